@@ -1,0 +1,24 @@
+"""The graph: types, primitives, nodes, and what can be asked of them."""
+
+from . import primitives
+from .graph import Graph, toposort, transform
+from .node import UNKNOWN, Builder, Node, Provenance, infer_type
+from .primitive import PRIMITIVES, Family, Primitive, primitive_named, register
+from .promotion import can_cast, promote_types, result_type, scalar_dtype
+from .text import format_graph
+from .types import IRTypeError, TensorType
+
+
+def input_node(name: str, type: TensorType, where: Provenance = UNKNOWN) -> Node:
+    """A new value fed from outside, distinct from every other."""
+    return Node(primitives.input_, (), {"name": name, "type": type}, type, where)
+
+
+Graph.__str__ = format_graph  # type: ignore[assignment, method-assign]
+
+__all__ = [
+    "PRIMITIVES", "UNKNOWN", "Builder", "Family", "Graph", "IRTypeError", "Node", "Primitive",
+    "Provenance", "TensorType", "can_cast", "format_graph", "infer_type", "input_node",
+    "primitive_named", "primitives", "promote_types", "register", "result_type", "scalar_dtype",
+    "toposort", "transform",
+]  # fmt: skip

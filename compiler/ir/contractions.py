@@ -1,0 +1,69 @@
+"""Matrix products and convolutions.
+
+- `matmul(a, b; transpose_a, transpose_b)`: a is [..., m, k] (or [..., k, m] when transposed),
+  b is [..., k, n]; leading axes broadcast; same dtype; half types accumulate in float32;
+- `convolution(x, w; strides, padding, dilation, input_dilation, groups)`: x is
+  [n, c, *spatial], w is [o, c / groups, *window]; a cross-correlation as in every
+  neural-network library; `padding` is a (low, high) pair per spatial axis, `input_dilation`
+  spreads the input by zeros, which makes the gradient of a convolution a convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...runtime.dtypes import bool_
+from .primitive import Attrs, Family, Primitive, register
+from .shapes import broadcast, window_count
+from .types import IRTypeError, TensorType
+
+
+def _infer_matmul(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    a, b = types
+    if a.dtype is not b.dtype or a.dtype is bool_ or a.device != b.device:
+        raise IRTypeError(f"matmul expected two matrices of one number type, got {a} and {b}")
+    if a.ndim < 2 or b.ndim < 2:
+        raise IRTypeError(f"matmul expected at least 2 axes, got {a} and {b}")
+    m, k = a.shape[-2:] if not attrs["transpose_a"] else a.shape[:-3:-1]
+    k_b, n = b.shape[-2:] if not attrs["transpose_b"] else b.shape[:-3:-1]
+    if k != k_b:
+        raise IRTypeError(f"matmul cannot contract {a} with {b}: sizes {k} and {k_b} differ")
+    return a.with_shape((*broadcast(a.shape[:-2], b.shape[:-2]), m, n))
+
+
+def convolved_size(
+    size: int,
+    window: int,
+    stride: int,
+    padding: tuple[int, int],
+    dilation: int,
+    input_dilation: int,
+) -> int:
+    """The size of one spatial axis after a convolution."""
+    spread = size + (input_dilation - 1) * max(size - 1, 0)
+    return window_count(spread + sum(padding), window, stride, dilation)
+
+
+def _infer_convolution(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    x, w = types
+    groups = attrs["groups"]
+    if x.dtype is not w.dtype or not x.dtype.is_floating_point:
+        raise IRTypeError(f"convolution expected one float type, got {x} and {w}")
+    if x.ndim != w.ndim or x.ndim < 3:
+        raise IRTypeError(f"convolution expected [n, c, ...] and [o, c, ...], got {x} and {w}")
+    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise IRTypeError(f"convolution with groups={groups}: channels of {x} do not fit {w}")
+    spatial = map(
+        convolved_size,
+        x.shape[2:],
+        w.shape[2:],
+        attrs["strides"],
+        attrs["padding"],
+        attrs["dilation"],
+        attrs["input_dilation"],
+    )
+    return x.with_shape((x.shape[0], w.shape[0], *spatial))
+
+
+matmul = register(Primitive("matmul", Family.CONTRACTION, _infer_matmul, arity=2))
+convolution = register(Primitive("convolution", Family.CONTRACTION, _infer_convolution, arity=2))

@@ -1,0 +1,141 @@
+"""Elementwise primitives: inputs broadcast against each other and share one dtype.
+
+Promotion and casts are made explicit before a primitive is applied (see `promotion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...runtime.dtypes import bool_
+from .primitive import Attrs, Family, Primitive, register
+from .shapes import broadcast
+from .types import IRTypeError, TensorType
+
+
+def _common(types: Sequence[TensorType]) -> TensorType:
+    first = types[0]
+    for other in types[1:]:
+        if other.dtype is not first.dtype:
+            raise IRTypeError(f"expected one dtype, got {first} and {other}")
+        if other.device != first.device:
+            raise IRTypeError(f"expected one device, got {first} and {other}")
+    return first.with_shape(broadcast(*(each.shape for each in types)))
+
+
+def _check(kinds: tuple[str, ...], of: TensorType) -> None:
+    if of.dtype.kind not in kinds:
+        raise IRTypeError(f"expected a dtype of kind {' or '.join(kinds)}, got {of}")
+
+
+_NUMBER = ("uint", "int", "float")
+_INTEGER = ("uint", "int")
+_BITS = ("bool", "uint", "int")
+_ANY = ("bool", "uint", "int", "float")
+
+
+def _same(kinds: tuple[str, ...]) -> Any:
+    def infer(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+        result = _common(types)
+        _check(kinds, result)
+        return result
+
+    return infer
+
+
+def _predicate(kinds: tuple[str, ...]) -> Any:
+    def infer(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+        result = _common(types)
+        _check(kinds, result)
+        return result.with_dtype(bool_)
+
+    return infer
+
+
+def _infer_cast(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    return types[0].with_dtype(attrs["dtype"])
+
+
+def _infer_where(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    condition, *values = types
+    if condition.dtype is not bool_:
+        raise IRTypeError(f"where expected condition to be a boolean tensor, got {condition}")
+    result = _common(values)
+    return result.with_shape(broadcast(condition.shape, result.shape))
+
+
+def _unary(name: str, infer: Any, **facts: Any) -> Primitive:
+    return register(Primitive(name, Family.ELEMENTWISE, infer, arity=1, **facts))
+
+
+def _binary(name: str, infer: Any, **facts: Any) -> Primitive:
+    return register(Primitive(name, Family.ELEMENTWISE, infer, arity=2, **facts))
+
+
+_FLOAT = _same(("float",))
+
+neg = _unary("neg", _same(_NUMBER), involution=True)
+abs_ = _unary("abs", _same(_NUMBER), idempotent=True)
+sign = _unary("sign", _same(_NUMBER), idempotent=True)
+exp = _unary("exp", _FLOAT, cost=12)
+exp2 = _unary("exp2", _FLOAT, cost=12)
+expm1 = _unary("expm1", _FLOAT, cost=20)
+log = _unary("log", _FLOAT, cost=16)
+log2 = _unary("log2", _FLOAT, cost=16)
+log1p = _unary("log1p", _FLOAT, cost=20)
+sqrt = _unary("sqrt", _FLOAT, cost=6)
+rsqrt = _unary("rsqrt", _FLOAT, cost=10)
+reciprocal = _unary("reciprocal", _FLOAT, involution=False, cost=4)
+sin = _unary("sin", _FLOAT, cost=24)
+cos = _unary("cos", _FLOAT, cost=24)
+tan = _unary("tan", _FLOAT, cost=30)
+asin = _unary("asin", _FLOAT, cost=20)
+acos = _unary("acos", _FLOAT, cost=20)
+atan = _unary("atan", _FLOAT, cost=20)
+sinh = _unary("sinh", _FLOAT, cost=24)
+cosh = _unary("cosh", _FLOAT, cost=24)
+tanh = _unary("tanh", _FLOAT, cost=20)
+erf = _unary("erf", _FLOAT, cost=24)
+floor = _unary("floor", _FLOAT, idempotent=True)
+ceil = _unary("ceil", _FLOAT, idempotent=True)
+round_ = _unary("round", _FLOAT, idempotent=True)
+trunc = _unary("trunc", _FLOAT, idempotent=True)
+isnan = _unary("isnan", _predicate(("float",)))
+isinf = _unary("isinf", _predicate(("float",)))
+logical_not = _unary("logical_not", _same(("bool",)), involution=True)
+bitwise_not = _unary("bitwise_not", _same(_BITS), involution=True)
+copy = _unary("copy", _same(_ANY), idempotent=True)
+cast = _unary("cast", _infer_cast)
+
+add = _binary("add", _same(_NUMBER), commutative=True, associative=True, identity=0)
+sub = _binary("sub", _same(_NUMBER))
+mul = _binary("mul", _same(_NUMBER), commutative=True, associative=True, identity=1)
+div = _binary("div", _FLOAT, cost=4)
+floor_divide = _binary("floor_divide", _same(_NUMBER), cost=10)
+remainder = _binary("remainder", _same(_NUMBER), cost=12)
+pow_ = _binary("pow", _same(_NUMBER), cost=40)
+maximum = _binary("maximum", _same(_ANY), commutative=True, associative=True, idempotent=True)
+minimum = _binary("minimum", _same(_ANY), commutative=True, associative=True, idempotent=True)
+atan2 = _binary("atan2", _FLOAT, cost=30)
+eq = _binary("eq", _predicate(_ANY), commutative=True)
+ne = _binary("ne", _predicate(_ANY), commutative=True)
+lt = _binary("lt", _predicate(_ANY))
+le = _binary("le", _predicate(_ANY))
+gt = _binary("gt", _predicate(_ANY))
+ge = _binary("ge", _predicate(_ANY))
+_LOGICAL: dict[str, Any] = {"commutative": True, "associative": True}
+logical_and = _binary(
+    "logical_and", _same(("bool",)), **_LOGICAL, idempotent=True, identity=True, absorbing=False
+)
+logical_or = _binary(
+    "logical_or", _same(("bool",)), **_LOGICAL, idempotent=True, identity=False, absorbing=True
+)
+logical_xor = _binary("logical_xor", _same(("bool",)), **_LOGICAL, identity=False)
+bitwise_and = _binary("bitwise_and", _same(_BITS), **_LOGICAL, idempotent=True)
+bitwise_or = _binary("bitwise_or", _same(_BITS), **_LOGICAL, idempotent=True, identity=0)
+bitwise_xor = _binary("bitwise_xor", _same(_BITS), **_LOGICAL, identity=0)
+shift_left = _binary("shift_left", _same(_INTEGER))
+shift_right = _binary("shift_right", _same(_INTEGER))
+
+where = register(Primitive("where", Family.ELEMENTWISE, _infer_where, arity=3))

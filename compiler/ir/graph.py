@@ -1,0 +1,91 @@
+"""A graph is its inputs and outputs; order and consumers are computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from .node import Builder, Node, infer_type
+from .types import IRTypeError
+
+
+class Graph:
+    """Inputs and outputs; everything between is reached from the outputs.
+
+    Inputs are `input` nodes, in the order in which values are fed. `str(graph)` is its stable text
+    form, which `text.py` writes.
+    """
+
+    __slots__ = ("__dict__", "inputs", "outputs")
+
+    def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, inputs first, each after the nodes it reads."""
+        return tuple(toposort(self.outputs, first=self.inputs))
+
+    @cached_property
+    def consumers(self) -> dict[Node, tuple[Node, ...]]:
+        """The nodes that read each node, without repetition, in order."""
+        readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        for node in self.nodes:
+            for operand in dict.fromkeys(node.inputs):
+                readers[operand].append(node)
+        return {node: tuple(found) for node, found in readers.items()}
+
+    def verify(self) -> None:
+        """Infer every type again; IRTypeError prints the neighbours of a faulty node."""
+        known = set(self.inputs)
+        for node in self.nodes:
+            if node.primitive.name == "input" and node not in known:
+                raise IRTypeError(f"{node} is read but is no input of the graph")
+            expected = infer_type(node.primitive, [each.type for each in node.inputs], node.attrs)
+            if expected != node.type:
+                raise IRTypeError(self._fault(node, expected))
+
+    def _fault(self, node: Node, expected: Any) -> str:
+        lines = [f"{node.primitive.name} has type {node.type}, its rule says {expected}"]
+        lines += [f"  reads {operand} from {operand.where}" for operand in node.inputs]
+        lines += [f"  read by {reader}" for reader in self.consumers[node]]
+        return "\n".join([*lines, f"  made at {node.where}"])
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes)} nodes>"
+
+
+def toposort(outputs: Iterable[Node], first: Iterable[Node] = ()) -> list[Node]:
+    """Every node that `outputs` need, after the nodes it reads; iterative, linear."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed([*first, *outputs])]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(node.inputs))
+    return order
+
+
+def transform(
+    graph: Graph,
+    rewrite: Callable[[Builder, Node, tuple[Node, ...]], Node],
+    builder: Builder | None = None,
+) -> Graph:
+    """Rebuild `graph` bottom-up in one walk.
+
+    `rewrite(builder, node, inputs)` gives the node that stands for `node`, whose inputs have been
+    rewritten to `inputs`; `builder.rebuild(node, inputs)` keeps it. Graph inputs stay themselves.
+    """
+    build = Builder() if builder is None else builder
+    new: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        if node not in new:
+            new[node] = rewrite(build, node, tuple(new[operand] for operand in node.inputs))
+    return Graph(graph.inputs, [new[node] for node in graph.outputs])

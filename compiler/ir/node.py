@@ -1,0 +1,139 @@
+"""Nodes: immutable applications of primitives, made one per distinct value by a builder."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .primitive import Attrs, Primitive, primitive_named
+from .types import IRTypeError, ResultType, TensorType
+
+# An array constant at most this large is compared by its contents, a larger one by identity.
+_COMPARED_BYTES = 4096
+
+
+class Provenance(NamedTuple):
+    """Where the user's program made a value: file, line, function and module path."""
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    module: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file else "unknown"
+        return f"{place} ({self.module})" if self.module else place
+
+
+UNKNOWN = Provenance()
+
+
+class Node:
+    """One application of a primitive. Immutable; made only by `Builder.apply`.
+
+    `type` is a TensorType, or a tuple of them for a primitive with several results, from which
+    `get` nodes select. `where` tells which line of the user's program it came from and takes no
+    part in equality.
+    """
+
+    __slots__ = ("attrs", "inputs", "primitive", "type", "where")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: tuple[Node, ...],
+        attrs: Attrs,
+        type: Any,
+        where: Provenance = UNKNOWN,
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.attrs = attrs
+        self.type: TensorType = type
+        self.where = where
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    def __repr__(self) -> str:
+        return f"<{self.primitive.name} {self.type}>"
+
+
+def attr_key(value: Any) -> Any:
+    """A hashable stand-in for an attribute: equal keys mean interchangeable values.
+
+    Guards what Python's equality confuses: NaN differs from itself, -0.0 == 0.0, 1 == True == 1.0.
+    """
+    if isinstance(value, float):
+        return ("float", struct.pack("<d", value))
+    if isinstance(value, (bool, int, str)):
+        return (type(value).__name__, value)
+    if isinstance(value, np.ndarray):
+        if value.nbytes > _COMPARED_BYTES:
+            return ("array", id(value))
+        return ("array", value.shape, value.dtype.str, value.tobytes())
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return tuple(attr_key(item) for item in value)
+    return value
+
+
+_NO_ATTRS: Attrs = MappingProxyType({})
+
+
+class Builder:
+    """Makes nodes; the same primitive on the same inputs and attributes is the same node.
+
+    >>> from tgraph.compiler.ir import Builder, primitives as p
+    >>> from tgraph.runtime.dtypes import float32
+    >>> build = Builder()
+    >>> one = build.full((), 1.0, float32)
+    >>> build.apply(p.add, [one, one]) is build.apply(p.add, [one, one])
+    True
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Node] = {}
+
+    def apply(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Node] = (),
+        attrs: Attrs = _NO_ATTRS,
+        where: Provenance = UNKNOWN,
+    ) -> Node:
+        """The node of `primitive` on `inputs`; IRTypeError if the types do not fit."""
+        operands = tuple(inputs)
+        key: Any = (primitive, operands)
+        if attrs:
+            key = (*key, *((name, attr_key(attrs[name])) for name in sorted(attrs)))
+        found = self._made.get(key)
+        if found is None:
+            type_ = infer_type(primitive, [node.type for node in operands], attrs)
+            found = Node(primitive, operands, MappingProxyType(dict(attrs)), type_, where)
+            self._made[key] = found
+        return found
+
+    def full(self, shape: tuple[int, ...], value: Any, dtype: Any, where: Any = UNKNOWN) -> Node:
+        """A tensor of `shape` filled with one Python scalar."""
+        attrs = {"shape": shape, "value": value, "dtype": dtype}
+        return self.apply(primitive_named("full"), (), attrs, where)
+
+    def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
+        """`node` on other inputs, keeping attributes and provenance."""
+        return self.apply(node.primitive, inputs, node.attrs, node.where)
+
+
+def infer_type(primitive: Primitive, types: Sequence[TensorType], attrs: Attrs) -> ResultType:
+    """The result type of applying `primitive`; an IRTypeError names it and what came."""
+    if primitive.arity is not None and len(types) != primitive.arity:
+        raise IRTypeError(f"{primitive.name} takes {primitive.arity} inputs, got {len(types)}")
+    try:
+        return primitive.infer(types, attrs)
+    except (IRTypeError, ValueError) as error:
+        came = ", ".join(str(each) for each in types)
+        raise IRTypeError(f"{primitive.name}({came}): {error}") from None

@@ -1,0 +1,75 @@
+"""What an operation is: a name, a family, a type rule and facts of algebra. No backend code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from .types import ResultType, TensorType
+
+Attrs = Mapping[str, Any]
+TypeRule = Callable[[Sequence[TensorType], Attrs], ResultType]
+
+
+class Family(Enum):
+    """How a primitive moves data, which is what passes and lowering ask first."""
+
+    SOURCE = "source"  # no tensor inputs: input, constant, full, iota
+    ELEMENTWISE = "elementwise"  # inputs broadcast, one scalar function per element
+    REDUCE = "reduce"  # removes axes
+    VIEW = "view"  # moves elements by an affine index map, may fill in a constant
+    GATHER = "gather"  # reads at positions that are themselves data
+    SCATTER = "scatter"  # writes at positions that are themselves data
+    WINDOW = "window"  # overlapping windows added up
+    CONTRACTION = "contraction"  # matrix products and convolutions
+    RANDOM = "random"  # counter-based random bits
+    SORT_SCAN = "sort_scan"  # order along an axis matters
+    OPAQUE = "opaque"  # a Python function over arrays
+    GET = "get"  # selects one result of a tuple-typed node
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """A basic operation.
+
+    `infer(types, attrs)` gives the type of the result, or raises IRTypeError. The facts serve
+    whole families of rewrites: `identity` is e with f(x, e) == x, `absorbing` is z with
+    f(x, z) == z for every x (NaN included), `involution` says f(f(x)) == x and `idempotent`
+    f(f(x)) == f(x), or f(x, x) == x for two inputs. `cost` is a rough number of machine
+    operations per element, for fusion's and the scheduler's estimates.
+    """
+
+    name: str
+    family: Family
+    infer: TypeRule
+    arity: int | None = None
+    commutative: bool = False
+    associative: bool = False
+    identity: int | float | bool | None = None
+    absorbing: int | float | bool | None = None
+    involution: bool = False
+    idempotent: bool = False
+    cost: int = 1
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (primitive_named, (self.name,))
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Add a primitive to the one table; a second one of the same name is a ValueError."""
+    if primitive.name in PRIMITIVES:
+        raise ValueError(f"primitive {primitive.name!r} is registered already")
+    PRIMITIVES[primitive.name] = primitive
+    return primitive
+
+
+def primitive_named(name: str) -> Primitive:
+    return PRIMITIVES[name]

@@ -1,0 +1,67 @@
+"""Reductions: attrs `axes` (sorted tuple, non-negative) and `keepdims`.
+
+`argmax` and `argmin` take exactly one axis and give the first position as int64. A sum keeps its
+dtype; half types accumulate in float32. `max`, `min`, `argmax`, `argmin` of an axis of size zero
+have no value and are refused by the type rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...runtime.dtypes import bool_, int64
+from .primitive import Attrs, Family, Primitive, register
+from .shapes import reduce
+from .types import IRTypeError, TensorType
+
+
+def _reduced(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    (operand,) = types
+    axes = attrs["axes"]
+    if any(not 0 <= axis < operand.ndim for axis in axes) or list(axes) != sorted(set(axes)):
+        raise IRTypeError(f"axes {axes} do not fit {operand}")
+    return operand.with_shape(reduce(operand.shape, axes, attrs["keepdims"]))
+
+
+def _arithmetic(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    if types[0].dtype is bool_:
+        raise IRTypeError(f"expected a number, got {types[0]}")
+    return _reduced(types, attrs)
+
+
+def _logical(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    if types[0].dtype is not bool_:
+        raise IRTypeError(f"expected bool, got {types[0]}")
+    return _reduced(types, attrs)
+
+
+def _refuse_empty(types: Sequence[TensorType], attrs: Attrs) -> None:
+    if any(types[0].shape[axis] == 0 for axis in attrs["axes"]):
+        raise IRTypeError(f"an axis of size 0 has no extreme value, got {types[0]}")
+
+
+def _extreme(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    result = _reduced(types, attrs)
+    _refuse_empty(types, attrs)
+    return result
+
+
+def _position(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    if len(attrs["axes"]) != 1:
+        raise IRTypeError(f"expected one axis, got {attrs['axes']}")
+    return _extreme(types, attrs).with_dtype(int64)
+
+
+def _reduction(name: str, infer: Any, **facts: Any) -> Primitive:
+    return register(Primitive(name, Family.REDUCE, infer, arity=1, **facts))
+
+
+sum_ = _reduction("sum", _arithmetic, identity=0)
+prod = _reduction("prod", _arithmetic, identity=1)
+max_ = _reduction("max", _extreme)
+min_ = _reduction("min", _extreme)
+argmax = _reduction("argmax", _position)
+argmin = _reduction("argmin", _position)
+any_ = _reduction("any", _logical, identity=False)
+all_ = _reduction("all", _logical, identity=True)

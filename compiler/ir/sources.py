@@ -1,0 +1,66 @@
+"""Primitives without tensor inputs, random bits, host calls and the selector of results.
+
+- `input(name, index, type)`: a value fed from outside; every one is distinct;
+- `constant(value)`: a NumPy array; `full(shape, value, dtype, device)`: one Python scalar;
+- `iota(size, dtype, device)`: 0, 1, ..., size-1;
+- `random_bits(key; shape, offset)`: uniform uint32 bits by Philox 4x32-10. `key` is int64[2]:
+  seed and first counter; `offset` is added to the counter, so every call has its own;
+- `host_call(*inputs; function, results, name)`: a Python function from arrays to a tuple of
+  arrays, for operations that have no native form; tuple-typed by `results`;
+- `get(tuple; index)`: one result of a tuple-typed node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from ...runtime.device import CPU
+from ...runtime.dtypes import from_numpy_dtype, int64, uint32
+from .primitive import Attrs, Family, Primitive, register
+from .types import IRTypeError, TensorType
+
+
+def _infer_input(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    declared: TensorType = attrs["type"]
+    return declared
+
+
+def _infer_constant(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    value = attrs["value"]
+    return TensorType(value.shape, from_numpy_dtype(value.dtype), attrs.get("device", CPU))
+
+
+def _infer_full(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    return TensorType(attrs["shape"], attrs["dtype"], attrs.get("device", CPU))
+
+
+def _infer_iota(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    return TensorType((attrs["size"],), attrs["dtype"], attrs.get("device", CPU))
+
+
+def _infer_random_bits(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    (key,) = types
+    if key.shape != (2,) or key.dtype is not int64:
+        raise IRTypeError(f"random_bits expected a key of type int64[2], got {key}")
+    return TensorType(attrs["shape"], uint32, key.device)
+
+
+def _infer_host_call(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    return tuple(attrs["results"])
+
+
+def _infer_get(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    results = cast(tuple[TensorType, ...], types[0])  # the type of a tuple-typed node
+    return results[attrs["index"]]
+
+
+input_ = register(Primitive("input", Family.SOURCE, _infer_input, arity=0))
+constant = register(Primitive("constant", Family.SOURCE, _infer_constant, arity=0))
+full = register(Primitive("full", Family.SOURCE, _infer_full, arity=0))
+iota = register(Primitive("iota", Family.SOURCE, _infer_iota, arity=0))
+random_bits = register(
+    Primitive("random_bits", Family.RANDOM, _infer_random_bits, arity=1, cost=80)
+)
+host_call = register(Primitive("host_call", Family.OPAQUE, _infer_host_call))
+get = register(Primitive("get", Family.GET, _infer_get, arity=1))

@@ -1,0 +1,51 @@
+"""The type of every value in a graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...runtime.device import CPU, Device
+from ...runtime.dtypes import DType
+from .shapes import Shape, numel
+
+
+class TensorType(NamedTuple):
+    """Shape, element type and device of a value.
+
+    >>> from tgraph.runtime.dtypes import float32
+    >>> print(TensorType((2, 3), float32))
+    float32[2, 3]
+    """
+
+    shape: Shape
+    dtype: DType
+    device: Device = CPU
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def numel(self) -> int:
+        return numel(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return numel(self.shape) * self.dtype.itemsize
+
+    def with_shape(self, shape: Shape) -> TensorType:
+        return TensorType(shape, self.dtype, self.device)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(self.shape, dtype, self.device)
+
+    def __str__(self) -> str:
+        where = "" if self.device == CPU else f"@{self.device}"
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]{where}"
+
+
+ResultType = TensorType | tuple[TensorType, ...]
+
+
+class IRTypeError(TypeError):
+    """A primitive was applied to types that it does not accept."""
