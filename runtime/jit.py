@@ -1,0 +1,251 @@
+"""LLVM module text in, native addresses out.
+
+Objects are kept in memory by text and on disk by (text, LLVM, host CPU, pass pipeline), so that
+the same text is compiled once per machine. llvmlite is imported at the first compile.
+
+Two properties of the pipeline matter to who writes the text. Loops are vectorised and interleaved,
+but unrolled only where their metadata asks for it (``llvm.loop.unroll.full`` or ``.enable``):
+unrolling what the vectoriser already interleaved cost 20-30 % of the compile time and gained
+nothing. And everything that a module calls must be defined in it, be registered with `add_symbol`,
+or be a function of libc, libm, libmvec or libgcc.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from . import cache
+
+# Part of the key of cached objects: raise it when passes or code generation options change.
+PIPELINE_VERSION = 1
+
+
+class JitError(RuntimeError):
+    """LLVM refused a module, or a module calls a function that is nowhere."""
+
+
+class Module:
+    """Loaded native code; it stays loaded as long as the process lives."""
+
+    __slots__ = ("_addresses", "text")
+
+    def __init__(self, text: str, addresses: dict[str, int]) -> None:
+        self.text = text
+        self._addresses = addresses
+
+    def address(self, name: str) -> int:
+        """The address of the function `name`; KeyError where the text does not define it."""
+        try:
+            return self._addresses[name]
+        except KeyError:
+            known = ", ".join(self._addresses) or "nothing"
+            raise KeyError(f"module has no function {name!r}; it defines {known}") from None
+
+    def __repr__(self) -> str:
+        return f"Module({', '.join(self._addresses)})"
+
+
+def compile_module(text: str, *, opt: int = 3, unroll: bool = False) -> Module:
+    """Compile and load LLVM assembly `text`; the same text gives the same Module again.
+
+    `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. Every
+    function that is defined with external linkage has an address.
+
+    Raises JitError where LLVM rejects the text or a called function cannot be found.
+    """
+    key = (text, opt, unroll)
+    module = _modules.get(key)
+    if module is not None:
+        return module
+    with _lock:
+        module = _modules.get(key)
+        if module is None:
+            module = Module(text, _compiler().load(text, opt, unroll))
+            _modules[key] = module
+    return module
+
+
+def add_symbol(name: str, address: int) -> None:
+    """Let modules that are compiled from now on call `name`, which lives at `address`."""
+    with _lock:
+        _symbols[name] = address
+
+
+def statistics() -> dict[str, int]:
+    """Counts since the start: modules in memory, compiled by LLVM, loaded from disk."""
+    return {"modules": len(_modules), **_counts}
+
+
+_modules: dict[tuple[str, int, bool], Module] = {}
+_symbols: dict[str, int] = {}
+_counts = {"compiled": 0, "from_disk": 0}
+_lock = threading.RLock()
+# A fork waits for a running compilation: LLVM's state would be torn in the child.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+_instance: _Compiler | None = None
+
+
+def _compiler() -> _Compiler:
+    global _instance
+    if _instance is None:
+        _instance = _Compiler()
+    return _instance
+
+
+class _Compiler:
+    """LLVM's long-lived objects: a target machine, pass builders by option, one linker."""
+
+    def __init__(self) -> None:
+        import llvmlite
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._llvm: Any = llvm
+        self._cpu = llvm.get_host_cpu_name()
+        self._features = llvm.get_host_cpu_features().flatten()
+        self._machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=self._cpu, features=self._features, opt=2
+        )
+        self._jit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
+        self._builders: dict[tuple[int, bool], Any] = {}
+        self._trackers: list[Any] = []  # dropping one would unload its code
+        self._links = 0
+        self._host = (
+            f"{llvm.llvm_version_info} {llvmlite.__version__} {self._machine.triple} "
+            f"{self._cpu} {self._features} {PIPELINE_VERSION}"
+        )
+
+    def load(self, text: str, opt: int, unroll: bool) -> dict[str, int]:
+        """Addresses of the functions that `text` defines."""
+        key = f"{self._host} {opt} {unroll}\n{text}"
+        data = cache.get(key)
+        if data is not None:
+            _counts["from_disk"] += 1
+        else:
+            data = self._compile(text, opt, unroll)
+            _counts["compiled"] += 1
+            cache.put(key, data)
+        return self._link(data, _defined_functions(text))
+
+    def _compile(self, text: str, opt: int, unroll: bool) -> bytes:
+        try:
+            # A context of its own: its types and constants go with the module.
+            module = self._llvm.parse_assembly(text, self._llvm.create_context())
+            module.verify()
+        except RuntimeError as error:
+            raise JitError(f"LLVM rejects a module: {error}\n{_numbered(text)}") from None
+        module.triple = self._machine.triple
+        module.data_layout = str(self._machine.target_data)
+        builder = self._builder(opt, unroll)
+        builder.getModulePassManager().run(module, builder)
+        data: bytes = self._machine.emit_object(module)
+        module.close()
+        return data
+
+    def _builder(self, opt: int, unroll: bool) -> Any:
+        builder = self._builders.get((opt, unroll))
+        if builder is None:
+            options = self._llvm.create_pipeline_tuning_options(speed_level=opt)
+            options.loop_vectorization = options.slp_vectorization = opt > 1
+            options.loop_interleaving = opt > 1
+            options.loop_unrolling = unroll
+            builder = self._llvm.create_pass_builder(self._machine, options)
+            self._builders[opt, unroll] = builder
+        return builder
+
+    def _link(self, data: bytes, names: list[str]) -> dict[str, int]:
+        library = self._llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        missing = []
+        for name in _undefined_symbols(data):
+            address = _find_symbol(name)
+            if address is None:
+                missing.append(name)
+            else:
+                library.import_symbol(name, address)
+        for name in names:
+            library.export_symbol(name)
+        self._links += 1  # a name counts as taken even after a failure
+        try:
+            tracker = library.link(self._jit, f"tgraph{self._links}")
+        except RuntimeError as error:
+            raise JitError(
+                f"cannot link a module that defines {', '.join(names)}: it calls "
+                f"{', '.join(missing) or 'an unknown function'} ({error}); a called function must "
+                "be defined in the module, registered with add_symbol, or come from libc, libm, "
+                "libmvec or libgcc"
+            ) from None
+        self._trackers.append(tracker)
+        return {name: tracker[name] for name in names}
+
+
+def _defined_functions(text: str) -> list[str]:
+    """Names of the functions that the text defines for others to call."""
+    found = re.findall(r'^define\s([^@]*)@("[^"]+"|[-\w.$]+)\(', text, re.MULTILINE)
+    return [
+        name.strip('"')
+        for head, name in found
+        if "internal" not in head.split() and "private" not in head.split()
+    ]
+
+
+def _numbered(text: str, limit: int = 60) -> str:
+    lines = text.splitlines()
+    shown = [f"{number:4d}  {line}" for number, line in enumerate(lines[:limit], 1)]
+    return "\n".join(shown + ["      ..."] * (len(lines) > limit))
+
+
+def _undefined_symbols(data: bytes) -> Iterator[str]:
+    """Names that a 64-bit little-endian ELF object needs from outside (none for other formats).
+
+    Layout: System V ABI, "Object Files": Elf64_Ehdr, Elf64_Shdr, Elf64_Sym.
+    """
+    if data[:6] != b"\x7fELF\x02\x01":
+        return
+    (table,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + size * i) for i in range(count)]
+    for _, kind, _, _, offset, length, link, *_ in sections:
+        if kind != 2:  # SHT_SYMTAB
+            continue
+        strings = sections[link][4]
+        for start in range(offset, offset + length, 24):
+            name, _, _, section = struct.unpack_from("<IBBH", data, start)
+            if name and section == 0:  # SHN_UNDEF
+                begin = strings + name
+                yield data[begin : data.index(b"\0", begin)].decode()
+
+
+def _find_symbol(name: str) -> int | None:
+    address = _symbols.get(name)
+    if address is not None:
+        return address
+    for library in _math_libraries():
+        if hasattr(library, name):
+            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    return None
+
+
+_libraries: list[ctypes.CDLL] = []
+
+
+def _math_libraries() -> list[ctypes.CDLL]:
+    """What compiled code may call though the process did not load it: libm, libmvec, libgcc."""
+    if not _libraries:
+        _libraries.append(ctypes.CDLL(None))
+        for name in ("libm.so.6", "libmvec.so.1", "libgcc_s.so.1"):
+            try:
+                _libraries.append(ctypes.CDLL(name))
+            except OSError:  # musl has no libmvec, for one
+                continue
+    return _libraries

@@ -1,0 +1,213 @@
+"""LLVM text to addresses: correct code, one compile per text and machine, clear errors."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tgraph.runtime import cache, jit
+
+SCALE = """
+define void @scale(ptr noalias %x, ptr noalias %out, float %f, i64 %n) {
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %exit
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %p = getelementptr float, ptr %x, i64 %i
+  %q = getelementptr float, ptr %out, i64 %i
+  %a = load float, ptr %p
+  %b = fmul float %a, %f
+  store float %b, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def call(address, result, *arguments):
+    return ctypes.CFUNCTYPE(result, *[kind for kind, _ in arguments])(address)(
+        *[value for _, value in arguments]
+    )
+
+
+def run_scale(module, n=1001):
+    x = np.arange(n, dtype=np.float32)
+    out = np.zeros_like(x)
+    pointer = ctypes.c_void_p
+    arrays = [(pointer, x.ctypes.data), (pointer, out.ctypes.data)]
+    call(module.address("scale"), None, *arrays, (ctypes.c_float, 3), (ctypes.c_int64, n))
+    return x, out
+
+
+@pytest.mark.parametrize("options", [{}, {"unroll": True}, {"opt": 0}, {"opt": 1}, {"opt": 2}])
+def test_compiled_code_computes(options):
+    x, out = run_scale(jit.compile_module(SCALE, **options))
+    np.testing.assert_array_equal(out, 3 * x)
+
+
+def test_same_text_gives_the_same_module():
+    text = SCALE + "; once\n"
+    before = jit.statistics()
+    assert jit.compile_module(text) is jit.compile_module(text)
+    after = jit.statistics()
+    assert after["compiled"] == before["compiled"] + 1
+    assert after["modules"] == before["modules"] + 1
+
+
+def test_modules_may_define_the_same_name():
+    values = []
+    for value in (1, 2, 3):
+        module = jit.compile_module(f"define i64 @value() {{\n  ret i64 {value}\n}}\n")
+        values.append(call(module.address("value"), ctypes.c_int64))
+    assert values == [1, 2, 3]
+
+
+def test_several_functions_and_internal_ones():
+    module = jit.compile_module("""
+define internal i64 @hidden(i64 %x) {
+  %y = mul i64 %x, 7
+  ret i64 %y
+}
+define i64 @a(i64 %x) { %y = call i64 @hidden(i64 %x) ret i64 %y }
+define dso_local noundef i64 @"b.2"(i64 %x) { %y = add i64 %x, 1 ret i64 %y }
+""")
+    assert call(module.address("a"), ctypes.c_int64, (ctypes.c_int64, 6)) == 42
+    assert call(module.address("b.2"), ctypes.c_int64, (ctypes.c_int64, 6)) == 7
+    with pytest.raises(KeyError, match=r"no function 'hidden'; it defines a, b\.2"):
+        module.address("hidden")
+
+
+def test_calls_libm():
+    module = jit.compile_module("""
+declare double @cosh(double)
+define double @f(double %x) { %y = call double @cosh(double %x) ret double %y }
+""")
+    assert call(module.address("f"), ctypes.c_double, (ctypes.c_double, 1)) == np.cosh(1.0)
+
+
+def test_half_conversion_finds_its_helper():
+    module = jit.compile_module("""
+define float @f(double %x) {
+  %h = fptrunc double %x to half
+  %y = fpext half %h to float
+  ret float %y
+}
+""")
+    value = 1.00048828125 + 1e-12  # just above the middle: a detour over float32 rounds down
+    got = call(module.address("f"), ctypes.c_float, (ctypes.c_double, value))
+    assert got == np.float16(value)
+
+
+def test_calls_registered_symbols():
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: x + 100)
+    jit.add_symbol("tgraph_test_callback", ctypes.cast(callback, ctypes.c_void_p).value)
+    module = jit.compile_module("""
+declare i64 @tgraph_test_callback(i64)
+define i64 @f(i64 %x) { %y = call i64 @tgraph_test_callback(i64 %x) ret i64 %y }
+""")
+    assert call(module.address("f"), ctypes.c_int64, (ctypes.c_int64, 11)) == 111
+
+
+def test_unknown_function_is_an_error_that_names_it():
+    text = "declare void @nowhere()\ndefine void @f() { call void @nowhere() ret void }\n"
+    for _ in range(2):
+        with pytest.raises(jit.JitError, match="it calls nowhere"):
+            jit.compile_module(text)
+
+
+def test_rejected_text_is_an_error_that_shows_it():
+    with pytest.raises(jit.JitError, match=r"error: expected(.|\n)*1  define void @f\( \{"):
+        jit.compile_module("define void @f( {\n}\n")
+    with pytest.raises(jit.JitError, match="LLVM rejects"):
+        jit.compile_module("define i32 @f(i64 %x) {\n  ret i32 %x\n}\n")
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2]])
+def test_damaged_object_is_rebuilt(folder, monkeypatch, damage):
+    text = SCALE + f"; damaged {damage(b'1234')!r}\n"
+    monkeypatch.setattr(jit, "_modules", {})
+    jit.compile_module(text)
+    (path,) = folder.glob("*.bin")
+    path.write_bytes(damage(path.read_bytes()))
+    jit._modules.clear()
+    before = jit.statistics()["compiled"]
+    x, out = run_scale(jit.compile_module(text))
+    assert jit.statistics()["compiled"] == before + 1
+    np.testing.assert_array_equal(out, 3 * x)
+
+
+def test_options_and_host_are_part_of_the_key(folder):
+    text = SCALE + "; keyed\n"
+    jit.compile_module(text)
+    jit.compile_module(text, unroll=True)
+    jit.compile_module(text, opt=1)
+    assert len(list(folder.glob("*.bin"))) == 3
+
+
+CHILD = """
+import sys
+from tgraph.runtime import jit
+assert "llvmlite" not in sys.modules
+jit.compile_module(open(sys.argv[1]).read())
+print(jit.statistics()["compiled"], jit.statistics()["from_disk"])
+"""
+
+
+def test_second_process_starts_warm(tmp_path):
+    text = tmp_path / "text"
+    text.write_text(SCALE)
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", CHILD, str(text)], check=True, capture_output=True, text=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert results == [["1", "0"], ["0", "1"]]
+
+
+def test_threads_share_one_compile():
+    text = SCALE + "; threads\n"
+    before = jit.statistics()["compiled"]
+    modules = []
+    threads = [
+        threading.Thread(target=lambda: modules.append(jit.compile_module(text))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(module) for module in modules}) == 1 and len(modules) == 8
+    assert jit.statistics()["compiled"] == before + 1
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_child_of_a_fork_compiles():
+    run_scale(jit.compile_module(SCALE))
+    child = os.fork()
+    if child == 0:
+        try:
+            x, out = run_scale(jit.compile_module(SCALE + "; in the child\n"))
+            os._exit(0 if np.array_equal(out, 3 * x) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_without_a_disk_cache(monkeypatch):
+    monkeypatch.setenv("TGRAPH_CACHE_DIR", "")
+    x, out = run_scale(jit.compile_module(SCALE + "; no disk\n"))
+    np.testing.assert_array_equal(out, 3 * x)
+    assert cache.folder() is None
