@@ -1,0 +1,143 @@
+import time
+
+import pytest
+from tgraph.compiler.ir import Builder, TensorType, input_node
+from tgraph.compiler.ir import primitives as p
+from tgraph.runtime.dtypes import float32, int64
+
+from tgraph.partition import partition
+
+MATRIX = TensorType((64, 64), float32)
+
+
+def matrix(name):
+    return input_node(name, MATRIX)
+
+
+def names(nodes):
+    return [node.attrs.get("name", node.primitive.name) for node in nodes]
+
+
+def check(parts, primals, cotangents, outputs, gradients):
+    parts.forward.verify()
+    parts.backward.verify()
+    assert parts.forward.inputs == tuple(primals)
+    assert parts.forward.outputs[: len(outputs)] == tuple(outputs)
+    assert parts.backward.inputs[len(parts.saved) :] == tuple(cotangents)
+    assert len(parts.backward.outputs) == len(gradients)
+    for (kind, index), node in zip(parts.sources, parts.saved, strict=True):
+        assert {"primal": primals, "output": parts.forward.outputs}[kind][index] is node
+
+
+def test_a_product_saves_its_inputs():
+    build, x, y, g = Builder(), matrix("x"), matrix("y"), matrix("g")
+    out = build.apply(p.mul, [x, y])
+    gradients = [build.apply(p.mul, [g, y]), build.apply(p.mul, [g, x])]
+    parts = partition([x, y], [g], [out], gradients)
+    check(parts, [x, y], [g], [out], gradients)
+    assert sorted(names(parts.saved)) == ["x", "y"]
+    assert parts.forward.outputs == (out,)
+
+
+def test_cheap_elementwise_is_computed_again_from_the_input():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    half = build.apply(p.mul, [x, build.full((), 0.5, float32)])
+    inner = build.apply(p.add, [half, build.full((), 1.0, float32)])
+    out = build.apply(p.mul, [inner, inner])
+    gradients = [build.apply(p.mul, [g, inner])]
+    parts = partition([x], [g], [out], gradients)
+    check(parts, [x], [g], [out], gradients)
+    assert names(parts.saved) == ["x"]
+    assert "add" in names(parts.backward.nodes)
+
+
+def test_a_long_chain_is_saved_in_the_end():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    value = x
+    for _ in range(10):
+        value = build.apply(p.exp, [value])
+    gradients = [build.apply(p.mul, [g, value])]
+    parts = partition([x], [g], [value], gradients)
+    check(parts, [x], [g], [value], gradients)
+    assert parts.sources == (("output", 0),)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda build, x: build.apply(p.matmul, [x, x], dict.fromkeys(TRANSPOSE, False)), "matmul"),
+        (lambda build, x: build.apply(p.max_, [x], {"axes": (1,), "keepdims": True}), "max"),
+    ],
+)
+def test_products_and_reductions_are_saved(make, name):
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    dear = make(build, x)
+    out = build.apply(p.mul, [x, dear])
+    gradients = [build.apply(p.mul, [g, dear])]
+    parts = partition([x], [g], [out], gradients)
+    check(parts, [x], [g], [out], gradients)
+    assert names(parts.saved) == [name]
+
+
+TRANSPOSE = ("transpose_a", "transpose_b")
+
+
+def test_of_dropout_the_mask_is_saved_and_not_the_bits():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    key = input_node("key", TensorType((2,), int64))
+    bits = build.apply(p.random_bits, [key], {"shape": (64, 64), "offset": 0})
+    uniform = build.apply(p.cast, [bits], {"dtype": float32})
+    kept = build.apply(p.lt, [uniform, build.full((), 0.5, float32)])
+    zero = build.full((), 0.0, float32)
+    out = build.apply(p.where, [kept, x, zero])
+    gradients = [build.apply(p.where, [kept, g, zero])]
+    parts = partition([x, key], [g], [out], gradients)
+    check(parts, [x, key], [g], [out], gradients)
+    assert names(parts.saved) == ["lt"]
+    assert "random_bits" not in names(parts.backward.nodes)
+
+
+def test_what_is_kept_is_never_computed_again():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    inner = build.apply(p.neg, [x])
+    gradients = [build.apply(p.mul, [g, inner])]
+    assert names(partition([x], [g], [x], gradients).saved) == ["x"]
+    assert names(partition([x], [g], [x], gradients, keep={inner}).saved) == ["neg"]
+
+
+def test_results_of_a_tuple_are_saved_and_not_the_tuple():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    both = build.apply(
+        p.host_call, [x], {"function": divmod, "results": (MATRIX, MATRIX), "name": "pair"}
+    )
+    first, second = (build.apply(p.get, [both], {"index": i}) for i in (0, 1))
+    gradients = [build.apply(p.mul, [g, second])]
+    parts = partition([x], [g], [first], gradients)
+    check(parts, [x], [g], [first], gradients)
+    assert [(node.primitive.name, node.attrs["index"]) for node in parts.saved] == [("get", 1)]
+
+
+def test_gradients_without_cotangents_or_values():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    zero = build.full((64, 64), 0.0, float32)
+    parts = partition([x], [g], [x], [g, zero])
+    check(parts, [x], [g], [x], [g, zero])
+    assert parts.saved == ()
+    assert names(parts.backward.outputs) == ["g", "full"]
+
+
+@pytest.mark.parametrize("count", [1500, 20_000])
+def test_large_graphs_take_little_time(count):
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    values = [x]
+    for _ in range(count):
+        values.append(build.apply(p.sin, [values[-1]]))
+    gradient = g
+    for value in reversed(values[:-1]):
+        gradient = build.apply(p.mul, [gradient, build.apply(p.cos, [value])])
+    start = time.perf_counter()
+    parts = partition([x], [g], [values[-1]], [gradient])
+    assert time.perf_counter() - start < 10
+    check(parts, [x], [g], [values[-1]], [gradient])
+    # Every cosine reads a sine of which at most a few are computed again.
+    assert len(parts.saved) > count // 4

@@ -1,0 +1,213 @@
+"""Split a joint graph of values and gradients into a forward and a backward graph.
+
+The backward graph reads some values of the forward: each is either saved (an extra output of the
+forward) or recomputed from others. A minimum cut chooses: saving a value costs the bytes that are
+written and read again, computing it again costs its operations, and what is dear (products,
+reductions, random bits, host calls) is never computed again.
+
+Source of the idea: Jain et al., "Checkmate" (MLSys 2020), and the min-cut rematerialisation of
+PyTorch's functorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .compiler.ir import Builder, Family, Graph, Node, input_node, toposort
+
+# One machine operation of an elementwise primitive costs as much as moving this many bytes.
+BYTES_PER_OPERATION = 0.3
+# Beyond this many candidates the cut would take seconds: save what the backward reads directly.
+MAX_CUT_NODES = 4000
+
+_RECOMPUTED = {Family.ELEMENTWISE, Family.VIEW, Family.GATHER, Family.GET, Family.SOURCE}
+_INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Two graphs that together compute the joint one.
+
+    `forward`: primals -> (outputs..., saved values that are no primals...).
+    `backward`: (saved..., cotangents...) -> gradients. `saved` are nodes of the joint graph, in
+    the order in which `backward` reads them; each is a primal, an output or an extra output of
+    `forward`, and `sources` says which: ("primal", i) or ("output", i).
+    """
+
+    forward: Graph
+    backward: Graph
+    saved: tuple[Node, ...]
+    sources: tuple[tuple[str, int], ...]
+
+
+def partition(
+    primals: Sequence[Node],
+    cotangents: Sequence[Node],
+    outputs: Sequence[Node],
+    gradients: Sequence[Node],
+    keep: Collection[Node] = (),
+) -> Partition:
+    """Split the joint graph (primals, cotangents) -> (outputs, gradients).
+
+    Nodes of `keep` are never computed again. Nothing in `outputs` may depend on a cotangent.
+    """
+    saved = _choose(primals, cotangents, gradients, keep)
+    known = {*primals, *outputs}
+    forward = Graph(primals, [*outputs, *(node for node in saved if node not in known)])
+    primal_at = {node: index for index, node in enumerate(primals)}
+    output_at = {node: index for index, node in reversed(list(enumerate(forward.outputs)))}
+    sources = tuple(
+        ("primal", primal_at[node]) if node in primal_at else ("output", output_at[node])
+        for node in saved
+    )
+    return Partition(forward, _backward(saved, cotangents, gradients), tuple(saved), sources)
+
+
+def _backward(
+    saved: Sequence[Node], cotangents: Sequence[Node], gradients: Sequence[Node]
+) -> Graph:
+    """The gradients as a graph of the saved values and cotangents."""
+    fed = [
+        node if node.primitive.name == "input" else input_node(f"saved{i}", node.type, node.where)
+        for i, node in enumerate(saved)
+    ]
+    build = Builder()
+    new = dict(zip(saved, fed, strict=True)) | {node: node for node in cotangents}
+    for node in _toposort_until(gradients, new):
+        if node not in new:
+            new[node] = build.rebuild(node, [new[operand] for operand in node.inputs])
+    return Graph([*fed, *cotangents], [new[node] for node in gradients])
+
+
+def _toposort_until(outputs: Sequence[Node], known: Collection[Node]) -> list[Node]:
+    """What `outputs` need beyond `known`, each after the nodes it reads."""
+    order: list[Node] = []
+    seen: set[Node] = set(known)
+    stack = [(node, False) for node in reversed(outputs)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(node.inputs))
+    return order
+
+
+def _dependent(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
+    """Every node of `order` (sorted) that reads one of `roots`, and the roots."""
+    found = set(roots)
+    for node in order:
+        if node not in found and any(operand in found for operand in node.inputs):
+            found.add(node)
+    return found
+
+
+def _choose(
+    primals: Sequence[Node],
+    cotangents: Sequence[Node],
+    gradients: Sequence[Node],
+    keep: Collection[Node],
+) -> list[Node]:
+    """The values to save, in the order in which the forward makes them."""
+    order = toposort(gradients, first=primals)
+    backward = _dependent(order, cotangents)
+    read = _read_by(order, backward, gradients)
+    if not read:
+        return []
+    needed = set(toposort(read))
+    ancestors = [node for node in order if node in needed]
+    banned = {node for node in ancestors if node in keep or not _is_cheap(node)}
+    if len(ancestors) > MAX_CUT_NODES:
+        chosen = _direct(ancestors, read)
+    else:
+        chosen = _minimum_cut(ancestors, read, set(primals), banned)
+    return [node for node in ancestors if node in chosen]
+
+
+def _read_by(
+    order: Sequence[Node], backward: set[Node], gradients: Sequence[Node]
+) -> dict[Node, None]:
+    """Forward values that the backward reads directly."""
+    found: dict[Node, None] = {}
+    for node in order:
+        if node in backward:
+            found.update((each, None) for each in node.inputs if each not in backward)
+    found.update((node, None) for node in gradients if node not in backward)
+    return found
+
+
+def _is_source(node: Node) -> bool:
+    return node.primitive.family is Family.SOURCE and node.primitive.name != "input"
+
+
+def _is_cheap(node: Node) -> bool:
+    return node.primitive.family in _RECOMPUTED
+
+
+def _is_tuple(node: Node) -> bool:
+    return not hasattr(node.type, "dtype")
+
+
+def _direct(ancestors: Sequence[Node], read: Collection[Node]) -> set[Node]:
+    return {node for node in ancestors if node in read and not _is_source(node)}
+
+
+def _save_cost(node: Node, primals: Collection[Node]) -> float:
+    if _is_tuple(node):
+        return _INFINITE
+    if node in primals:  # alive in any case, only read once more
+        return node.type.nbytes + 1
+    return 2 * node.type.nbytes + 2
+
+
+def _recompute_cost(node: Node, banned: Collection[Node]) -> float:
+    if node in banned or node.primitive.name == "input":
+        return _INFINITE
+    if _is_tuple(node) or node.primitive.family is Family.SOURCE:
+        return 0.0
+    return node.type.numel * node.primitive.cost * BYTES_PER_OPERATION
+
+
+def _minimum_cut(
+    ancestors: Sequence[Node],
+    read: Collection[Node],
+    primals: Collection[Node],
+    banned: Collection[Node],
+) -> set[Node]:
+    """The nodes whose saving separates the forward from what the backward reads.
+
+    Every node is an edge (in -> out) that costs its saving to cut; cutting "source -> in" means
+    computing it again, which needs its operands on the backward's side too.
+    """
+    import networkx  # optional at import time: only needed to differentiate compiled functions
+
+    flow: Any = networkx.DiGraph()
+    flow.add_nodes_from(("source", "sink"))
+    number = {node: index for index, node in enumerate(ancestors)}
+    for node, index in number.items():
+        before, after = 2 * index, 2 * index + 1
+        _edge(flow, before, after, _save_cost(node, primals))
+        _edge(flow, "source", before, _recompute_cost(node, banned))
+        for operand in dict.fromkeys(node.inputs):
+            # If `node` is computed again, its operand must be at hand.
+            _edge(flow, 2 * number[operand] + 1, before, _INFINITE)
+        if node in read:
+            _edge(flow, after, "sink", _INFINITE)
+    _, (reached, _) = networkx.minimum_cut(flow, "source", "sink")
+    return {
+        node
+        for node, index in number.items()
+        if 2 * index in reached and 2 * index + 1 not in reached
+    }
+
+
+def _edge(flow: Any, start: Any, end: Any, cost: float) -> None:
+    if cost == _INFINITE:
+        flow.add_edge(start, end)  # networkx: no capacity means unbounded
+    elif cost > 0:
+        # Whole numbers: sums of floats would make ties depend on rounding.
+        flow.add_edge(start, end, capacity=round(10 * cost))
