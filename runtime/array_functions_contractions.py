@@ -1,0 +1,98 @@
+"""Matrix products and convolutions over an array module; half types compute in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .array_functions_elementwise import Array, Function, in_float32
+from .array_functions_movement import unfold
+from .dtypes import from_numpy_dtype
+
+Ints = tuple[int, ...]
+_quiet = np.errstate(all="ignore")
+
+
+@_quiet
+def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
+    if transpose_a:
+        a = a.swapaxes(-1, -2)
+    if transpose_b:
+        b = b.swapaxes(-1, -2)
+    return _product(xp, a, b)
+
+
+def _matrix_product(xp: Any, a: Array, b: Array) -> Array:
+    a, b = _for_blas(xp, a), _for_blas(xp, b)
+    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
+        # One product of all rows instead of one per leading index.
+        rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+        return xp.matmul(rows, b).reshape((*a.shape[:-1], b.shape[-1]))
+    return xp.matmul(a, b)
+
+
+def _for_blas(xp: Any, a: Array) -> Array:
+    """`a`, copied where neither of its last axes is dense: NumPy would not call BLAS for it."""
+    rows, columns = a.shape[-2:]
+    step, inner = a.strides[-2:]
+    item = a.itemsize
+    dense = (inner == item and step >= item * columns) or (step == item and inner >= item * rows)
+    return a if dense or a.dtype.kind != "f" else xp.ascontiguousarray(a)
+
+
+_product = in_float32(_matrix_product)
+
+
+@_quiet
+def _convolution(
+    xp: Any,
+    x: Array,
+    w: Array,
+    strides: Ints,
+    padding: tuple[tuple[int, int], ...],
+    dilation: Ints,
+    input_dilation: Ints,
+    groups: int,
+) -> Array:
+    dtype = x.dtype
+    if from_numpy_dtype(dtype).is_half:
+        x, w = x.astype(np.float32), w.astype(np.float32)
+    x = _spread(xp, x, padding, input_dilation)
+    spatial = x.ndim - 2
+    windows = unfold(xp, x, tuple(range(2, x.ndim)), w.shape[2:], strides, dilation)
+    batch = x.shape[0]
+    out = windows.shape[2 : 2 + spatial]
+    taps = math.prod(w.shape[1:])
+    # [c, *window, n, *out]: the longest contiguous runs are the rows of the output.
+    order = (1, *range(2 + spatial, 2 + 2 * spatial), 0, *range(2, 2 + spatial))
+    columns = windows.transpose(order).reshape(groups, taps, batch * math.prod(out))
+    kernels = w.reshape(groups, w.shape[0] // groups, taps)
+    result = xp.matmul(kernels, columns).reshape(w.shape[0], batch, *out).swapaxes(0, 1)
+    return result.astype(dtype, order="C")
+
+
+def _spread(xp: Any, x: Array, padding: tuple[tuple[int, int], ...], input_dilation: Ints) -> Array:
+    """`x` with zeros between and around; negative padding cuts off."""
+    sizes = [
+        size + (between - 1) * max(size - 1, 0)
+        for size, between in zip(x.shape[2:], input_dilation)
+    ]
+    shape = [max(size + low + high, 0) for size, (low, high) in zip(sizes, padding)]
+    if shape == list(x.shape[2:]):
+        return x
+    result = xp.zeros((*x.shape[:2], *shape), x.dtype)
+    source, target = [slice(None)] * 2, [slice(None)] * 2
+    for count, wide, step, (low, _) in zip(x.shape[2:], shape, input_dilation, padding):
+        first = max(-(low // step), 0)  # the first and last element that stay inside
+        last = min((wide - 1 - low) // step, count - 1)
+        kept = max(last - first + 1, 0)
+        start = first * step + low
+        source.append(slice(first, first + kept))
+        target.append(slice(start, start + kept * step, step) if kept else slice(0, 0))
+    result[tuple(target)] = x[tuple(source)]
+    return result
+
+
+FUNCTIONS: dict[str, Function] = {"matmul": _matmul, "convolution": _convolution}

@@ -1,0 +1,162 @@
+"""Elementwise functions over an array module, one per primitive.
+
+Half types are computed in float32 and rounded once, as NumPy's and ml_dtypes' own loops do; the
+functions that take several steps convert explicitly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .dtypes import DType, from_numpy_dtype
+
+Array = Any
+Function = Callable[..., Array]
+
+_quiet = np.errstate(all="ignore")
+
+
+def as_array(value: Array) -> Array:
+    """NumPy answers 0-d operands with a scalar; a tensor's value is always an array."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def in_float32(function: Function) -> Function:
+    """`function(xp, *arrays)` with half types converted first and the result rounded once."""
+
+    def converted(xp: Any, *arrays: Array) -> Array:
+        dtype = arrays[0].dtype
+        if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half:
+            return function(xp, *(each.astype(np.float32) for each in arrays)).astype(dtype)
+        return function(xp, *arrays)
+
+    return converted
+
+
+def _unary(name: str) -> Function:
+    @_quiet
+    def function(xp: Any, x: Array) -> Array:
+        result = getattr(xp, name)(x)
+        return np.asarray(result) if isinstance(result, np.generic) else result
+
+    return function
+
+
+def _binary(name: str) -> Function:
+    @_quiet
+    def function(xp: Any, x: Array, y: Array) -> Array:
+        result = getattr(xp, name)(x, y)
+        return np.asarray(result) if isinstance(result, np.generic) else result
+
+    return function
+
+
+def _checked(function: Function) -> Function:
+    return _quiet(lambda xp, *arrays, **attrs: as_array(function(xp, *arrays, **attrs)))
+
+
+def _sign(xp: Any, x: Array) -> Array:
+    """-1, 0 or 1; 0 for NaN and for both zeros, as PyTorch has it."""
+    if x.dtype.kind == "u":
+        return xp.sign(x)
+    return (xp.greater(x, 0).view(np.int8) - xp.less(x, 0).view(np.int8)).astype(x.dtype)
+
+
+def _erf(xp: Any, x: Array) -> Array:
+    from scipy import special  # a tenth of a second to import
+
+    return special.erf(x)
+
+
+def _floor_divide(xp: Any, x: Array, y: Array) -> Array:
+    if x.dtype.kind in "iu":
+        _refuse_zero(y)
+    return xp.floor_divide(x, y)
+
+
+def _remainder(xp: Any, x: Array, y: Array) -> Array:
+    """The remainder with the sign of the divisor; a zero keeps the sign of the dividend."""
+    if x.dtype.kind in "iu":
+        _refuse_zero(y)
+        return xp.remainder(x, y)
+    rest = xp.fmod(x, y)
+    wrong = (rest != 0) & ((rest < 0) != (y < 0))
+    return xp.where(wrong, rest + y, rest)
+
+
+def _refuse_zero(divisor: Array) -> None:
+    if not divisor.all():
+        raise RuntimeError("ZeroDivisionError")  # PyTorch's type and text
+
+
+def _pow(xp: Any, x: Array, y: Array) -> Array:
+    if x.dtype.kind == "i":
+        return _integer_pow(xp, x, y)
+    return xp.power(x, y)
+
+
+def _integer_pow(xp: Any, x: Array, y: Array) -> Array:
+    """Wrapping powers; a negative exponent gives the truncated quotient 1 // x**-y, and 0 for 0."""
+    negative = y < 0
+    if not negative.any():
+        return xp.power(x, y)
+    powers = xp.power(x, xp.where(negative, 0, y).astype(y.dtype))
+    one = xp.asarray(1, x.dtype)
+    inverse = xp.where(x == one, one, xp.where(x == -one, xp.where(y & 1, -one, one), one - one))
+    return xp.where(negative, inverse, powers)
+
+
+def _cast(xp: Any, x: Array, dtype: DType) -> Array:
+    """Floats truncate towards zero into integers; a value out of range gives what NumPy gives."""
+    if x.dtype.kind == "V" and not dtype.is_floating_point:  # bfloat16
+        x = x.astype(np.float32)
+    if dtype.name == "bool":
+        return x != 0
+    return x.astype(dtype.numpy)
+
+
+def _where(xp: Any, condition: Array, x: Array, y: Array) -> Array:
+    return xp.where(condition, x, y)
+
+
+def _copy(xp: Any, x: Array) -> Array:
+    return xp.array(x, copy=True, order="C")
+
+
+_SAME_NAME_UNARY = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "reciprocal", "sin", "cos", "tan",
+    "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "isnan", "isinf", "logical_not",
+)  # fmt: skip
+_RENAMED_UNARY = {
+    "neg": "negative", "abs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
+    "round": "rint", "bitwise_not": "invert",
+}  # fmt: skip
+_SAME_NAME_BINARY = (
+    "maximum", "minimum", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
+    "bitwise_xor",
+)  # fmt: skip
+_RENAMED_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide",
+    "atan2": "arctan2", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "shift_left": "left_shift",
+    "shift_right": "right_shift",
+}  # fmt: skip
+
+FUNCTIONS: dict[str, Function] = {
+    **{name: _unary(name) for name in _SAME_NAME_UNARY},
+    **{name: _unary(theirs) for name, theirs in _RENAMED_UNARY.items()},
+    **{name: _binary(name) for name in _SAME_NAME_BINARY},
+    **{name: _binary(theirs) for name, theirs in _RENAMED_BINARY.items()},
+    "sign": _checked(_sign),
+    "rsqrt": _checked(in_float32(lambda xp, x: xp.reciprocal(xp.sqrt(x)))),
+    "erf": _checked(in_float32(_erf)),
+    "floor_divide": _checked(in_float32(_floor_divide)),
+    "remainder": _checked(in_float32(_remainder)),
+    "pow": _checked(in_float32(_pow)),
+    "cast": _checked(_cast),
+    "where": _where,
+    "copy": _copy,
+}

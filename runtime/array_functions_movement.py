@@ -1,0 +1,119 @@
+"""Functions that move elements, over an array module; views where the array module can."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from .array_functions_elementwise import Array, Function
+from .dtypes import from_numpy_dtype
+
+Ints = tuple[int, ...]
+
+
+def _reshape(xp: Any, x: Array, shape: Ints) -> Array:
+    return x.reshape(shape)
+
+
+def _permute(xp: Any, x: Array, axes: Ints) -> Array:
+    return x.transpose(axes)
+
+
+def _broadcast(xp: Any, x: Array, shape: Ints) -> Array:
+    if x.size == math.prod(shape):
+        return x.reshape(shape)  # only axes of size one are new: this view may be written to
+    return xp.broadcast_to(x, shape)
+
+
+def slices_of(starts: Ints, stops: Ints, steps: Ints) -> Any:
+    """What to index an array with; of a 0-d array it takes the array, not a scalar."""
+    return tuple(map(slice, starts, stops, steps)) or ...
+
+
+def _slice(xp: Any, x: Array, starts: Ints, stops: Ints, steps: Ints) -> Array:
+    return x[slices_of(starts, stops, steps)]
+
+
+def _slice_update(
+    xp: Any, base: Array, update: Array, starts: Ints, stops: Ints, steps: Ints
+) -> Array:
+    result = xp.array(base, copy=True, order="C")
+    result[slices_of(starts, stops, steps)] = update
+    return result
+
+
+def _flip(xp: Any, x: Array, axes: Ints) -> Array:
+    reverse = (slice(None, None, -1 if axis in axes else None) for axis in range(x.ndim))
+    return x[tuple(reverse) or ...]
+
+
+def _pad(xp: Any, x: Array, low: Ints, high: Ints, interior: Ints, value: Any) -> Array:
+    steps = [between + 1 for between in interior]
+    spread = [max((size - 1) * step + 1, 0) if size else 0 for size, step in zip(x.shape, steps)]
+    shape = tuple(before + size + after for before, size, after in zip(low, spread, high))
+    result = filled(xp, shape, value, x.dtype)
+    inner = map(slice, low, (before + size for before, size in zip(low, spread)), steps)
+    result[tuple(inner) or ...] = x
+    return result
+
+
+def filled(xp: Any, shape: Ints, value: Any, dtype: Any) -> Array:
+    """An array of one value; integers out of range wrap, as in PyTorch's arithmetic."""
+    if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
+        bits = 8 * dtype.itemsize
+        value &= (1 << bits) - 1
+        if dtype.kind == "i" and value >> (bits - 1):
+            value -= 1 << bits
+        return xp.full(shape, value, dtype)
+    if not value and not (isinstance(value, float) and math.copysign(1.0, value) < 0):
+        return xp.zeros(shape, dtype)
+    with np.errstate(all="ignore"):
+        return xp.full(shape, np.asarray(value).astype(dtype), dtype)
+
+
+def _concatenate(xp: Any, *arrays: Array, axis: int) -> Array:
+    return xp.concatenate(arrays, axis=axis)
+
+
+def unfold(xp: Any, x: Array, axes: Ints, sizes: Ints, strides: Ints, dilations: Ints) -> Array:
+    """A view of the windows along `axes`; the windows' own axes are appended."""
+    shape, steps = list(x.shape), list(x.strides)
+    for axis, size, stride, dilation in zip(axes, sizes, strides, dilations):
+        shape[axis] = max(0, (x.shape[axis] - dilation * (size - 1) - 1) // stride + 1)
+        steps[axis] = x.strides[axis] * stride
+    inner = [x.strides[axis] * dilation for axis, dilation in zip(axes, dilations)]
+    return xp.lib.stride_tricks.as_strided(x, (*shape, *sizes), (*steps, *inner))
+
+
+def _fold(
+    xp: Any, windows: Array, axes: Ints, strides: Ints, dilations: Ints, shape: Ints
+) -> Array:
+    dtype = windows.dtype
+    wide = np.float32 if from_numpy_dtype(dtype).is_half else dtype
+    result = xp.zeros(shape, wide)
+    counts, sizes = windows.shape[: len(shape)], windows.shape[len(shape) :]
+    for taps in product(*map(range, sizes)):
+        target = [slice(None)] * len(shape)
+        for axis, stride, dilation, tap in zip(axes, strides, dilations, taps):
+            start = tap * dilation
+            target[axis] = slice(start, start + (counts[axis] - 1) * stride + 1, stride)
+        if all(counts):
+            result[tuple(target) or ...] += windows[(..., *taps)]
+    return result if wide is dtype else result.astype(dtype)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "reshape": _reshape,
+    "permute": _permute,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "slice_update": _slice_update,
+    "flip": _flip,
+    "pad": _pad,
+    "concatenate": _concatenate,
+    "unfold": unfold,
+    "fold": np.errstate(all="ignore")(_fold),
+}

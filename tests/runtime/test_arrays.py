@@ -1,0 +1,358 @@
+"""The array functions: types by the rule for every primitive, values against plain NumPy."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from array_cases import cases, convolution_cases, expected_type, sample, type_of
+from tgraph.compiler.ir import PRIMITIVES
+from tgraph.runtime.arrays import FUNCTIONS, array_module, evaluate
+from tgraph.runtime.device import CPU, Device
+from tgraph.runtime.dtypes import bool_, float16, float32, float64, int8, int64, uint8
+
+FED_OR_SELECTED = {"input", "get", "random_bits"}
+NAMES = sorted(set(PRIMITIVES) - FED_OR_SELECTED)
+nan, inf = np.nan, np.inf
+
+
+def run(name, *arrays, **attrs):
+    return evaluate(name, [np.asarray(each) for each in arrays], attrs)
+
+
+def f32(*values):
+    return np.array(values, np.float32)
+
+
+def same(got, wanted):
+    """Equal values including NaN and the sign of zero, and equal dtypes."""
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    if got.dtype.kind in "fV":
+        got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+    np.testing.assert_array_equal(got, wanted)
+    if got.dtype.kind == "f":
+        known = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(wanted)[known])
+
+
+def test_the_table_is_complete():
+    assert set(FUNCTIONS) == set(PRIMITIVES) - {"input", "random_bits"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_result_has_the_type_of_the_rule(name):
+    count = 0
+    for which, arrays, attrs in cases(name):
+        result, expected = evaluate(which, arrays, attrs), expected_type(which, arrays, attrs)
+        results = result if isinstance(result, tuple) else (result,)
+        for got, wanted in zip(results, expected if isinstance(result, tuple) else (expected,)):
+            assert type(got) is np.ndarray
+            assert type_of(got) == wanted, (name, [type_of(each) for each in arrays], attrs)
+        count += 1
+    assert count > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_strided_operands_give_the_same_values(name):
+    for which, arrays, attrs in cases(name):
+        if not arrays or name == "random_bits":
+            continue
+        strided = [np.repeat(each, 2, axis=-1)[..., ::2] if each.ndim else each for each in arrays]
+        strided = [np.asfortranarray(each) if each.ndim == 3 else each for each in strided]
+        got, wanted = evaluate(which, strided, attrs), evaluate(which, arrays, attrs)
+        for one, other in zip(got, wanted) if isinstance(got, tuple) else [(got, wanted)]:
+            np.testing.assert_allclose(
+                one.astype(np.float64), other.astype(np.float64), rtol=2e-6, atol=1e-6
+            )
+
+
+def test_no_warning_escapes():
+    big = f32(3e38, -3e38, nan, 0, -1)
+    with np.errstate(all="ignore"):
+        halves = big.astype(np.float16), big.astype(ml_dtypes.bfloat16)
+    for name, primitive in PRIMITIVES.items():
+        if primitive.family.value != "elementwise" or name in ("where", "cast"):
+            continue
+        for which, arrays, attrs in cases(name):
+            if arrays[0].dtype == np.float32 and arrays[0].ndim == 1:
+                for each in (big, *halves):
+                    evaluate(which, [each] * len(arrays), attrs)
+    run("cast", big, dtype=int8)
+    run("cast", big, dtype=float16)
+    run("sum", big, axes=(0,), keepdims=False)
+    run("full", shape=(2,), value=1e300, dtype=float32)
+
+
+HALF_FLOATS = [ml_dtypes.bfloat16, np.float16]
+
+
+@pytest.mark.parametrize("dtype", HALF_FLOATS)
+def test_half_types_round_the_float32_result_once(dtype):
+    every = np.arange(65536, dtype=np.uint16).view(dtype)
+    wide = every.astype(np.float32)
+    for name, primitive in PRIMITIVES.items():
+        if primitive.family.value != "elementwise" or primitive.arity != 1:
+            continue
+        if name in ("logical_not", "bitwise_not", "cast"):
+            continue
+        with np.errstate(all="ignore"):
+            wanted = run(name, wide).astype(bool if name in ("isnan", "isinf") else dtype)
+            wanted, got = wanted.astype(np.float64), run(name, every).astype(np.float64)
+        # NumPy's float16 loops may use the wider result of another libm; a last bit is allowed.
+        np.testing.assert_allclose(
+            got,
+            wanted,
+            rtol=2 * float(ml_dtypes.finfo(dtype).eps),
+            atol=float(ml_dtypes.finfo(dtype).smallest_subnormal),
+            err_msg=name,
+        )
+
+
+def test_bfloat16_binary_functions_agree_with_float32():
+    special = f32(nan, inf, -inf, 0.0, -0.0, 1, -1, 2.5, -3.5, 1e38, 1e-40)
+    x, y = map(np.ravel, np.meshgrid(special, special))
+    halves = x.astype(ml_dtypes.bfloat16), y.astype(ml_dtypes.bfloat16)
+    x, y = (each.astype(np.float32) for each in halves)
+    for name in ("add", "sub", "mul", "div", "maximum", "minimum", "pow", "atan2", "remainder",
+                 "floor_divide", "eq", "ne", "lt", "le", "gt", "ge"):  # fmt: skip
+        wanted = run(name, x, y)
+        with np.errstate(all="ignore"):
+            same(run(name, *halves), wanted.astype(wanted.dtype if wanted.dtype == bool
+                                                   else ml_dtypes.bfloat16))  # fmt: skip
+
+
+# --- PyTorch's answers in the corners, taken from PyTorch 2.13 ---
+
+
+def test_sign_of_nan_and_zeros_is_zero():
+    same(run("sign", f32(nan, -0.0, 0.0, -inf, 2.0)), f32(0, 0, 0, -1, 1))
+
+
+def test_float_division_with_remainder():
+    x = f32(4, -4, 1, -1, nan, inf, 5, -7)
+    y = f32(2, 2, inf, inf, 1, 2, 0, -0.0)
+    same(run("remainder", x, y), f32(0, -0.0, 1, inf, nan, nan, nan, nan))
+    same(run("floor_divide", x, y), f32(2, -2, 0, -1, nan, nan, inf, inf))
+    x, y = f32(inf, -inf, -1, 1, -0.0, 1e20), f32(1, 1, inf, -inf, 3, 1e-30)
+    same(run("floor_divide", x, y), f32(nan, nan, -1, -1, -0.0, inf))
+
+
+def test_integer_division_has_the_sign_of_the_divisor():
+    x, y = np.array([7, -7, 7, -7]), np.array([2, 2, -2, -2])
+    same(run("floor_divide", x, y), np.array([3, -4, -4, 3]))
+    same(run("remainder", x, y), np.array([1, 1, -1, -1]))
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_integer_division_by_zero(name):
+    with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
+        run(name, [1, 2], [1, 0])
+
+
+def test_integer_powers():
+    x, y = np.array([2, 1, -1, 0, -1, 3, 7]), np.array([-1, -1, -1, -1, -2, 4, 0])
+    same(run("pow", x, y), np.array([0, 1, -1, 0, 1, 81, 1]))
+    same(run("pow", np.array([200, 3], np.uint8), np.array([2, 5], np.uint8)),
+         np.array([64, 243], np.uint8))  # fmt: skip
+
+
+def test_shifts_by_too_much_or_less_than_nothing():
+    def i8(*values):
+        return np.array(values, np.int8)
+
+    same(run("shift_left", i8(1, -1, 5, 3), i8(8, 9, -1, 2)), i8(0, 0, 0, 12))
+    same(run("shift_right", i8(1, -1, -128, 127), i8(8, 9, -1, 7)), i8(0, -1, -1, 0))
+
+
+def test_rounding_is_to_even():
+    same(run("round", f32(0.5, 1.5, 2.5, -0.5, -1.5)), f32(0, 2, 2, -0.0, -2))
+    same(run("rsqrt", f32(-0.0, 0.0, 4, -1)), f32(-inf, inf, 0.5, nan))
+
+
+def test_casts():
+    same(run("cast", f32(1.9, -1.9, -0.5), dtype=int64), np.array([1, -1, 0]))
+    same(run("cast", f32(nan, 0, -0.0, 1e-45), dtype=bool_), np.array([1, 0, 0, 1], bool))
+    small = np.array([nan, 0, 1e-40], ml_dtypes.bfloat16)
+    same(run("cast", small, dtype=bool_), np.array([1, 0, 1], bool))
+    same(run("cast", np.array([2.5, -2.5], ml_dtypes.bfloat16), dtype=int8), np.int8([2, -2]))
+    same(run("full", shape=(), value=300, dtype=uint8), np.uint8(44))
+    same(run("full", shape=(), value=-1, dtype=uint8), np.uint8(255))
+    same(run("full", shape=(), value=200, dtype=int8), np.int8(-56))
+    same(run("full", shape=(), value=-0.0, dtype=float32), np.float32(-0.0))
+    same(run("full", shape=(), value=5, dtype=bool_), np.bool_(True))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_extremes_see_nan(dtype):
+    x = np.array([1, nan, 3, nan], dtype)
+    assert np.isnan(run("max", x, axes=(0,), keepdims=False))
+    assert np.isnan(run("min", x, axes=(0,), keepdims=False))
+    assert run("argmax", x, axes=(0,), keepdims=False) == 1
+    assert run("argmin", x, axes=(0,), keepdims=True) == [1]
+    assert run("argmax", np.array([3, 3], dtype), axes=(0,), keepdims=False) == 0
+    assert np.isnan(run("maximum", x, x[::-1])).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_sums_accumulate_in_float32(dtype):
+    ones = np.ones((5000, 2), dtype)
+    total = run("sum", ones, axes=(0,), keepdims=False)
+    same(total, np.array([5000, 5000], dtype))
+    same(run("matmul", ones, ones, transpose_a=True, transpose_b=False),
+         np.full((2, 2), 5000, dtype))  # fmt: skip
+    at = np.zeros(5000, np.int64)
+    same(run("index_put", np.zeros(1, dtype), at, np.ones(5000, dtype), axis=0, accumulate=True),
+         np.array([5000], dtype))  # fmt: skip
+    same(run("fold", np.ones((3000, 3000), dtype)[:, :1], axes=(0,), strides=(1,), dilations=(1,),
+             shape=(3000,)), np.ones(3000, dtype))  # fmt: skip
+
+
+def test_integer_sums_keep_their_type_and_wrap():
+    same(run("sum", np.full(3, 100, np.int8), axes=(0,), keepdims=False), np.int8(44))
+    same(run("prod", np.full(3, 10, np.uint8), axes=(0,), keepdims=False), np.uint8(232))
+
+
+def test_views_share_memory():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for name, attrs in [
+        ("reshape", {"shape": (6, 4)}),
+        ("permute", {"axes": (2, 0, 1)}),
+        ("broadcast", {"shape": (5, 2, 3, 4)}),
+        ("slice", {"starts": (0, 1, 0), "stops": (2, 3, 4), "steps": (1, 1, 2)}),
+        ("flip", {"axes": (0, 2)}),
+        ("unfold", {"axes": (2,), "sizes": (2,), "strides": (1,), "dilations": (1,)}),
+    ]:
+        assert np.shares_memory(run(name, x, **attrs), x), name
+    for name, attrs in [("copy", {}), ("cast", {"dtype": float64})]:
+        assert not np.shares_memory(run(name, x, **attrs), x), name
+    for position in (np.array(1), np.array([1])):
+        assert not np.shares_memory(run("index", x, position, axis=0), x)
+        assert not np.shares_memory(run("index", x, position, position, axis=0), x)
+
+
+def test_an_added_axis_of_size_one_stays_writable():
+    assert run("broadcast", np.zeros(3), shape=(1, 3)).flags.writeable
+
+
+def test_pad_with_interior():
+    got = run("pad", f32(1, 2), low=(1,), high=(2,), interior=(1,), value=9)
+    same(got, f32(9, 1, 9, 2, 9, 9))
+
+
+def test_unfold_and_fold_are_transposes():
+    x, attrs = sample((2, 9, 8), float64), {"axes": (2, 1), "strides": (3, 2), "dilations": (1, 2)}
+    windows = run("unfold", x, sizes=(2, 3), **attrs)
+    assert windows[1, 2, 1, 1, 2] == x[1, 2 * 2 + 2 * 2, 1 * 3 + 1]
+    y = sample(windows.shape, float64, 1)
+    folded = run("fold", y, shape=x.shape, **attrs)
+    np.testing.assert_allclose((windows * y).sum(), (x * folded).sum())
+
+
+def test_gather_and_scatter_add_are_transposes():
+    x, at = sample((4, 3, 5), float64), np.random.default_rng(0).integers(0, 3, (2, 6, 5))
+    got = run("gather", x, at, axis=1)
+    assert got[1, 4, 3] == x[1, at[1, 4, 3], 3]
+    y = sample(got.shape, float64, 1)
+    added = run("scatter_add", np.zeros_like(x), at, y, axis=1)
+    np.testing.assert_allclose((got * y).sum(), (x * added).sum())
+
+
+@pytest.mark.parametrize(
+    "axis, count, shape", [(0, 1, (9,)), (1, 2, (2, 5)), (2, 1, ()), (0, 3, ())]
+)
+def test_index_and_index_put_are_transposes(axis, count, shape):
+    x, rng = sample((4, 3, 5), float64), np.random.default_rng(0)
+    at = [rng.integers(0, x.shape[axis + offset], shape) for offset in range(count)]
+    got = run("index", x, *at, axis=axis)
+    np.testing.assert_array_equal(got, x[(slice(None),) * axis + tuple(at)])
+    y = sample(got.shape, float64, 1)
+    added = run("index_put", np.zeros_like(x), *at, y, axis=axis, accumulate=True)
+    np.testing.assert_allclose((got * y).sum(), (x * added).sum())
+
+
+def test_the_last_write_wins():
+    got = run("index_put", f32(0, 0), np.array([1, 1]), f32(5, 6), axis=0, accumulate=False)
+    same(got, f32(0, 6))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_positions_out_of_range(dtype):
+    x, values = np.zeros((3, 5)), np.zeros((3, 1))
+    at = np.array([7], dtype)
+    message = "^index 7 is out of bounds for dimension 1 with size 5$"
+    with pytest.raises(IndexError, match=message):
+        run("index", x, at, axis=1)
+    with pytest.raises(IndexError, match=message):
+        run("index_put", x, at, values, axis=1, accumulate=True)
+    with pytest.raises(IndexError, match=message):
+        run("index_put", x, at, values, axis=1, accumulate=False)
+    with pytest.raises(IndexError, match="index -1 is out of bounds for dimension 0 with size 3"):
+        run("gather", x, np.array([[-1]], dtype), axis=0)
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
+        run("scatter_add", x, np.array([[3]], dtype), np.zeros((1, 1)), axis=0)
+    # A caller's -7 arrives as -7 + 5; the message names what the caller wrote.
+    with pytest.raises(IndexError, match="index -7 is out of bounds for dimension 1 with size 5"):
+        run("index", x, np.array([-2], dtype), axis=1)
+
+
+def test_matmul_of_any_layout():
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64, np.int32):
+        a, b = (
+            rng.integers(-5, 5, (2, 4, 3)).astype(dtype),
+            rng.integers(-5, 5, (3, 5)).astype(dtype),
+        )
+        wanted = np.einsum("bmk,kn->bmn", a, b)
+        same(run("matmul", a, b, transpose_a=False, transpose_b=False), wanted)
+        at, bt = a.swapaxes(1, 2), b.T
+        same(run("matmul", at, bt, transpose_a=True, transpose_b=True), wanted)
+        strided = np.repeat(np.repeat(a, 2, axis=2), 2, axis=1)[:, ::2, ::2]
+        same(run("matmul", strided, b, transpose_a=False, transpose_b=False), wanted)
+        same(run("matmul", np.broadcast_to(a[:, :1, :1], a.shape), b, transpose_a=False,
+                 transpose_b=False), np.einsum("bmk,kn->bmn", np.repeat(np.repeat(
+                     a[:, :1, :1], 4, 1), 3, 2), b))  # fmt: skip
+
+
+def naive_convolution(x, w, **attrs):
+    """Sum over taps with explicit loops, straight from the definition."""
+    spatial = x.ndim - 2
+    shape = expected_type("convolution", [x, w], attrs).shape
+    strides, padding, dilation = attrs["strides"], attrs["padding"], attrs["dilation"]
+    input_dilation, groups = attrs["input_dilation"], attrs["groups"]
+    result = np.zeros(shape)
+    per_group = w.shape[0] // groups
+    for out in np.ndindex(*shape[2:]):
+        for tap in np.ndindex(*w.shape[2:]):
+            at = [
+                out[k] * strides[k] + tap[k] * dilation[k] - padding[k][0] for k in range(spatial)
+            ]
+            spread = all(a % d == 0 for a, d in zip(at, input_dilation))
+            at = tuple(a // d for a, d in zip(at, input_dilation))
+            if not spread or any(not 0 <= a < size for a, size in zip(at, x.shape[2:])):
+                continue
+            for o in range(w.shape[0]):
+                first = o // per_group * w.shape[1]
+                channels = x[(slice(None), slice(first, first + w.shape[1]), *at)]
+                result[(slice(None), o, *out)] += channels @ w[(o, slice(None), *tap)]
+    return result
+
+
+def test_convolution_matches_its_definition():
+    for _, arrays, attrs in convolution_cases(float64):
+        got = run("convolution", *arrays, **attrs)
+        np.testing.assert_allclose(got, naive_convolution(*arrays, **attrs), atol=1e-12)
+        assert got.flags.c_contiguous
+
+
+def test_host_call_checks_what_comes_back():
+    result = type_of(f32(1, 2))
+    with pytest.raises(RuntimeError, match="gave 2 arrays, its type says 1"):
+        evaluate("host_call", [], {"function": lambda: (1, 2), "results": (result,), "name": "f"})
+    with pytest.raises(RuntimeError, match=r"f gave an array of float64\[2\] as result 0"):
+        wrong = {"function": lambda: (np.zeros(2),), "results": (result,), "name": "f"}
+        evaluate("host_call", [], wrong)
+
+
+def test_array_modules():
+    assert array_module(CPU) is np
+    with pytest.raises(RuntimeError, match="runs on the CPU only"):
+        array_module(Device("cuda", 0))
