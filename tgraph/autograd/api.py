@@ -1,0 +1,264 @@
+"""`backward` and `grad`: what users call to get gradients, and what tensors say of theirs."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..compiler.ir import primitives as p
+from ..dispatch import apply, constant, current_context, settled
+from ..runtime.dtypes import DType
+from ..tensor import Tensor
+from .engine import run_backward
+from .record import Record
+
+TensorOrTensors = Tensor | Sequence[Tensor]
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _first_cotangents(outputs: Sequence[Tensor], given: Any) -> list[Tensor]:
+    cotangents = (None,) * len(outputs) if given is None else _as_tuple(given)
+    if len(cotangents) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(cotangents)} gradients")
+    return [_first_cotangent(*pair, at) for at, pair in enumerate(zip(outputs, cotangents))]
+
+
+def _first_cotangent(output: Tensor, given: Tensor | None, at: int) -> Tensor:
+    if not settled(output)._requires_grad:
+        raise RuntimeError(
+            f"element {at} of tensors does not require grad and does not have a grad_fn"
+        )
+    shape, dtype = output._type.shape, output._type.dtype
+    if given is None:
+        if output._type.numel != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs, but output {at} has "
+                f"shape {shape}; pass gradient= or reduce it to a scalar first"
+            )
+        one = constant(1.0, dtype)
+        return apply(p.broadcast, one, shape=shape) if shape else apply(p.copy, one)
+    if given._type.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{at}] has a shape of {given.shape} and output[{at}] "
+            f"has a shape of {output.shape}."
+        )
+    return given if given._type.dtype is dtype else apply(p.cast, given, dtype=dtype)
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Add the gradients of `tensors` to `.grad` of the leaves (or of `inputs` only).
+
+    `grad_tensors` are the cotangents, of the shapes of `tensors`; a tensor of one element needs
+    none. `create_graph` records the backward pass, so that its results can be differentiated;
+    `retain_graph` keeps saved values for a second pass.
+    """
+    outputs = _as_tuple(tensors)
+    cotangents = _first_cotangents(outputs, grad_tensors)
+    retain = create_graph if retain_graph is None else retain_graph
+    asked = None if inputs is None else _as_tuple(inputs)
+    if asked is not None and not asked:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    run_backward(outputs, cotangents, retain, create_graph, asked, accumulate=True)
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` stays untouched.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor(3.0, requires_grad=True)
+    >>> (first,) = tg.autograd.grad(x**3, x, create_graph=True)
+    >>> tg.autograd.grad(first, x)
+    (tensor(18.),)
+    """
+    results, asked = _as_tuple(outputs), _as_tuple(inputs)
+    cotangents = _first_cotangents(results, grad_outputs)
+    for each in asked:
+        if not settled(each)._requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    retain = create_graph if retain_graph is None else retain_graph
+    found = run_backward(results, cotangents, retain, create_graph, asked, accumulate=False)
+    if materialize_grads:
+        return tuple(_or_zeros(each, x) for each, x in zip(found, asked))
+    if not allow_unused and None in found:
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    return tuple(found)
+
+
+def _or_zeros(found: Tensor | None, like: Tensor) -> Tensor:
+    if found is not None:
+        return found
+    return apply(p.full, shape=like._type.shape, value=0, dtype=like._type.dtype)  # type: ignore
+
+
+# --- methods and properties of Tensor ----------------------------------------------------------
+
+
+def tensor_backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
+
+    Saved values are freed on the way unless `retain_graph`. See `tgraph.autograd.backward`.
+    """
+    backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def requires_grad(self: Tensor) -> bool:
+    """Whether gradients with respect to this tensor are recorded."""
+    return settled(self)._requires_grad
+
+
+def set_requires_grad(self: Tensor, value: bool) -> None:
+    requires_grad_(self, value)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Ask for gradients with respect to this tensor, a leaf from now on."""
+    settled(self)
+    if self._record is not None:
+        if not requires_grad:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        return self
+    if requires_grad and not self._type.dtype.is_floating_point:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    current_context().touch(self)
+    self._requires_grad = bool(requires_grad)
+    return self
+
+
+def is_leaf(self: Tensor) -> bool:
+    """Whether no recorded operation made this tensor."""
+    return settled(self)._record is None
+
+
+def grad_fn(self: Tensor) -> Record | None:
+    """The record of the operation that made this tensor; None for leaves."""
+    record: Record | None = settled(self)._record
+    return record
+
+
+def get_grad(self: Tensor) -> Tensor | None:
+    """The accumulated gradient, None until `backward` has reached this tensor."""
+    return self._grad
+
+
+def set_grad(self: Tensor, value: Tensor | None) -> None:
+    if value is not None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
+        if value._type.shape != self._type.shape:
+            raise RuntimeError(
+                "assigned grad has data of a different size: expected "
+                f"{list(self._type.shape)}, got {list(value._type.shape)}"
+            )
+        _check_grad_dtype(self._type.dtype, value._type.dtype)
+    current_context().touch(self)
+    self._grad = value
+
+
+def _check_grad_dtype(wanted: DType, came: DType) -> None:
+    if wanted is not came:
+        raise RuntimeError(
+            f"assigned grad has data of a different type: expected {wanted}, got {came}"
+        )
+
+
+_handles = itertools.count(1)
+
+
+class RemovableHandle:
+    """What `register_hook` returns; `remove()` takes the hook away again."""
+
+    def __init__(self, hooks: dict[int, Any]) -> None:
+        self._hooks = hooks
+        self.id = next(_handles)
+
+    def remove(self) -> None:
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+def _hooks_of(tensor: Tensor) -> dict[int, Any]:
+    settled(tensor)
+    record = tensor._record
+    if record is None:
+        if tensor._hooks is None:
+            current_context().touch(tensor)
+            tensor._hooks = {}
+        hooks: dict[int, Any] = tensor._hooks
+        return hooks
+    if record.hooks is None:
+        record.hooks = {}
+    found: dict[int, Any] = record.hooks.setdefault(tensor._index, {})
+    return found
+
+
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Call `hook(grad)` when the gradient of this tensor is complete; its result replaces it."""
+    if not settled(self)._requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    hooks = _hooks_of(self)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this tensor in `.grad`, though it is no leaf."""
+    if not settled(self)._requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self._record is None or retains_grad(self):
+        return
+    reference = weakref.ref(self)
+
+    def keep(cotangent: Tensor) -> None:
+        tensor = reference()
+        if tensor is None:
+            return
+        current_context().touch(tensor)
+        old = tensor._grad
+        tensor._grad = cotangent if old is None else apply(p.add, old, cotangent)
+
+    hooks = _hooks_of(self)
+    hooks[next(_handles)] = keep
+    self._hooks = hooks
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad` was called on this tensor."""
+    return self._record is not None and self._hooks is not None

@@ -1,0 +1,219 @@
+"""The backward pass: walks records from the last made to the first and adds cotangents up."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.ir import TensorType
+from ..compiler.ir import primitives as p
+from ..dispatch import apply, current_context, edge_of, settled
+from ..state import state
+from ..tensor import Tensor
+from .record import Record
+
+_FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you "
+    "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+    "through the graph a second time or if you need to access saved tensors after calling "
+    "backward. The operation is {name}, recorded at {site}."
+)
+
+
+def sum_to(cotangent: Tensor, wanted: TensorType) -> Tensor:
+    """Undo broadcasting: sum `cotangent` to the shape of `wanted` and cast it to its dtype."""
+    if cotangent._type is wanted:
+        return cotangent
+    shape = cotangent._type.shape
+    if shape != wanted.shape:
+        lead = len(shape) - len(wanted.shape)
+        axes = tuple(range(lead)) + tuple(
+            axis
+            for axis, size in enumerate(wanted.shape, lead)
+            if size == 1 and shape[axis] != 1
+        )
+        if axes:
+            cotangent = apply(p.sum_, cotangent, axes=axes, keepdims=False)
+        if cotangent._type.shape != wanted.shape:
+            cotangent = apply(p.reshape, cotangent, shape=wanted.shape)
+    if cotangent._type.dtype is not wanted.dtype:
+        cotangent = apply(p.cast, cotangent, dtype=wanted.dtype)
+    return cotangent
+
+
+class _Pass:
+    """One backward pass: the cotangents that wait at records and leaves."""
+
+    def __init__(self, asked: dict[Any, Tensor]) -> None:
+        self.asked = asked
+        self.captured: dict[Any, Tensor] = {}
+        self.heap: list[tuple[int, Record]] = []
+        self.waiting: dict[Record, list[Tensor | None]] = {}
+        self.leaves: dict[int, Tensor] = {}
+        self.at_leaf: dict[int, Tensor] = {}
+        # Cotangents that nothing else refers to, which a leaf may keep as they are.
+        self.fresh: set[int] = set()
+
+    def deliver(self, target: Any, index: int, cotangent: Tensor, fresh: bool) -> None:
+        if isinstance(target, Tensor):
+            self._deliver_to_leaf(target, cotangent, fresh)
+            return
+        slots = self.waiting.get(target)
+        if slots is None:
+            slots = self.waiting[target] = [None] * len(target.outputs)
+            heapq.heappush(self.heap, (-target.order, target))
+        found = slots[index]
+        slots[index] = cotangent if found is None else apply(p.add, found, cotangent)
+
+    def _deliver_to_leaf(self, leaf: Tensor, cotangent: Tensor, fresh: bool) -> None:
+        key = id(leaf)
+        found = self.at_leaf.get(key)
+        if found is None:
+            self.leaves[key] = leaf
+        else:
+            cotangent, fresh = apply(p.add, found, cotangent), True
+        self.at_leaf[key] = cotangent
+        if fresh and cotangent._view is None:
+            self.fresh.add(key)
+        else:
+            self.fresh.discard(key)
+
+    def step(self, retain_graph: bool, wanted: set[Any] | None) -> None:
+        """Run the last made of the waiting records."""
+        _, record = heapq.heappop(self.heap)
+        incoming = run_hooks(record, self.waiting.pop(record))
+        for index, cotangent in enumerate(incoming):
+            if cotangent is not None and (id(record), index) in self.asked:
+                self.captured[id(record), index] = cotangent
+        mask = [
+            edge is not None and (wanted is None or _edge_key(edge) in wanted)
+            for edge in record.edges
+        ]
+        if True not in mask:
+            return
+        if record.freed:
+            raise RuntimeError(_FREED.format(name=record.name(), site=record.site))
+        outgoing = record.cotangents(incoming, mask)
+        if not retain_graph:
+            record.free()
+        known = {id(each) for each in incoming}
+        for edge, cotangent in zip(record.edges, outgoing, strict=True):
+            if edge is None or cotangent is None:
+                continue
+            target, index = edge
+            type_ = target._type if isinstance(target, Tensor) else target.outputs[index]
+            given = id(cotangent)
+            cotangent = sum_to(cotangent, type_)
+            fresh = record.makes_fresh and (id(cotangent) != given or given not in known)
+            known.add(given)
+            self.deliver(target, index, cotangent, fresh)
+
+
+def run_hooks(record: Record, incoming: list[Tensor | None]) -> list[Tensor | None]:
+    """Let the hooks of a record's outputs see, and replace, their complete cotangents."""
+    if record.hooks is None:
+        return incoming
+    for index, hooks in record.hooks.items():
+        incoming[index] = _hooked(incoming[index], hooks)
+    return incoming
+
+
+def _hooked(cotangent: Tensor | None, hooks: dict[int, Any]) -> Tensor | None:
+    if cotangent is None:
+        return None
+    for hook in list(hooks.values()):
+        replaced = hook(cotangent)
+        if replaced is not None:
+            cotangent = replaced
+    return cotangent
+
+
+def _edge_key(edge: tuple[Any, int]) -> Any:
+    target, index = edge
+    return id(target) if isinstance(target, Tensor) else (id(target), index)
+
+
+def _paths_to(roots: Sequence[Any], targets: set[Any]) -> set[Any]:
+    """Keys of the edges from which a target can be reached, the targets' own included."""
+    records: dict[int, Record] = {}
+    stack = [edge[0] for edge in roots if not isinstance(edge[0], Tensor)]
+    while stack:
+        record = stack.pop()
+        if id(record) not in records:
+            records[id(record)] = record
+            stack.extend(
+                edge[0]
+                for edge in record.edges
+                if edge is not None and not isinstance(edge[0], Tensor)
+            )
+    reached = set(targets)
+    for record in sorted(records.values(), key=lambda each: each.order):
+        if any(edge is not None and _edge_key(edge) in reached for edge in record.edges):
+            reached.update((id(record), index) for index in range(len(record.outputs)))
+    return reached
+
+
+def run_backward(
+    outputs: Sequence[Tensor],
+    cotangents: Sequence[Tensor],
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Tensor] | None,
+    accumulate: bool,
+) -> list[Tensor | None]:
+    """Propagate `cotangents` from `outputs`.
+
+    With `accumulate`, adds to `.grad` of the leaves (of `inputs` only, where given); without,
+    returns the cotangents of `inputs`, None for those that were not reached.
+    """
+    roots = [edge_of(settled(output)) for output in outputs]
+    asked = {_edge_key(_asked_edge(each)): each for each in inputs or ()}
+    wanted = None if inputs is None else _paths_to([r for r in roots if r], set(asked))
+    running = _Pass(asked)
+    captured = running.captured
+    previous, state.grad_enabled = state.grad_enabled, create_graph
+    try:
+        for root, cotangent in zip(roots, cotangents, strict=True):
+            if root is not None:
+                running.deliver(root[0], root[1], cotangent, fresh=False)
+        while running.heap:
+            running.step(retain_graph, wanted)
+        for key, leaf in running.leaves.items():
+            if wanted is not None and key not in asked:
+                continue
+            arrived = _hooked(running.at_leaf[key], leaf._hooks or {})
+            assert arrived is not None
+            captured[key] = arrived
+            if accumulate and leaf._requires_grad:
+                _accumulate(leaf, arrived, key in running.fresh and not leaf._hooks, create_graph)
+        if accumulate:
+            _accumulate_inner(asked, captured, create_graph)
+    finally:
+        state.grad_enabled = previous
+    return [captured.get(_edge_key(_asked_edge(each))) for each in inputs or ()]
+
+
+def _asked_edge(tensor: Tensor) -> tuple[Any, int]:
+    return edge_of(settled(tensor)) or (tensor, 0)
+
+
+def _accumulate_inner(
+    asked: dict[Any, Tensor], captured: dict[Any, Tensor], create_graph: bool
+) -> None:
+    """`backward(inputs=...)` also fills `.grad` of tensors that are no leaves."""
+    for key, tensor in asked.items():
+        if isinstance(key, tuple) and key in captured:
+            _accumulate(tensor, captured[key], False, create_graph)
+
+
+def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool) -> None:
+    current_context().touch(leaf)
+    grad = leaf._grad
+    if grad is None:
+        leaf._grad = cotangent if fresh or create_graph else apply(p.copy, cotangent)
+    elif create_graph:
+        leaf._grad = apply(p.add, grad, cotangent)
+    else:
+        grad.add_(cotangent)  # type: ignore[attr-defined]

@@ -1,0 +1,535 @@
+"""The one path on which every operation is recorded.
+
+`apply(primitive, *tensors, **attrs)` infers the type of the result once, asks the current context
+for the value, and remembers the operation for the backward pass where a gradient is wanted. The
+eager context computes at once; a tracing context (`tracing.py`) adds a node to its graph. All else
+in `tgraph` is functions over `apply`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from . import compiler, runtime
+from .autograd.record import OUTPUT, RULES, Edge, Record, Rule, Saved
+from .compiler.ir import IRTypeError, Node, Primitive, Provenance, TensorType, infer_type
+from .compiler.ir import primitives as p
+from .runtime.arrays import FUNCTIONS
+from .runtime.device import CPU, Device
+from .runtime.dtypes import DType, from_numpy_dtype, int64
+from .state import state
+from .tensor import Step, Tensor, View, intern_type, storage_of, strides_of, view_strides, wrap
+
+# --- the user's line ---------------------------------------------------------------------------
+
+_PACKAGE_FOLDERS = tuple(
+    os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep
+    for each in (sys.modules[__package__], compiler, runtime)
+)
+_internal: dict[str, bool] = {}  # file name -> does it belong to this package
+
+
+def _is_internal(file: str) -> bool:
+    found = _internal[file] = file.startswith(_PACKAGE_FOLDERS)
+    return found
+
+
+class Site:
+    """A line of the user's program, looked up when it is asked for."""
+
+    __slots__ = ("code", "instruction", "module_path")
+
+    def __init__(self, code: CodeType, instruction: int, module_path: str) -> None:
+        self.code = code
+        self.instruction = instruction
+        self.module_path = module_path
+
+    @property
+    def line(self) -> int:
+        at = self.instruction
+        for start, end, line in self.code.co_lines():
+            if start <= at < end and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    @property
+    def provenance(self) -> Provenance:
+        code = self.code
+        return Provenance(code.co_filename, self.line, code.co_name, self.module_path)
+
+    def __str__(self) -> str:
+        return str(self.provenance)
+
+
+def user_site() -> Site:
+    """The innermost line that is not in this package."""
+    frame: FrameType | None = sys._getframe(1)
+    last = frame
+    while frame is not None:
+        file = frame.f_code.co_filename
+        inside = _internal.get(file)
+        if inside is None:
+            inside = _is_internal(file)
+        if not inside:
+            break
+        last, frame = frame, frame.f_back
+    found = frame or last
+    assert found is not None
+    return Site(found.f_code, found.f_lasti, state.module_path)
+
+
+# --- contexts ----------------------------------------------------------------------------------
+
+
+class Context:
+    """What computes or records operations. The eager one is always at the bottom of the stack."""
+
+    tracing = False
+
+    def evaluate(
+        self,
+        primitive: Primitive,
+        tensors: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        type_: TensorType,
+    ) -> Any:
+        """The value of applying `primitive`: what becomes `_value` of the result."""
+        raise NotImplementedError
+
+    def value_of(self, tensor: Tensor) -> Any:
+        """The current value of any tensor, in this context's own terms (ndarray or Node)."""
+        raise NotImplementedError
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        """The elements, for `operation` such as "item()"; an error where there are none yet."""
+        raise NotImplementedError
+
+    def constant(self, value: Any, dtype: DType) -> Tensor:
+        """A 0-d tensor of a Python scalar. `value` arrives just as the user gave it."""
+        raise NotImplementedError
+
+    def array_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
+        """A tensor of an array that nobody else holds."""
+        raise NotImplementedError
+
+    def write(self, tensor: Tensor, new: Tensor) -> None:
+        """Give `tensor` the value of `new`, of the same type, seen by all views of its memory.
+
+        Values only: the caller keeps versions and history (see `inplace.assign`).
+        """
+        raise NotImplementedError
+
+    def aliases(
+        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
+    ) -> bool:
+        """Whether the result `value` of a view primitive shows the memory of `source`."""
+        raise NotImplementedError
+
+    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        """`derived` is the view `tensor` derived again from its base: take over its value."""
+        raise NotImplementedError
+
+    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+        """Key and offset for the next `random_bits` call; advances `generator` by one call."""
+        raise NotImplementedError
+
+    def touch(self, tensor: Tensor) -> None:
+        """Called before the metadata of a handle changes: history, grad, version, hooks."""
+
+
+def current_context() -> Context:
+    """The context in which operations of this thread run now."""
+    context: Context = state.context or EAGER
+    return context
+
+
+@contextmanager
+def use_context(context: Context) -> Iterator[Context]:
+    """Run operations of this thread in `context` for the length of a `with` block."""
+    previous = state.context
+    state.context = context
+    try:
+        yield context
+    finally:
+        state.context = previous
+
+
+class EagerContext(Context):
+    """Computes with NumPy at once."""
+
+    def evaluate(
+        self,
+        primitive: Primitive,
+        tensors: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        type_: TensorType,
+    ) -> Any:
+        values = []
+        for tensor in tensors:
+            value = tensor._value
+            if type(value) is not np.ndarray:
+                raise_leaked(tensor)
+            values.append(value)
+        result = FUNCTIONS[primitive.name](np, *values, **attrs)
+        return result if type(result) is np.ndarray else _as_arrays(result)
+
+    def value_of(self, tensor: Tensor) -> Any:
+        if type(tensor._value) is not np.ndarray:
+            raise_leaked(tensor)
+        return tensor._value
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        array: np.ndarray[Any, Any] = self.value_of(tensor)
+        return array
+
+    def constant(self, value: Any, dtype: DType) -> Tensor:
+        key = (value, type(value), dtype)
+        found = _constants.get(key)
+        if found is None:
+            found = _make_constant(value, dtype)
+            if len(_constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
+                _constants[key] = found
+        return found
+
+    def array_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
+        return wrap(array, array_type(array))
+
+    def write(self, tensor: Tensor, new: Tensor) -> None:
+        np.copyto(self.value_of(tensor), self.value_of(new))
+
+    def aliases(
+        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
+    ) -> bool:
+        return primitive is not p.reshape or np.may_share_memory(source._value, value)
+
+    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        """Memory is shared: the value is up to date."""
+
+    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+        key = np.array([generator.seed_as_int64, generator.counter], np.int64)
+        generator.counter += 1
+        return wrap(key, intern_type((2,), int64)), 0
+
+
+_constants: dict[Any, Tensor] = {}
+_CACHED_CONSTANTS = 4096
+
+
+def _make_constant(value: Any, dtype: DType) -> Tensor:
+    if dtype.is_integral and isinstance(value, int):
+        info = np.iinfo(dtype.numpy)
+        if not info.min <= value <= info.max:
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    with np.errstate(all="ignore"):
+        return wrap(np.array(value, dtype.numpy), intern_type((), dtype))
+
+
+def _as_arrays(result: Any) -> Any:
+    """NumPy gives scalars for 0-d results; several results come as a tuple."""
+    return tuple(map(np.asarray, result)) if isinstance(result, tuple) else np.asarray(result)
+
+
+def raise_leaked(tensor: Tensor) -> None:
+    """RuntimeError for a tensor whose trace is over."""
+    where = tensor._value.where if isinstance(tensor._value, Node) else "unknown"
+    raise RuntimeError(
+        f"a tensor of type {tensor._type} has no value: it was made inside a traced function, at "
+        f"{where}, and kept after the trace. Return it from the traced function instead."
+    )
+
+
+def array_type(array: np.ndarray[Any, Any], device: Device = CPU) -> TensorType:
+    """The type of a tensor that holds `array`."""
+    return intern_type(array.shape, from_numpy_dtype(array.dtype), device)
+
+
+EAGER = EagerContext()
+
+
+# --- apply -------------------------------------------------------------------------------------
+
+# The primitives whose results show the memory of their input, as in PyTorch (where flip copies).
+ALIASING = frozenset({p.reshape, p.permute, p.broadcast, p.slice_, p.unfold})
+_inferred: dict[Any, tuple[Any, tuple[TensorType, ...]]] = {}
+_CACHED_INFERENCES = 1 << 16
+
+
+def _infer(
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], key: Any
+) -> Any:
+    types = tuple(tensor._type for tensor in tensors)
+    try:
+        result = infer_type(primitive, types, attrs)
+    except IRTypeError as error:
+        raise RuntimeError(str(error)) from None
+    if isinstance(result, TensorType):
+        result = intern_type(*result)
+    if key is not None:
+        if len(_inferred) >= _CACHED_INFERENCES:
+            _inferred.clear()
+        _inferred[key] = (result, types)  # holds the types, so that their ids stay theirs
+    return result
+
+
+def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
+    """The inferred type of a result, from a table where it was inferred before."""
+    key = (primitive, *[id(tensor._type) for tensor in tensors])
+    if attrs:
+        key = (key, *attrs.items())  # type: ignore[assignment]
+    try:
+        return _inferred[key][0]
+    except KeyError:
+        return _infer(primitive, tensors, attrs, key)
+    except TypeError:  # an attribute that cannot be hashed
+        return _infer(primitive, tensors, attrs, None)
+
+
+def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Any:
+    """Apply `primitive`: a Tensor, or a tuple of them for a primitive with several results.
+
+    The one door for every operation, eager and traced. `tensors` fit the primitive's own strict
+    rule (one dtype, non-negative axes...): promotion and checks belong to the public functions.
+    """
+    type_ = result_type_of(primitive, tensors, attrs)
+    for tensor in tensors:
+        view = tensor._view
+        if view is not None and view.version != tensor._storage.version:  # type: ignore[union-attr]
+            refresh_view(tensor)
+    context = state.context or EAGER
+    value = context.evaluate(primitive, tensors, attrs, type_)
+    if type(type_) is tuple:
+        return tuple(map(wrap, value, type_))
+    result = wrap(value, type_)
+    if primitive in ALIASING:
+        _link_view(context, primitive, tensors[0], attrs, result)
+    if state.grad_enabled:
+        for tensor in tensors:
+            if tensor._requires_grad:
+                _attach(primitive, tensors, attrs, result)
+                break
+    return result
+
+
+def constant(value: Any, dtype: DType) -> Tensor:
+    """A 0-d tensor of a Python scalar."""
+    return current_context().constant(value, dtype)
+
+
+# --- views -------------------------------------------------------------------------------------
+
+
+def _link_view(
+    context: Any, primitive: Primitive, source: Tensor, attrs: dict[str, Any], result: Tensor
+) -> None:
+    if not context.aliases(primitive, source, attrs, result._value):
+        return
+    view = source._view
+    storage = source._storage or storage_of(source)
+    result._storage = storage
+    step = Step(primitive, attrs)
+    quiet = not state.grad_enabled
+    if view is None:
+        result._view = View(source, (step,), storage.version, True, quiet)
+    else:
+        result._view = View(
+            view.base,
+            (*view.steps, step),
+            storage.version,
+            view.differentiable,
+            view.without_grad or quiet,
+        )
+
+
+def would_alias(source: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether `source` can be shown as `shape` without a copy, going by its strides."""
+    return view_strides(source._type.shape, strides_of(source), shape) is not None
+
+
+def refresh_view(tensor: Tensor) -> None:
+    """Derive value and history of a view again, after its memory was written through another."""
+    view, storage = tensor._view, tensor._storage
+    assert view is not None and storage is not None
+    context = current_context()
+    base = view.base
+    if not context.tracing and not base._requires_grad:
+        view.version = storage.version
+        return
+    context.touch(tensor)
+    previous, state.grad_enabled = state.grad_enabled, view.differentiable
+    try:
+        derived = base
+        for step in view.steps:
+            derived = apply(step.primitive, derived, **step.attrs)
+    finally:
+        state.grad_enabled = previous
+    context.refresh(tensor, derived)
+    if view.differentiable and derived is not base:
+        tensor._record, tensor._index = derived._record, derived._index
+        tensor._requires_grad = derived._requires_grad
+    view.version = storage.version
+
+
+def settled(tensor: Tensor) -> Tensor:
+    """`tensor`, up to date with writes to its memory."""
+    view = tensor._view
+    if view is not None and view.version != tensor._version:
+        refresh_view(tensor)
+    return tensor
+
+
+def detach(input: Tensor) -> Tensor:
+    """A tensor that shares the memory of `input`, without its history.
+
+    >>> import tgraph as tg
+    >>> x = tg.ones(2, requires_grad=True)
+    >>> x.detach().requires_grad
+    False
+    """
+    settled(input)
+    storage, view = storage_of(input), input._view
+    result = wrap(current_context().value_of(input), input._type)
+    result._storage = storage
+    base, steps = (input, ()) if view is None else (view.base, view.steps)
+    result._view = View(base, steps, storage.version, differentiable=False)
+    return result
+
+
+# --- history -----------------------------------------------------------------------------------
+
+_plans: dict[Any, tuple[frozenset[int], bool]] = {}
+
+
+def edge_of(tensor: Tensor) -> Edge:
+    """Where the cotangent of `tensor` goes."""
+    if not tensor._requires_grad:
+        return None
+    record = tensor._record
+    return (tensor, 0) if record is None else (record, tensor._index)
+
+
+def rule_for(primitive: Primitive, position: int) -> Rule:
+    """The gradient rule of one input; NotImplementedError names a primitive without one."""
+    rules = RULES[primitive]
+    rule = rules if isinstance(rules, Rule) else rules.get(position)
+    if rule is None:
+        raise NotImplementedError(
+            f"the gradient of {primitive.name} with respect to input {position} is not implemented"
+        )
+    return rule
+
+
+def _saves(primitive: Primitive, needed: tuple[bool, ...]) -> tuple[frozenset[int], bool]:
+    """Which inputs the rules of the needed inputs read, and whether they read the output."""
+    key = (primitive, needed)
+    found = _plans.get(key)
+    if found is None:
+        rules = [rule_for(primitive, at) for at, wanted in enumerate(needed) if wanted]
+        names = frozenset().union(*(rule.saves for rule in rules))
+        found = _plans[key] = (frozenset(names - {OUTPUT}), OUTPUT in names)  # type: ignore[arg-type]
+    return found
+
+
+def _attach(
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], result: Tensor
+) -> None:
+    if primitive not in RULES or not result._type.dtype.is_floating_point:
+        return
+    edges = tuple(map(edge_of, tensors))
+    inputs, output = _saves(primitive, tuple(edge is not None for edge in edges))
+    kept = tuple(
+        Saved(tensor) if at in inputs else tensor._type for at, tensor in enumerate(tensors)
+    )
+    record = PrimitiveRecord(edges, primitive, kept, attrs, result._type)
+    if output:
+        twin = wrap(result._value, result._type)
+        twin._storage = storage_of(result)
+        record.output = Saved(twin)
+    result._record = record
+    result._requires_grad = True
+
+
+_NAMES = {
+    "abs": "Abs", "max": "Amax", "min": "Amin", "matmul": "Matmul", "reshape": "View",
+    "broadcast": "Expand", "cast": "ToCopy", "copy": "Clone", "concatenate": "Cat",
+    "pad": "ConstantPadNd", "convolution": "Convolution",
+}  # fmt: skip
+
+
+class PrimitiveRecord(Record):
+    """The application of a primitive: inputs and output are Saved, or only their type."""
+
+    __slots__ = ("attrs", "inputs", "output", "primitive")
+
+    def __init__(
+        self,
+        edges: tuple[Edge, ...],
+        primitive: Primitive,
+        inputs: tuple[Saved | TensorType, ...],
+        attrs: dict[str, Any],
+        type_: TensorType,
+    ) -> None:
+        super().__init__(edges, (type_,), user_site())
+        self.primitive = primitive
+        self.inputs: tuple[Saved | TensorType, ...] | None = inputs
+        self.output: Saved | TensorType = type_
+        self.attrs = attrs
+
+    def name(self) -> str:
+        name = self.primitive.name
+        camel = "".join(word.capitalize() for word in name.split("_"))
+        return f"{_NAMES.get(name, camel)}Backward0"
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        (cotangent,) = incoming
+        assert self.inputs is not None
+        inputs = [unpack(each, self) if isinstance(each, Saved) else each for each in self.inputs]
+        output: Any = self.output
+        if isinstance(output, Saved):
+            output = self._own_output(output)
+        result: list[Tensor | None] = []
+        for position, is_wanted in enumerate(wanted):
+            if not is_wanted:
+                result.append(None)
+                continue
+            rule = rule_for(self.primitive, position)
+            extra = {"position": position} if rule.variadic else {}
+            result.append(rule.function(cotangent, output, *inputs, **self.attrs, **extra))
+        return result
+
+    def _own_output(self, saved: Saved) -> Tensor:
+        kept = unpack(saved, self)
+        twin = wrap(kept._value, kept._type)
+        twin._storage = kept._storage
+        twin._record, twin._requires_grad = self, True
+        return twin
+
+    def free(self) -> None:
+        assert self.inputs is not None
+        kept = (*self.inputs, self.output)
+        if any(isinstance(each, Saved) for each in kept):
+            self.freed = True
+            self.inputs = None
+            self.output = self.outputs[0]
+
+
+def unpack(saved: Saved, record: Record) -> Tensor:
+    """The saved tensor; RuntimeError names both lines if its memory was written since."""
+    storage = saved.changed()
+    if storage is not None:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{saved.tensor._type}], saved by {record.name()} at {record.site}, is at "
+            f"version {storage.version}; expected version {saved.version} instead. It was "
+            f"overwritten at {storage.written}. Hint: use an operation that does not work in "
+            "place there, or clone() the tensor first."
+        )
+    return saved.tensor

@@ -1,0 +1,556 @@
+"""Functions of one element at a time: arithmetic, mathematics, comparison, logic, casts.
+
+Operands broadcast as in NumPy and promote as in PyTorch; a Python number takes the dtype of the
+tensor it meets, unless its kind is higher (a float with an integer tensor).
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from .compiler.ir import Primitive
+from .compiler.ir import primitives as p
+from .dispatch import apply
+from .operands import (
+    Scalar,
+    as_float,
+    as_operand,
+    cast,
+    is_scalar,
+    promote,
+    promote_float,
+    promote_pair,
+    require_tensor,
+    result_type,
+)
+from .runtime.dtypes import bool_, float32
+from .tensor import Tensor
+
+Operand = Tensor | Scalar
+
+
+# --- arithmetic --------------------------------------------------------------------------------
+
+
+def _arithmetic(primitive: Primitive, of_bools: Primitive | None, a: Any, b: Any) -> Tensor:
+    x, y = promote_pair(primitive.name, a, b)
+    if x._type.dtype is not bool_:
+        return apply(primitive, x, y)
+    if of_bools is None:
+        raise RuntimeError(f"{primitive.name} is not supported for bool tensors")
+    return apply(of_bools, x, y)
+
+
+def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+    """`input + alpha * other`.
+
+    >>> import tgraph as tg
+    >>> tg.add(tg.tensor([1.0, 2.0]), tg.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.])
+    """
+    return _arithmetic(p.add, p.logical_or, input, _scaled(other, alpha))
+
+
+def sub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+    """`input - alpha * other`."""
+    operands = (input, other)
+    if any(isinstance(each, Tensor) and each._type.dtype is bool_ for each in operands):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+            "to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return _arithmetic(p.sub, None, input, _scaled(other, alpha))
+
+
+def _scaled(other: Operand, alpha: Scalar) -> Operand:
+    if type(alpha) is int and alpha == 1:
+        return other
+    if not isinstance(other, Tensor):
+        return other * alpha
+    if isinstance(alpha, builtins.float) and not other._type.dtype.is_floating_point:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a float.")
+    return mul(other, alpha)
+
+
+def rsub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+    """`other - alpha * input`."""
+    return sub(other, input, alpha=alpha)
+
+
+def mul(input: Operand, other: Operand) -> Tensor:
+    """`input * other`."""
+    return _arithmetic(p.mul, p.logical_and, input, other)
+
+
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """`input / other`; integers divide to the default float type.
+
+    `rounding_mode` "floor" rounds down, "trunc" towards zero; both keep integers integers.
+    """
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode not in (None, "trunc"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    dtype = result_type(input, other)
+    quotient = apply(p.div, *promote_float("div", input, other))
+    if rounding_mode is None:
+        return quotient
+    if not dtype.is_floating_point:
+        return _integer_trunc_divide(input, other)
+    return trunc(quotient)
+
+
+def _integer_trunc_divide(input: Operand, other: Operand) -> Tensor:
+    x, y = promote("div", input, other)
+    down = apply(p.floor_divide, x, y)
+    rest = x - down * y  # type: ignore[operator]
+    return down + ((rest != 0) & ((x < 0) != (y < 0)))  # type: ignore[operator]
+
+
+def floor_divide(input: Operand, other: Operand) -> Tensor:
+    """`input / other` rounded down, in the promoted dtype. Division of integers by 0 raises."""
+    return _arithmetic(p.floor_divide, None, input, other)
+
+
+def remainder(input: Operand, other: Operand) -> Tensor:
+    """The remainder with the sign of the divisor, as Python's `%`."""
+    return _arithmetic(p.remainder, None, input, other)
+
+
+def fmod(input: Operand, other: Operand) -> Tensor:
+    """The remainder with the sign of the dividend, as C's fmod."""
+    x, y = promote_pair("fmod", input, other)
+    rest = apply(p.remainder, abs(x), abs(y))
+    return where(lt(x, 0), neg(rest), rest)
+
+
+def pow(input: Operand, exponent: Operand) -> Tensor:
+    """`input ** exponent`. Negative powers of integers raise for a Python exponent."""
+    if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
+        return _arithmetic(p.pow_, None, input, exponent)
+    dtype = input._type.dtype
+    if dtype.is_integral and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if dtype.is_floating_point:
+        if exponent == 2:
+            return apply(p.mul, input, input)
+        if exponent == 0.5:
+            return apply(p.sqrt, input)
+    return _arithmetic(p.pow_, None, input, exponent)
+
+
+def neg(input: Tensor) -> Tensor:
+    """`-input`."""
+    if require_tensor(input, "neg")._type.dtype is bool_:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return apply(p.neg, input)
+
+
+def positive(input: Tensor) -> Tensor:
+    """`+input`: the tensor itself."""
+    if input._type.dtype is bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def abs(input: Tensor) -> Tensor:
+    """Absolute values; the gradient at 0 is 0."""
+    return apply(p.abs_, require_tensor(input, "abs"))
+
+
+def sign(input: Tensor) -> Tensor:
+    """-1, 0 or 1 by the sign of each element."""
+    if require_tensor(input, "sign")._type.dtype is bool_:
+        return apply(p.copy, input)
+    return apply(p.sign, input)
+
+
+def square(input: Tensor) -> Tensor:
+    """`input * input`."""
+    return mul(input, input)
+
+
+# --- mathematics -------------------------------------------------------------------------------
+
+
+def exp(input: Tensor) -> Tensor:
+    """e to the power of each element; integers are computed in the default float type."""
+    return apply(p.exp, as_float(input, "exp"))
+
+
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element."""
+    return apply(p.exp2, as_float(input, "exp2"))
+
+
+def expm1(input: Tensor) -> Tensor:
+    """`exp(input) - 1`, accurate near 0."""
+    return apply(p.expm1, as_float(input, "expm1"))
+
+
+def log(input: Tensor) -> Tensor:
+    """Natural logarithm: NaN below 0, -inf at 0."""
+    return apply(p.log, as_float(input, "log"))
+
+
+def log2(input: Tensor) -> Tensor:
+    """Logarithm to base 2."""
+    return apply(p.log2, as_float(input, "log2"))
+
+
+def log10(input: Tensor) -> Tensor:
+    """Logarithm to base 10."""
+    return apply(p.log2, as_float(input, "log10")) * 0.30102999566398120  # type: ignore
+
+
+def log1p(input: Tensor) -> Tensor:
+    """`log(1 + input)`, accurate near 0."""
+    return apply(p.log1p, as_float(input, "log1p"))
+
+
+def sqrt(input: Tensor) -> Tensor:
+    """Square root; NaN below 0."""
+    return apply(p.sqrt, as_float(input, "sqrt"))
+
+
+def rsqrt(input: Tensor) -> Tensor:
+    """`1 / sqrt(input)`."""
+    return apply(p.rsqrt, as_float(input, "rsqrt"))
+
+
+def reciprocal(input: Tensor) -> Tensor:
+    """`1 / input`."""
+    return apply(p.reciprocal, as_float(input, "reciprocal"))
+
+
+def sin(input: Tensor) -> Tensor:
+    """Sine of angles in radians."""
+    return apply(p.sin, as_float(input, "sin"))
+
+
+def cos(input: Tensor) -> Tensor:
+    """Cosine of angles in radians."""
+    return apply(p.cos, as_float(input, "cos"))
+
+
+def tan(input: Tensor) -> Tensor:
+    """Tangent of angles in radians."""
+    return apply(p.tan, as_float(input, "tan"))
+
+
+def asin(input: Tensor) -> Tensor:
+    """Arcsine in radians; NaN outside [-1, 1]."""
+    return apply(p.asin, as_float(input, "asin"))
+
+
+def acos(input: Tensor) -> Tensor:
+    """Arccosine in radians; NaN outside [-1, 1]."""
+    return apply(p.acos, as_float(input, "acos"))
+
+
+def atan(input: Tensor) -> Tensor:
+    """Arctangent in radians."""
+    return apply(p.atan, as_float(input, "atan"))
+
+
+def atan2(input: Operand, other: Operand) -> Tensor:
+    """The angle of the point (other, input) in radians, between -pi and pi."""
+    return apply(p.atan2, *promote_float("atan2", input, other))
+
+
+def sinh(input: Tensor) -> Tensor:
+    """Hyperbolic sine."""
+    return apply(p.sinh, as_float(input, "sinh"))
+
+
+def cosh(input: Tensor) -> Tensor:
+    """Hyperbolic cosine."""
+    return apply(p.cosh, as_float(input, "cosh"))
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return apply(p.tanh, as_float(input, "tanh"))
+
+
+def erf(input: Tensor) -> Tensor:
+    """The error function."""
+    return apply(p.erf, as_float(input, "erf"))
+
+
+def _rounding(primitive: Primitive, input: Tensor) -> Tensor:
+    if require_tensor(input, primitive.name)._type.dtype.is_floating_point:
+        return apply(primitive, input)
+    return apply(p.copy, input)
+
+
+def floor(input: Tensor) -> Tensor:
+    """Each element rounded down."""
+    return _rounding(p.floor, input)
+
+
+def ceil(input: Tensor) -> Tensor:
+    """Each element rounded up."""
+    return _rounding(p.ceil, input)
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Each element rounded to the nearest, halves to the even neighbour."""
+    if decimals == 0 or not input._type.dtype.is_floating_point:
+        return _rounding(p.round_, input)
+    scale = 10.0**decimals
+    return div(apply(p.round_, mul(input, scale)), scale)
+
+
+def trunc(input: Tensor) -> Tensor:
+    """Each element rounded towards zero."""
+    return _rounding(p.trunc, input)
+
+
+def frac(input: Tensor) -> Tensor:
+    """The part behind the point, with the sign of the element."""
+    return sub(input, trunc(input))
+
+
+# --- selection ---------------------------------------------------------------------------------
+
+
+def maximum(input: Operand, other: Operand) -> Tensor:
+    """The larger of two elements; NaN if either is. Equal ones share the gradient."""
+    return apply(p.maximum, *promote_pair("maximum", input, other))
+
+
+def minimum(input: Operand, other: Operand) -> Tensor:
+    """The smaller of two elements; NaN if either is. Equal ones share the gradient."""
+    return apply(p.minimum, *promote_pair("minimum", input, other))
+
+
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Elements limited to [min, max]; inside, bounds included, the gradient passes.
+
+    >>> import tgraph as tg
+    >>> tg.clamp(tg.tensor([-2.0, 0.5, 3.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    bounds = [bound for bound in (min, max) if bound is not None]
+    dtype = result_type(input, *bounds)
+    x = result = cast(input, dtype)
+    if min is not None:
+        low = as_operand(min, dtype, "clamp")
+        result = where(lt(x, low), low, result)
+    if max is not None:
+        high = as_operand(max, dtype, "clamp")
+        result = where(gt(result, high), high, result)
+    return result
+
+
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
+    """`input` where `condition` holds, else `other`.
+
+    With the condition alone: the positions where it holds, as `nonzero(as_tuple=True)`.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor([-1.0, 2.0])
+    >>> tg.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    if require_tensor(condition, "where", "condition")._type.dtype is not bool_:
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition._type.dtype}"
+        )
+    return apply(p.where, condition, *promote("where", input, other))
+
+
+def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    """`input + weight * (end - input)`."""
+    return add(input, mul(weight, sub(end, input)))
+
+
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """`input + value * tensor1 * tensor2`."""
+    return add(input, _scaled(mul(tensor1, tensor2), value))
+
+
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """`input + value * tensor1 / tensor2`."""
+    return add(input, _scaled(div(tensor1, tensor2), value))
+
+
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN, inf and -inf replaced: by 0 and by the largest and lowest finite values."""
+    if not input._type.dtype.is_floating_point:
+        return apply(p.copy, input)
+    high, low = _finite_range(input)
+    infinite = apply(p.isinf, input)
+    negative = lt(input, 0)
+    ends = where(negative, low if neginf is None else neginf, high if posinf is None else posinf)
+    return where(apply(p.isnan, input), nan, where(infinite, cast(ends, input._type.dtype), input))
+
+
+def _finite_range(x: Tensor) -> tuple[float, float]:
+    largest = {
+        "float16": 65504.0,
+        "bfloat16": 3.3895313892515355e38,
+        "float32": 3.4028234663852886e38,
+        "float64": 1.7976931348623157e308,
+    }[x._type.dtype.name]
+    return largest, -largest
+
+
+# --- comparison --------------------------------------------------------------------------------
+
+
+def eq(input: Operand, other: Operand) -> Tensor:
+    """Where two elements are equal."""
+    return apply(p.eq, *promote_pair("eq", input, other))
+
+
+def ne(input: Operand, other: Operand) -> Tensor:
+    """Where two elements differ; NaN differs from everything."""
+    return apply(p.ne, *promote_pair("ne", input, other))
+
+
+def lt(input: Operand, other: Operand) -> Tensor:
+    """Where `input < other`."""
+    return apply(p.lt, *promote_pair("lt", input, other))
+
+
+def le(input: Operand, other: Operand) -> Tensor:
+    """Where `input <= other`."""
+    return apply(p.le, *promote_pair("le", input, other))
+
+
+def gt(input: Operand, other: Operand) -> Tensor:
+    """Where `input > other`."""
+    return apply(p.gt, *promote_pair("gt", input, other))
+
+
+def ge(input: Operand, other: Operand) -> Tensor:
+    """Where `input >= other`."""
+    return apply(p.ge, *promote_pair("ge", input, other))
+
+
+def isnan(input: Tensor) -> Tensor:
+    """Where elements are NaN."""
+    if input._type.dtype.is_floating_point:
+        return apply(p.isnan, input)
+    return ne(input, input)
+
+
+def isinf(input: Tensor) -> Tensor:
+    """Where elements are infinite."""
+    if input._type.dtype.is_floating_point:
+        return apply(p.isinf, input)
+    return ne(input, input)
+
+
+def isfinite(input: Tensor) -> Tensor:
+    """Where elements are neither NaN nor infinite."""
+    return logical_not(logical_or(isnan(input), isinf(input)))
+
+
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Where `|input - other| <= atol + rtol * |other|`."""
+    if input._type.dtype is not other._type.dtype:
+        raise RuntimeError(f"{_short(input)} did not match {_short(other)}")
+    close = eq(input, other)
+    if equal_nan and input._type.dtype.is_floating_point:
+        close = logical_or(close, logical_and(isnan(input), isnan(other)))
+    x, y = (each if each._type.dtype.is_floating_point else cast(each, float32)
+            for each in (input, other))  # fmt: skip
+    near = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol))
+    return logical_or(close, logical_and(isfinite(sub(x, y)), near))
+
+
+def _short(x: Tensor) -> str:
+    return x._type.dtype.name
+
+
+# --- logic -------------------------------------------------------------------------------------
+
+
+def _truth(x: Operand) -> Tensor:
+    if is_scalar(x):
+        return as_operand(builtins.bool(x), bool_, "logical")
+    tensor = require_tensor(x, "logical")
+    return tensor if tensor._type.dtype is bool_ else ne(tensor, 0)
+
+
+def logical_not(input: Tensor) -> Tensor:
+    """Where elements are zero."""
+    return apply(p.logical_not, _truth(input))
+
+
+def logical_and(input: Tensor, other: Operand) -> Tensor:
+    """Where both elements are nonzero."""
+    return apply(p.logical_and, _truth(input), _truth(other))
+
+
+def logical_or(input: Tensor, other: Operand) -> Tensor:
+    """Where either element is nonzero."""
+    return apply(p.logical_or, _truth(input), _truth(other))
+
+
+def logical_xor(input: Tensor, other: Operand) -> Tensor:
+    """Where exactly one element is nonzero."""
+    return apply(p.logical_xor, _truth(input), _truth(other))
+
+
+def _bitwise(of_integers: Primitive, of_bools: Primitive | None, a: Any, b: Any) -> Tensor:
+    x, y = promote_pair(of_integers.name, a, b)
+    if x._type.dtype.is_floating_point:
+        raise RuntimeError(f'"{of_integers.name}_cpu" not implemented for {x._type.dtype.name}')
+    if x._type.dtype is bool_ and of_bools is not None:
+        return apply(of_bools, x, y)
+    return apply(of_integers, x, y)
+
+
+def bitwise_and(input: Operand, other: Operand) -> Tensor:
+    """Bits set in both; for booleans, logical and."""
+    return _bitwise(p.bitwise_and, p.logical_and, input, other)
+
+
+def bitwise_or(input: Operand, other: Operand) -> Tensor:
+    """Bits set in either; for booleans, logical or."""
+    return _bitwise(p.bitwise_or, p.logical_or, input, other)
+
+
+def bitwise_xor(input: Operand, other: Operand) -> Tensor:
+    """Bits set in exactly one; for booleans, logical exclusive or."""
+    return _bitwise(p.bitwise_xor, p.logical_xor, input, other)
+
+
+def bitwise_not(input: Tensor) -> Tensor:
+    """All bits inverted; for booleans, logical not."""
+    dtype = require_tensor(input, "bitwise_not")._type.dtype
+    if dtype.is_floating_point:
+        raise RuntimeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return apply(p.logical_not if dtype is bool_ else p.bitwise_not, input)
+
+
+def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
+    """Bits moved towards the higher places."""
+    return _bitwise(p.shift_left, None, input, other)
+
+
+def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
+    """Bits moved towards the lower places, keeping the sign."""
+    return _bitwise(p.shift_right, None, input, other)

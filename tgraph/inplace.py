@@ -1,0 +1,204 @@
+"""Writing to tensors in place, with PyTorch's rules for gradients.
+
+Every in-place operation computes its result as usual and hands it to `assign`. That writes the
+memory (or, in a trace, rebinds the handle), counts the storage's version up, and gives the handle
+the history of the result. A write through a view also changes the history of the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .autograd.record import Edge, Record
+from .compiler.ir import can_cast
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import broadcastable_to
+from .dispatch import apply, current_context, detach, edge_of, settled, user_site
+from .operands import cast
+from .state import state
+from .tensor import Step, Tensor, View, storage_of, strides_of
+
+
+def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
+    """Make `target` hold `new`, which broadcasts to its shape; returns `target`."""
+    settled(target)
+    _check_cast(target, new)
+    _check_shape(target, new)
+    _check_memory(target)
+    recording = state.grad_enabled and (target._requires_grad or new._requires_grad)
+    if recording:
+        _check_leaf(target)
+    if not target._type.dtype.is_floating_point and new._requires_grad:
+        new = detach(new)
+    new = cast(new, target._type.dtype)
+    if new._type.shape != target._type.shape:
+        new = apply(p.broadcast, new, shape=target._type.shape)
+    write(target, new)
+    if recording:
+        _take_history(target, new)
+    return target
+
+
+def write(target: Tensor, new: Tensor) -> None:
+    """Write values and count the version up, leaving histories alone."""
+    context = current_context()
+    context.touch(target)
+    storage = storage_of(target)
+    context.write(target, new)
+    storage.version += 1
+    storage.written = user_site()
+    if target._view is not None and not target._view.base._requires_grad and not context.tracing:
+        target._view.version = storage.version
+
+
+def _check_cast(target: Tensor, new: Tensor) -> None:
+    if not can_cast(new._type.dtype, target._type.dtype):
+        raise RuntimeError(
+            f"result type {_type_name(new)} can't be cast to the desired output type "
+            f"{_type_name(target)}"
+        )
+
+
+_TYPE_NAMES = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "uint32": "UInt32",
+}  # fmt: skip
+
+
+def _type_name(tensor: Tensor) -> str:
+    return _TYPE_NAMES[tensor._type.dtype.name]
+
+
+def _check_shape(target: Tensor, new: Tensor) -> None:
+    shape, wanted = new._type.shape, target._type.shape
+    if shape != wanted and not broadcastable_to(shape, wanted):
+        raise RuntimeError(
+            f"output with shape {list(wanted)} doesn't match the broadcast shape {list(shape)}"
+        )
+
+
+def _check_memory(target: Tensor) -> None:
+    shape = target._type.shape
+    view = target._view
+    if view is None and target._value.__class__.__name__ != "ndarray":
+        return
+    if any(size > 1 and stride == 0 for size, stride in zip(shape, strides_of(target))):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def _check_leaf(target: Tensor) -> None:
+    if target._requires_grad and target._record is None:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    view = target._view
+    if view is None or not view.differentiable:
+        return
+    if view.base._requires_grad and view.base._record is None:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    if view.without_grad:
+        raise RuntimeError(
+            "A view was created in no_grad mode and is being modified inplace with grad mode "
+            "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
+            "can clarify your code by moving both the view and the inplace either both inside the "
+            "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
+            "want the inplace to be tracked)."
+        )
+
+
+def _take_history(target: Tensor, new: Tensor) -> None:
+    view = target._view
+    if view is None or not view.differentiable:
+        target._record, target._index = new._record, new._index
+        target._requires_grad = new._requires_grad
+        if view is not None:
+            view.version = target._version
+        return
+    if not new._requires_grad and not view.base._requires_grad:
+        return
+    base = view.base
+    current_context().touch(base)
+    base._record = ViewWriteRecord(edge_of(base), edge_of(new), view, base._type)
+    base._index = 0
+    base._requires_grad = True
+
+
+class ViewWriteRecord(Record):
+    """A write through a view, seen from its base.
+
+    Where the view looks, the cotangent of the base goes to what was written; elsewhere it goes to
+    what the base was before.
+    """
+
+    __slots__ = ("steps",)
+
+    def __init__(self, before: Edge, written: Edge, view: View, type_: Any) -> None:
+        super().__init__((before, written), (type_,), user_site())
+        self.steps = view.steps
+
+    def name(self) -> str:
+        return "CopySlices"
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        (cotangent,) = incoming
+        assert cotangent is not None
+        through = along(cotangent, self.steps)
+        kept = None
+        if wanted[0]:
+            zero = current_context().constant(0.0, through._type.dtype)
+            zeros = apply(p.broadcast, zero, shape=through._type.shape)
+            kept = written_through(cotangent, self.steps, zeros)
+        return [kept, through if wanted[1] else None]
+
+
+def along(base: Tensor, steps: Sequence[Step]) -> Tensor:
+    """What a view with `steps` shows of `base`."""
+    for step in steps:
+        base = apply(step.primitive, base, **step.attrs)
+    return base
+
+
+def written_through(base: Tensor, steps: Sequence[Step], new: Tensor) -> Tensor:
+    """A copy of `base` in which the view with `steps` shows `new`."""
+    levels = [base]
+    for step in steps[:-1]:
+        levels.append(apply(step.primitive, levels[-1], **step.attrs))
+    for level, step in zip(reversed(levels), reversed(steps), strict=True):
+        new = _written_step(level, step, new)
+    return new
+
+
+def _written_step(parent: Tensor, step: Step, new: Tensor) -> Tensor:
+    attrs, shape = step.attrs, parent._type.shape
+    match step.primitive.name:
+        case "reshape" | "broadcast":  # a broadcast that may be written only adds axes of size 1
+            return apply(p.reshape, new, shape=shape)
+        case "permute":
+            axes = attrs["axes"]
+            inverse = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+            return apply(p.permute, new, axes=inverse)
+        case "slice":
+            return apply(p.slice_update, parent, new, **attrs)
+        case "unfold":
+            return _written_windows(parent, attrs, new)
+    raise NotImplementedError(f"writing in place through a view made by {step.primitive.name}")
+
+
+def _written_windows(parent: Tensor, attrs: dict[str, Any], new: Tensor) -> Tensor:
+    """Windows that do not overlap: fold puts each element back where it came from."""
+    places = {name: attrs[name] for name in ("axes", "strides", "dilations")}
+    one = current_context().constant(1, parent._type.dtype)
+    ones = apply(p.broadcast, one, shape=new._type.shape)
+    covered = apply(p.fold, ones, shape=parent._type.shape, **places)
+    folded = apply(p.fold, new, shape=parent._type.shape, **places)
+    zero = current_context().constant(0, parent._type.dtype)
+    return apply(p.where, apply(p.ne, covered, zero), folded, parent)

@@ -1,0 +1,126 @@
+"""What public functions do with their operands before a primitive sees them.
+
+Primitives are strict: their inputs share one dtype. Here Python scalars become tensors, and
+PyTorch's type promotion becomes explicit casts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .compiler.ir import primitives as p
+from .compiler.ir import promotion
+from .dispatch import apply, constant
+from .runtime.dtypes import DType, bool_, int64
+from .tensor import Tensor
+
+Scalar = bool | int | float
+SCALARS = (bool, int, float, np.generic)
+_CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether `value` is a Python or NumPy number."""
+    return isinstance(value, SCALARS)
+
+
+def plain_scalar(value: Any) -> Any:
+    """A NumPy scalar as a Python one; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` as `dtype`; `x` itself where it has it already."""
+    return x if x._type.dtype is dtype else apply(p.cast, x, dtype=dtype)
+
+
+def require_tensor(value: Any, operation: str, name: str = "input") -> Tensor:
+    """`value`, if it is a tensor; TypeError names the operation and what came instead."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{operation}(): argument '{name}' must be Tensor, not {type(value).__name__}"
+        )
+    return value
+
+
+def _bad_operand(value: Any, operation: str) -> TypeError:
+    return TypeError(
+        f"{operation}(): expected a Tensor or a number, got {type(value).__name__}; make a tensor "
+        "of it with tgraph.tensor() or tgraph.from_numpy()"
+    )
+
+
+def result_type(*operands: Any) -> DType:
+    """The dtype to which tensors and Python scalars promote together.
+
+    >>> import tgraph as tg
+    >>> tg.result_type(tg.ones(2, dtype=tg.int32), 1.5)
+    tgraph.float32
+    """
+    ranks: tuple[list[DType], list[DType], list[DType]] = ([], [], [])
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            ranks[0 if operand._type.shape else 1].append(operand._type.dtype)
+        elif is_scalar(operand):
+            ranks[2].append(promotion.scalar_dtype(plain_scalar(operand)))
+        elif isinstance(operand, DType):
+            ranks[0].append(operand)
+        else:
+            raise _bad_operand(operand, "result_type")
+    return promotion.result_type(*ranks)
+
+
+def as_operand(value: Any, dtype: DType, operation: str) -> Tensor:
+    """A tensor of `dtype` for a tensor or number."""
+    if isinstance(value, Tensor):
+        return cast(value, dtype)
+    if not isinstance(value, SCALARS):
+        raise _bad_operand(value, operation)
+    return constant(plain_scalar(value), dtype)
+
+
+def promote(operation: str, *operands: Any) -> tuple[Tensor, ...]:
+    """The operands as tensors of their promoted dtype."""
+    for operand in operands:
+        if not isinstance(operand, (Tensor, *SCALARS)):
+            raise _bad_operand(operand, operation)
+    dtype = result_type(*operands)
+    return tuple(as_operand(operand, dtype, operation) for operand in operands)
+
+
+def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """`promote` for two operands, short for the common cases."""
+    if isinstance(a, Tensor):
+        dtype = a._type.dtype
+        if isinstance(b, Tensor):
+            if b._type.dtype is dtype:
+                return a, b
+        elif type(b) in _SIMPLE and _SIMPLE[type(b)] <= _CATEGORY[dtype.kind]:
+            return a, constant(b, dtype)
+    return promote(operation, a, b)  # type: ignore[return-value]
+
+
+_SIMPLE = {bool: 0, int: 1, float: 2}
+
+
+def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:
+    """`promote`, with integers and booleans going on to the default float type."""
+    dtype = result_type(*operands)
+    if not dtype.is_floating_point:
+        dtype = promotion.default_dtype
+    return tuple(as_operand(operand, dtype, operation) for operand in operands)
+
+
+def as_float(x: Any, operation: str) -> Tensor:
+    """`x` itself if its dtype is a float type, else as the default float type."""
+    tensor = x if isinstance(x, Tensor) else require_tensor(x, operation)
+    if tensor._type.dtype.kind == "float":
+        return tensor
+    return cast(tensor, promotion.default_dtype)
+
+
+def as_number(x: Tensor) -> Tensor:
+    """Booleans as int64, which is how they are summed and counted."""
+    return cast(x, int64) if x._type.dtype is bool_ else x

@@ -1,0 +1,19 @@
+"""What is current in this thread: the context that runs operations, and the gradient mode."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+
+class _State(threading.local):
+    """Read on every operation, so plain attributes with defaults on the class."""
+
+    context: Any = None  # a dispatch.Context
+    eager: Any = None  # the context at the bottom of every thread's stack
+    grad_enabled: bool = True
+    inference: bool = False
+    module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance
+
+
+state = _State()

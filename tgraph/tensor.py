@@ -1,0 +1,341 @@
+"""The Tensor: a mutable handle to a value, with what autograd needs to know about it.
+
+This module holds the handle alone. `methods.py` gives it its operations, each of which is a plain
+function of a module named after its family.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .compiler.ir import Primitive, TensorType
+from .compiler.ir.shapes import contiguous_strides
+from .runtime.device import CPU, Device
+from .runtime.dtypes import DType, from_numpy_dtype
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple that also knows its number of elements.
+
+    >>> Size((2, 3)).numel()
+    6
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        total = 1
+        for size in self:
+            total *= size
+        return total
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Size(found) if isinstance(key, slice) else found
+
+    def __repr__(self) -> str:
+        return f"tgraph.Size({list(self)})"
+
+    __str__ = __repr__
+
+
+class Storage:
+    """The memory that views share: how often and where it was last written in place."""
+
+    __slots__ = ("version", "written")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.written: Any = None  # a dispatch.Site
+
+
+class Step(NamedTuple):
+    """One view primitive on the way from a base to a view."""
+
+    primitive: Primitive
+    attrs: dict[str, Any]
+
+
+class View:
+    """How a tensor looks at another's memory.
+
+    The value of the view is that of `base` after `steps`. `version` is that of the storage when
+    the view's own value and history were derived; they are derived again once it has changed.
+    `differentiable` is False for `detach()`: writes do not change the history of the base.
+    """
+
+    __slots__ = ("base", "differentiable", "steps", "version", "without_grad")
+
+    def __init__(
+        self,
+        base: Tensor,
+        steps: tuple[Step, ...],
+        version: int,
+        differentiable: bool = True,
+        without_grad: bool = False,
+    ) -> None:
+        self.base = base
+        self.steps = steps
+        self.version = version
+        self.differentiable = differentiable
+        self.without_grad = without_grad  # made under no_grad
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype, recorded for gradients where they are asked for.
+
+    Made by `tgraph.tensor`, `tgraph.zeros` and the like, and by operations on tensors.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    # _value: an ndarray (eager) or a Node (traced); _record, _index: which output of which
+    # autograd record this is; _storage: made when first needed; _hooks: gradient hooks.
+    __slots__ = (
+        "__weakref__",
+        "_grad",
+        "_hooks",
+        "_index",
+        "_record",
+        "_requires_grad",
+        "_storage",
+        "_type",
+        "_value",
+        "_view",
+    )
+
+    _value: Any
+    _type: TensorType
+    _requires_grad: bool
+    _record: Any
+    _index: int
+    _grad: Tensor | None
+    _storage: Storage | None
+    _view: View | None
+    _hooks: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        self = object.__new__(cls)
+        self._record = None
+        self._index = 0
+        self._requires_grad = False
+        self._grad = None
+        self._storage = None
+        self._view = None
+        self._hooks = None
+        return self
+
+    __hash__ = object.__hash__
+
+    @property
+    def shape(self) -> Size:
+        """The size of every dimension."""
+        return Size(self._type.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self._type.dtype
+
+    @property
+    def device(self) -> Device:
+        return self._type.device
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._type.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._type.nbytes
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._type.device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._type.device.type == "cuda"
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was written in place."""
+        return 0 if self._storage is None else self._storage.version
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._type.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._type.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self._type.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        return self._type.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return False
+
+    def is_signed(self) -> bool:
+        return self._type.dtype.is_signed
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of dimension `dim`."""
+        if dim is None:
+            return self.shape
+        ndim = len(self._type.shape)
+        bound = max(ndim, 1)
+        if not -bound <= dim < bound or ndim == 0:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
+                f"but got {dim})"
+            )
+        return self._type.shape[dim]
+
+
+_TYPES: dict[Any, TensorType] = {}
+_CACHED_TYPES = 1 << 16
+_new = object.__new__
+
+
+def intern_type(shape: tuple[int, ...], dtype: DType, device: Device = CPU) -> TensorType:
+    """The TensorType, one object for equal ones as long as the table is not full."""
+    key = (shape, dtype) if device is CPU else (shape, dtype, device)
+    found = _TYPES.get(key)
+    if found is None:
+        if len(_TYPES) >= _CACHED_TYPES:
+            _TYPES.clear()
+        found = _TYPES[key] = TensorType(tuple(shape), dtype, device)
+    return found
+
+
+def wrap(value: Any, type_: TensorType) -> Tensor:
+    """A new handle to `value`, without history. The hot path of every operation."""
+    self = _new(Tensor)
+    self._value = value
+    self._type = type_
+    self._record = None
+    self._index = 0
+    self._requires_grad = False
+    self._grad = None
+    self._storage = None
+    self._view = None
+    self._hooks = None
+    return self
+
+
+def wrap_array(array: np.ndarray[Any, Any]) -> Tensor:
+    """A new handle that shares the memory of `array`."""
+    return wrap(array, intern_type(array.shape, from_numpy_dtype(array.dtype)))
+
+
+def storage_of(tensor: Tensor) -> Storage:
+    """The tensor's storage, made on first use."""
+    found = tensor._storage
+    if found is None:
+        found = tensor._storage = Storage()
+    return found
+
+
+def strides_of(tensor: Tensor) -> tuple[int, ...]:
+    """Strides in elements. Fresh results of a trace count as contiguous."""
+    value = tensor._value
+    if type(value) is np.ndarray:
+        itemsize = value.itemsize
+        return tuple(stride // itemsize for stride in value.strides)
+    view = tensor._view
+    if view is None:
+        return contiguous_strides(tensor._type.shape)
+    strides = strides_of(view.base)
+    shape: tuple[int, ...] = view.base._type.shape
+    for step in view.steps:
+        shape, strides = stride_step(step, shape, strides)
+    return strides
+
+
+def stride_step(
+    step: Step, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and element strides after one view primitive (which must be possible as a view)."""
+    attrs = step.attrs
+    name = step.primitive.name
+    if name == "permute":
+        axes = attrs["axes"]
+        return tuple(shape[axis] for axis in axes), tuple(strides[axis] for axis in axes)
+    if name == "reshape":
+        found = view_strides(shape, strides, attrs["shape"])
+        return attrs["shape"], found or contiguous_strides(attrs["shape"])
+    if name == "broadcast":
+        wanted = attrs["shape"]
+        lead = len(wanted) - len(shape)
+        kept = zip(shape, strides, wanted[lead:], strict=True)
+        return wanted, (0,) * lead + tuple(
+            0 if size != target else stride for size, stride, target in kept
+        )
+    if name == "slice":
+        steps = attrs["steps"]
+        sizes = tuple(
+            max(0, -(-(stop - start) // by))
+            for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
+        )
+        return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
+    if name == "unfold":
+        counts, outer, inner = list(shape), list(strides), []
+        for axis, size, stride, dilation in zip(
+            attrs["axes"], attrs["sizes"], attrs["strides"], attrs["dilations"], strict=True
+        ):
+            counts[axis] = max(0, (shape[axis] - dilation * (size - 1) - 1) // stride + 1)
+            inner.append(strides[axis] * dilation)
+            outer[axis] = strides[axis] * stride
+        return (*counts, *attrs["sizes"]), (*outer, *inner)
+    raise NotImplementedError(f"{name} is no view primitive")
+
+
+def view_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Strides that show memory of `shape` and `strides` as `wanted`; None where none do.
+
+    Runs of axes that lie behind one another in memory are merged, and split again to `wanted`.
+    """
+    if 0 in shape:
+        return contiguous_strides(wanted)
+    runs: list[list[int]] = []  # [elements, innermost stride] from the right
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1][0] *= size
+        else:
+            runs.append([size, stride])
+    result: list[int] = []
+    left, step = 1, 1
+    for size in reversed(wanted):
+        if size == 1:
+            result.append(step if left > 1 or not runs else runs[0][1])
+            continue
+        if left == 1:
+            left, step = runs.pop(0)
+        if left % size:
+            return None
+        result.append(step)
+        left //= size
+        step *= size
+    return tuple(reversed(result))
