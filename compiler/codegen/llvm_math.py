@@ -1,0 +1,154 @@
+"""The math functions that generated CPU kernels call, as LLVM IR text.
+
+Every function is scalar, branch-free and ``alwaysinline``, so that LLVM's loop vectoriser turns a
+loop over it into vector code of the machine's full width. They keep IEEE semantics (NaN,
+infinities, signed zeros, denormals); the error bounds are asserted by tests/codegen. A definition
+calls intrinsics only, which LLVM's parser (18 and later) declares by itself: `definitions` emits
+no ``declare`` lines, and a kernel that declares the same intrinsics does not clash with it.
+
+>>> function_name("exp", "float32")
+'tg_exp_f32'
+>>> print(definitions(["tg_square_root_f32"]))
+Traceback (most recent call last):
+    ...
+KeyError: "no math function 'tg_square_root_f32'; see MATH_FUNCTIONS"
+>>> print(definitions(["tg_sqrt_f32"]))
+define internal float @tg_sqrt_f32(float %x) alwaysinline nounwind willreturn memory(none) {
+  %1 = call float @llvm.sqrt.f32(float %x)
+  ret float %1
+}
+<BLANKLINE>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from . import llvm_math_arithmetic as arithmetic
+from . import llvm_math_exponential as exponential
+from . import llvm_math_integer as integer
+from . import llvm_math_inverse as inverse
+from . import llvm_math_logarithm as logarithm
+from . import llvm_math_trigonometric as trigonometric
+from .llvm_math_builder import FLOAT32, FLOAT64, Format, FunctionBuilder, Value
+
+PHILOX = "tg_philox_u32"  # i32 (i64 seed, i64 offset, i64 index)
+
+
+@dataclass(frozen=True)
+class MathFunction:
+    """A function of the library: its name, LLVM types and (built when asked for) its text."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    build: Callable[[], str]
+
+    @cached_property
+    def text(self) -> str:
+        """The definition as LLVM IR."""
+        return self.build()
+
+
+FLOAT_FUNCTIONS: dict[str, tuple[Callable[..., Value], int]] = {  # and how many arguments
+    "exp": (exponential.exp, 1),
+    "exp2": (exponential.exp2, 1),
+    "expm1": (exponential.expm1, 1),
+    "sigmoid": (exponential.sigmoid, 1),
+    "sinh": (exponential.sinh, 1),
+    "cosh": (exponential.cosh, 1),
+    "tanh": (exponential.tanh, 1),
+    "erf": (exponential.erf, 1),
+    "log": (logarithm.log, 1),
+    "log2": (logarithm.log2, 1),
+    "log1p": (logarithm.log1p, 1),
+    "pow": (logarithm.pow, 2),
+    "sin": (trigonometric.sin, 1),
+    "cos": (trigonometric.cos, 1),
+    "tan": (trigonometric.tan, 1),
+    "asin": (inverse.asin, 1),
+    "acos": (inverse.acos, 1),
+    "atan": (inverse.atan, 1),
+    "atan2": (inverse.atan2, 2),
+    "sqrt": (arithmetic.sqrt, 1),
+    "rsqrt": (arithmetic.rsqrt, 1),
+    "reciprocal": (arithmetic.reciprocal, 1),
+    "floor": (arithmetic.floor, 1),
+    "ceil": (arithmetic.ceil, 1),
+    "round": (arithmetic.round, 1),
+    "trunc": (arithmetic.trunc, 1),
+    "abs": (arithmetic.absolute, 1),
+    "fma": (arithmetic.fma, 3),
+    "maximum": (arithmetic.maximum, 2),
+    "minimum": (arithmetic.minimum, 2),
+    "floor_divide": (arithmetic.floor_divide, 2),
+    "remainder": (arithmetic.remainder, 2),
+}
+INTEGER_FUNCTIONS = {"floor_divide": integer.floor_divide, "remainder": integer.remainder}
+SUFFIXES = {"float32": "f32", "float64": "f64",
+            **{dtype: suffix for dtype, (suffix, _) in integer.INTEGERS.items()}}
+
+
+def function_name(op: str, dtype: str) -> str:
+    """The LLVM name of an operation for a dtype; KeyError for a dtype without functions.
+
+    Example:
+        >>> function_name("remainder", "uint8")
+        'tg_remainder_u8'
+    """
+    return f"tg_{op}_{SUFFIXES[dtype]}"
+
+
+def definitions(names: Iterable[str]) -> str:
+    """The LLVM IR text that defines the functions named, each once, in the order first asked.
+
+    Nothing is declared (see above). Raises KeyError for an unknown name.
+    """
+    texts = []
+    for name in dict.fromkeys(names):
+        if name not in FUNCTIONS:
+            raise KeyError(f"no math function {name!r}; see MATH_FUNCTIONS")
+        texts.append(FUNCTIONS[name].text + "\n")
+    return "\n".join(texts)
+
+
+def _float_function(op: str, format: Format) -> MathFunction:
+    function, count = FLOAT_FUNCTIONS[op]
+    name = function_name(op, format.name)
+
+    def build() -> str:
+        b = FunctionBuilder(name, format, "xyz"[:count])
+        return b.finish(function(b, *b.arguments))
+
+    return MathFunction(name, (format.type,) * count, format.type, build)
+
+
+def _integer_function(op: str, dtype: str) -> MathFunction:
+    suffix, bits = integer.INTEGERS[dtype]
+    name = function_name(op, dtype)
+
+    def build() -> str:
+        b = integer.integer_builder(name, bits)
+        return b.finish(INTEGER_FUNCTIONS[op](b, *b.arguments, bits, suffix[0] == "i"))
+
+    return MathFunction(name, (f"i{bits}",) * 2, f"i{bits}", build)
+
+
+def _philox() -> MathFunction:
+    def build() -> str:
+        b = integer.philox_builder(PHILOX)
+        return b.finish(integer.philox(b, *b.arguments))
+
+    return MathFunction(PHILOX, ("i64",) * 3, "i32", build)
+
+
+MATH_FUNCTIONS: dict[tuple[str, str], MathFunction] = {
+    **{(op, format.name): _float_function(op, format)
+       for format in (FLOAT32, FLOAT64) for op in FLOAT_FUNCTIONS},
+    **{(op, dtype): _integer_function(op, dtype)
+       for dtype in integer.INTEGERS for op in INTEGER_FUNCTIONS},
+    ("philox", "uint32"): _philox(),
+}
+FUNCTIONS = {function.name: function for function in MATH_FUNCTIONS.values()}

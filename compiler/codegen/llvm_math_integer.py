@@ -1,0 +1,84 @@
+"""Floored integer division that never traps, and Philox's random bits, as LLVM IR."""
+
+from __future__ import annotations
+
+from .llvm_math_builder import FLOAT32, FLOAT64, FunctionBuilder, Value
+
+INTEGERS = {f"{kind}int{bits}": (f"{kind[:1] or 'i'}{bits}", bits)
+            for kind in ("", "u") for bits in (8, 16, 32, 64)}
+# Random123's constants (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11).
+PHILOX_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+PHILOX_WEYL = (0x9E3779B9, 0xBB67AE85)
+LOW32 = 0xFFFFFFFF
+
+
+def floored_quotient(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -> Value:
+    """floor(x / y) for y != 0 and no overflow.
+
+    Up to 32 bits through a float quotient, for x86 has no vector integer division: two quotients
+    of n-bit integers differ by 2**-2n or more relative to their size, so in a format of more than
+    2n bits (n = 32: 2**-32 for the distance to an integer, which is what counts) none is rounded
+    onto the next integer.
+    """
+    if bits == 64:
+        quotient = b.emit(f"{'sdiv' if signed else 'udiv'} i64 {x.text}, {y.text}", "i64")
+        if not signed:
+            return quotient
+        rest = x - quotient * y
+        below = rest.unequal(0) & (rest ^ y).less(0)
+        return b.select(below, quotient + -1, quotient)
+    wide = "float" if bits < 32 else "double"
+    sign = "s" if signed else "u"
+    quotient = b.convert(f"{sign}itofp", x, wide) / b.convert(f"{sign}itofp", y, wide)
+    result = b.convert(f"fpto{sign}i", b.intrinsic("floor", quotient), "i32")
+    return result if bits == 32 else b.convert("trunc", result, f"i{bits}")
+
+
+def guarded_quotient(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -> Value:
+    """floor(x / y); x where y is zero, and the most negative x where it overflows (y = -1)."""
+    unsafe = y.equal(0)
+    if signed and bits >= 32:
+        unsafe = unsafe | (x.equal(-(1 << (bits - 1))) & y.equal(-1))
+    return floored_quotient(b, x, b.select(unsafe, 1, y), bits, signed)
+
+
+def floor_divide(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -> Value:
+    """Python's x // y; 0 where y is zero, as in NumPy; overflow wraps."""
+    return b.select(y.equal(0), 0, guarded_quotient(b, x, y, bits, signed))
+
+
+def remainder(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -> Value:
+    """Python's x % y, with the sign of y; 0 where y is zero, as in NumPy."""
+    rest = x - guarded_quotient(b, x, y, bits, signed) * y
+    return b.select(y.equal(0), 0, rest)
+
+
+def philox(b: FunctionBuilder, seed: Value, offset: Value, index: Value) -> Value:
+    """Word index % 4 of Philox 4x32-10 at the counter (index // 4, offset) with the key `seed`.
+
+    As `tgraph.runtime.philox.random_bits`. All words live in 64-bit lanes: x86 multiplies the low
+    halves of these at once, whatever the high halves hold.
+    """
+    block = b.shift_right(index, 2)
+    words = [block & LOW32, b.shift_right(block, 32), offset & LOW32, b.shift_right(offset, 32)]
+    keys = [seed & LOW32, b.shift_right(seed, 32)]
+    for step in range(10):
+        if step:
+            keys = [(key + weyl) & LOW32 for key, weyl in zip(keys, PHILOX_WEYL)]
+        first, second = words[0] * PHILOX_MULTIPLIERS[0], words[2] * PHILOX_MULTIPLIERS[1]
+        words = [b.shift_right(second, 32) ^ words[1] ^ keys[0], second & LOW32,
+                 b.shift_right(first, 32) ^ words[3] ^ keys[1], first & LOW32]
+    odd = (index & 1).unequal(0)
+    low = b.select(odd, words[1], words[0])
+    high = b.select(odd, words[3], words[2])
+    return b.convert("trunc", b.select((index & 2).unequal(0), high, low), "i32")
+
+
+def integer_builder(name: str, bits: int) -> FunctionBuilder:
+    """A builder for a function of two integers x and y."""
+    return FunctionBuilder(name, FLOAT32, ["x", "y"], [f"i{bits}"] * 2)
+
+
+def philox_builder(name: str) -> FunctionBuilder:
+    """A builder for Philox's function of seed, offset and index."""
+    return FunctionBuilder(name, FLOAT64, ["seed", "offset", "index"], ["i64"] * 3)
