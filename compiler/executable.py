@@ -1,0 +1,101 @@
+"""A compiled graph: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..runtime import memory
+from ..runtime.plan import Plan
+from .fusion import Fuser, Refusal
+from .ir import Builder, Graph, Node
+from .ir import primitives as p
+from .kernel.lower import Buffer
+from .plan_builder import PlanBuilder, StepInfo
+
+Array = np.ndarray[Any, Any]
+
+
+class Executable:
+    """A graph that has been fused and generated.
+
+    `run` takes one array per graph input and gives one per output. Outputs own fresh memory,
+    except donated ones: those are written into the array of the input that they replace, which is
+    returned for them. `kernels` tells of each step, `refused` of each fusion that was not made.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        donate: Mapping[int, int] | None = None,
+        strides: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.graph = _copied_outputs(graph)
+        self.donate = dict(donate or {})
+        inputs = {
+            graph.inputs[number]: _strided(graph.inputs[number], given)
+            for number, given in (strides or {}).items()
+        }
+        fuser = Fuser(self.graph, inputs)
+        fusion = fuser.run()
+        self.refused: list[Refusal] = fusion.refusals
+        # An input that is not contiguous cannot be written by a kernel: its output comes fresh.
+        direct = {o: i for o, i in self.donate.items() if graph.inputs[i] not in inputs}
+        builder = PlanBuilder(self.graph, fuser, fusion, direct)
+        self.plan: Plan = builder.build()
+        self.kernels: list[StepInfo] = builder.infos
+        self._steps_to_kernels = builder.kernel_of_step
+        self._fresh = [
+            (number, self.graph.outputs[number].shape, self.graph.outputs[number].type.dtype.numpy)
+            for number in builder.fresh_outputs
+        ]
+        self._direct = direct
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run on `inputs`; IndexError where a position read from data lies outside its axis."""
+        fresh = [memory.empty(shape, dtype) for _, shape, dtype in self._fresh]
+        stopped = self.plan.run((*inputs, *fresh))
+        if stopped:
+            self._raise(stopped)
+        if not self.donate:
+            return fresh
+        outputs: list[Array] = [None] * len(self.graph.outputs)  # type: ignore[list-item]
+        for (number, _, _), array in zip(self._fresh, fresh, strict=True):
+            outputs[number] = array
+        for number, source in self.donate.items():
+            if number not in self._direct:
+                np.copyto(inputs[source], outputs[number])
+            outputs[number] = inputs[source]
+        return outputs
+
+    def _raise(self, stopped: int) -> None:
+        code, position, size = (int(word) for word in self.plan.status[:3])
+        info = self._steps_to_kernels.get(stopped - 1)
+        where = ""
+        if info is not None and info.kernel is not None and 0 < code <= len(info.kernel.checks):
+            where = f" (indexed at {info.kernel.checks[code - 1]})"
+        raise IndexError(f"index {position} is out of bounds for dimension with size {size}{where}")
+
+
+def _copied_outputs(graph: Graph) -> Graph:
+    """Outputs that are inputs get a copy, since outputs own their memory."""
+    build = Builder()
+    given = set(graph.inputs)
+
+    def own(node: Node) -> Node:
+        base = node
+        while base.primitive.name == "reshape":
+            base = base.inputs[0]
+        return build.apply(p.copy, [node], where=node.where) if base in given else node
+
+    return Graph(graph.inputs, [own(node) for node in graph.outputs])
+
+
+def _strided(node: Node, strides: tuple[int, ...]) -> Buffer:
+    """How an input with element `strides` lies in memory."""
+    if any(stride < 0 for stride in strides):
+        raise ValueError(f"input {node.attrs['name']}: strides must not be negative: {strides}")
+    extent = 1 + sum((n - 1) * s for n, s in zip(node.shape, strides, strict=True))
+    return Buffer(strides, 0, extent if node.type.numel else 0)

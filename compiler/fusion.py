@@ -1,0 +1,523 @@
+"""Fusion: which nodes are computed together by one kernel.
+
+First every fusible node is either *virtual*, computed inside whoever needs it, or a *root*, which
+somebody computes once: outputs, what unfused steps read, reductions, and values that are costly
+and wanted in several places. Then roots are merged into groups, each into the group of a producer
+or of a sibling that reads the same data, if the group stays convex (no path leaves it and comes
+back), its rows agree, and lowering accepts it. What cannot be merged stays apart, never an error;
+the reason is kept for `explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from .ir import Family, Graph, Node
+from .ir.shapes import numel
+from .kernel.index import Axis, Index, flatten, of_axis
+from .kernel.lower import (
+    Buffer,
+    CannotFuse,
+    Lowering,
+    Root,
+    is_unrolled,
+    iteration_shape,
+    row_sizes,
+)
+from .kernel.lower_scatter import ScatterLowering
+from .kernel.views import operand_needs
+
+# A value computed in at most this many operations is computed again rather than stored.
+CHEAP_COST = 4
+# Instructions that may be computed inside a consumer before the value becomes a root.
+MAX_VIRTUAL = 128
+MAX_ROOTS = 24
+MAX_READS = 40
+# A kernel with fewer rows than this does not fuse reductions longer than MAX_SERIAL.
+MIN_PARALLEL_ROWS = 8
+MAX_SERIAL = 1 << 15
+MAX_SIBLINGS_TRIED = 4
+
+_FUSIBLE = frozenset(
+    (
+        Family.SOURCE,
+        Family.ELEMENTWISE,
+        Family.REDUCE,
+        Family.VIEW,
+        Family.GATHER,
+        Family.SCATTER,
+        Family.WINDOW,
+        Family.RANDOM,
+    )
+)
+
+
+@dataclass(eq=False)
+class Group:
+    """Roots that one kernel computes.
+
+    `kind` is "kernel", "scatter" (a kernel for one node that nothing merges into) or "step" (one
+    node, unfused).
+    """
+
+    roots: list[Root]
+    kind: str = "kernel"
+    reads: dict[Node, None] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [root.node for root in self.roots]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why two nodes are not computed by one kernel."""
+
+    consumer: Node
+    producer: Node
+    reason: str
+
+
+@dataclass
+class Fusion:
+    """The result: groups in an order in which they can run, and the refused merges."""
+
+    groups: list[Group]
+    refusals: list[Refusal]
+
+
+def is_step(node: Node) -> bool:
+    """Whether a node runs on its own: a library call, a Python function."""
+    return node.primitive.family not in _FUSIBLE
+
+
+def is_given(node: Node) -> bool:
+    """Whether a node has its memory before the plan starts: inputs and array constants."""
+    name = node.primitive.name
+    return name == "input" or (name == "constant" and node.type.numel != 1)
+
+
+def strided_view(node: Node, base: Node, memory: Buffer) -> tuple[tuple[int, ...], int] | None:
+    """Element strides and offset of `node` in the memory of `base`, if views alone lead there."""
+    axes = [Axis(f"v{number}", size) for number, size in enumerate(node.shape)]
+    coords: tuple[Index, ...] = tuple(map(of_axis, axes))
+    while node is not base:
+        needs = operand_needs(node, coords, ())
+        if node.primitive.family is not Family.VIEW or len(needs) != 1 or needs[0][2]:
+            return None
+        node, coords, _ = needs[0]
+    offset = flatten(list(coords), memory.strides) + memory.offset
+    if any(atom not in axes for atom in offset.terms):
+        return None
+    return tuple(offset.terms.get(axis, 0) for axis in axes), offset.const
+
+
+def view_base(node: Node) -> Node:
+    """The node below a chain of views that only re-address its elements."""
+    while node.primitive.name in ("reshape", "permute", "slice", "broadcast"):
+        node = node.inputs[0]
+    return node
+
+
+def is_virtual_source(node: Node) -> bool:
+    return node.primitive.family is Family.SOURCE and not is_given(node)
+
+
+def alias_base(node: Node) -> Node:
+    """The node whose memory a materialised reshape shares."""
+    while node.primitive.name == "reshape":
+        node = node.inputs[0]
+    return node
+
+
+class Fuser:
+    """Decides roots, then merges them."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None) -> None:
+        self.graph = graph
+        self.inputs = inputs or {}
+        self.order = {node: position for position, node in enumerate(graph.nodes)}
+        self.wanted = self._wanted()
+        self.forced: set[Node] = set()
+        self.unfused: set[Node] = set()
+        self.refusals: list[Refusal] = []
+
+    def _wanted(self) -> set[Node]:
+        """Nodes that must lie in memory: outputs, and what steps read."""
+        wanted: set[Node] = set()
+        for node in self.graph.outputs:
+            base = alias_base(node)
+            wanted.add(node if is_given(base) or is_virtual_source(base) else base)
+        for node in self.graph.nodes:
+            if is_step(node):
+                wanted.update(map(self.step_operand, [node] * len(node.inputs), node.inputs))
+        return {node for node in wanted if not is_given(node)}
+
+    def step_operand(self, step: Node, operand: Node) -> Node:
+        """What must lie in memory for `step` to read `operand`."""
+        if step.primitive.name == "matmul":
+            return self._matrix_base(operand)
+        base = alias_base(operand)
+        return operand if is_virtual_source(base) else base
+
+    def _matrix_base(self, node: Node) -> Node:
+        """What a matrix product must find in memory to read `node`: `node`, or what it views."""
+        base = view_base(node)
+        if base is node or is_virtual_source(base):
+            return node
+        view = strided_view(node, base, self.buffer(base))
+        if view is None:
+            return node
+        *_, rows, columns = node.shape
+        row, column = view[0][-2:]
+        plain = (column == 1 or columns == 1) and (row >= columns or rows == 1)
+        transposed = (row == 1 or rows == 1) and (column >= rows or columns == 1)
+        return base if plain or transposed else node
+
+    # -- roots ---------------------------------------------------------------------------
+
+    def choose_roots(self) -> list[Node]:
+        """The nodes that are computed once and kept, in order."""
+        spent = self._mark_required_roots()
+        self._mark_shared_roots(spent)
+        return [node for node in self.graph.nodes if node in self.is_root]
+
+    def _mark_required_roots(self) -> dict[Node, int]:
+        """Mark what must be a root whoever reads it; gives the cost of computing each node."""
+        size: dict[Node, int] = {}
+        cost: dict[Node, int] = {}
+        self.is_root: set[Node] = set()
+        for node in self.graph.nodes:
+            if is_given(node) or is_step(node):
+                size[node], cost[node] = 1, 1
+                continue
+            inlined = self._own_size(node) + sum(size[operand] for operand in node.inputs)
+            spent = self._own_cost(node) + sum(cost[operand] for operand in node.inputs)
+            if is_unrolled(node):
+                taps = numel(node.inputs[0].shape) // max(1, node.type.numel)
+                inlined, spent = inlined * taps, spent * taps
+            size[node], cost[node] = inlined, spent
+            if self._must_be_root(node, inlined, spent):
+                self.is_root.add(node)
+                size[node] = cost[node] = 1
+        return cost
+
+    def _mark_shared_roots(self, cost: dict[Node, int]) -> None:
+        """Mark costly nodes that are read on the way to more than one root."""
+        reaches: dict[Node, set[Node]] = {}
+        for node in reversed(self.graph.nodes):
+            found: set[Node] = set()
+            for reader in self.graph.consumers[node]:
+                if self.has_memory(reader):
+                    found.add(reader)
+                else:
+                    found |= reaches[reader]
+            shared = len(found) > 1 and cost[node] > CHEAP_COST
+            if shared and not is_virtual_source(node) and not self.has_memory(node):
+                self.is_root.add(node)
+            reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
+
+    def _own_size(self, node: Node) -> int:
+        return 0 if node.primitive.family is Family.VIEW else 1
+
+    def _own_cost(self, node: Node) -> int:
+        if node.primitive.family in (Family.VIEW, Family.SOURCE):
+            return 0
+        return node.primitive.cost
+
+    def _must_be_root(self, node: Node, inlined: int, spent: int) -> bool:
+        if node in self.wanted or node in self.forced or node.primitive.family is Family.SCATTER:
+            return True
+        if is_virtual_source(node):
+            return False
+        if node.primitive.family is Family.REDUCE and not is_unrolled(node):
+            return True
+        if inlined > MAX_VIRTUAL:
+            return True
+        readers = self.graph.consumers[node]
+        return spent > CHEAP_COST and any(self._repeats(node, reader) for reader in readers)
+
+    def _repeats(self, node: Node, reader: Node) -> bool:
+        """Whether `reader` would compute elements of `node` several times."""
+        name = reader.primitive.name
+        if name == "unfold" or (name in ("gather", "index") and node is reader.inputs[0]):
+            return True
+        if reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW):
+            return node.type.numel > 1 and reader.type.numel >= 4 * node.type.numel
+        return False
+
+    # -- groups --------------------------------------------------------------------------
+
+    def run(self) -> Fusion:
+        """Roots, groups and refusals; roots that have no kernel of their own run unfused."""
+        while True:
+            self.refusals = []
+            stuck = self._grouped(self.choose_roots())
+            if not stuck:
+                break
+            for node in stuck:
+                inner = self._virtual_nodes(node)
+                if inner <= self.forced:
+                    self.unfused.add(node)
+                self.forced.update(inner)
+        for group in self.groups:
+            group.roots = self._kept_roots(group)
+        return Fusion(self._sorted(), self.refusals)
+
+    def _kept_roots(self, group: Group) -> list[Root]:
+        """Without roots that only this kernel reads: those are values inside it."""
+        kept = []
+        for root in group.roots:
+            readers = self.readers_of.get(root.node, [])
+            stored = root.node in self.wanted or any(reader is not group for reader in readers)
+            if stored or root.node.primitive.family is Family.REDUCE:
+                kept.append(Root(root.node, root.dims, stored))
+            else:
+                self.is_root.discard(root.node)
+        return kept
+
+    def _virtual_nodes(self, root: Node) -> set[Node]:
+        """The nodes that would be computed inside `root`'s kernel."""
+        seen: set[Node] = set()
+        pending = list(root.inputs)
+        while pending:
+            node = pending.pop()
+            if node in seen or self.has_memory(node) or is_virtual_source(node):
+                continue
+            seen.add(node)
+            pending.extend(node.inputs)
+        return seen
+
+    def has_memory(self, node: Node) -> bool:
+        return node in self.is_root or is_step(node) or is_given(node)
+
+    def _grouped(self, roots: Sequence[Node]) -> list[Node]:
+        """Put every root into a group; gives the roots that no kernel can compute."""
+        self.groups: list[Group] = []
+        self.group_of: dict[Node, Group] = {}
+        self.readers_of: dict[Node, list[Group]] = {}
+        self.last: dict[Group, int] = {}
+        self.first: dict[Group, int] = {}
+        stuck = []
+        chosen = set(roots)
+        for node in self.graph.nodes:
+            if is_step(node) or node in self.unfused:
+                self._new_group(node, "step")
+            elif node in chosen and not self._place(node):
+                stuck.append(node)
+        return stuck
+
+    def _reads(self, node: Node) -> dict[Node, None]:
+        """The nodes in memory from which `node` is computed."""
+        found: dict[Node, None] = {}
+        if is_step(node) or node in self.unfused:
+            return {self._in_memory(self.step_operand(node, each)): None for each in node.inputs}
+        seen: set[Node] = set()
+        pending = list(reversed(node.inputs))
+        while pending:
+            each = pending.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if self.has_memory(each):
+                found[each] = None
+            else:
+                pending.extend(reversed(each.inputs))
+        return found
+
+    def _in_memory(self, node: Node) -> Node:
+        return node if self.has_memory(node) else alias_base(node)
+
+    def _new_group(self, node: Node, kind: str) -> Group:
+        dims = (True,) * len(iteration_shape(node)) if kind != "step" else ()
+        if kind == "kernel" and node.primitive.family is Family.REDUCE:
+            dims = _kept(node)
+        group = Group([Root(node, dims)], kind, self._reads(node))
+        self.groups.append(group)
+        self._register(group, node)
+        return group
+
+    def _register(self, group: Group, node: Node) -> None:
+        position = self.order[node]
+        self.group_of[node] = group
+        self.last[group] = max(self.last.get(group, position), position)
+        self.first[group] = min(self.first.get(group, position), position)
+        for read in group.reads:
+            readers = self.readers_of.setdefault(read, [])
+            if group not in readers:
+                readers.append(group)
+
+    def _place(self, node: Node) -> bool:
+        """Merge `node` into the best group that takes it, or start a group."""
+        reads = self._reads(node)
+        if node.primitive.family is Family.SCATTER:
+            return self._start_group(node, "scatter")
+        for group in self._candidates(reads):
+            merged = self._merged_roots(group, node, reads)
+            if merged is not None:
+                group.roots = merged
+                group.reads.update(
+                    (read, None) for read in reads if self.group_of.get(read) is not group
+                )
+                self._register(group, node)
+                return True
+        return self._start_group(node, "kernel")
+
+    def _start_group(self, node: Node, kind: str) -> bool:
+        group = self._new_group(node, kind)
+        try:
+            self.lowering(group).check()
+        except CannotFuse:
+            return False
+        return True
+
+    def _candidates(self, reads: Iterable[Node]) -> list[Group]:
+        """Producers' groups, the latest first, then groups that read the same memory."""
+        producers: dict[Group, None] = {}
+        siblings: dict[Group, None] = {}
+        for read in sorted(reads, key=self.order.__getitem__, reverse=True):
+            group = self.group_of.get(read)
+            if group is not None and group.kind == "kernel":
+                producers[group] = None
+            if read.type.numel > 1:
+                for reader in self.readers_of.get(read, [])[-MAX_SIBLINGS_TRIED:]:
+                    if reader.kind == "kernel":
+                        siblings[reader] = None
+        return [*producers, *(group for group in siblings if group not in producers)]
+
+    def _merged_roots(self, group: Group, node: Node, reads: dict[Node, None]) -> list[Root] | None:
+        if len(group.roots) >= MAX_ROOTS or len(group.reads) + len(reads) > MAX_READS:
+            return self._refuse(group, node, "the kernel would have too many arguments")
+        if self._depends_through_others(group, reads):
+            return self._refuse(group, node, "a value between them is computed by another kernel")
+        reason = "their rows differ"
+        for roots in _row_choices(group.roots, node):
+            rows = prod(row_sizes(roots[0]))
+            longest = max(numel(iteration_shape(root.node)) // max(1, rows) for root in roots)
+            if rows < MIN_PARALLEL_ROWS and longest > MAX_SERIAL:
+                reason = "too few rows to share among threads"
+                continue
+            try:
+                self.lowering(Group(roots)).check()
+            except CannotFuse as error:
+                reason = str(error)
+                continue
+            return roots
+        return self._refuse(group, node, reason)
+
+    def _refuse(self, group: Group, node: Node, reason: str) -> None:
+        self.refusals.append(Refusal(node, group.roots[-1].node, reason))
+
+    def lowering(self, group: Group, name: str = "kernel", save_rows: bool = True) -> Lowering:
+        """The lowering of a group over the memory of everything outside it."""
+        inside = set(group.nodes)
+        cache: dict[Node, Buffer | None] = {}
+
+        def buffer_of(node: Node) -> Buffer | None:
+            if node in inside or not self.has_memory(node):
+                return None
+            if node not in cache:
+                cache[node] = self.buffer(node)
+            return cache[node]
+
+        kind = ScatterLowering if group.kind == "scatter" else Lowering
+        return kind(name, group.roots, buffer_of, self.order, save_rows)
+
+    def buffer(self, node: Node) -> Buffer:
+        """How a node lies in memory: contiguous, but for inputs that came otherwise."""
+        return self.inputs.get(node) or Buffer.contiguous(node.shape)
+
+    def _depends_through_others(self, group: Group, reads: Iterable[Node]) -> bool:
+        """Whether some value read, computed outside `group`, depends on `group`."""
+        seen: set[Group] = set()
+        pending = [self.group_of[read] for read in reads if read in self.group_of]
+        pending = [each for each in pending if each is not group]
+        floor = self.first[group]
+        while pending:
+            current = pending.pop()
+            if current in seen or self.last[current] < floor:
+                continue
+            seen.add(current)
+            if len(seen) > 2000:
+                return True
+            for read in current.reads:
+                producer = self.group_of.get(read)
+                if producer is group:
+                    return True
+                if producer is not None:
+                    pending.append(producer)
+        return False
+
+    def _sorted(self) -> list[Group]:
+        """The groups in an order in which each finds what it reads."""
+        order: list[Group] = []
+        state: dict[Group, int] = {}
+        for start in self.groups:
+            stack = [start]
+            while stack:
+                group = stack[-1]
+                if state.get(group) is None:
+                    state[group] = 1
+                    producers = {self.group_of[r] for r in group.reads if r in self.group_of}
+                    stack.extend(
+                        sorted(
+                            (each for each in producers if state.get(each) is None),
+                            key=self.first.__getitem__,
+                            reverse=True,
+                        )
+                    )
+                    continue
+                stack.pop()
+                if state[group] == 1:
+                    state[group] = 2
+                    order.append(group)
+        return order
+
+
+def _kept(node: Node) -> tuple[bool, ...]:
+    axes = node.attrs["axes"]
+    return tuple(axis not in axes for axis in range(len(iteration_shape(node))))
+
+
+def _row_choices(roots: Sequence[Root], node: Node) -> Iterable[list[Root]]:
+    """Ways to loop over `roots` and `node` together: who counts which axis as a row."""
+    rows = row_sizes(roots[0])
+    if node.primitive.family is Family.REDUCE:
+        new = Root(node, _kept(node))
+        wanted = row_sizes(new)
+        if wanted == rows:
+            yield [*roots, new]
+        elif not any(root.node.primitive.family is Family.REDUCE for root in roots):
+            adapted = [_with_rows(root.node, wanted, [new]) for root in roots]
+            if all(each is not None for each in adapted):
+                yield [*(each for each in adapted if each is not None), new]
+        return
+    found = _with_rows(node, rows, roots)
+    if found is not None:
+        yield [*roots, found]
+    whole = Root(node, (True,) * node.type.ndim)
+    if numel(node.shape) == prod(rows) and whole != found:
+        yield [*roots, whole]
+
+
+def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Root | None:
+    """`node` as a pointwise root whose row axes have the sizes `rows`."""
+    shape = node.shape
+    for root in beside:
+        if iteration_shape(root.node) == shape and row_sizes(root) == rows:
+            return Root(node, root.dims)
+    matched = 0
+    dims = []
+    for size in shape:
+        if size == 1:
+            dims.append(True)
+        elif matched < len(rows) and size == rows[matched]:
+            matched += 1
+            dims.append(True)
+        elif matched == len(rows):
+            dims.append(False)
+        else:
+            return None
+    return Root(node, tuple(dims)) if matched == len(rows) else None

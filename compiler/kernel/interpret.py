@@ -1,0 +1,170 @@
+"""Runs any Kernel with NumPy: slow, plain, and the reference that generated code is tested by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...runtime.arrays import evaluate
+from ...runtime.dtypes import DType
+from ...runtime.philox import random_bits
+from .index import Axis, Condition, Divides, Index, InRange, Loaded, Quotient
+from .kernel import Instr, Kernel, Stage
+
+Array = np.ndarray[Any, Any]
+
+_REDUCE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+           "any": np.logical_or, "all": np.logical_and}  # fmt: skip
+
+
+def interpret_kernel(kernel: Kernel, buffers: Sequence[Array]) -> None:
+    """Run `kernel` on flat arrays, one per parameter; writes into those that it writes.
+
+    IndexError where a check fails.
+    """
+    _Interpreter(kernel, buffers).run()
+
+
+class _Interpreter:
+    def __init__(self, kernel: Kernel, buffers: Sequence[Array]) -> None:
+        self.kernel = kernel
+        self.buffers = buffers
+        self.results: dict[int, Array] = {}
+        self.scratch: dict[int, dict[Any, Array]] = {}
+        self.axes: tuple[Axis, ...] = ()
+        self.values: dict[int, Array] = {}
+
+    def run(self) -> None:
+        for stage in self.kernel.stages:
+            self.axes = (*self.kernel.rows, *stage.axes)
+            self.values = {}
+            with np.errstate(all="ignore"):
+                for number, instr in enumerate(stage.body):
+                    self.values[number] = self._instr(stage, instr)
+
+    def _instr(self, stage: Stage, instr: Instr) -> Array:
+        args = [self.values[arg] for arg in instr.args]
+        special = getattr(self, f"_{instr.op}_instr", None)
+        if special is not None:
+            found: Array = special(stage, instr, args)
+            return found
+        return evaluate(instr.op, args, {})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    def index(self, index: Index) -> Array:
+        """The value of an index expression at every point of the loops."""
+        total: Array = np.asarray(index.const, np.int64)
+        for atom, coefficient in index.terms.items():
+            total = total + self._atom(atom) * coefficient
+        return total
+
+    def _atom(self, atom: Any) -> Array:
+        if isinstance(atom, Axis):
+            position = self.axes.index(atom)
+            shape = [1] * len(self.axes)
+            shape[position] = atom.size
+            return np.arange(atom.size, dtype=np.int64).reshape(shape)
+        if isinstance(atom, Loaded):
+            return self.values[atom.key].astype(np.int64)
+        inner = self.index(atom.index)
+        return inner // atom.divisor if isinstance(atom, Quotient) else inner % atom.divisor
+
+    def conditions(self, mask: tuple[Condition, ...]) -> Array:
+        total: Array = np.asarray(True)
+        for condition in mask:
+            at = self.index(condition.index)
+            if isinstance(condition, InRange):
+                total = total & (at >= condition.low) & (at < condition.high)
+            elif isinstance(condition, Divides):
+                total = total & (at % condition.divisor == 0)
+        return total
+
+    def _const_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        return np.asarray(instr.value, instr.dtype.numpy)
+
+    def _index_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        assert instr.index is not None
+        return self.index(instr.index)
+
+    def _condition_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        return self.conditions(instr.mask)
+
+    def _load_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        assert instr.index is not None
+        buffer, at = self.buffers[instr.param], self.index(instr.index)
+        wanted = self.conditions(instr.mask)
+        at, wanted = np.broadcast_arrays(at, wanted)
+        if bool(np.any((at < 0) & wanted)) or bool(np.any((at >= buffer.size) & wanted)):
+            raise AssertionError(f"{self.kernel.name} reads outside {instr.index} in {buffer.size}")
+        values = np.zeros(at.shape, instr.dtype.numpy)
+        values[wanted] = buffer[at[wanted]].astype(instr.dtype.numpy)
+        return values
+
+    def _store_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        assert instr.index is not None
+        buffer = self.buffers[instr.param]
+        at, value = np.broadcast_arrays(self.index(instr.index), args[0])
+        at, value = np.broadcast_to(at, self.shape), np.broadcast_to(value, self.shape)
+        if instr.value == "add":
+            np.add.at(buffer, at, value.astype(buffer.dtype))
+        else:
+            buffer[at] = value.astype(buffer.dtype)
+        return value
+
+    def _check_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        size, site, _ = instr.value
+        bad = (args[0] < 0) | (args[0] >= size)
+        if np.any(bad) and np.prod(self.shape) > 0:
+            first = int(np.broadcast_to(args[0], bad.shape)[bad][0])
+            raise IndexError(
+                f"index {first} is out of bounds for dimension with size {size} "
+                f"({self.kernel.checks[site]})"
+            )
+        return args[0]
+
+    def _reduce_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        number, operation = instr.value
+        axes = tuple(range(len(self.kernel.rows), len(self.axes)))
+        value = np.broadcast_to(args[0], self.shape)
+        if operation in ("argmax", "argmin"):
+            reduced = self._position(operation, value, np.broadcast_to(args[1], self.shape), axes)
+        elif value.size == 0 and operation in ("max", "min"):
+            reduced = np.zeros(self.shape[: axes[0]] + (1,) * len(axes), value.dtype)
+        else:
+            reduced = _REDUCE[operation].reduce(value, axis=axes, keepdims=True, dtype=value.dtype)
+        self.results[number] = reduced.reshape(reduced.shape[: len(self.kernel.rows)])
+        return reduced
+
+    def _position(
+        self, operation: str, value: Array, position: Array, axes: tuple[int, ...]
+    ) -> Array:
+        flat = value.reshape(*value.shape[: axes[0]], -1)
+        at = getattr(np, operation)(flat, axis=-1)[..., None]
+        found = np.take_along_axis(position.reshape(flat.shape), at, -1)
+        return found.reshape(*value.shape[: axes[0]], *[1] * len(axes))
+
+    def _result_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        value = self.results[instr.value]
+        return value.reshape(value.shape + (1,) * len(stage.axes)).astype(instr.dtype.numpy)
+
+    def _save_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        self.scratch.setdefault(instr.value, {})[instr.index] = args[0]
+        return args[0]
+
+    def _saved_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        return self.scratch[instr.value][instr.index]
+
+    def _cast_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        target: DType = instr.value
+        return evaluate("cast", args, {"dtype": target}).astype(instr.dtype.numpy)
+
+    def _random_bits_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        assert instr.index is not None
+        at = np.broadcast_to(self.index(instr.index), self.shape)
+        bits = random_bits(int(args[0].flat[0]), int(args[1].flat[0]), int(at.max(initial=-1)) + 1)
+        return bits[at]

@@ -1,0 +1,149 @@
+"""A kernel: a fused group as a loop program, independent of the target.
+
+For every point of `rows` (parallel axes) the stages run one after another. A stage loops over its
+own axes in order and runs its body, scalar instructions in SSA form, once per point. A `reduce`
+instruction folds a value over the axes of its stage into a result that later stages of the same
+row read. A stage without axes runs once per row. Values keep their compute type: 16-bit floats
+are float32 between load and store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...runtime.dtypes import DType, float32
+from ..ir import Provenance
+from .index import Axis, Condition, Index
+
+
+@dataclass(frozen=True)
+class Param:
+    """A buffer that a kernel reads or writes, addressed by element offset.
+
+    `elements` is how many elements may be addressed. The parameter called "status" is where a
+    failed check reports.
+    """
+
+    name: str
+    dtype: DType
+    elements: int
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class Instr:
+    """One scalar instruction; `args` are numbers of earlier instructions of the same body.
+
+    op is a primitive's name, or one of
+    - "const" (value), "index" (index, as int64);
+    - "load" (param, index, mask: zero where a condition fails);
+    - "store" (args: value; param, index), with value "add" to add to what is there;
+    - "condition" (mask: all of them, as bool);
+    - "check" (args: position; value = (axis size, site, status param)): the position, made safe,
+      after reporting one outside [0, size);
+    - "reduce" (args: value; value = (result number, operation)) and "result" (value = number);
+    - "save" (args: value; index) and "saved" (index): a scratch row kept between stages,
+      value = scratch number;
+    - "random_bits" (args: seed, counter; index).
+    """
+
+    op: str
+    args: tuple[int, ...] = ()
+    dtype: DType = float32
+    param: int = -1
+    index: Index | None = None
+    mask: tuple[Condition, ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A loop nest over `axes` (possibly none) around one body."""
+
+    axes: tuple[Axis, ...]
+    body: tuple[Instr, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """See the module's text. `results` are the compute types of reduction results, `scratch` the
+    (type, elements) of rows saved between stages, `checks` the user's lines of the check sites."""
+
+    name: str
+    params: tuple[Param, ...]
+    rows: tuple[Axis, ...]
+    stages: tuple[Stage, ...]
+    results: tuple[DType, ...] = ()
+    scratch: tuple[tuple[DType, int], ...] = ()
+    checks: tuple[Provenance, ...] = field(default=(), compare=False)
+
+    def instructions(self) -> Iterator[Instr]:
+        for stage in self.stages:
+            yield from stage.body
+
+    def renamed(self, name: str) -> Kernel:
+        return replace(self, name=name)
+
+    def __str__(self) -> str:
+        return format_kernel(self)
+
+
+def compute_dtype(dtype: DType) -> DType:
+    """The type in which values of `dtype` are computed."""
+    return float32 if dtype.is_half else dtype
+
+
+EFFECTS = frozenset({"store", "reduce", "save", "check"})
+
+
+def format_kernel(kernel: Kernel) -> str:
+    """The text form, stable, for tests and debugging."""
+    params = ", ".join(
+        f"{param.name}: {param.dtype.name}[{param.elements}]{' out' if param.written else ''}"
+        for param in kernel.params
+    )
+    lines = [f"kernel {kernel.name}({params})"]
+    if kernel.rows:
+        lines.append("  rows " + ", ".join(f"{axis.name} < {axis.size}" for axis in kernel.rows))
+    for stage in kernel.stages:
+        loops = ", ".join(f"{axis.name} < {axis.size}" for axis in stage.axes)
+        lines.append(f"  stage {loops}".rstrip() + ":")
+        lines += [
+            f"    {_format_instr(kernel, number, instr)}" for number, instr in enumerate(stage.body)
+        ]
+    return "\n".join(lines)
+
+
+def _format_instr(kernel: Kernel, number: int, instr: Instr) -> str:
+    args = ", ".join(f"%{arg}" for arg in instr.args)
+    where = f" if {' and '.join(map(str, instr.mask))}" if instr.mask else ""
+    match instr.op:
+        case "load":
+            return f"%{number} = load {kernel.params[instr.param].name}[{instr.index}]{where}"
+        case "store":
+            sign = "+=" if instr.value == "add" else "="
+            return f"{kernel.params[instr.param].name}[{instr.index}] {sign} {args}"
+        case "reduce":
+            result, operation = instr.value
+            return f"r{result} = reduce {operation} {args}"
+        case "result":
+            return f"%{number} = r{instr.value}"
+        case "save":
+            return f"s{instr.value}[{instr.index}] = {args}"
+        case "saved":
+            return f"%{number} = s{instr.value}[{instr.index}]"
+        case "const":
+            return f"%{number} = {instr.dtype.name} {instr.value!r}"
+        case "index":
+            return f"%{number} = index {instr.index}"
+        case "condition":
+            return f"%{number} = {' and '.join(map(str, instr.mask))}"
+        case "check":
+            return f"%{number} = check 0 <= {args} < {instr.value[0]}"
+        case "random_bits":
+            return f"%{number} = random_bits({args}; {instr.index})"
+        case "cast":
+            return f"%{number} = cast {args} to {instr.value.name}"
+    return f"%{number} = {instr.op} {args}"

@@ -1,0 +1,321 @@
+"""How a Kernel is looped over on a CPU: which axis is vectorised, what one task is.
+
+First the loops are put into their simplest form: axes under quotients are split, axes that every
+access walks together are merged. Then one axis becomes the lane axis, the innermost loop that
+LLVM vectorises: the last axis of a stage ("row" schedules: a reduction ends in registers), or a
+row axis ("column" schedules and pointwise kernels: reductions keep one accumulator per lane in
+a tile). Tasks, over which threads share the work, are tiles of the row axes; a task's result does
+not depend on which thread runs it, so neither do the numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from ..ir import PRIMITIVES
+from .index import Axis, Index, Quotient, Remainder, of_axis, substitute
+from .kernel import Instr, Kernel, Stage
+
+# Work (rough machine operations) that pays for starting a thread on it.
+GRAIN_OPERATIONS = 60_000
+MIN_TASKS = 16
+LANE_TILE = 256
+TRANSPOSE_TILE = 64
+MIN_LANES = 8
+
+
+@dataclass(frozen=True)
+class TaskAxis:
+    """A row axis as part of the task number: a task covers `tile` neighbouring values."""
+
+    axis: Axis
+    tile: int
+
+    @property
+    def count(self) -> int:
+        return -(-self.axis.size // self.tile)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`kernel` with simplified loops, its tasks (the last varies fastest) and the lane axis.
+
+    `lane` is a row axis, or None where each stage's last axis is its lane axis. `direct` says
+    that a task is one value of the lane axis, so that a range of tasks is one vector loop.
+    """
+
+    kernel: Kernel
+    tasks: tuple[TaskAxis, ...]
+    lane: Axis | None
+    direct: bool
+    grain: int
+
+    @property
+    def extent(self) -> int:
+        return prod(task.count for task in self.tasks)
+
+
+def schedule_cpu(kernel: Kernel) -> Schedule:
+    """The schedule for `kernel`."""
+    kernel = simplify_loops(kernel)
+    lane = _lane_axis(kernel)
+    if lane is None:
+        tasks = _prefix_tasks(kernel.rows)
+    else:
+        others = tuple(axis for axis in kernel.rows if axis is not lane)
+        kernel = replace(kernel, rows=(*others, lane))
+        tasks = _lane_tasks(kernel, others, lane)
+    direct = lane is not None and len(tasks) == 1 and tasks[0].tile == 1
+    return Schedule(kernel, tasks, lane, direct, _grain(kernel, tasks))
+
+
+# -- simplifying loops -----------------------------------------------------------------------
+
+
+def simplify_loops(kernel: Kernel) -> Kernel:
+    """Split axes that only occur in parts, then merge neighbours that walk together."""
+    kernel = _drop_unit_axes(kernel)
+    while (split := _splittable(kernel)) is not None:
+        kernel = _split(kernel, *split)
+    while (pair := _mergeable(kernel)) is not None:
+        kernel = _merge(kernel, *pair)
+    return kernel
+
+
+def map_indices(kernel: Kernel, change: Callable[[Index], Index]) -> Kernel:
+    """`kernel` with every index expression changed."""
+
+    def instr(old: Instr) -> Instr:
+        if old.index is None and not old.mask:
+            return old
+        index = None if old.index is None else change(old.index)
+        mask = tuple(replace(each, index=change(each.index)) for each in old.mask)
+        return replace(old, index=index, mask=mask)
+
+    stages = tuple(Stage(stage.axes, tuple(map(instr, stage.body))) for stage in kernel.stages)
+    return replace(kernel, stages=stages)
+
+
+def _all_indices(kernel: Kernel) -> set[Index]:
+    found: set[Index] = set()
+    for instr in kernel.instructions():
+        if instr.index is not None:
+            found.add(instr.index)
+        found.update(condition.index for condition in instr.mask)
+    return found
+
+
+def _replace_axes(kernel: Kernel, old: tuple[Axis, ...], new: tuple[Axis, ...]) -> Kernel:
+    """Put `new` in the place of the neighbours `old`, in whichever loop nest they are."""
+
+    def swap(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        if old[0] not in axes:
+            return axes
+        at = axes.index(old[0])
+        return (*axes[:at], *new, *axes[at + len(old) :])
+
+    stages = tuple(Stage(swap(stage.axes), stage.body) for stage in kernel.stages)
+    return replace(kernel, rows=swap(kernel.rows), stages=stages)
+
+
+def _drop_unit_axes(kernel: Kernel) -> Kernel:
+    stages = tuple(
+        Stage(tuple(axis for axis in stage.axes if axis.size != 1), stage.body)
+        for stage in kernel.stages
+    )
+    return replace(kernel, rows=tuple(a for a in kernel.rows if a.size != 1), stages=stages)
+
+
+def _splittable(kernel: Kernel) -> tuple[Axis, int] | None:
+    """An axis that occurs under a quotient or remainder whose divisor divides its size."""
+    for index in _all_indices(kernel):
+        pending = [index]
+        while pending:
+            for atom in pending.pop().terms:
+                if not isinstance(atom, (Quotient, Remainder)):
+                    continue
+                pending.append(atom.index)
+                for axis, coefficient in atom.index.terms.items():
+                    if not isinstance(axis, Axis) or atom.divisor % coefficient:
+                        continue
+                    inner = atom.divisor // coefficient
+                    if 1 < inner < axis.size and axis.size % inner == 0:
+                        return axis, inner
+    return None
+
+
+def _split(kernel: Kernel, axis: Axis, inner: int) -> Kernel:
+    high, low = Axis(f"{axis.name}h", axis.size // inner), Axis(f"{axis.name}l", inner)
+    table = {axis: of_axis(high) * inner + of_axis(low)}
+    kernel = _replace_axes(kernel, (axis,), (high, low))
+    return map_indices(kernel, lambda index: substitute(index, table))
+
+
+def _mergeable(kernel: Kernel) -> tuple[Axis, Axis] | None:
+    nests = {kernel.rows, *(stage.axes for stage in kernel.stages)}
+    indices = _all_indices(kernel)
+    for axes in sorted(nests, key=str):
+        for outer, inner in itertools.pairwise(axes):
+            if all(_walks_together(index, outer, inner) for index in indices):
+                return outer, inner
+    return None
+
+
+def _walks_together(index: Index, outer: Axis, inner: Axis) -> bool:
+    if index.terms.get(outer, 0) != index.terms.get(inner, 0) * inner.size:
+        return False
+    return not any(
+        isinstance(atom, (Quotient, Remainder)) and _mentions(atom.index, (outer, inner))
+        for atom in index.terms
+    )
+
+
+def _mentions(index: Index, axes: Iterable[Axis]) -> bool:
+    wanted = set(axes)
+    pending = [index]
+    while pending:
+        for atom in pending.pop().terms:
+            if atom in wanted:
+                return True
+            if isinstance(atom, (Quotient, Remainder)):
+                pending.append(atom.index)
+    return False
+
+
+def _merge(kernel: Kernel, outer: Axis, inner: Axis) -> Kernel:
+    merged = Axis(outer.name, outer.size * inner.size)
+
+    def change(index: Index) -> Index:
+        if outer not in index.terms and inner not in index.terms:
+            return index
+        terms = {atom: c for atom, c in index.terms.items() if atom not in (outer, inner)}
+        terms[merged] = index.terms[inner]
+        return Index(terms, index.const)
+
+    return map_indices(_replace_axes(kernel, (outer, inner), (merged,)), change)
+
+
+# -- choosing loops --------------------------------------------------------------------------
+
+
+def _strides(kernel: Kernel, axis: Axis, inner_only: bool) -> list[int]:
+    """The stride of every access along `axis`; 0 for none."""
+    return [
+        instr.index.terms.get(axis, 0) if not _hidden(instr.index, axis) else 1 << 40
+        for stage in kernel.stages
+        if stage.axes or not inner_only
+        for instr in stage.body
+        if instr.op in ("load", "store") and instr.index is not None
+    ]
+
+
+def _hidden(index: Index, axis: Axis) -> bool:
+    return any(
+        isinstance(atom, (Quotient, Remainder)) and _mentions(atom.index, (axis,))
+        for atom in index.terms
+    )
+
+
+def _affinity(strides: list[int]) -> float:
+    """How well an axis suits as lane axis: unit strides are best, broadcasts fine."""
+    return sum(1.0 if abs(stride) == 1 else 0.5 if stride == 0 else 0.0 for stride in strides)
+
+
+def _lane_axis(kernel: Kernel) -> Axis | None:
+    if not kernel.rows:
+        return None
+    looped = [stage for stage in kernel.stages if stage.axes]
+    if not looped:
+        return kernel.rows[-1]
+    if kernel.scratch or _is_sequential(kernel):
+        return _sequential_lane(kernel)
+    last = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
+    along_stage = _affinity(_strides(kernel, last, True))
+    best = max(kernel.rows, key=lambda axis: (_affinity(_strides(kernel, axis, True)), axis.size))
+    along_rows = _affinity(_strides(kernel, best, True))
+    small_stage = last.size < MIN_LANES <= best.size
+    if best.size >= MIN_LANES and (along_rows > along_stage or small_stage):
+        return best
+    return None
+
+
+def _is_sequential(kernel: Kernel) -> bool:
+    """Whether a stage writes at positions that are data, so that its order must be kept."""
+    return any(
+        instr.op == "store" and instr.value in ("add", "put") for instr in kernel.instructions()
+    )
+
+
+def _sequential_lane(kernel: Kernel) -> Axis | None:
+    if kernel.scratch or kernel.rows[-1].size < MIN_LANES:
+        return None
+    return kernel.rows[-1]
+
+
+def _prefix_tasks(rows: tuple[Axis, ...]) -> tuple[TaskAxis, ...]:
+    """Single values of the leading axes until there are tasks enough, whole axes after that."""
+    tasks, count = [], 1
+    for axis in rows:
+        tasks.append(TaskAxis(axis, 1 if count < MIN_TASKS else axis.size))
+        count *= tasks[-1].count
+    return tuple(tasks)
+
+
+def _lane_tasks(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> tuple[TaskAxis, ...]:
+    looped = any(stage.axes for stage in kernel.stages)
+    if not others and not looped:
+        return (TaskAxis(lane, 1),)
+    transposed = None if looped else _transposed_axis(kernel, others, lane)
+    if transposed is not None:
+        rest = tuple(TaskAxis(axis, 1) for axis in others if axis is not transposed)
+        tiles = TaskAxis(transposed, TRANSPOSE_TILE), TaskAxis(lane, TRANSPOSE_TILE)
+        return (*rest, *tiles)
+    tasks = _prefix_tasks(others)
+    if looped:
+        return (*tasks, TaskAxis(lane, _column_tile(kernel, lane, tasks)))
+    whole = prod(task.count for task in tasks) >= MIN_TASKS or lane.size <= 4096
+    return (*tasks, TaskAxis(lane, lane.size if whole else 4096))
+
+
+def _column_tile(kernel: Kernel, lane: Axis, tasks: tuple[TaskAxis, ...]) -> int:
+    """Wide enough to stream, narrow enough that several threads have work."""
+    count = prod(task.count for task in tasks)
+    tile = LANE_TILE
+    while tile > 32 and count * -(-lane.size // tile) < 4:
+        tile //= 2
+    return min(tile, lane.size)
+
+
+def _transposed_axis(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> Axis | None:
+    """An axis along which some access is contiguous that is strided along the lane axis."""
+    for instr in kernel.instructions():
+        if instr.op not in ("load", "store") or instr.index is None:
+            continue
+        if abs(instr.index.terms.get(lane, 0)) <= 1:
+            continue
+        for axis in others:
+            if abs(instr.index.terms.get(axis, 0)) == 1 and axis.size >= MIN_LANES:
+                return axis
+    return None
+
+
+def _grain(kernel: Kernel, tasks: tuple[TaskAxis, ...]) -> int:
+    per_row = sum(
+        prod(axis.size for axis in stage.axes) * sum(map(cost, stage.body))
+        for stage in kernel.stages
+    )
+    rows = prod(min(task.tile, task.axis.size) for task in tasks)
+    return max(1, GRAIN_OPERATIONS // max(1, per_row * rows))
+
+
+_COSTS: Mapping[str, int] = {"load": 2, "store": 2, "const": 0, "check": 3}
+
+
+def cost(instr: Instr) -> int:
+    """Rough machine operations of an instruction, per vector of lanes scaled to one element."""
+    found: Any = PRIMITIVES.get(instr.op)
+    return found.cost if found is not None else _COSTS.get(instr.op, 1)

@@ -1,0 +1,477 @@
+"""From fused groups to a Plan: kernels are generated and loaded, memory is assigned.
+
+Every value in memory has one place: the caller's arrays for inputs and outputs, constants bound
+once, and the plan's arena for the rest, where places are reused as soon as their last reader is
+done. An output that replaces an input (a parameter after its update) is written straight into the
+input's memory where nobody reads the old value any more, and copied there at the end otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..runtime.arrays import evaluate
+from ..runtime.jit import compile_module
+from ..runtime.plan import (
+    ARENA_SLOT,
+    STATUS_SLOT,
+    ArrayRef,
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    KernelStep,
+    Plan,
+    PythonStep,
+    Step,
+)
+from .codegen.llvm_kernel import kernel_module
+from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
+from .ir import Family, Graph, Node, TensorType
+from .kernel.kernel import Kernel
+from .kernel.lower import Lowering
+from .kernel.schedule_cpu import Schedule, cost, schedule_cpu
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
+
+    `kernel` and `schedule` are None for library calls and Python functions.
+    """
+
+    name: str
+    kind: str
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    bytes: int
+    flops: int
+    kernel: Kernel | None = None
+    schedule: Schedule | None = None
+
+
+class PlanBuilder:
+    """Builds the Plan of one fused graph."""
+
+    def __init__(
+        self, graph: Graph, fuser: Fuser, fusion: Fusion, donate: Mapping[int, int]
+    ) -> None:
+        self.graph = graph
+        self.fuser = fuser
+        self.groups = fusion.groups
+        self.donate = donate
+        self.place: dict[Node, BufferRef] = {}
+        self.infos: list[StepInfo] = []
+        self.kernel_of_step: dict[int, StepInfo] = {}
+        self.steps: list[Step] = []
+        self.constants: dict[int, np.ndarray[Any, Any]] = {}
+        self.arena = _Arena()
+        self.copies: list[CopyStep] = []
+        self.in_place: dict[Node, Node] = {}
+
+    def build(self) -> Plan:
+        """The plan; its arrays are the graph's inputs, then one array per fresh output."""
+        self._place_inputs()
+        self._order_groups()
+        self._place_outputs()
+        last = self._last_uses()
+        for position, group in enumerate(self.groups):
+            self._write_group(position, group, last)
+        self.steps += self.copies
+        return Plan(self.steps, self.arena.size, self.slots, self.constants)
+
+    # -- memory --------------------------------------------------------------------------
+
+    def _place_inputs(self) -> None:
+        for number, node in enumerate(self.graph.inputs):
+            self.place[node] = BufferRef(1 + number)
+        self.slots = 1 + len(self.graph.inputs)
+        self.fresh_outputs = [
+            number for number in range(len(self.graph.outputs)) if number not in self.donate
+        ]
+        self.output_slot = {
+            number: self.slots + position for position, number in enumerate(self.fresh_outputs)
+        }
+        self.slots += len(self.fresh_outputs)
+        for node in self.graph.nodes:
+            if is_given(node) and node.primitive.name == "constant":
+                self.place[node] = BufferRef(self.slots)
+                self.constants[self.slots] = np.ascontiguousarray(node.attrs["value"])
+                self.slots += 1
+
+    def in_memory(self, node: Node) -> Node:
+        """The node whose memory holds `node`."""
+        return node if self.fuser.has_memory(node) else alias_base(node)
+
+    def _place_outputs(self) -> None:
+        """Outputs are computed in place; a second output of one value is copied."""
+        for number, output in enumerate(self.graph.outputs):
+            node = self.in_memory(output)
+            if number in self.donate:
+                self._place_donated(number, node)
+            elif node not in self.place:
+                self.place[node] = BufferRef(self.output_slot[number])
+        for number, output in enumerate(self.graph.outputs):
+            node = self.in_memory(output)
+            if number in self.donate:
+                target = BufferRef(1 + self.donate[number])
+            else:
+                target = BufferRef(self.output_slot[number])
+            if self.place.get(node) != target:
+                self.late_copies.append((output, node, target))
+
+    def _place_donated(self, number: int, node: Node) -> None:
+        replaced = self.graph.inputs[self.donate[number]]
+        if node in self.place or replaced in self.in_place.values():
+            return
+        if self._may_overwrite(node, replaced):
+            self.place[node] = BufferRef(1 + self.donate[number])
+            self.in_place[node] = replaced
+
+    def _may_overwrite(self, node: Node, replaced: Node) -> bool:
+        """Whether nobody reads `replaced` once `node` is written, but at the same element."""
+        if self.fuser.inputs.get(replaced) is not None or node.type != replaced.type:
+            return False
+        writer = self.fuser.group_of[node]
+        if writer.kind != "kernel":
+            return False
+        at = self.position[writer]
+        for position, group in enumerate(self.groups):
+            if replaced in group.reads and position > at:
+                return False
+        return replaced not in writer.reads or self._reads_in_step(writer, node, replaced)
+
+    def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
+        kernel, nodes = self._lowered(group)
+        read, written = nodes.index(replaced), nodes.index(node)
+        stored: set[Any] = set()
+        stage_of_store = -1
+        for number, stage in enumerate(kernel.stages):
+            for instr in stage.body:
+                if instr.op == "store" and instr.param == written:
+                    stored.add(instr.index)
+                    stage_of_store = number
+        if len(stored) != 1:
+            return False
+        return all(
+            instr.index in stored and not instr.mask and number <= stage_of_store
+            for number, stage in enumerate(kernel.stages)
+            for instr in stage.body
+            if instr.op == "load" and instr.param == read
+        )
+
+    def _order_groups(self) -> None:
+        """Where a step may fail, what overwrites inputs comes after everything else."""
+        self.late_copies: list[tuple[Node, Node, BufferRef]] = []
+        self.lowered: dict[Group, tuple[Kernel, list[Node | None], Schedule]] = {}
+        if self.donate and any(map(self._may_fail, self.groups)):
+            late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
+            writers: set[Group] = set()
+            for group in self.groups:
+                after = any(self.fuser.group_of.get(read) in writers for read in group.reads)
+                if after or not late.isdisjoint(group.nodes):
+                    writers.add(group)
+            self.groups = [
+                *(group for group in self.groups if group not in writers),
+                *(group for group in self.groups if group in writers),
+            ]
+        self.position = {group: number for number, group in enumerate(self.groups)}
+
+    def _may_fail(self, group: Group) -> bool:
+        if group.kind == "step":
+            return group.roots[0].node.primitive.family is not Family.CONTRACTION
+        return bool(self._lowered(group)[0].checks)
+
+    def _last_uses(self) -> dict[Node, int]:
+        last: dict[Node, int] = {}
+        for position, group in enumerate(self.groups):
+            for read in group.reads:
+                last[read] = position
+            for node in group.nodes:
+                last.setdefault(node, position)
+        end = len(self.groups)
+        for output in self.graph.outputs:
+            last[self.in_memory(output)] = end
+        return last
+
+    # -- steps ---------------------------------------------------------------------------
+
+    def _write_group(self, position: int, group: Group, last: Mapping[Node, int]) -> None:
+        written = [root.node for root in group.roots if root.stored]
+        if group.kind == "step" and written[0].primitive.family is Family.OPAQUE:
+            written = self._results(written[0])
+        for node in written:
+            if node not in self.place and node.primitive.family is not Family.GET:
+                self.place[node] = self.arena.take(node.type.nbytes, node)
+        if group.kind != "step":
+            self._write_kernel(position, group)
+        else:
+            self._write_step(group.roots[0].node)
+        for output, node, target in self.late_copies:
+            if self.position.get(self.fuser.group_of.get(node)) == position:  # type: ignore[arg-type]
+                self.copies.append(CopyStep("output", target, self.place[node], output.type.nbytes))
+        for node in {*group.reads, *written}:
+            if last.get(node, position) <= position:
+                self.arena.release(node)
+
+    def _results(self, call: Node) -> list[Node]:
+        return [node for node in self.graph.nodes if node.inputs == (call,)]
+
+    def _lowered(self, group: Group) -> tuple[Kernel, list[Node | None]]:
+        kernel, nodes, _ = self._scheduled(group)
+        return kernel, nodes
+
+    def _scheduled(self, group: Group) -> tuple[Kernel, list[Node | None], Schedule]:
+        """The kernel of a group; rows are saved between stages only in row schedules."""
+        if group not in self.lowered:
+            lowering = self.fuser.lowering(group, save_rows=False)
+            kernel = lowering.run()
+            schedule = schedule_cpu(kernel)
+            if schedule.lane is None and len(kernel.stages) > 1:
+                saving: Lowering = self.fuser.lowering(group, save_rows=True)
+                again = saving.run()
+                if again.scratch:
+                    lowering, kernel, schedule = saving, again, schedule_cpu(again)
+            self.lowered[group] = kernel, lowering.param_nodes, schedule
+        return self.lowered[group]
+
+    def _write_kernel(self, position: int, group: Group) -> None:
+        kernel, nodes, schedule = self._scheduled(group)
+        schedule, nodes = self._share_params(schedule, list(nodes))
+        name = f"k{position}_" + "_".join(
+            dict.fromkeys(root.node.primitive.name for root in group.roots)
+        )
+        name = name[:48]
+        info = self._kernel_info(name, group, kernel, schedule)
+        self.infos.append(info)
+        if schedule.extent > 0 and any(param.elements for param in kernel.params):
+            self.kernel_of_step[len(self.steps)] = info
+            address = compile_module(kernel_module(schedule)).address("kernel")
+            args = tuple(
+                BufferRef(STATUS_SLOT) if node is None else self.place[self.in_memory(node)]
+                for node in nodes
+            )
+            self.steps.append(KernelStep(name, address, args, schedule.extent, schedule.grain))
+
+    def _share_params(
+        self, schedule: Schedule, nodes: list[Node | None]
+    ) -> tuple[Schedule, list[Node | None]]:
+        """An output in the memory of an input is the same parameter, not an alias of it."""
+        shared: dict[int, int] = {}
+        for number, node in enumerate(nodes):
+            replaced = self.in_place.get(node) if node is not None else None
+            if replaced is not None and replaced in nodes:
+                shared[number] = nodes.index(replaced)
+        if not shared:
+            return schedule, nodes
+        kernel = schedule.kernel
+        kept = [number for number in range(len(nodes)) if number not in shared]
+        new = {old: position for position, old in enumerate(kept)}
+        table = {number: new[shared.get(number, number)] for number in range(len(nodes))}
+        params = [kernel.params[number] for number in kept]
+        for source in shared.values():
+            params[new[source]] = replace(params[new[source]], written=True)
+        stages = tuple(
+            replace(
+                stage,
+                body=tuple(
+                    replace(instr, param=table[instr.param]) if instr.param >= 0 else instr
+                    for instr in map(partial(_move_status, table), stage.body)
+                ),
+            )
+            for stage in kernel.stages
+        )
+        kernel = replace(kernel, params=tuple(params), stages=stages)
+        return replace(schedule, kernel=kernel), [nodes[number] for number in kept]
+
+    def _kernel_info(self, name: str, group: Group, kernel: Kernel, schedule: Schedule) -> StepInfo:
+        moved = sum(param.elements * param.dtype.itemsize for param in kernel.params)
+        rows = prod(axis.size for axis in kernel.rows)
+        flops = rows * sum(
+            prod(axis.size for axis in stage.axes)
+            * sum(cost(i) for i in stage.body if i.op not in ("load", "store", "const", "index"))
+            for stage in kernel.stages
+        )
+        nodes = self._nodes_of(group)
+        outputs = tuple(root.node for root in group.roots if root.stored)
+        return StepInfo(name, "kernel", nodes, outputs, moved, flops, kernel, schedule)
+
+    def _nodes_of(self, group: Group) -> tuple[Node, ...]:
+        found = {root.node for root in group.roots}
+        pending = list(found)
+        while pending:
+            for operand in pending.pop().inputs:
+                if operand not in found and not self.fuser.has_memory(operand):
+                    found.add(operand)
+                    pending.append(operand)
+        return tuple(sorted(found, key=self.fuser.order.__getitem__))
+
+    def _write_step(self, node: Node) -> None:
+        if node.primitive.family is Family.GET:
+            return
+        moved = sum(each.type.nbytes for each in (*node.inputs,))
+        flops = 0
+        kind = "python"
+        outputs: tuple[Node, ...] = (node,)
+        if node.primitive.name == "matmul" and node.type.dtype.name in ("float32", "float64"):
+            step: Step = self._gemm(node)
+            assert isinstance(step, GemmStep)
+            flops = 2 * prod(size for size, *_ in step.batch) * step.m * step.n * step.k
+            kind = "gemm"
+        elif node.primitive.family is Family.OPAQUE:
+            step = self._host_call(node)
+            outputs = tuple(self._results(node))
+        else:
+            step = PythonStep(
+                f"{node.primitive.name}",
+                partial(_run_primitive, node.primitive.name, dict(node.attrs)),
+                tuple(self._array(node, operand) for operand in node.inputs),
+                (self._contiguous(node, node.type),),
+            )
+        moved += sum(each.type.nbytes for each in outputs)
+        self.steps.append(step)
+        self.infos.append(StepInfo(step.name, kind, (node,), outputs, moved, flops))
+
+    def _host_call(self, node: Node) -> PythonStep:
+        results = {each.attrs["index"]: each for each in self._results(node)}
+        outputs = tuple(
+            self._contiguous(results[number], type_)
+            for number, type_ in enumerate(node.attrs["results"])
+            if number in results
+        )
+        function = partial(_run_host_call, node.attrs["function"], tuple(sorted(results)))
+        function = partial(function, len(node.inputs))
+        inputs = tuple(self._array(node, operand) for operand in node.inputs)
+        return PythonStep(str(node.attrs.get("name", "host_call")), function, inputs, outputs)
+
+    def _contiguous(self, node: Node, type_: TensorType) -> ArrayRef:
+        return ArrayRef(self.place[node], type_.shape, type_.dtype.numpy)
+
+    def _array(self, step: Node, operand: Node) -> ArrayRef:
+        base = self.in_memory(self.fuser.step_operand(step, operand))
+        view = strided_view(operand, base, self.fuser.buffer(base))
+        assert view is not None, f"{operand} is no view of {base}"
+        strides, offset = view
+        size = operand.type.dtype.itemsize
+        ref = self.place[base]
+        return ArrayRef(
+            BufferRef(ref.slot, ref.offset + offset * size),
+            operand.shape,
+            operand.type.dtype.numpy,
+            tuple(stride * size for stride in strides),
+        )
+
+    def _gemm(self, node: Node) -> GemmStep:
+        a, b = node.inputs
+        left = self._matrix(node, a, node.attrs["transpose_a"])
+        right = self._matrix(node, b, node.attrs["transpose_b"])
+        *lead, m, n = node.shape
+        k = a.shape[-2] if node.attrs["transpose_a"] else a.shape[-1]
+        batch = []
+        out_stride = m * n
+        for axis in range(len(lead) - 1, -1, -1):
+            from_end = axis - len(lead)
+            entry = (lead[axis], left.stride(from_end), right.stride(from_end), out_stride)
+            out_stride *= lead[axis]
+            if lead[axis] != 1:
+                batch.append(entry)
+        batch = _merge_batch(batch[::-1])
+        return GemmStep(
+            "matmul", node.type.dtype.name, m, n, k, left.ref, right.ref, self.place[node],
+            left.transposed, right.transposed, left.leading, right.leading, max(n, 1),
+            tuple(batch),
+        )  # fmt: skip
+
+    def _matrix(self, node: Node, operand: Node, transpose: bool) -> _Matrix:
+        base = self.in_memory(self.fuser.step_operand(node, operand))
+        view = strided_view(operand, base, self.fuser.buffer(base))
+        assert view is not None, f"{operand} is no view of {base}"
+        strides, offset = view
+        rows, columns = operand.shape[-2:]
+        row, column = strides[-2:]
+        plain = (column == 1 or columns == 1) and (row >= columns or rows == 1)
+        if plain:
+            leading = max(row if rows > 1 else 0, columns, 1)
+        else:
+            leading = max(column if columns > 1 else 0, rows, 1)
+        ref = self.place[base]
+        place = BufferRef(ref.slot, ref.offset + offset * operand.type.dtype.itemsize)
+        lead = dict(zip(range(-len(operand.shape) + 2, 0), strides[:-2], strict=True))
+        sizes = dict(zip(range(-len(operand.shape) + 2, 0), operand.shape[:-2], strict=True))
+        batch = {axis: 0 if sizes[axis] == 1 else stride for axis, stride in lead.items()}
+        return _Matrix(place, transpose == plain, leading, batch)
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix operand: whether BLAS must transpose it as stored, and its strides."""
+
+    ref: BufferRef
+    transposed: bool
+    leading: int
+    batch: Mapping[int, int]
+
+    def stride(self, from_end: int) -> int:
+        return self.batch.get(from_end, 0)
+
+
+def _merge_batch(batch: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Neighbouring batch axes that are walked together become one."""
+    merged: list[tuple[int, int, int, int]] = []
+    for size, *strides in batch:
+        if merged:
+            outer, *outer_strides = merged[-1]
+            if all(o == s * size for o, s in zip(outer_strides, strides, strict=True)):
+                merged[-1] = (outer * size, strides[0], strides[1], strides[2])
+                continue
+        merged.append((size, strides[0], strides[1], strides[2]))
+    return merged
+
+
+def _move_status(table: Mapping[int, int], instr: Any) -> Any:
+    if instr.op != "check":
+        return instr
+    size, site, status = instr.value
+    return replace(instr, value=(size, site, table[status]))
+
+
+def _run_primitive(name: str, attrs: Mapping[str, Any], *arrays: Any) -> None:
+    *inputs, output = arrays
+    output[...] = evaluate(name, inputs, attrs)
+
+
+def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: Any) -> None:
+    results = function(*arrays[:count])
+    for number, output in zip(wanted, arrays[count:], strict=True):
+        output[...] = results[number]
+
+
+class _Arena:
+    """Offsets in the arena: the lowest gap that fits, reused once released."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.live: list[tuple[int, int, Node]] = []
+
+    def take(self, nbytes: int, node: Node) -> BufferRef:
+        wanted = max(-(-nbytes // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
+        start = 0
+        at = len(self.live)
+        for number, (offset, size, _) in enumerate(self.live):
+            if offset - start >= wanted:
+                at = number
+                break
+            start = offset + size
+        self.live.insert(at, (start, wanted, node))
+        self.size = max(self.size, start + wanted)
+        return BufferRef(ARENA_SLOT, start)
+
+    def release(self, node: Node) -> None:
+        self.live = [entry for entry in self.live if entry[2] is not node]
