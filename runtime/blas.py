@@ -1,8 +1,8 @@
 """Matrix products of BLAS as plain function pointers, and OpenBLAS's number of threads.
 
-Compiled plans call ``sgemm`` and ``dgemm`` of the OpenBLAS in SciPy's wheel, loaded by itself:
-importing ``scipy.linalg`` would take 0.2 s. Where there is none, the pointers come from
-``scipy.linalg.cython_blas``, whichever BLAS SciPy was built with.
+Compiled plans call ``sgemm`` and ``dgemm`` of the OpenBLAS that NumPy's wheel brings and has
+loaded, else of SciPy's wheel. Where neither has one the pointers come from
+``scipy.linalg.cython_blas``, whichever BLAS SciPy was built with (its import takes 0.2 s).
 """
 
 from __future__ import annotations
@@ -15,24 +15,31 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import jit
+_NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 
 
 class Blas(NamedTuple):
-    """Addresses of Fortran functions with 32-bit or, equally well, 64-bit integers.
+    """Addresses of Fortran functions, whose integers have 32 or 64 bits: pass 64-bit words.
 
-    `set_threads` is ``void f(int)``, with which plans run OpenBLAS on one thread while they split
-    products over their own; 0 where the BLAS cannot be told, and then does its own threading.
+    ``int get_threads()`` and ``void set_threads(int)`` let plans run OpenBLAS on one thread while
+    they split products over their own. They are 0 for another BLAS, which does its own threading.
     """
 
     name: str
     sgemm: int
     dgemm: int
+    sgemv: int
+    dgemv: int
+    get_threads: int
     set_threads: int
 
     def gemm(self, dtype: str) -> int:
-        """The address for 'float32' or 'float64'."""
+        """Address of the matrix product for 'float32' or 'float64'."""
         return {"float32": self.sgemm, "float64": self.dgemm}[dtype]
+
+    def gemv(self, dtype: str) -> int:
+        """Address of the matrix-vector product for 'float32' or 'float64'."""
+        return {"float32": self.sgemv, "float64": self.dgemv}[dtype]
 
 
 _lock = threading.RLock()
@@ -40,12 +47,12 @@ _loaded: Blas | None = None
 
 
 def load() -> Blas:
-    """The BLAS that compiled code calls (loaded once)."""
+    """The BLAS that compiled plans call (looked for once)."""
     global _loaded
     if _loaded is None:
         with _lock:
             if _loaded is None:
-                library = _scipys_openblas()
+                library = _bundled_openblas()
                 _loaded = _of_scipy_linalg() if library is None else library.blas()
     return _loaded
 
@@ -76,10 +83,13 @@ class OpenBLAS:
         """Its functions as addresses."""
         return Blas(
             f"OpenBLAS ({self.core()})",
-            _address(getattr(self._library, f"{self._prefix}sgemm_{self._suffix}")),
-            _address(getattr(self._library, f"{self._prefix}dgemm_{self._suffix}")),
+            *[_address(self._fortran(name)) for name in _NAMES],
+            _address(self._function("get_num_threads")),
             _address(self._function("set_num_threads")),
         )
+
+    def _fortran(self, name: str) -> Any:
+        return getattr(self._library, f"{self._prefix}{name}_{self._suffix}")
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, f"{self._prefix}openblas_{name}{self._suffix}")
@@ -112,9 +122,10 @@ def _openblas(path: str) -> OpenBLAS | None:
 def _loaded_paths() -> set[str]:
     maps = Path("/proc/self/maps")
     if maps.exists():
-        return set(re.findall(r" (/\S*blas\S*\.so\S*)$", maps.read_text(), re.MULTILINE))
-    bundled = _bundled("numpy") + _bundled("scipy")
-    return {str(path) for path in bundled if _is_loaded(path)}
+        # Not _fblas.so and the like, which only link to one.
+        found = re.findall(r" (/\S*/lib[^/\s]*blas[^/\s]*\.so\S*)$", maps.read_text(), re.M)
+        return set(found)
+    return {str(path) for name in ("numpy", "scipy") for path in _bundled(name) if _loaded_at(path)}
 
 
 def _bundled(package: str) -> list[Path]:
@@ -129,7 +140,7 @@ def _bundled(package: str) -> list[Path]:
     ]
 
 
-def _is_loaded(path: Path) -> bool:
+def _loaded_at(path: Path) -> bool:
     try:
         ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
@@ -137,38 +148,13 @@ def _is_loaded(path: Path) -> bool:
     return True
 
 
-def _scipys_openblas() -> OpenBLAS | None:
-    if os.name != "posix":
-        return None
-    for path in _bundled("scipy"):
-        if _is_loaded(path) or not _needs_a_hint():
+def _bundled_openblas() -> OpenBLAS | None:
+    for package in ("numpy", "scipy"):
+        for path in _bundled(package):
             library = _openblas(str(path))
-        else:
-            library = _with_coretype("SKYLAKEX", path)
-        if library is not None:
-            return library
+            if library is not None:
+                return library
     return None
-
-
-def _needs_a_hint() -> bool:
-    """Whether OpenBLAS takes an AVX-512 processor that it does not know for a smaller one.
-
-    On a Zen 5 that doubles the time of a product. It looks once, when it is loaded, hence
-    NumPy's copy shows what SciPy's would choose.
-    """
-    if "OPENBLAS_CORETYPE" in os.environ:
-        return False
-    if not jit.host_has("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"):
-        return False
-    return any(library.core() in ("Haswell", "Zen") for library in openblas_libraries())
-
-
-def _with_coretype(core: str, path: Path) -> OpenBLAS | None:
-    os.environ["OPENBLAS_CORETYPE"] = core
-    try:
-        return _openblas(str(path))
-    finally:
-        del os.environ["OPENBLAS_CORETYPE"]
 
 
 def _of_scipy_linalg() -> Blas:
@@ -184,7 +170,7 @@ def _of_scipy_linalg() -> Blas:
         capsule = functions.__pyx_capi__[name]
         return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
 
-    return Blas("SciPy's BLAS", pointer("sgemm"), pointer("dgemm"), 0)
+    return Blas("SciPy's BLAS", *[pointer(name) for name in _NAMES], 0, 0)
 
 
 def _address(function: Any) -> int:

@@ -96,5 +96,3 @@ def _cgroup_cpus(path: str = "/sys/fs/cgroup/cpu.max") -> int:
     except (OSError, ValueError):
         return MAX_THREADS
     return MAX_THREADS if quota == "max" else math.ceil(int(quota) / int(period))
-
-

@@ -1,0 +1,277 @@
+"""Plans: what is executed. A list of steps over buffers, run by one native call.
+
+A plan is a table that a generic native runner walks (see `plan_native`), so that making one costs
+no compilation beyond that of its kernels. Buffers are named by slot and byte offset: slot 0 is the
+plan's own arena for intermediate results, the others are arrays, either given at every call
+(inputs, parameters, outputs) or bound once (constants).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import blas, memory, plan_native
+from .plan_gemm import native_product
+from .plan_steps import (
+    ARENA_SLOT,
+    STATUS_SLOT,
+    ArrayRef,
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    KernelStep,
+    PythonStep,
+    Step,
+)
+
+__all__ = [
+    "ARENA_SLOT",
+    "STATUS_SLOT",
+    "ArrayRef",
+    "BufferRef",
+    "CopyStep",
+    "GemmStep",
+    "KernelStep",
+    "Plan",
+    "PythonStep",
+    "Step",
+]
+
+CHUNKS_PER_THREAD = 4
+COPY_GRAIN = 256 << 10
+
+Array = npt.NDArray[Any]
+
+
+class Plan:
+    """Steps that are ready to run.
+
+    `arena_bytes` is the size of slot 0; slots 1 to `num_slots` - 1 are arrays: those in
+    `constants` are bound here for good (and kept alive), the others are given to `run` in the
+    order of their slots. Several threads may run one plan at once; each call has its own arena.
+
+    >>> source, target = np.arange(3.0), np.zeros(3)
+    >>> plan = Plan([CopyStep("x", BufferRef(2), BufferRef(1), 24)], 0, 3)
+    >>> plan.run((source, target))
+    0
+    >>> target
+    array([0., 1., 2.])
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        arena_bytes: int,
+        num_slots: int,
+        constants: Mapping[int, Array] | None = None,
+    ) -> None:
+        self.steps = tuple(steps)
+        self.arena_bytes = arena_bytes
+        self.num_slots = max(num_slots, 1)
+        self.constants = dict(constants or {})
+        self._call_slots = [s for s in range(1, self.num_slots) if s not in self.constants]
+        self._call_count = len(self._call_slots)
+        self._check()
+        self._walk = plan_native.load().walk
+        self._table, self._index_of = self._encode()
+        self._table_address = self._table.ctypes.data
+        self._frames: list[_Frame] = []
+        self._failed = threading.local()
+
+    def run(self, arrays: Sequence[Array]) -> int:
+        """Run all steps on `arrays`, one for each slot that is neither the arena nor constant.
+
+        The arrays must have the sizes and types that the steps were made for: that is the
+        caller's duty. Returns 0, or the 1-based index of the step that stopped the plan by
+        setting the status.
+        """
+        items = arrays if type(arrays) is tuple else tuple(arrays)
+        if len(items) != self._call_count:
+            raise ValueError(f"plan: expected {self._call_count} arrays, got {len(items)}")
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self)
+        try:
+            position = self._walk(frame.address, self._table_address, 0, items)
+            if position:
+                return self._go_on(frame, items, position)
+            return 0
+        finally:
+            self._frames.append(frame)
+
+    @property
+    def status(self) -> Array:
+        """The status of the last call of this thread that was stopped: int64[8].
+
+        Word 0 is a code other than 0, the others are what the step stored beside it.
+        """
+        status: Array | None = getattr(self._failed, "status", None)
+        return np.zeros(plan_native.STATUS_WORDS, np.int64) if status is None else status
+
+    def describe(self) -> str:
+        """A line per step, for people."""
+        head = f"plan: {len(self.steps)} steps, arena {self.arena_bytes} bytes, "
+        head += f"{self._call_count} arrays, {len(self.constants)} constants"
+        lines = [f"{number:4d}  {step}" for number, step in enumerate(self.steps, 1)]
+        return "\n".join([head, *lines])
+
+    def __repr__(self) -> str:
+        return f"<{self.describe().splitlines()[0]}>"
+
+    def _go_on(self, frame: _Frame, items: tuple[Array, ...], position: int) -> int:
+        """Run Python steps and the native segments behind them."""
+        if position <= -plan_native.NOT_AN_ARRAY:
+            items = self._exact(items)
+            position = self._walk(frame.address, self._table_address, 0, items)
+        while position > 0:
+            step = self.steps[self._index_of[position]]
+            assert isinstance(step, PythonStep)
+            self._call(step, frame, items)
+            if frame.words[0]:
+                position = -position
+                break
+            position = self._walk(frame.address, self._table_address, position + 1, items)
+        if position == 0:
+            return 0
+        self._failed.status = frame.words[: plan_native.STATUS_WORDS].copy()
+        return self._index_of[-position] + 1
+
+    def _exact(self, items: tuple[Any, ...]) -> tuple[Array, ...]:
+        """Subclasses of ndarray (such as memmap) as plain arrays over the same memory."""
+        for slot, item in zip(self._call_slots, items):
+            if not isinstance(item, np.ndarray):
+                raise TypeError(
+                    f"plan: expected a NumPy array for slot {slot}, got {type(item).__name__}"
+                )
+        return tuple(np.asarray(item) for item in items)
+
+    def _call(self, step: PythonStep, frame: _Frame, items: tuple[Array, ...]) -> None:
+        owner = (frame, items, self)
+        inputs = [frame.view(array, owner, writeable=False) for array in step.inputs]
+        outputs = [frame.view(array, owner, writeable=True) for array in step.outputs]
+        step.function(*inputs, *outputs)
+
+    def _check(self) -> None:
+        for slot, array in self.constants.items():
+            if not 1 <= slot < self.num_slots:
+                raise ValueError(
+                    f"plan: constant in slot {slot}, expected 1 to {self.num_slots - 1}"
+                )
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"plan: constant in slot {slot} is a {type(array).__name__}")
+        for step in self.steps:
+            for ref in _references(step):
+                if not STATUS_SLOT <= ref.slot < self.num_slots:
+                    raise ValueError(
+                        f"plan: {step.name} uses slot {ref.slot}, the plan has {self.num_slots}"
+                    )
+
+    def _encode(self) -> tuple[npt.NDArray[np.int64], dict[int, int]]:
+        """The table, and the index of the step at each position of it."""
+        products = any(isinstance(step, GemmStep) for step in self.steps)
+        library = blas.load() if products else None
+        get, limit = (library.get_threads, library.set_threads) if library else (0, 0)
+        first = plan_native.HEAD + self._call_count
+        head = [first, self._call_count, get, limit, self._scratch_offset(), id(np.ndarray)]
+        words = [*head, *self._call_slots]
+        index_of = {}
+        for index, step in enumerate(self.steps):
+            index_of[len(words)] = index
+            words += _encode_step(step)
+        return np.array([*words, plan_native.END], np.int64), index_of
+
+    def _scratch_offset(self) -> int:
+        return 8 * (plan_native.SLOT_WORDS + self.num_slots)
+
+    def _frame_words(self) -> int:
+        most = max((len(_references(step)) for step in self.steps), default=0)
+        return self._scratch_offset() // 8 + most + 1
+
+
+class _Frame:
+    """What one call in progress owns: status, addresses, arena."""
+
+    __slots__ = ("address", "arena", "words")
+
+    def __init__(self, plan: Plan) -> None:
+        self.words = memory.arena(8 * plan._frame_words()).view(np.int64)
+        self.words[:] = 0
+        self.arena = memory.arena(plan.arena_bytes)
+        self.address = self.words.ctypes.data
+        first = plan_native.SLOT_WORDS
+        self.words[first + STATUS_SLOT] = self.address
+        self.words[first + ARENA_SLOT] = self.arena.ctypes.data
+        for slot, array in plan.constants.items():
+            self.words[first + slot] = array.ctypes.data
+
+    def view(self, array: ArrayRef, owner: object, *, writeable: bool) -> Array:
+        """An array over the plan's memory that keeps `owner` alive."""
+        address = int(self.words[plan_native.SLOT_WORDS + array.ref.slot]) + array.ref.offset
+        return np.asarray(_Memory(array, address, owner, writeable)).view(array.dtype)
+
+
+class _Memory:
+    """Memory in NumPy's array interface (version 3), which knows any address and strides."""
+
+    def __init__(self, array: ArrayRef, address: int, owner: object, writeable: bool) -> None:
+        self.owner = owner
+        native = array.dtype.kind in "biufc"
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": array.shape,
+            # Types that NumPy does not have by itself travel as raw bytes.
+            "typestr": array.dtype.str if native else f"|V{array.dtype.itemsize}",
+            "data": (address, not writeable),
+            "strides": array.strides,
+        }
+
+
+def _references(step: Step) -> tuple[BufferRef, ...]:
+    match step:
+        case KernelStep():
+            return step.args
+        case GemmStep():
+            return step.a, step.b, step.c
+        case CopyStep():
+            return step.dst, step.src
+        case PythonStep():
+            return tuple(array.ref for array in step.inputs + step.outputs)
+
+
+def _encode_step(step: Step) -> list[int]:
+    match step:
+        case KernelStep():
+            return _native(step.address, step.args, step.extent, step.grain, CHUNKS_PER_THREAD)
+        case GemmStep():
+            product = native_product(step)
+            if product is None:
+                return []
+            body, args, extent, grain, parameters = product
+            return _native(body, args, extent, grain, 1, parameters)
+        case CopyStep():
+            body, args = plan_native.load().copy, (step.dst, step.src)
+            return _native(body, args, step.nbytes, COPY_GRAIN, CHUNKS_PER_THREAD)
+        case PythonStep():
+            return [plan_native.PYTHON]
+
+
+def _native(
+    body: int,
+    args: tuple[BufferRef, ...],
+    extent: int,
+    grain: int,
+    split: int,
+    parameters: Sequence[int] = (),
+) -> list[int]:
+    if extent <= 0:
+        return []
+    places = [word for ref in args for word in (ref.slot, ref.offset)]
+    size = 7 + len(places) + len(parameters)
+    head = [plan_native.NATIVE, size, body, extent, grain, split, len(args)]
+    return [*head, *places, *parameters]

@@ -1,0 +1,381 @@
+"""The native side of plans: the generated runner that walks a table of steps, and its bodies.
+
+A table is one array of 64-bit words. Its head::
+
+    0 position of the first step   1 number of call-time arrays   2 BLAS get_threads or 0
+    3 BLAS set_threads or 0        4 scratch offset in the frame  5 address of ndarray's type
+    6... slot of each call-time array
+
+A native step calls ``void body(ptr args, i64 lo, i64 hi)`` over [0, extent) on the thread pool::
+
+    0 NATIVE   1 words of this step   2 body   3 extent   4 grain   5 split   6 arguments n
+    7... n pairs (slot, byte offset), then the body's parameters
+
+`args` points at n resolved addresses and, as one more, the address of the parameters. The other
+steps are one word, PYTHON or END.
+
+A frame is what one call in progress owns, in bytes: 8 words of status, the address of that status
+(slot -1), the addresses of slots 0, 1, ..., and the scratch space for resolved arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import jit, parallel
+
+END, NATIVE, PYTHON = 0, 1, 2
+HEAD = 6
+STATUS_WORDS = 8
+SLOT_WORDS = STATUS_WORDS + 1
+"""Word of slot 0 in a frame; slot -1, the status, stands before it."""
+
+NOT_AN_ARRAY = 1 << 40
+"""The runner returns -(NOT_AN_ARRAY + i) where call-time array i is no exact ndarray."""
+
+
+class Native(NamedTuple):
+    """What plans need of the generated code."""
+
+    walk: Callable[[int, int, int, tuple[Any, ...]], int]
+    """walk(frame, table, position, arrays): 0 at the end, the position of a Python step, or
+    minus the position of a step that set the status. Position 0 starts a call."""
+    gemm: int
+    gemv: int
+    copy: int
+
+
+_lock = threading.RLock()
+_loaded: Native | None = None
+
+
+def load() -> Native:
+    """Compile (or take from the cache) the runner."""
+    global _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                _loaded = _load()
+    return _loaded
+
+
+def _load() -> Native:
+    _check_layouts()
+    parallel.parallel_for_address()  # the runner calls it by name
+    module = jit.compile_module(_text(), opt=2)
+    number, pointer = ctypes.c_int64, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, ctypes.py_object)
+    bodies = [module.address(name) for name in ("gemm", "gemv", "copy")]
+    return Native(kind(module.address("walk")), *bodies)
+
+
+def _text() -> str:
+    gemm = _PRODUCT.replace("NAME", "gemm").replace("CALL", _GEMM)
+    gemv = _PRODUCT.replace("NAME", "gemv").replace("CALL", _GEMV)
+    return (
+        (_RUNNER + gemm + gemv)
+        .replace("ITEMS_OFFSET", str(tuple.__basicsize__))
+        .replace("TYPE_OFFSET", str(object.__basicsize__ - 8))
+        .replace("DATA_OFFSET", str(object.__basicsize__))
+        .replace("NOT_AN_ARRAY", str(NOT_AN_ARRAY))
+    )
+
+
+def _check_layouts() -> None:
+    """The runner reads tuples and arrays as C structures; make sure that they lie as it thinks."""
+    array = np.zeros(3)
+    items = (array, "x")
+    word = ctypes.c_void_p.from_address
+    if (
+        sys.byteorder == "little"
+        and word(id(items) + tuple.__basicsize__).value == id(array)
+        and word(id(array) + object.__basicsize__ - 8).value == id(np.ndarray)
+        and word(id(array) + object.__basicsize__).value == array.ctypes.data
+    ):
+        return
+    raise RuntimeError(
+        f"tgraph: compiled plans need little-endian CPython, this is {sys.implementation.name} "
+        f"{sys.version.split()[0]} with other object layouts; run eagerly instead"
+    )
+
+
+_RUNNER = """
+declare void @tgraph_parallel_for(ptr, ptr, i64, i64, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare i64 @llvm.smin.i64(i64, i64)
+
+define i64 @walk(ptr %frame, ptr %table, i64 %position, ptr %tuple) {
+entry:
+  %base_table = getelementptr i64, ptr %frame, i64 9
+  %scratch_at = getelementptr i64, ptr %table, i64 4
+  %scratch_offset = load i64, ptr %scratch_at
+  %scratch = getelementptr i8, ptr %frame, i64 %scratch_offset
+  %starts = icmp eq i64 %position, 0
+  br i1 %starts, label %start, label %blas
+
+start:
+  store i64 0, ptr %frame
+  %first = load i64, ptr %table
+  %count_at = getelementptr i64, ptr %table, i64 1
+  %count = load i64, ptr %count_at
+  %type_at = getelementptr i64, ptr %table, i64 5
+  %ndarray = load i64, ptr %type_at
+  %slots = getelementptr i64, ptr %table, i64 6
+  %items = getelementptr i8, ptr %tuple, i64 ITEMS_OFFSET
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %bind, label %blas
+bind:
+  %i = phi i64 [0, %start], [%i1, %bound]
+  %item_at = getelementptr ptr, ptr %items, i64 %i
+  %item = load ptr, ptr %item_at
+  %item_type_at = getelementptr i8, ptr %item, i64 TYPE_OFFSET
+  %item_type = load i64, ptr %item_type_at
+  %fits = icmp eq i64 %item_type, %ndarray
+  br i1 %fits, label %bound, label %misfit
+misfit:
+  %fault = add i64 %i, NOT_AN_ARRAY
+  %refused = sub i64 0, %fault
+  ret i64 %refused
+bound:
+  %data_at = getelementptr i8, ptr %item, i64 DATA_OFFSET
+  %data = load ptr, ptr %data_at
+  %slot_at = getelementptr i64, ptr %slots, i64 %i
+  %slot = load i64, ptr %slot_at
+  %base_at = getelementptr ptr, ptr %base_table, i64 %slot
+  store ptr %data, ptr %base_at
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %count
+  br i1 %more, label %bind, label %blas
+
+; Products are split over our own threads: OpenBLAS is to use one, as long as this call takes.
+blas:
+  %begin = phi i64 [%position, %entry], [%first, %start], [%first, %bound]
+  %get_at = getelementptr ptr, ptr %table, i64 2
+  %get = load ptr, ptr %get_at
+  %set_at = getelementptr ptr, ptr %table, i64 3
+  %set = load ptr, ptr %set_at
+  %has = icmp ne ptr %get, null
+  br i1 %has, label %ask, label %steps
+ask:
+  %had = call i32 %get()
+  %several = icmp sgt i32 %had, 1
+  br i1 %several, label %limit, label %steps
+limit:
+  call void %set(i32 1)
+  br label %steps
+
+steps:
+  %restore = phi i32 [0, %blas], [0, %ask], [%had, %limit]
+  br label %next
+next:
+  %at = phi i64 [%begin, %steps], [%after, %ran]
+  %step = getelementptr i64, ptr %table, i64 %at
+  %kind = load i64, ptr %step
+  switch i64 %kind, label %end [i64 1, label %native
+                                i64 2, label %python]
+native:
+  %size_at = getelementptr i64, ptr %step, i64 1
+  %size = load i64, ptr %size_at
+  %body_at = getelementptr ptr, ptr %step, i64 2
+  %body = load ptr, ptr %body_at
+  %extent_at = getelementptr i64, ptr %step, i64 3
+  %extent = load i64, ptr %extent_at
+  %grain_at = getelementptr i64, ptr %step, i64 4
+  %grain = load i64, ptr %grain_at
+  %split_at = getelementptr i64, ptr %step, i64 5
+  %split = load i64, ptr %split_at
+  %number_at = getelementptr i64, ptr %step, i64 6
+  %number = load i64, ptr %number_at
+  %references = getelementptr i64, ptr %step, i64 7
+  br label %arguments
+arguments:
+  %a = phi i64 [0, %native], [%a1, %resolve]
+  %pair = shl i64 %a, 1
+  %reference = getelementptr i64, ptr %references, i64 %pair
+  %place = getelementptr ptr, ptr %scratch, i64 %a
+  %unresolved = icmp slt i64 %a, %number
+  br i1 %unresolved, label %resolve, label %resolved
+resolve:
+  %its_slot = load i64, ptr %reference
+  %its_offset_at = getelementptr i64, ptr %reference, i64 1
+  %its_offset = load i64, ptr %its_offset_at
+  %its_base_at = getelementptr ptr, ptr %base_table, i64 %its_slot
+  %its_base = load ptr, ptr %its_base_at
+  %address = getelementptr i8, ptr %its_base, i64 %its_offset
+  store ptr %address, ptr %place
+  %a1 = add i64 %a, 1
+  br label %arguments
+resolved:
+  store ptr %reference, ptr %place
+  %small = icmp sle i64 %extent, %grain
+  br i1 %small, label %direct, label %spread
+direct:
+  call void %body(ptr %scratch, i64 0, i64 %extent)
+  br label %check
+spread:
+  call void @tgraph_parallel_for(ptr %body, ptr %scratch, i64 %extent, i64 %grain, i64 %split)
+  br label %check
+check:
+  %status = load atomic i64, ptr %frame acquire, align 8
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %ran, label %stop
+ran:
+  %after = add i64 %at, %size
+  br label %next
+
+stop:
+  %where = sub i64 0, %at
+  br label %leave
+python:
+  br label %leave
+end:
+  br label %leave
+leave:
+  %result = phi i64 [%where, %stop], [%at, %python], [0, %end]
+  %limited = icmp ne i32 %restore, 0
+  br i1 %limited, label %unlimit, label %exit
+unlimit:
+  call void %set(i32 %restore)
+  br label %exit
+exit:
+  ret i64 %result
+}
+
+; Arguments: target, source. The range is in bytes.
+define void @copy(ptr %args, i64 %lo, i64 %hi) {
+  %target_base = load ptr, ptr %args
+  %source_at = getelementptr ptr, ptr %args, i64 1
+  %source_base = load ptr, ptr %source_at
+  %target = getelementptr i8, ptr %target_base, i64 %lo
+  %source = getelementptr i8, ptr %source_base, i64 %lo
+  %bytes = sub i64 %hi, %lo
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
+  ret void
+}
+
+"""
+
+# Arguments: a, b, c. Parameters: 0 function, 1-2 letters of a and b, 3 m, 4 n, 5 k, 6-8 leading
+# dimensions, 9 alpha, 10 beta, 11 rows (or columns) per granule, 12 granules per product,
+# 13 whether rows are split (or columns), 14-16 bytes from granule to granule in a, b and c,
+# 17 batch dimensions, then for each of them size and strides of a, b and c in bytes.
+# The range is in granules, over all products of the batch.
+_PRODUCT = """
+define void @NAME(ptr %args, i64 %lo, i64 %hi) {
+entry:
+  %rows_here = alloca i64
+  %a_base = load ptr, ptr %args
+  %b_at = getelementptr ptr, ptr %args, i64 1
+  %b_base = load ptr, ptr %b_at
+  %c_at = getelementptr ptr, ptr %args, i64 2
+  %c_base = load ptr, ptr %c_at
+  %p_at = getelementptr ptr, ptr %args, i64 3
+  %p = load ptr, ptr %p_at
+  %function = load ptr, ptr %p
+  %letter_a = getelementptr i64, ptr %p, i64 1
+  %letter_b = getelementptr i64, ptr %p, i64 2
+  %m_at = getelementptr i64, ptr %p, i64 3
+  %n_at = getelementptr i64, ptr %p, i64 4
+  %k_at = getelementptr i64, ptr %p, i64 5
+  %lda_at = getelementptr i64, ptr %p, i64 6
+  %ldb_at = getelementptr i64, ptr %p, i64 7
+  %ldc_at = getelementptr i64, ptr %p, i64 8
+  %alpha_at = getelementptr i64, ptr %p, i64 9
+  %beta_at = getelementptr i64, ptr %p, i64 10
+  %size_at = getelementptr i64, ptr %p, i64 11
+  %size = load i64, ptr %size_at
+  %granules_at = getelementptr i64, ptr %p, i64 12
+  %granules = load i64, ptr %granules_at
+  %by_rows_at = getelementptr i64, ptr %p, i64 13
+  %by_rows_word = load i64, ptr %by_rows_at
+  %by_rows = icmp ne i64 %by_rows_word, 0
+  %step_a_at = getelementptr i64, ptr %p, i64 14
+  %step_a = load i64, ptr %step_a_at
+  %step_b_at = getelementptr i64, ptr %p, i64 15
+  %step_b = load i64, ptr %step_b_at
+  %step_c_at = getelementptr i64, ptr %p, i64 16
+  %step_c = load i64, ptr %step_c_at
+  %dims_at = getelementptr i64, ptr %p, i64 17
+  %dims = load i64, ptr %dims_at
+  %batch = getelementptr i64, ptr %p, i64 18
+  %full_at = select i1 %by_rows, ptr %m_at, ptr %n_at
+  %full = load i64, ptr %full_at
+  %m_here = select i1 %by_rows, ptr %rows_here, ptr %m_at
+  %n_here = select i1 %by_rows, ptr %n_at, ptr %rows_here
+  br label %product
+product:
+  %unit = phi i64 [%lo, %entry], [%unit1, %call]
+  %remains = icmp slt i64 %unit, %hi
+  br i1 %remains, label %locate, label %exit
+locate:
+  %item = sdiv i64 %unit, %granules
+  %skipped = mul i64 %item, %granules
+  %from = sub i64 %unit, %skipped
+  %left = sub i64 %hi, %unit
+  %to_wanted = add i64 %from, %left
+  %to = call i64 @llvm.smin.i64(i64 %to_wanted, i64 %granules)
+  %a_in = mul i64 %from, %step_a
+  %b_in = mul i64 %from, %step_b
+  %c_in = mul i64 %from, %step_c
+  br label %dimension
+dimension:
+  %d = phi i64 [%dims, %locate], [%d1, %inner]
+  %index = phi i64 [%item, %locate], [%quotient, %inner]
+  %a_off = phi i64 [%a_in, %locate], [%a_off1, %inner]
+  %b_off = phi i64 [%b_in, %locate], [%b_off1, %inner]
+  %c_off = phi i64 [%c_in, %locate], [%c_off1, %inner]
+  %some = icmp sgt i64 %d, 0
+  br i1 %some, label %inner, label %call
+inner:
+  %d1 = sub i64 %d, 1
+  %word = shl i64 %d1, 2
+  %count_at = getelementptr i64, ptr %batch, i64 %word
+  %count = load i64, ptr %count_at
+  %stride_a_at = getelementptr i64, ptr %count_at, i64 1
+  %stride_a = load i64, ptr %stride_a_at
+  %stride_b_at = getelementptr i64, ptr %count_at, i64 2
+  %stride_b = load i64, ptr %stride_b_at
+  %stride_c_at = getelementptr i64, ptr %count_at, i64 3
+  %stride_c = load i64, ptr %stride_c_at
+  %quotient = sdiv i64 %index, %count
+  %down = mul i64 %quotient, %count
+  %rest = sub i64 %index, %down
+  %a_move = mul i64 %rest, %stride_a
+  %a_off1 = add i64 %a_off, %a_move
+  %b_move = mul i64 %rest, %stride_b
+  %b_off1 = add i64 %b_off, %b_move
+  %c_move = mul i64 %rest, %stride_c
+  %c_off1 = add i64 %c_off, %c_move
+  br label %dimension
+call:
+  %row0 = mul i64 %from, %size
+  %row1_wanted = mul i64 %to, %size
+  %row1 = call i64 @llvm.smin.i64(i64 %row1_wanted, i64 %full)
+  %rows = sub i64 %row1, %row0
+  store i64 %rows, ptr %rows_here
+  %a = getelementptr i8, ptr %a_base, i64 %a_off
+  %b = getelementptr i8, ptr %b_base, i64 %b_off
+  %c = getelementptr i8, ptr %c_base, i64 %c_off
+  CALL
+  %taken = sub i64 %to, %from
+  %unit1 = add i64 %unit, %taken
+  br label %product
+exit:
+  ret void
+}
+"""
+
+# BLAS wants columns first, therefore it is asked for the transposed product: b and a change places.
+_GEMM = """call void %function(ptr %letter_b, ptr %letter_a, ptr %n_here, ptr %m_here, ptr %k_at,
+                  ptr %alpha_at, ptr %b, ptr %ldb_at, ptr %a, ptr %lda_at,
+                  ptr %beta_at, ptr %c, ptr %ldc_at)"""
+
+# m and n are those of the matrix as BLAS sees it, "leading dimensions" of vectors their steps.
+_GEMV = """call void %function(ptr %letter_a, ptr %m_here, ptr %n_here, ptr %alpha_at,
+                  ptr %a, ptr %lda_at, ptr %b, ptr %ldb_at, ptr %beta_at, ptr %c, ptr %ldc_at)"""

@@ -1,0 +1,126 @@
+"""The steps that plans are made of, and how they name memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+ARENA_SLOT = 0
+STATUS_SLOT = -1
+"""The plan's status: int64[8], see `Plan.status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferRef:
+    """A place in memory: `offset` bytes behind the start of slot `slot`."""
+
+    slot: int
+    offset: int = 0
+
+    def __str__(self) -> str:
+        name = {ARENA_SLOT: "arena", STATUS_SLOT: "status"}.get(self.slot, f"slot{self.slot}")
+        return f"{name}+{self.offset}" if self.offset else name
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRef:
+    """An array at `ref`; `strides` are in bytes, None means C-contiguous."""
+
+    ref: BufferRef
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStep:
+    """Call the native ``void kernel(ptr args, i64 lo, i64 hi)`` over [0, extent).
+
+    `args` points at the addresses of `args`, in order. The range is split over threads where it
+    has more than `grain` items, the least that is worth a thread; the kernel guarantees that
+    the split does not change results.
+    """
+
+    name: str
+    address: int
+    args: tuple[BufferRef, ...]
+    extent: int
+    grain: int
+
+    def __str__(self) -> str:
+        arguments = ", ".join(map(str, self.args))
+        return f"kernel {self.name}({arguments}) extent {self.extent} grain {self.grain}"
+
+
+@dataclass(frozen=True, slots=True)
+class GemmStep:
+    """C = alpha * op(A) @ op(B) + beta * C for row-major matrices, once per batch item.
+
+    op(A) is m x k and op(B) k x n, where op transposes if `transpose_a`, `transpose_b`. `lda`,
+    `ldb` and `ldc` are the elements from row to row of A, B and C as they are stored. `batch`
+    has up to four dimensions (size, stride of a, of b, of c), in elements. `dtype` is 'float32'
+    or 'float64'. C must not overlap A or B.
+    """
+
+    name: str
+    dtype: str
+    m: int
+    n: int
+    k: int
+    a: BufferRef
+    b: BufferRef
+    c: BufferRef
+    transpose_a: bool
+    transpose_b: bool
+    lda: int
+    ldb: int
+    ldc: int
+    batch: tuple[tuple[int, int, int, int], ...] = ()
+    alpha: float = 1.0
+    beta: float = 0.0
+
+    def __str__(self) -> str:
+        batch = "x".join(str(size) for size, *_ in self.batch)
+        a = f"{self.a}{'.T' if self.transpose_a else ''}"
+        b = f"{self.b}{'.T' if self.transpose_b else ''}"
+        return (
+            f"gemm {self.name}: {self.c} = {a} @ {b} "
+            f"{f'batch {batch} ' if batch else ''}m {self.m} n {self.n} k {self.k} {self.dtype}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStep:
+    """Copy `nbytes` bytes; the two places do not overlap."""
+
+    name: str
+    dst: BufferRef
+    src: BufferRef
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"copy {self.name}: {self.dst} = {self.src} {self.nbytes} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonStep:
+    """Call ``function(*inputs, *outputs)`` with arrays; it writes into the outputs.
+
+    The arrays lie in the plan's memory: `function` must not keep them. Inputs are read-only.
+    """
+
+    name: str
+    function: Callable[..., None]
+    inputs: tuple[ArrayRef, ...]
+    outputs: tuple[ArrayRef, ...]
+
+    def __str__(self) -> str:
+        inputs = ", ".join(str(array.ref) for array in self.inputs)
+        outputs = ", ".join(str(array.ref) for array in self.outputs)
+        return f"python {self.name}: {outputs} = ({inputs})"
+
+
+Step = KernelStep | GemmStep | CopyStep | PythonStep
