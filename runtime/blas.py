@@ -82,10 +82,10 @@ class OpenBLAS:
     def blas(self) -> Blas:
         """Its functions as addresses."""
         return Blas(
-            f"OpenBLAS ({self.core()})",
-            *[_address(self._fortran(name)) for name in _NAMES],
-            _address(self._function("get_num_threads")),
-            _address(self._function("set_num_threads")),
+            name=f"OpenBLAS ({self.core()})",
+            **{name: _address(self._fortran(name)) for name in _NAMES},
+            get_threads=_address(self._function("get_num_threads")),
+            set_threads=_address(self._function("set_num_threads")),
         )
 
     def _fortran(self, name: str) -> Any:
@@ -170,7 +170,8 @@ def _of_scipy_linalg() -> Blas:
         capsule = functions.__pyx_capi__[name]
         return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
 
-    return Blas("SciPy's BLAS", *[pointer(name) for name in _NAMES], 0, 0)
+    addresses = {name: pointer(name) for name in _NAMES}
+    return Blas(name="SciPy's BLAS", **addresses, get_threads=0, set_threads=0)
 
 
 def _address(function: Any) -> int:

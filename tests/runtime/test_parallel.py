@@ -253,3 +253,20 @@ def test_number_of_threads_governs_openblas():
     assert [library.get_num_threads() for library in libraries] == [1] * len(libraries)
     parallel.set_num_threads(2)
     assert [library.get_num_threads() for library in libraries] == [2] * len(libraries)
+
+
+@pytest.mark.parametrize("spin", [0, 1, 100, 100_000])
+def test_sleeping_and_waking_never_loses_or_doubles_an_item(spin):
+    parallel.set_num_threads(5)
+    count(100, 1)
+    normal = parallel._pool._spins(0.00005)
+    generator = np.random.default_rng(spin)
+    parallel._pool._set_spin(spin)
+    try:
+        for number in range(20_000):
+            items, _ = count(int(generator.integers(2, 400)), 1, int(generator.integers(1, 5)))
+            assert (items == 1).all()
+            if number % 500 == 0:
+                parallel.set_num_threads(int(generator.integers(2, 9)))
+    finally:
+        parallel._pool._set_spin(normal)
