@@ -141,7 +141,15 @@ class Context:
         raise NotImplementedError
 
     def touch(self, tensor: Tensor) -> None:
-        """Called before the metadata of a handle changes: history, grad, version, hooks."""
+        """Called before the metadata of a handle changes: history, version, hooks."""
+
+    def read_grad(self, tensor: Tensor) -> Tensor | None:
+        """The accumulated gradient of `tensor`."""
+        return tensor._grad
+
+    def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        """Replace the accumulated gradient of `tensor`."""
+        tensor._grad = grad
 
 
 def current_context() -> Context:
@@ -312,7 +320,7 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Any:
     if state.grad_enabled:
         for tensor in tensors:
             if tensor._requires_grad:
-                _attach(primitive, tensors, attrs, result)
+                attach(primitive, tensors, attrs, result)
                 break
     return result
 
@@ -436,7 +444,7 @@ def _saves(primitive: Primitive, needed: tuple[bool, ...]) -> tuple[frozenset[in
     return found
 
 
-def _attach(
+def attach(
     primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], result: Tensor
 ) -> None:
     if primitive not in RULES or not result._type.dtype.is_floating_point:

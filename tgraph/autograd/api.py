@@ -169,7 +169,7 @@ def grad_fn(self: Tensor) -> Record | None:
 
 def get_grad(self: Tensor) -> Tensor | None:
     """The accumulated gradient, None until `backward` has reached this tensor."""
-    return self._grad
+    return current_context().read_grad(self)
 
 
 def set_grad(self: Tensor, value: Tensor | None) -> None:
@@ -182,8 +182,7 @@ def set_grad(self: Tensor, value: Tensor | None) -> None:
                 f"{list(self._type.shape)}, got {list(value._type.shape)}"
             )
         _check_grad_dtype(self._type.dtype, value._type.dtype)
-    current_context().touch(self)
-    self._grad = value
+    current_context().write_grad(self, value)
 
 
 def _check_grad_dtype(wanted: DType, came: DType) -> None:
@@ -250,9 +249,9 @@ def retain_grad(self: Tensor) -> None:
         tensor = reference()
         if tensor is None:
             return
-        current_context().touch(tensor)
-        old = tensor._grad
-        tensor._grad = cotangent if old is None else apply(p.add, old, cotangent)
+        context = current_context()
+        old = context.read_grad(tensor)
+        context.write_grad(tensor, cotangent if old is None else apply(p.add, old, cotangent))
 
     hooks = _hooks_of(self)
     hooks[next(_handles)] = keep

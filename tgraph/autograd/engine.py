@@ -209,11 +209,12 @@ def _accumulate_inner(
 
 
 def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool) -> None:
-    current_context().touch(leaf)
-    grad = leaf._grad
+    context = current_context()
+    grad = context.read_grad(leaf)
     if grad is None:
-        leaf._grad = cotangent if fresh or create_graph else apply(p.copy, cotangent)
+        kept = fresh or create_graph
+        context.write_grad(leaf, cotangent if kept else apply(p.copy, cotangent))
     elif create_graph:
-        leaf._grad = apply(p.add, grad, cotangent)
+        context.write_grad(leaf, apply(p.add, grad, cotangent))
     else:
         grad.add_(cotangent)  # type: ignore[attr-defined]
