@@ -77,12 +77,6 @@ def add_symbol(name: str, address: int) -> None:
         _symbols[name] = address
 
 
-def host_has(*features: str) -> bool:
-    """Whether the processor has all these LLVM features, such as 'avx512f'."""
-    with _lock:
-        return all(_compiler().host_features.get(feature, False) for feature in features)
-
-
 def statistics() -> dict[str, int]:
     """Counts since the start: modules in memory, compiled by LLVM, loaded from disk."""
     return {"modules": len(_modules), **_counts}
@@ -121,7 +115,6 @@ class _Compiler:
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
         self._cpu = llvm.get_host_cpu_name()
-        self.host_features: dict[str, bool] = dict(llvm.get_host_cpu_features())
         self._features = llvm.get_host_cpu_features().flatten()
         self._machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=self._cpu, features=self._features, opt=2
