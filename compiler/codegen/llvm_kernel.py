@@ -92,7 +92,7 @@ class _KernelWriter:
         return self.op(f"call {type} @{full}({', '.join(f'{type} {a}' for a in args)})")
 
     @contextmanager
-    def loop(self, low: str, high: str, vector: bool = False) -> Iterator[str]:
+    def loop(self, low: str, high: str) -> Iterator[str]:
         """A loop over [low, high) in steps of one; yields the counter."""
         head, body, done = (self.fresh(stem) for stem in ("head", "loop", "done"))
         self.line(f"br label %{head}")
@@ -106,8 +106,7 @@ class _KernelWriter:
         yield counter
         following = self.op(f"add nuw nsw i64 {counter}, 1")
         again = self.op(f"icmp slt i64 {following}, {high}")
-        metadata = ", !llvm.loop !0" if vector else ""
-        self.line(f"br i1 {again}, label %{body}, label %{done}{metadata}")
+        self.line(f"br i1 {again}, label %{body}, label %{done}")
         self.lines[at] = f"  {counter} = phi i64 [ {low}, %{head} ], [ {following}, %{self.block} ]"
         self.label(done)
 
@@ -123,11 +122,7 @@ class _KernelWriter:
         wrapper += [f"  call void @body({passed}, i64 %lo, i64 %hi)", "  ret void", "}"]
         allocas = [f"  {line}" for line in self.allocas]
         body = [head, "entry:", *allocas, *self.lines, "  ret void", "}"]
-        tail = [
-            f"attributes #0 = {{ {_FUNCTION_ATTRIBUTES} }}",
-            "!0 = distinct !{!0, !1}",
-            '!1 = !{!"llvm.loop.vectorize.enable", i1 true}',
-        ]
+        tail = [f"attributes #0 = {{ {_FUNCTION_ATTRIBUTES} }}"]
         return "\n".join([*body, *wrapper, *tail])
 
     # -- loops over tasks ----------------------------------------------------------------
@@ -146,9 +141,10 @@ class _KernelWriter:
         """Tasks are lanes: the given range of them is one vector loop."""
         lane = self.schedule.lane
         assert lane is not None
-        with self.loop("%lo", "%hi", vector=True) as at:
+        with self.loop("%lo", "%hi") as at:
             self.axes[lane] = at
             for stage in self.kernel.stages:
+                self._set_identities([instr for instr in stage.body if instr.op == "reduce"])
                 self._body(stage)
 
     def _decode(self, task: str) -> dict[Axis, tuple[str, str]]:
@@ -206,15 +202,14 @@ class _KernelWriter:
 
     def _stage_loops(self, stage: Stage, axes: list[Axis], lanes: tuple[str, str] | None) -> None:
         if axes:
-            innermost = len(axes) == 1 and lanes is None
-            with self.loop("0", str(axes[0].size), vector=innermost) as at:
+            with self.loop("0", str(axes[0].size)) as at:
                 self.axes[axes[0]] = at
                 self._stage_loops(stage, axes[1:], lanes)
         elif lanes is None:
             self._body(stage)
         else:
             assert self.schedule.lane is not None
-            with self.loop(*lanes, vector=True) as at:
+            with self.loop(*lanes) as at:
                 self.axes[self.schedule.lane] = at
                 self._body(stage)
 
@@ -257,7 +252,7 @@ class _KernelWriter:
             self._set_identities(reductions)
             return
         assert self.schedule.lane is not None
-        with self.loop(*lanes, vector=True) as at:
+        with self.loop(*lanes) as at:
             self.axes[self.schedule.lane] = at
             self._set_identities(reductions)
 
@@ -439,6 +434,9 @@ class _KernelWriter:
         if instr.dtype.kind == "float" and operation in ("sum", "prod"):
             name = "fadd" if operation == "sum" else "fmul"
             new = self.op(f"{name} reassoc nsz contract {type_} {old}, {args[0]}")
+        elif instr.dtype.kind == "float":  # the form that the vectoriser knows as a reduction
+            name = f"llvm.{COMBINE[operation]}"
+            new = self.intrinsic(name, type_, [old, args[0]])
         else:
             new = TEMPLATES[COMBINE[operation]](self, [old, args[0]], instr.dtype)
         self.line(f"store {type_} {new}, ptr {slot}")

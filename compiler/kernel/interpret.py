@@ -143,10 +143,11 @@ class _Interpreter:
     def _position(
         self, operation: str, value: Array, position: Array, axes: tuple[int, ...]
     ) -> Array:
-        flat = value.reshape(*value.shape[: axes[0]], -1)
+        rows = value.shape[: value.ndim - len(axes)]
+        flat = value.reshape((*rows, -1))
         at = getattr(np, operation)(flat, axis=-1)[..., None]
         found = np.take_along_axis(position.reshape(flat.shape), at, -1)
-        return found.reshape(*value.shape[: axes[0]], *[1] * len(axes))
+        return found.reshape((*rows, *[1] * len(axes)))
 
     def _result_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
         value = self.results[instr.value]

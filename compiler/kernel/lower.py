@@ -116,6 +116,7 @@ class Lowering:
         self.results: dict[tuple[Node, Coords], tuple[int, int]] = {}  # number, stage it is from
         self.result_dtypes: list[DType] = []
         self.checks: list[Provenance] = []
+        self.saved_in: dict[tuple[Node, Coords], int] = {}
         self.instruction_count = 0
         self.row_axes, self.unrolled = self._row_axes()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
@@ -310,8 +311,10 @@ class Lowering:
                 if node.primitive.cost < SAVED_COST or node.primitive.family is Family.REDUCE:
                     continue
                 for coords, mask in needs:
+                    if mask:
+                        continue
                     origin = first.setdefault((node, coords), plan)
-                    if origin is plan or mask or origin.axes != plan.axes or not plan.axes:
+                    if origin is plan or origin.axes != plan.axes or not plan.axes:
                         continue
                     sizes = [axis.size for axis in plan.axes]
                     if numel(sizes) * node.type.dtype.itemsize > SCRATCH_BYTES:
@@ -357,22 +360,24 @@ class Lowering:
         node, coords, _ = need
         if node not in self.level or node in self.reduced:
             return True
-        entry = saved.get((node, coords))
-        return entry is not None and entry[1] < plan.number
+        return self.saved_in.get((node, coords), plan.number) < plan.number
 
     def _depends(
         self, plan: _StagePlan, need: NodeNeed, saved: Mapping[Any, Any]
     ) -> list[NodeNeed]:
         node, coords, mask = need
-        if not self._is_leaf(plan, need, saved):
-            return list(views.operand_needs(node, coords, mask))
-        if node in self.level:
-            return []
-        return [
+        if self._is_leaf(plan, need, saved):
+            if node in self.level:
+                return []
+            found: list[NodeNeed] = []
+        else:
+            found = list(views.operand_needs(node, coords, mask))
+        positions = [
             atom.key
             for index in (*coords, *(condition.index for condition in mask))
             for atom in data_atoms(index)
         ]
+        return [*positions, *found]
 
     def _element(
         self,
@@ -387,13 +392,15 @@ class Lowering:
         if node in self.reduced:
             return body.add(Instr("result", (), dtype, value=self.results[node, coords][0]))
         entry = saved.get((node, coords))
-        if entry is not None and entry[1] < plan.number:
+        if self.saved_in.get((node, coords), plan.number) < plan.number:
+            assert entry is not None
             return body.add(Instr("saved", (), dtype, index=entry[2], value=entry[0]))
         if node not in self.level:
             return self._load(body, node, coords, mask, values)
         args = [values[each] for each in views.operand_needs(node, coords, mask)]
         value = views.emit(body, self, node, coords, args, values)
         if entry is not None and entry[1] == plan.number and not mask:
+            self.saved_in[node, coords] = plan.number
             body.add(Instr("save", (value,), dtype, index=entry[2], value=entry[0]))
         return value
 
