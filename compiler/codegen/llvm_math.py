@@ -86,7 +86,10 @@ FLOAT_FUNCTIONS: dict[str, tuple[Callable[..., Value], int]] = {  # and how many
     "floor_divide": (arithmetic.floor_divide, 2),
     "remainder": (arithmetic.remainder, 2),
 }
-INTEGER_FUNCTIONS = {"floor_divide": integer.floor_divide, "remainder": integer.remainder}
+INTEGER_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "floor_divide": integer.floor_divide,
+    "remainder": integer.remainder,
+}
 SUFFIXES = {"float32": "f32", "float64": "f64",
             **{dtype: suffix for dtype, (suffix, _) in integer.INTEGERS.items()}}
 

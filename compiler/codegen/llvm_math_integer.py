@@ -21,17 +21,29 @@ def floored_quotient(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: 
     onto the next integer.
     """
     if bits == 64:
-        quotient = b.emit(f"{'sdiv' if signed else 'udiv'} i64 {x.text}, {y.text}", "i64")
-        if not signed:
-            return quotient
-        rest = x - quotient * y
-        below = rest.unequal(0) & (rest ^ y).less(0)
-        return b.select(below, quotient + -1, quotient)
+        return floored_int64(b, x, y) if signed else b.emit(f"udiv i64 {x.text}, {y.text}", "i64")
     wide = "float" if bits < 32 else "double"
     sign = "s" if signed else "u"
     quotient = b.convert(f"{sign}itofp", x, wide) / b.convert(f"{sign}itofp", y, wide)
     result = b.convert(f"fpto{sign}i", b.intrinsic("floor", quotient), "i32")
     return result if bits == 32 else b.convert("trunc", result, f"i{bits}")
+
+
+def floored_int64(b: FunctionBuilder, x: Value, y: Value) -> Value:
+    """floor(x / y) for y != 0 and no overflow, by two quotients in float64.
+
+    The first leaves a remainder below |y|/2 + 2**12, for |x| * 2**-51 bounds what its rounding
+    costs; so nothing overflows, and the second quotient is off by one at most.
+    """
+    wide_y = b.convert("sitofp", y, "double")
+    quotient = b.operand(0, "i64")
+    rest = x
+    for _ in range(2):
+        ratio = b.intrinsic("rint", b.convert("sitofp", rest, "double") / wide_y)
+        step = b.convert("fptosi", b.clamp(ratio, None, 2.0**63 - 1024), "i64")
+        quotient, rest = quotient + step, rest - step * y
+    below = rest.unequal(0) & (rest ^ y).less(0)
+    return b.select(below, quotient + -1, quotient)
 
 
 def guarded_quotient(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -> Value:
