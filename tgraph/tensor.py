@@ -262,7 +262,8 @@ def strides_of(tensor: Tensor) -> tuple[int, ...]:
         return tuple(stride // itemsize for stride in value.strides)
     view = tensor._view
     if view is None:
-        return contiguous_strides(tensor._type.shape)
+        given: tuple[int, ...] | None = value.attrs.get("strides")  # of a traced input
+        return given or contiguous_strides(tensor._type.shape)
     strides = strides_of(view.base)
     shape: tuple[int, ...] = view.base._type.shape
     for step in view.steps:

@@ -1,0 +1,508 @@
+"""The context that records operations into a graph instead of computing them.
+
+Arguments are stood for by private handles. Tensors of the outside that the function reads are
+found by identity and become inputs; their values in the trace are kept in a table beside the
+tensors, so that the tensors themselves keep theirs. What a trace changes about them (history,
+gradients, versions) is written down on first touch and put back when the trace ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .autograd.record import Record
+from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
+from .compiler.ir import primitives as p
+from .dispatch import EAGER, Context, apply, user_site, would_alias
+from .inplace import written_through
+from .runtime.dtypes import DType, float64, int64
+from .state import state
+from .tensor import Storage, Tensor, intern_type, wrap
+from .traced_float import Specialize, TracedFloat
+
+__all__ = ["Boundary", "Source", "Specialize", "Trace", "TraceError", "TraceInput", "TracedFloat"]
+
+
+class TraceError(RuntimeError):
+    """Something that a traced function cannot do. Names the user's line and the way out."""
+
+
+# --- where the values of inputs come from --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input of a traced graph is read at each call.
+
+    `kind` is one of: "argument" (leaf number `key` of the arguments), "captured" (the tensor
+    `key`), "grad" (the gradient of the source `key`), "float" (leaf number `key`), "host" (the
+    number that calling `key` gives), "random" (seed and counter of the generator `key`).
+    """
+
+    kind: str
+    key: Any
+
+
+@dataclass(eq=False)
+class TraceInput:
+    """An input of the graph: its node, and the handle that stands for it in the trace."""
+
+    source: Source
+    node: Node
+    handle: Tensor | None = None
+    # What gradients with respect to this input are asked of; None where it needs none.
+    differentiable: Tensor | None = None
+    # History of the handle as the trace began with it.
+    record: Any = None
+    requires_grad: bool = False
+
+
+_OUTSIDE = wrap(np.zeros(()), intern_type((), float64))
+
+
+class Boundary(Record):
+    """The history of a tensor that was computed before the traced function was called."""
+
+    __slots__ = ("name_of_input",)
+
+    def __init__(self, type_: TensorType, name: str) -> None:
+        super().__init__(((_OUTSIDE, 0),), (type_,), user_site())
+        self.name_of_input = name
+
+    def name(self) -> str:
+        return "OutsideOfTheCompiledFunction"
+
+    def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> list[Tensor | None]:
+        raise TraceError(
+            f"backward() in a compiled function, at {user_site()}, reached '{self.name_of_input}', "
+            "which was computed outside of it. Compute it inside the compiled function, detach() "
+            "it, or call backward() outside."
+        )
+
+
+# --- the state of tensors of the outside ---------------------------------------------------------
+
+
+@dataclass(eq=False)
+class HandleState:
+    """What a trace may change about a tensor of the outside."""
+
+    tensor: Tensor
+    record: Any
+    index: int
+    requires_grad: bool
+    grad: Tensor | None
+    hooks: Any  # the dictionary itself
+    hooks_held: Any  # and what it held
+    storage: Storage | None
+    version: int
+    written: Any
+    view_version: int
+
+    @staticmethod
+    def of(tensor: Tensor) -> HandleState:
+        storage, view, hooks = tensor._storage, tensor._view, tensor._hooks
+        return HandleState(
+            tensor,
+            tensor._record,
+            tensor._index,
+            tensor._requires_grad,
+            tensor._grad,
+            hooks,
+            None if hooks is None else dict(hooks),
+            storage,
+            0 if storage is None else storage.version,
+            None if storage is None else storage.written,
+            0 if view is None else view.version,
+        )
+
+    def restore(self, grad: bool = True) -> None:
+        tensor, storage = self.tensor, self.storage
+        tensor._record, tensor._index = self.record, self.index
+        tensor._requires_grad = self.requires_grad
+        tensor._storage = storage
+        tensor._hooks = self.hooks
+        if self.hooks is not None and self.hooks != self.hooks_held:
+            self.hooks.clear()
+            self.hooks.update(self.hooks_held)
+        if grad:
+            tensor._grad = self.grad
+        if storage is not None:
+            storage.version, storage.written = self.version, self.written
+        if tensor._view is not None:
+            tensor._view.version = self.view_version
+
+
+@dataclass(eq=False)
+class GeneratorUse:
+    """A random generator that a trace draws from."""
+
+    generator: Any
+    key: Tensor
+    counter: int
+    calls: int = 0
+
+
+@dataclass(eq=False)
+class GradAccess:
+    """How the gradient of one tensor of the outside was used: read as it came, or replaced."""
+
+    read: bool = False
+    was_none: bool = False
+    written: bool = False
+
+
+# --- the context ---------------------------------------------------------------------------------
+
+_NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
+
+
+@dataclass(eq=False)
+class Trace(Context):
+    """Records into one builder. Used as the current context while a function is traced.
+
+    `names` gives readable names to captured tensors by id; `static` are the sources of floats
+    that must be plain numbers.
+    """
+
+    names: dict[int, str] = field(default_factory=dict)
+    static: frozenset[Source] = frozenset()
+    function: str = "the function"
+
+    tracing = True
+
+    def __post_init__(self) -> None:
+        self.builder = Builder()
+        self.inputs: list[TraceInput] = []
+        self.by_handle: dict[int, TraceInput] = {}
+        self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
+        self.journal: dict[int, HandleState] = {}  # in the order of first touch
+        self.grads: dict[int, GradAccess] = {}
+        self.arguments: dict[int, Tensor] = {}  # id of the private handle -> the user's tensor
+        self.generators: dict[int, GeneratorUse] = {}
+        self.host_reads: list[Source] = []
+        self.static_reads: list[tuple[Source, float]] = []
+        self.where: Provenance | None = None
+        self._own: set[Node] = set()
+        self._taken: dict[str, int] = {}
+        self._sites: dict[Any, Provenance] = {}
+
+    # --- inputs ---
+
+    def new_input(
+        self, source: Source, name: str, type_: TensorType, strides: tuple[int, ...] | None = None
+    ) -> TraceInput:
+        """A new input of the graph; `strides` (in elements) where it is not contiguous."""
+        count = self._taken[name] = self._taken.get(name, 0) + 1
+        node = input_node(name if count == 1 else f"{name}_{count}", type_, self.site())
+        if strides is not None:
+            attrs = MappingProxyType({**node.attrs, "strides": strides})
+            node = Node(node.primitive, (), attrs, type_, node.where)
+        self._own.add(node)
+        entry = TraceInput(source, node)
+        self.inputs.append(entry)
+        return entry
+
+    def argument(self, source: Source, tensor: Tensor, name: str) -> Tensor:
+        """The private handle that stands for `tensor`, an argument or a gradient."""
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        handle = shell_of(tensor, entry.node)
+        if tensor._requires_grad:
+            handle._requires_grad = True
+            if tensor._record is not None:
+                handle._record = Boundary(tensor._type, name)
+            handle._hooks = None if tensor._record is not None else tensor._hooks
+        self._register(entry, handle)
+        self.arguments[id(handle)] = tensor
+        return handle
+
+    def _register(self, entry: TraceInput, handle: Tensor) -> None:
+        entry.handle, entry.record = handle, handle._record
+        entry.requires_grad = handle._requires_grad
+        self.by_handle[id(handle)] = entry
+        if handle._requires_grad and handle._record is None:
+            entry.differentiable = handle
+        elif handle._requires_grad:
+            # The handle may be written in place: ask of a twin with the history as it came.
+            twin = wrap(entry.node, handle._type)
+            twin._record, twin._requires_grad = handle._record, True
+            entry.differentiable = twin
+
+    def float_input(self, source: Source, name: str) -> TracedFloat:
+        """A Python number that is fed at each call."""
+        entry = self.new_input(source, name, intern_type((), float64))
+        return TracedFloat(self, entry.node, frozenset({source}))
+
+    def host_number(self, getter: Any, dtype: DType | None) -> Any:
+        """See `tracing.host_scalar`."""
+        source = Source("host", len(self.host_reads))
+        self.host_reads.append(Source("host", getter))
+        if source in self.static:
+            value = getter()
+            self.static_reads.append((Source("host", getter), value))
+            return value
+        entry = self.new_input(Source("host", getter), "number", intern_type((), float64))
+        number = TracedFloat(self, entry.node, frozenset({source}))
+        return number if dtype is None else self.constant(number, dtype)
+
+    # --- values ---
+
+    def value_of(self, tensor: Tensor) -> Node:
+        value = tensor._value
+        if type(value) is Node:
+            if value not in self._own:
+                raise self.leaked(value)
+            return value
+        found = self.table.get(id(tensor))
+        return self._capture(tensor) if found is None else found
+
+    def leaked(self, node: Node) -> TraceError:
+        """The error for a value that belongs to a trace that is over."""
+        return TraceError(
+            f"a value made in a traced function, at {node.where}, is used outside of it, at "
+            f"{user_site()}. It was kept (in a global, a list, an attribute, ...) after its trace "
+            "was over, when it has no value: return it from the compiled function instead."
+        )
+
+    def _capture(self, tensor: Tensor) -> Node:
+        """The value of a tensor of the outside: an input, or a view of one."""
+        self.touch(tensor)
+        if tensor._view is not None:
+            return self._capture_view(tensor)
+        name = self.names.get(id(tensor), "captured")
+        source = Source("captured", tensor)
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        if tensor._record is not None:
+            tensor._record, tensor._index = Boundary(tensor._type, name), 0
+        self._register(entry, tensor)
+        self.table[id(tensor)] = entry.node
+        return entry.node
+
+    def _capture_view(self, tensor: Tensor) -> Node:
+        view = tensor._view
+        assert view is not None
+        derived = view.base
+        self.value_of(derived)
+        recording = state.grad_enabled
+        state.grad_enabled = view.differentiable and tensor._requires_grad
+        try:
+            for step in view.steps:
+                derived = apply(step.primitive, derived, **step.attrs)
+        finally:
+            state.grad_enabled = recording
+        if view.differentiable and derived is not view.base:
+            tensor._record, tensor._index = derived._record, derived._index
+            tensor._requires_grad = derived._requires_grad
+        node = self.table[id(tensor)] = self.value_of(derived)
+        return node
+
+    def site(self) -> Provenance:
+        """The user's line that is running now."""
+        if self.where is not None:
+            return self.where
+        site = user_site()
+        key = (site.code, site.instruction, site.module_path)
+        found = self._sites.get(key)
+        if found is None:
+            found = self._sites[key] = site.provenance
+        return found
+
+    def record(
+        self, primitive: Primitive, nodes: Sequence[Node], attrs: Any = _NO_ATTRS
+    ) -> Node:
+        """The node of applying `primitive`."""
+        node = self.builder.apply(primitive, nodes, attrs, self.site())
+        self._own.add(node)
+        return node
+
+    def evaluate(
+        self, primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
+    ) -> Any:
+        nodes = [self.value_of(tensor) for tensor in tensors]
+        for name, value in attrs.items():
+            if type(value) is TracedFloat:
+                if primitive is p.full:
+                    return self._full(attrs, value)
+                attrs[name] = float(value)
+        node = self.record(primitive, nodes, attrs)
+        if type(type_) is not tuple:
+            return node
+        return tuple(self.record(p.get, [node], {"index": at}) for at in range(len(type_)))
+
+    def _full(self, attrs: dict[str, Any], value: TracedFloat) -> Node:
+        number = self.record(p.cast, [value.node], {"dtype": attrs["dtype"]})
+        return self.record(p.broadcast, [number], {"shape": attrs["shape"]})
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        raise TraceError(
+            f"{operation} needs the value of a tensor at {user_site()}, but {self.function} is "
+            "being traced: values are known only when the compiled function runs. "
+            + _WAYS_OUT.get(operation.removesuffix("()"), _WAY_OUT)
+        )
+
+    def constant(self, value: Any, dtype: DType) -> Tensor:
+        if type(value) is TracedFloat:
+            node = self.record(p.cast, [value.node], {"dtype": dtype})
+            return wrap(node, intern_type((), dtype))
+        checked = EAGER.constant(value, dtype)._value
+        kept = float(value) if dtype.is_floating_point else checked.item()
+        return self._scalar(kept, dtype)
+
+    def _scalar(self, value: Any, dtype: DType) -> Tensor:
+        node = self.record(p.full, [], {"shape": (), "value": value, "dtype": dtype})
+        return wrap(node, intern_type((), dtype))
+
+    def array_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
+        tensor = EAGER.array_constant(array)
+        dtype = tensor._type.dtype
+        if array.ndim == 0:
+            return self._scalar(
+                float(array) if dtype.is_floating_point else array.item(), dtype
+            )
+        fixed = array.copy()
+        fixed.flags.writeable = False
+        return wrap(self.record(p.constant, [], {"value": fixed}), tensor._type)
+
+    # --- mutation ---
+
+    def write(self, tensor: Tensor, new: Tensor) -> None:
+        node = self.value_of(new)
+        self.value_of(tensor)  # captured, if it has to be
+        view = tensor._view
+        if view is None:
+            self._rebind(tensor, node)
+            return
+        base = view.base
+        self.touch(base)
+        recording, state.grad_enabled = state.grad_enabled, False
+        try:
+            whole = written_through(base, view.steps, new) if view.steps else new
+        finally:
+            state.grad_enabled = recording
+        self._rebind(base, self.value_of(whole))
+        self._rebind(tensor, node)
+
+    def _rebind(self, tensor: Tensor, node: Node) -> None:
+        if type(tensor._value) is Node:
+            tensor._value = node
+        else:
+            self.table[id(tensor)] = node
+
+    def aliases(
+        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
+    ) -> bool:
+        return primitive is not p.reshape or would_alias(source, attrs["shape"])
+
+    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        self._rebind(tensor, self.value_of(derived))
+
+    def touch(self, tensor: Tensor) -> None:
+        if type(tensor._value) is not Node and id(tensor) not in self.journal:
+            self.journal[id(tensor)] = HandleState.of(tensor)
+
+    # --- gradients ---
+
+    def _is_outside(self, tensor: Tensor) -> bool:
+        return type(tensor._value) is not Node or id(tensor) in self.arguments
+
+    def read_grad(self, tensor: Tensor) -> Tensor | None:
+        if not self._is_outside(tensor):
+            return tensor._grad
+        self.touch(tensor)
+        access = self.grads.setdefault(id(tensor), GradAccess())
+        if access.read or access.written:
+            return tensor._grad
+        access.read = True
+        grad = self.arguments.get(id(tensor), tensor)._grad
+        access.was_none = grad is None
+        if grad is not None:
+            owner = self.owner(tensor)
+            grad = self.argument(Source("grad", owner), grad, f"{self.name_of(tensor)}.grad")
+        tensor._grad = grad
+        return grad
+
+    def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        self.touch(tensor)
+        if self._is_outside(tensor):
+            self.grads.setdefault(id(tensor), GradAccess()).written = True
+        tensor._grad = grad
+
+    def owner(self, tensor: Tensor) -> Source:
+        """Where a tensor of the outside, or an argument, is found at each call."""
+        entry = self.by_handle.get(id(tensor))
+        return Source("captured", tensor) if entry is None else entry.source
+
+    def name_of(self, tensor: Tensor) -> str:
+        entry = self.by_handle.get(id(tensor))
+        if entry is not None:
+            return str(entry.node.attrs["name"])
+        return self.names.get(id(tensor), "captured")
+
+    # --- randomness ---
+
+    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+        use = self.generators.get(id(generator))
+        if use is None:
+            source = Source("random", generator)
+            entry = self.new_input(source, "random_key", intern_type((2,), int64))
+            key = wrap(entry.node, entry.node.type)
+            use = GeneratorUse(generator, key, generator.counter)
+            self.generators[id(generator)] = use
+        use.calls += 1
+        return use.key, use.calls - 1
+
+    # --- beginning and end ---
+
+    def roll_back(self) -> list[HandleState]:
+        """Put the outside back as it was; gives the states that were left, for `resumed`."""
+        final = [HandleState.of(each.tensor) for each in self.journal.values()]
+        for before in reversed(self.journal.values()):
+            before.restore()
+        return final
+
+    @contextmanager
+    def resumed(self, final: Sequence[HandleState]) -> Iterator[None]:
+        """Go on recording after `roll_back`, with the outside as the trace had left it."""
+        now = [HandleState.of(each.tensor) for each in final]
+        previous, state.context = state.context, self
+        for each in final:
+            each.restore(grad=False)
+        try:
+            yield
+        finally:
+            state.context = previous
+            for each in reversed(now):
+                each.restore(grad=False)
+
+
+_WAY_OUT = "Move it out of the compiled function."
+_WAYS_OUT = {
+    "bool": "Use tg.where(condition, a, b) to choose between values, or move the decision out of "
+    "the compiled function.",
+    "item": "Keep it as a tensor of no dimensions, or call item() on what the compiled function "
+    "returns.",
+    "numpy": "Use tgraph's own functions here, or return the tensor and call numpy() outside.",
+}
+
+
+def strides_if_odd(tensor: Tensor) -> tuple[int, ...] | None:
+    """Strides in elements where the memory is not contiguous, else None."""
+    array = tensor._value
+    if array.flags.c_contiguous:
+        return None
+    return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def shell_of(tensor: Tensor, node: Node) -> Tensor:
+    """A leaf of the same class and Python attributes as `tensor`, with another value."""
+    shell = type(tensor).__new__(type(tensor))
+    if hasattr(tensor, "__dict__"):
+        shell.__dict__.update(tensor.__dict__)
+    shell._value, shell._type = node, tensor._type
+    return shell
