@@ -184,27 +184,36 @@ class Fuser:
         self._mark_shared_roots(spent)
         return [node for node in self.graph.nodes if node in self.is_root]
 
-    def _mark_required_roots(self) -> dict[Node, int]:
+    def _mark_required_roots(self) -> dict[Node, float]:
         """Mark what must be a root whoever reads it; gives the cost of computing each node."""
         size: dict[Node, int] = {}
-        cost: dict[Node, int] = {}
+        cost: dict[Node, float] = {}
         self.is_root: set[Node] = set()
         for node in self.graph.nodes:
             if is_given(node) or is_step(node):
-                size[node], cost[node] = 1, 1
+                size[node], cost[node] = 1, 0
                 continue
             inlined = self._own_size(node) + sum(size[operand] for operand in node.inputs)
-            spent = self._own_cost(node) + sum(cost[operand] for operand in node.inputs)
+            spent = self._own_cost(node) + self._inherited_cost(node, cost)
             if is_unrolled(node):
                 taps = numel(node.inputs[0].shape) // max(1, node.type.numel)
                 inlined, spent = inlined * taps, spent * taps
             size[node], cost[node] = inlined, spent
             if self._must_be_root(node, inlined, spent):
                 self.is_root.add(node)
-                size[node] = cost[node] = 1
+                size[node], cost[node] = 1, 0
         return cost
 
-    def _mark_shared_roots(self, cost: dict[Node, int]) -> None:
+    def _inherited_cost(self, node: Node, cost: Mapping[Node, float]) -> float:
+        """Per element of `node`: what is shared by a row or a column counts in proportion."""
+        elements = max(1, node.type.numel)
+        return sum(
+            cost[operand] * min(1.0, operand.type.numel / elements)
+            for operand in node.inputs
+            if cost[operand]
+        )
+
+    def _mark_shared_roots(self, cost: Mapping[Node, float]) -> None:
         """Mark costly nodes that are read on the way to more than one root."""
         reaches: dict[Node, set[Node]] = {}
         for node in reversed(self.graph.nodes):
@@ -227,7 +236,7 @@ class Fuser:
             return 0
         return node.primitive.cost
 
-    def _must_be_root(self, node: Node, inlined: int, spent: int) -> bool:
+    def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
         if node in self.wanted or node in self.forced or node.primitive.family is Family.SCATTER:
             return True
         if is_virtual_source(node):

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ..runtime.arrays import evaluate
-from ..runtime.jit import compile_module
 from ..runtime.plan import (
     ARENA_SLOT,
     STATUS_SLOT,
@@ -30,7 +29,8 @@ from ..runtime.plan import (
     PythonStep,
     Step,
 )
-from .codegen.llvm_kernel import kernel_module
+from .codegen.llvm_kernel import KernelText, kernel_text
+from .codegen.loader import load_kernels
 from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
 from .ir import Family, Graph, Node, TensorType
 from .kernel.kernel import Kernel
@@ -70,6 +70,7 @@ class PlanBuilder:
         self.place: dict[Node, BufferRef] = {}
         self.infos: list[StepInfo] = []
         self.kernel_of_step: dict[int, StepInfo] = {}
+        self.texts: dict[int, KernelText] = {}
         self.steps: list[Step] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
         self.arena = _Arena()
@@ -84,8 +85,16 @@ class PlanBuilder:
         last = self._last_uses()
         for position, group in enumerate(self.groups):
             self._write_group(position, group, last)
+        self._load_kernels()
         self.steps += self.copies
         return Plan(self.steps, self.arena.size, self.slots, self.constants)
+
+    def _load_kernels(self) -> None:
+        addresses = load_kernels(self.texts.values())
+        for position, text in self.texts.items():
+            step = self.steps[position]
+            assert isinstance(step, KernelStep)
+            self.steps[position] = replace(step, address=addresses[text])
 
     # -- memory --------------------------------------------------------------------------
 
@@ -253,12 +262,13 @@ class PlanBuilder:
         self.infos.append(info)
         if schedule.extent > 0 and any(param.elements for param in kernel.params):
             self.kernel_of_step[len(self.steps)] = info
-            address = compile_module(kernel_module(schedule)).address("kernel")
             args = tuple(
                 BufferRef(STATUS_SLOT) if node is None else self.place[self.in_memory(node)]
                 for node in nodes
             )
-            self.steps.append(KernelStep(name, address, args, schedule.extent, schedule.grain))
+            step = KernelStep(name, 0, args, schedule.extent, schedule.grain)
+            self.texts[len(self.steps)] = kernel_text(schedule)
+            self.steps.append(step)
 
     def _share_params(
         self, schedule: Schedule, nodes: list[Node | None]

@@ -1,14 +1,15 @@
 """Writes a scheduled Kernel as LLVM IR: loops around the scalar templates.
 
-The function is `void kernel(ptr args, i64 lo, i64 hi)`: `args` are the parameters' addresses and
+A kernel is `void name(ptr args, i64 lo, i64 hi)`: `args` are the parameters' addresses and
 [lo, hi) the tasks to run. Loops are written plainly; LLVM's passes hoist what is invariant and
 vectorise the innermost loop, which pointers without aliases and reassociable sums allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from ...runtime.dtypes import DType
@@ -32,14 +33,33 @@ _SUFFIX = {"float": "f32", "double": "f64"}
 _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
 
 
-def kernel_module(schedule: Schedule) -> str:
-    """The text of an LLVM module that defines `kernel` for one scheduled kernel."""
+@dataclass(frozen=True)
+class KernelText:
+    """The LLVM text of one kernel, in which NAME stands for its name, and what it calls.
+
+    Equal kernels have equal texts whatever they are called, so that each is compiled once.
+    """
+
+    text: str
+    functions: frozenset[str]
+    declarations: frozenset[str]
+
+
+def kernel_text(schedule: Schedule) -> KernelText:
+    """The text of `void NAME(ptr args, i64 lo, i64 hi)` for one scheduled kernel."""
     writer = _KernelWriter(schedule)
     writer.write()
-    library = definitions(sorted(writer.functions))
+    return KernelText(writer.text(), frozenset(writer.functions), frozenset(writer.declarations))
+
+
+def kernels_module(kernels: Mapping[str, KernelText]) -> str:
+    """The text of an LLVM module that defines the named kernels."""
+    library = definitions(sorted({name for each in kernels.values() for name in each.functions}))
     known = {line for line in library.splitlines() if line.startswith("declare")}
-    extra = sorted(line for line in writer.declarations if line not in known)
-    return "\n".join([*extra, library, writer.text()])
+    wanted = {line for each in kernels.values() for line in each.declarations}
+    texts = [each.text.replace("NAME", name) for name, each in kernels.items()]
+    attributes = f"attributes #0 = {{ {_FUNCTION_ATTRIBUTES} }}"
+    return "\n".join([*sorted(wanted - known), library, *texts, attributes])
 
 
 class _KernelWriter:
@@ -113,17 +133,16 @@ class _KernelWriter:
     def text(self) -> str:
         pointers = [f"%p{number}" for number in range(len(self.kernel.params))]
         noalias = ", ".join(f"ptr noalias {pointer}" for pointer in pointers)
-        head = f"define internal void @body({noalias}, i64 %lo, i64 %hi) noinline #0 {{"
-        wrapper = ["define void @kernel(ptr %args, i64 %lo, i64 %hi) #0 {"]
+        head = f"define internal void @NAME_body({noalias}, i64 %lo, i64 %hi) noinline #0 {{"
+        wrapper = ["define void @NAME(ptr %args, i64 %lo, i64 %hi) #0 {"]
         for number, pointer in enumerate(pointers):
             wrapper.append(f"  %a{number} = getelementptr ptr, ptr %args, i64 {number}")
             wrapper.append(f"  {pointer} = load ptr, ptr %a{number}")
         passed = ", ".join(f"ptr {pointer}" for pointer in pointers)
-        wrapper += [f"  call void @body({passed}, i64 %lo, i64 %hi)", "  ret void", "}"]
+        wrapper += [f"  call void @NAME_body({passed}, i64 %lo, i64 %hi)", "  ret void", "}"]
         allocas = [f"  {line}" for line in self.allocas]
         body = [head, "entry:", *allocas, *self.lines, "  ret void", "}"]
-        tail = [f"attributes #0 = {{ {_FUNCTION_ATTRIBUTES} }}"]
-        return "\n".join([*body, *wrapper, *tail])
+        return "\n".join([*body, *wrapper])
 
     # -- loops over tasks ----------------------------------------------------------------
 

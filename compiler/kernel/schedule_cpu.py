@@ -24,7 +24,10 @@ from .kernel import Instr, Kernel, Stage
 GRAIN_OPERATIONS = 60_000
 MIN_TASKS = 16
 LANE_TILE = 256
-TRANSPOSE_TILE = 64
+# A transposing task reads TRANSPOSE_RUN neighbours of TRANSPOSE_LANES columns: few enough lines to
+# stay in the first cache even where their addresses collide, long enough to use each line whole.
+TRANSPOSE_RUN = 256
+TRANSPOSE_LANES = 16
 MIN_LANES = 8
 
 
@@ -272,7 +275,7 @@ def _lane_tasks(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> tuple[T
     transposed = None if looped else _transposed_axis(kernel, others, lane)
     if transposed is not None:
         rest = tuple(TaskAxis(axis, 1) for axis in others if axis is not transposed)
-        tiles = TaskAxis(transposed, TRANSPOSE_TILE), TaskAxis(lane, TRANSPOSE_TILE)
+        tiles = TaskAxis(transposed, TRANSPOSE_RUN), TaskAxis(lane, TRANSPOSE_LANES)
         return (*rest, *tiles)
     tasks = _prefix_tasks(others)
     if looped:

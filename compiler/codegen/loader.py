@@ -1,0 +1,28 @@
+"""From kernel texts to native addresses; each distinct kernel is compiled once per process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from ...runtime.jit import compile_module
+from .llvm_kernel import KernelText, kernels_module
+
+# Kernels compiled as one module: cheaper than one by one, and a bound on the memory that takes.
+BATCH = 12
+
+_addresses: dict[KernelText, int] = {}
+_lock = threading.Lock()
+
+
+def load_kernels(texts: Iterable[KernelText]) -> dict[KernelText, int]:
+    """The address of every kernel, compiling in batches those that are new."""
+    wanted = list(dict.fromkeys(texts))
+    with _lock:
+        new = [text for text in wanted if text not in _addresses]
+        for start in range(0, len(new), BATCH):
+            named = {f"k{number}": text for number, text in enumerate(new[start : start + BATCH])}
+            module = compile_module(kernels_module(named))
+            for name, text in named.items():
+                _addresses[text] = module.address(name)
+        return {text: _addresses[text] for text in wanted}
