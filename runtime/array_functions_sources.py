@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from . import philox
 from .array_functions_elementwise import Array, Function
 from .array_functions_movement import filled
 from .device import CPU, Device
@@ -25,6 +27,11 @@ def _full(xp: Any, shape: Ints, value: Any, dtype: DType, device: Device = CPU) 
 
 def _iota(xp: Any, size: int, dtype: DType, device: Device = CPU) -> Array:
     return xp.arange(size).astype(dtype.numpy)
+
+
+def _random_bits(xp: Any, key: Array, shape: Ints, offset: int) -> Array:
+    seed, first = key.tolist()
+    return philox.random_bits(seed, first + offset, math.prod(shape), xp).reshape(shape)
 
 
 def _host_call(
@@ -50,6 +57,7 @@ FUNCTIONS: dict[str, Function] = {
     "constant": _constant,
     "full": _full,
     "iota": _iota,
+    "random_bits": _random_bits,
     "host_call": _host_call,
     "get": _get,
 }

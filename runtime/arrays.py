@@ -21,7 +21,8 @@ from . import (
     array_functions_reductions,
     array_functions_sources,
 )
-from .array_functions_elementwise import Array, Function
+from .array_functions_elementwise import Array as Array
+from .array_functions_elementwise import Function as Function
 from .device import Device
 
 # Every primitive but `input`, which is fed.

@@ -9,7 +9,7 @@ from tgraph.runtime.arrays import FUNCTIONS, array_module, evaluate
 from tgraph.runtime.device import CPU, Device
 from tgraph.runtime.dtypes import bool_, float16, float32, float64, int8, int64, uint8
 
-FED_OR_SELECTED = {"input", "get", "random_bits"}
+FED_OR_SELECTED = {"input", "get"}
 NAMES = sorted(set(PRIMITIVES) - FED_OR_SELECTED)
 nan, inf = np.nan, np.inf
 
@@ -35,7 +35,7 @@ def same(got, wanted):
 
 
 def test_the_table_is_complete():
-    assert set(FUNCTIONS) == set(PRIMITIVES) - {"input", "random_bits"}
+    assert set(FUNCTIONS) == set(PRIMITIVES) - {"input"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -350,6 +350,13 @@ def test_host_call_checks_what_comes_back():
     with pytest.raises(RuntimeError, match=r"f gave an array of float64\[2\] as result 0"):
         wrong = {"function": lambda: (np.zeros(2),), "results": (result,), "name": "f"}
         evaluate("host_call", [], wrong)
+
+
+def test_random_bits_are_one_stream_per_counter():
+    key = np.array([5, 2])
+    bits = run("random_bits", key, shape=(4, 3), offset=1)
+    same(bits, run("random_bits", np.array([5, 3]), shape=(12,), offset=0).reshape(4, 3))
+    assert (bits != run("random_bits", key, shape=(4, 3), offset=0)).any()
 
 
 def test_array_modules():
