@@ -108,9 +108,7 @@ class Builder:
     ) -> Node:
         """The node of `primitive` on `inputs`; IRTypeError if the types do not fit."""
         operands = tuple(inputs)
-        key: Any = (primitive, operands)
-        if attrs:
-            key = (*key, *((name, attr_key(attrs[name])) for name in sorted(attrs)))
+        key = _node_key(primitive, operands, attrs)
         found = self._made.get(key)
         if found is None:
             type_ = infer_type(primitive, [node.type for node in operands], attrs)
@@ -124,8 +122,20 @@ class Builder:
         return self.apply(primitive_named("full"), (), attrs, where)
 
     def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
-        """`node` on other inputs, keeping attributes and provenance."""
-        return self.apply(node.primitive, inputs, node.attrs, node.where)
+        """`node` on other inputs, keeping attributes and provenance.
+
+        On its own inputs it is `node` itself, unless the builder knows an equal one.
+        """
+        operands = tuple(inputs)
+        if operands == node.inputs:
+            return self._made.setdefault(_node_key(node.primitive, operands, node.attrs), node)
+        return self.apply(node.primitive, operands, node.attrs, node.where)
+
+
+def _node_key(primitive: Primitive, operands: tuple[Node, ...], attrs: Attrs) -> Any:
+    if not attrs:
+        return primitive, operands
+    return (primitive, operands, *((name, attr_key(attrs[name])) for name in sorted(attrs)))
 
 
 def infer_type(primitive: Primitive, types: Sequence[TensorType], attrs: Attrs) -> ResultType:

@@ -1,0 +1,200 @@
+"""A convolution in terms of windows, permutes and one matrix product.
+
+In all of this, a convolution is y[n, o, out] = sum over c and k of windows[n, c, out, k] w[o, c, k]
+where `out` and `k` stand for all spatial axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import Node
+from ..ir import primitives as p
+from ..ir.shapes import numel
+from ..rewrite import RewriteBuilder
+from .matching import call, permute, reshape
+
+Pairs = Sequence[tuple[int, int]]
+
+
+def convolution_by_windows(build: RewriteBuilder, node: Node) -> Node:
+    """[n * out, k * c] times [o, k * c] transposed; one batch entry per group."""
+    x, w = node.inputs
+    groups, count = node.attrs["groups"], x.shape[0]
+    windows = _windows(build, x, node)
+    out, taps = node.shape[2:], w.shape[2:]
+    rows = _grouped_rows(build, windows, groups, len(out))
+    kernels = _grouped_kernels(build, w, groups)
+    product = call(build, p.matmul, rows, kernels, transpose_a=False, transpose_b=True)
+    assert rows.shape[-1] == numel(taps) * w.shape[1]
+    return _from_grouped_rows(build, product, groups, (count, *out))
+
+
+def convolution_by_windows_transposed(build: RewriteBuilder, node: Node) -> Node:
+    """The same sums for windows larger than the result, as in a gradient of the kernels.
+
+    windows[n, c, out, k] is read from windows of the size of the result, sliding over the taps:
+    [c * k, out * n] transposed times [c * k, o].
+    """
+    x, w = node.inputs
+    spatial = x.type.ndim - 2
+    attrs, out, taps = node.attrs, node.shape[2:], w.shape[2:]
+    windows = call(
+        build, p.unfold, _padded(build, x, node),
+        axes=tuple(range(2, 2 + spatial)), sizes=out,
+        strides=attrs["dilation"], dilations=attrs["strides"],
+    )  # fmt: skip
+    # windows is [n, c, k, out]
+    at_k, at_out = tuple(range(2, 2 + spatial)), tuple(range(2 + spatial, 2 + 2 * spatial))
+    turned = permute(build, windows, (1, *at_k, *at_out, 0))
+    count, channels = x.shape[0], x.shape[1]
+    columns = reshape(build, turned, (channels * numel(taps), numel(out) * count))
+    kernels = permute(build, w, (1, *range(2, 2 + spatial), 0))
+    kernels = reshape(build, kernels, (channels * numel(taps), w.shape[0]))
+    product = call(build, p.matmul, columns, kernels, transpose_a=True, transpose_b=False)
+    result = reshape(build, product, (*out, count, w.shape[0]))
+    return permute(build, result, (spatial, spatial + 1, *range(spatial)))
+
+
+def convolution_by_channel(build: RewriteBuilder, node: Node) -> Node:
+    """Every group has one input channel: products with the windows, summed over the taps."""
+    x, w = node.inputs
+    out, taps = node.shape[2:], w.shape[2:]
+    count, channels = x.shape[:2]
+    each = w.shape[0] // channels
+    windows = reshape(build, _windows(build, x, node), (count, channels, 1, *out, *taps))
+    kernels = reshape(build, w, (1, channels, each, *(1 for _ in out), *taps))
+    first = 3 + len(out)
+    products = call(build, p.mul, windows, kernels)
+    axes = tuple(range(first, first + len(taps)))
+    return reshape(build, call(build, p.sum_, products, axes=axes, keepdims=False), node.shape)
+
+
+def convolution_by_fold(build: RewriteBuilder, node: Node) -> Node:
+    """The input is spread by zeros and the windows slide by one: products first, then `fold`.
+
+    Element p of the spread input, at p * d, reaches through tap t the results
+    y = p * d - t * e + low for dilation e, which with the kernel flipped, t' = k - 1 - t, is
+    y = p * d + t' * e - ((k - 1) * e - low): overlapping windows, d apart.
+    """
+    x, w = node.inputs
+    groups, count = node.attrs["groups"], x.shape[0]
+    steps, apart = node.attrs["input_dilation"], node.attrs["dilation"]
+    inner, taps, outputs = x.shape[2:], w.shape[2:], w.shape[0]
+    spatial = len(inner)
+    at = tuple(range(2, 2 + spatial))
+    flipped = call(build, p.flip, w, axes=at)
+    rows = _grouped_rows(build, x, groups, spatial)
+    kernels = _grouped_taps(build, flipped, groups)
+    product = call(build, p.matmul, rows, kernels, transpose_a=False, transpose_b=False)
+    # [g, n * in, k * o / g] as [n, o, in, k]
+    each = outputs // groups
+    split = reshape(build, product, (groups, count, *inner, *taps, each))
+    order = (1, 0, 2 + 2 * spatial, *range(2, 2 + 2 * spatial))
+    windows = reshape(build, permute(build, split, order), (count, outputs, *inner, *taps))
+    sizes = tuple(
+        (size - 1) * step + (tap - 1) * dilation + 1
+        for size, step, tap, dilation in zip(inner, steps, taps, apart, strict=True)
+    )
+    folded = call(
+        build, p.fold, windows,
+        axes=at, strides=steps, dilations=apart, shape=(count, outputs, *sizes),
+    )  # fmt: skip
+    low = [
+        first - (tap - 1) * dilation
+        for (first, _), tap, dilation in zip(node.attrs["padding"], taps, apart, strict=True)
+    ]
+    high = [
+        wanted - size - before
+        for wanted, size, before in zip(node.shape[2:], sizes, low, strict=True)
+    ]
+    return pad_or_cut(build, folded, list(zip(low, high, strict=True)))
+
+
+# --- pieces ---
+
+
+def _windows(build: RewriteBuilder, x: Node, node: Node) -> Node:
+    """[n, c, out, k]"""
+    return call(
+        build, p.unfold, _padded(build, x, node),
+        axes=tuple(range(2, x.type.ndim)), sizes=node.inputs[1].shape[2:],
+        strides=node.attrs["strides"], dilations=node.attrs["dilation"],
+    )  # fmt: skip
+
+
+def _padded(build: RewriteBuilder, x: Node, node: Node) -> Node:
+    """The input spread and padded to exactly what the windows cover."""
+    attrs, taps = node.attrs, node.inputs[1].shape[2:]
+    interior = tuple(step - 1 for step in attrs["input_dilation"])
+    amounts = []
+    for axis, (low, _) in enumerate(attrs["padding"]):
+        size = x.shape[2 + axis] + interior[axis] * (x.shape[2 + axis] - 1)
+        reach = (taps[axis] - 1) * attrs["dilation"][axis]
+        covered = (node.shape[2 + axis] - 1) * attrs["strides"][axis] + reach + 1
+        amounts.append((low, covered - size - low))
+    return pad_or_cut(build, x, amounts, interior)
+
+
+def pad_or_cut(
+    build: RewriteBuilder, x: Node, amounts: Pairs, interior: tuple[int, ...] = ()
+) -> Node:
+    """`x` with zeros around its spatial axes, or elements cut off where an amount is negative."""
+    spread = interior or (0,) * len(amounts)
+    low = (0, 0, *(max(first, 0) for first, _ in amounts))
+    high = (0, 0, *(max(last, 0) for _, last in amounts))
+    if any((*low, *high, *spread)):
+        x = call(build, p.pad, x, low=low, high=high, interior=(0, 0, *spread), value=0.0)
+    starts = (0, 0, *(max(-first, 0) for first, _ in amounts))
+    cut = (0, 0, *(max(-last, 0) for _, last in amounts))
+    if not any((*starts, *cut)):
+        return x
+    stops = tuple(size - last for size, last in zip(x.shape, cut, strict=True))
+    return call(build, p.slice_, x, starts=starts, stops=stops, steps=(1,) * x.type.ndim)
+
+
+def _grouped_rows(build: RewriteBuilder, windows: Node, groups: int, spatial: int) -> Node:
+    """[n, c, out, ...] as [n * out, ... * c], with the groups in front if there are several."""
+    count, channels, *rest = windows.shape
+    at_out, at_taps = tuple(range(2, 2 + spatial)), tuple(range(2 + spatial, 2 + len(rest)))
+    rows, taps = count * numel(tuple(rest[:spatial])), numel(tuple(rest[spatial:]))
+    if groups == 1:
+        turned = permute(build, windows, (0, *at_out, *at_taps, 1))
+        return reshape(build, turned, (rows, taps * channels))
+    each = channels // groups
+    split = reshape(build, windows, (count, groups, each, *rest))
+    at_out, at_taps = (tuple(axis + 1 for axis in axes) for axes in (at_out, at_taps))
+    turned = permute(build, split, (1, 0, *at_out, *at_taps, 2))
+    return reshape(build, turned, (groups, rows, taps * each))
+
+
+def _grouped_kernels(build: RewriteBuilder, w: Node, groups: int) -> Node:
+    """[o, c, k] as [o, k * c], with the groups in front if there are several."""
+    outputs, channels, *taps = w.shape
+    turned = permute(build, w, (0, *range(2, 2 + len(taps)), 1))
+    matrix = (outputs // groups, numel(tuple(taps)) * channels)
+    return reshape(build, turned, matrix if groups == 1 else (groups, *matrix))
+
+
+def _grouped_taps(build: RewriteBuilder, w: Node, groups: int) -> Node:
+    """[o, c, k] as [c, k * o], with the groups in front if there are several."""
+    outputs, channels, *taps = w.shape
+    each = outputs // groups
+    at = range(3, 3 + len(taps))
+    split = reshape(build, w, (groups, each, channels, *taps))
+    turned = permute(build, split, (0, 2, *at, 1))
+    matrix = (channels, numel(tuple(taps)) * each)
+    return reshape(build, turned, matrix if groups == 1 else (groups, *matrix))
+
+
+def _from_grouped_rows(
+    build: RewriteBuilder, product: Node, groups: int, rows: tuple[int, ...]
+) -> Node:
+    """[n * out, o], or [g, n * out, o / g], as [n, o, out] where `rows` is (n, *out)."""
+    spatial, each = len(rows) - 1, product.shape[-1]
+    if groups == 1:
+        split = reshape(build, product, (*rows, each))
+        return permute(build, split, (0, spatial + 1, *range(1, spatial + 1)))
+    split = reshape(build, product, (groups, *rows, each))
+    turned = permute(build, split, (1, 0, spatial + 2, *range(2, spatial + 2)))
+    return reshape(build, turned, (rows[0], groups * each, *rows[1:]))

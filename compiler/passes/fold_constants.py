@@ -1,0 +1,79 @@
+"""Computes what depends on nothing: small results of constants, and numbers at any size.
+
+Random bits, host calls and inputs are never folded, nor is `iota`, which costs less to compute
+where it is needed than to read. What cannot be evaluated is left alone: its error is raised where
+the program runs, if it runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runtime.arrays import evaluate
+from ..ir import Family, Graph, Node
+from ..ir import primitives as p
+from ..rewrite import RewriteBuilder, apply_rules, rewrite
+from .canonicalize import uniform_constant_is_full
+from .matching import constant, full, is_constant
+
+MAX_ELEMENTS = 4096
+
+_FOLDED = (
+    Family.ELEMENTWISE, Family.REDUCE, Family.VIEW, Family.GATHER, Family.SCATTER, Family.WINDOW,
+    Family.CONTRACTION,
+)  # fmt: skip
+
+
+@rewrite(Family.ELEMENTWISE)
+def numbers(build: RewriteBuilder, node: Node) -> Node | None:
+    """An elementwise function of numbers is a number, at any size."""
+    if not all(each.primitive is p.full for each in node.inputs):
+        return None
+    operands = [evaluate("full", [], {**each.attrs, "shape": ()}) for each in node.inputs]
+    value = _evaluated(node, operands)
+    return None if value is None else full(build, node.type, value.item())
+
+
+@rewrite(p.reshape, p.permute, p.broadcast, p.slice_, p.flip)
+def moved_numbers(build: RewriteBuilder, node: Node) -> Node | None:
+    (x,) = node.inputs
+    return full(build, node.type, x.attrs["value"]) if x.primitive is p.full else None
+
+
+@rewrite(*_FOLDED)
+def small_results(build: RewriteBuilder, node: Node) -> Node | None:
+    if node.type.numel > MAX_ELEMENTS or not node.inputs:
+        return None
+    if not all(_is_known(each) for each in node.inputs):
+        return None
+    if node.primitive is p.broadcast:
+        return None  # as cheap to read where it is needed as to store
+    operands = [evaluate(each.primitive.name, [], each.attrs) for each in node.inputs]
+    value = _evaluated(node, operands)
+    return None if value is None else constant(build, node.type, _owned(value))
+
+
+def _is_known(node: Node) -> bool:
+    return is_constant(node) and node.type.numel <= MAX_ELEMENTS
+
+
+def _evaluated(node: Node, operands: list[np.ndarray]) -> np.ndarray | None:
+    try:
+        value: np.ndarray = evaluate(node.primitive.name, operands, node.attrs)
+    except (IndexError, RuntimeError):  # a position out of range, an integer division by zero
+        return None
+    return value
+
+
+def _owned(value: np.ndarray) -> np.ndarray:
+    """A dense array that nobody else holds and nobody can write to."""
+    dense = np.array(value, order="C")
+    dense.flags.writeable = False
+    return dense
+
+
+RULES = (numbers, moved_numbers, small_results, uniform_constant_is_full)
+
+
+def fold_constants(graph: Graph) -> Graph:
+    return apply_rules(graph, RULES)

@@ -1,0 +1,91 @@
+"""What passes ask of nodes, and the small nodes they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...runtime.arrays import evaluate
+from ...runtime.device import CPU
+from ...runtime.dtypes import DType
+from ..ir import Builder, Node, Primitive, TensorType
+from ..ir import primitives as p
+from ..ir.node import attr_key
+from ..ir.shapes import Shape
+
+CONSTANTS = frozenset({p.full, p.constant})
+
+
+def is_constant(node: Node) -> bool:
+    """Whether the value is known: one scalar or a whole array."""
+    return node.primitive in CONSTANTS
+
+
+def scalar_of(node: Node) -> Any:
+    """The one value that a `full` holds everywhere, else None."""
+    return node.attrs["value"] if node.primitive is p.full else None
+
+
+def holds(node: Node, value: bool | int | float) -> bool:
+    """Whether `node` is this one number everywhere, the sign of zero included.
+
+    Its dtype decides whether the number is a bool, an int or a float.
+    """
+    if node.primitive is not p.full:
+        return False
+    wanted = scalar_as(value, node.type.dtype)
+    return bool(attr_key(node.attrs["value"]) == attr_key(wanted))
+
+
+def scalar_as(value: Any, dtype: DType) -> bool | int | float:
+    """`value` as the Python scalar that `dtype` makes of it: rounded, wrapped, truncated."""
+    array = evaluate("full", [], {"shape": (), "value": value, "dtype": dtype})
+    if dtype.kind == "bool":
+        return bool(array)
+    return float(array) if dtype.is_floating_point else int(array)
+
+
+def full(build: Builder, type_: TensorType, value: Any) -> Node:
+    """A `full` of this type; `value` becomes what the dtype makes of it."""
+    value = scalar_as(value, type_.dtype)
+    attrs: dict[str, Any] = {"shape": type_.shape, "value": value, "dtype": type_.dtype}
+    if type_.device != CPU:
+        attrs["device"] = type_.device
+    return build.apply(p.full, (), attrs)
+
+
+def constant(build: Builder, type_: TensorType, value: Any) -> Node:
+    """An array constant on the device of `type_`."""
+    attrs = {"value": value} if type_.device == CPU else {"value": value, "device": type_.device}
+    return build.apply(p.constant, (), attrs)
+
+
+def scalar(build: Builder, like: Node, value: Any) -> Node:
+    """A 0-d `full` of the dtype and device of `like`."""
+    return full(build, like.type.with_shape(()), value)
+
+
+def reshape(build: Builder, node: Node, shape: Shape) -> Node:
+    return node if node.shape == shape else build.apply(p.reshape, [node], {"shape": shape})
+
+
+def permute(build: Builder, node: Node, axes: tuple[int, ...]) -> Node:
+    if axes == tuple(range(len(axes))):
+        return node
+    return build.apply(p.permute, [node], {"axes": axes})
+
+
+def broadcast(build: Builder, node: Node, shape: Shape) -> Node:
+    """`node` broadcast to `shape`, as simply as possible."""
+    if node.shape == shape:
+        return node
+    if node.primitive is p.full:
+        return full(build, node.type.with_shape(shape), node.attrs["value"])
+    return build.apply(p.broadcast, [node], {"shape": shape})
+
+
+def cast(build: Builder, node: Node, dtype: DType) -> Node:
+    return node if node.type.dtype is dtype else build.apply(p.cast, [node], {"dtype": dtype})
+
+
+def call(build: Builder, primitive: Primitive, *inputs: Node, **attrs: Any) -> Node:
+    return build.apply(primitive, inputs, attrs)

@@ -1,0 +1,72 @@
+"""The compiler's passes in their order, and the way from a graph to something that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from .executable import Executable
+from .ir import Graph
+from .passes.canonicalize import canonicalize
+from .passes.decompose import decompose
+from .passes.eliminate_common import eliminate_common
+from .passes.eliminate_dead_code import eliminate_dead_code
+from .passes.fold_constants import fold_constants
+from .passes.propagate_layouts import propagate_layouts
+from .passes.simplify import simplify
+from .passes.split_reductions import split_reductions
+
+
+class Pass(NamedTuple):
+    """A named step from graph to graph, and why it stands where it does."""
+
+    name: str
+    run: Callable[[Graph], Graph]
+    reason: str
+
+
+PASSES = (
+    Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
+    Pass("canonicalize", canonicalize, "one form for each value, so that later rules are few"),
+    Pass("fold_constants", fold_constants, "what depends on nothing is computed now"),
+    Pass("simplify", simplify, "fewer, cheaper and numerically safer operations"),
+    Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
+    Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
+    Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
+    Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
+    Pass("fold_constants_again", fold_constants, "constants that were decomposed or permuted"),
+)
+
+AfterPass = Callable[[str, Graph], None]
+
+
+def optimize(graph: Graph, after: AfterPass | None = None) -> Graph:
+    """`graph` after every pass; `after(name, graph)` sees the graph behind each one.
+
+    >>> from tgraph.compiler.ir import Builder, TensorType, input_node, primitives as p
+    >>> from tgraph.runtime.dtypes import float32
+    >>> build, x = Builder(), input_node("x", TensorType((2,), float32))
+    >>> twice = build.apply(p.neg, [build.apply(p.neg, [x])])
+    >>> print(optimize(Graph([x], [build.apply(p.add, [twice, x])])))
+    graph(%x: float32[2])
+      %0: float32[2] = add(%x, %x)
+      return %0
+    """
+    for step in PASSES:
+        graph = step.run(graph)
+        if after is not None:
+            after(step.name, graph)
+    return graph
+
+
+def compile_graph(
+    graph: Graph,
+    *,
+    donate: Mapping[int, int] | None = None,
+    strides: Mapping[int, tuple[int, ...]] | None = None,
+) -> Executable:
+    """Make `graph` ready to run; `donate` maps outputs to the inputs whose memory they take.
+
+    `strides`, in elements, tells which inputs are not dense.
+    """
+    return Executable(optimize(graph), donate, strides)
