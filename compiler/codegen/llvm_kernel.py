@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...runtime.dtypes import DType
-from ..kernel.index import Axis, Divides, Index, InRange, Loaded, Quotient
+from ..kernel.index import (
+    Axis,
+    Divides,
+    Index,
+    InRange,
+    Loaded,
+    Quotient,
+    data_atoms,
+    loop_atoms,
+)
 from ..kernel.kernel import Instr, Kernel, Stage
 from ..kernel.schedule_cpu import Schedule
 from ..kernel.views import COMBINE
@@ -30,6 +39,8 @@ from .llvm_scalar import (
 )
 
 _SUFFIX = {"float": "f32", "double": "f64"}
+# Rough operations below which vectorising a kernel costs more than it will ever save.
+SMALL_WORK = 20_000
 _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
 
 
@@ -37,19 +48,22 @@ _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"=
 class KernelText:
     """The LLVM text of one kernel, in which NAME stands for its name, and what it calls.
 
-    Equal kernels have equal texts whatever they are called, so that each is compiled once.
+    Equal kernels have equal texts whatever they are called, so that each is compiled once. `small`
+    says that there is too little work to be worth the optimiser's time.
     """
 
     text: str
     functions: frozenset[str]
     declarations: frozenset[str]
+    small: bool = False
 
 
 def kernel_text(schedule: Schedule) -> KernelText:
     """The text of `void NAME(ptr args, i64 lo, i64 hi)` for one scheduled kernel."""
     writer = _KernelWriter(schedule)
     writer.write()
-    return KernelText(writer.text(), frozenset(writer.functions), frozenset(writer.declarations))
+    functions, declarations = frozenset(writer.functions), frozenset(writer.declarations)
+    return KernelText(writer.text(), functions, declarations, schedule.work < SMALL_WORK)
 
 
 def kernels_module(kernels: Mapping[str, KernelText]) -> str:
@@ -164,7 +178,7 @@ class _KernelWriter:
             self.axes[lane] = at
             for stage in self.kernel.stages:
                 self._set_identities([instr for instr in stage.body if instr.op == "reduce"])
-                self._body(stage)
+                _Body(self, stage).emit_all()
 
     def _decode(self, task: str) -> dict[Axis, tuple[str, str]]:
         """The range of every row axis that a task number stands for."""
@@ -213,24 +227,34 @@ class _KernelWriter:
         for stage in self.kernel.stages:
             if lanes is None:
                 self._start_results(stage, None)
-                self._stage_loops(stage, list(stage.axes), None)
+                self._stage_loops(stage, None)
                 continue
             self.lane_start = lanes[0]
             self._start_results(stage, lanes)
-            self._stage_loops(stage, list(stage.axes), lanes)
+            self._stage_loops(stage, lanes)
 
-    def _stage_loops(self, stage: Stage, axes: list[Axis], lanes: tuple[str, str] | None) -> None:
+    def _stage_loops(self, stage: Stage, lanes: tuple[str, str] | None) -> None:
+        """The loops of a stage; each instruction stands in the outermost loop that it can."""
+        body = _Body(self, stage)
+        rows = {axis for axis in self.kernel.rows if axis != self.schedule.lane}
+        self._nest(body, rows, list(stage.axes), lanes)
+
+    def _nest(
+        self, body: _Body, bound: set[Axis], axes: list[Axis], lanes: tuple[str, str] | None
+    ) -> None:
+        if not axes and lanes is None:
+            body.emit_all()
+            return
+        body.emit_invariant(bound)
         if axes:
             with self.loop("0", str(axes[0].size)) as at:
                 self.axes[axes[0]] = at
-                self._stage_loops(stage, axes[1:], lanes)
-        elif lanes is None:
-            self._body(stage)
-        else:
-            assert self.schedule.lane is not None
-            with self.loop(*lanes) as at:
-                self.axes[self.schedule.lane] = at
-                self._body(stage)
+                self._nest(body, bound | {axes[0]}, axes[1:], lanes)
+            return
+        assert lanes is not None and self.schedule.lane is not None
+        with self.loop(*lanes) as at:
+            self.axes[self.schedule.lane] = at
+            body.emit_all()
 
     # -- results and scratch -------------------------------------------------------------
 
@@ -290,15 +314,10 @@ class _KernelWriter:
 
     # -- bodies --------------------------------------------------------------------------
 
-    def _body(self, stage: Stage) -> None:
-        values: list[str] = []
-        indices: dict[Index, str] = {}
-        for instr in stage.body:
-            values.append(self._instr(stage, instr, values, indices))
-
-    def _instr(
-        self, stage: Stage, instr: Instr, values: list[str], indices: dict[Index, str]
+    def instr(
+        self, stage: Stage, instr: Instr, values: dict[int, str], indices: dict[Index, str]
     ) -> str:
+        """Write one instruction; gives the name of its value."""
         args = [values[arg] for arg in instr.args]
         type_ = llvm_type(instr.dtype)
         match instr.op:
@@ -328,14 +347,14 @@ class _KernelWriter:
                 return self.op(f"call i32 @tg_philox_u32(i64 {args[0]}, i64 {args[1]}, i64 {at})")
         return TEMPLATES[instr.op](self, args, stage.body[instr.args[-1]].dtype)
 
-    def index(self, index: Index | None, values: Sequence[str], known: dict[Index, str]) -> str:
+    def index(self, index: Index | None, values: Mapping[int, str], known: dict[Index, str]) -> str:
         """The name of an index expression's value."""
         assert index is not None
         if index not in known:
             known[index] = self._index(index, values, known)
         return known[index]
 
-    def _index(self, index: Index, values: Sequence[str], known: dict[Index, str]) -> str:
+    def _index(self, index: Index, values: Mapping[int, str], known: dict[Index, str]) -> str:
         total = ""
         for atom, coefficient in index.terms.items():
             value = self._atom(atom, values, known)
@@ -346,7 +365,7 @@ class _KernelWriter:
             return str(index.const)
         return self.op(f"add nsw i64 {total}, {index.const}") if index.const else total
 
-    def _atom(self, atom: Any, values: Sequence[str], known: dict[Index, str]) -> str:
+    def _atom(self, atom: Any, values: Mapping[int, str], known: dict[Index, str]) -> str:
         if isinstance(atom, Axis):
             return self.axes[atom]
         if isinstance(atom, Loaded):
@@ -361,14 +380,16 @@ class _KernelWriter:
         quotient = self.op(f"udiv i64 {inner}, {atom.divisor}")
         return quotient if low >= 0 else self.op(f"sub nsw i64 {quotient}, {lift}")
 
-    def _conditions(self, instr: Instr, values: list[str], known: dict[Index, str]) -> str:
+    def _conditions(self, instr: Instr, values: Mapping[int, str], known: dict[Index, str]) -> str:
         total = ""
         for condition in instr.mask:
             for test in self._tests(condition, values, known):
                 total = test if not total else self.op(f"and i1 {total}, {test}")
         return total
 
-    def _tests(self, condition: Any, values: list[str], known: dict[Index, str]) -> list[str]:
+    def _tests(
+        self, condition: Any, values: Mapping[int, str], known: dict[Index, str]
+    ) -> list[str]:
         at = self.index(condition.index, values, known)
         if isinstance(condition, Divides):
             low = condition.index.bounds[0]
@@ -385,12 +406,12 @@ class _KernelWriter:
             tests.append(self.op(f"icmp slt i64 {at}, {condition.high}"))
         return tests or ["true"]
 
-    def _address(self, instr: Instr, values: list[str], known: dict[Index, str]) -> str:
+    def _address(self, instr: Instr, values: Mapping[int, str], known: dict[Index, str]) -> str:
         at = self.index(instr.index, values, known)
         type_ = memory_type(self.kernel.params[instr.param].dtype)
         return self.op(f"getelementptr inbounds {type_}, ptr %p{instr.param}, i64 {at}")
 
-    def _load(self, instr: Instr, values: list[str], known: dict[Index, str]) -> str:
+    def _load(self, instr: Instr, values: Mapping[int, str], known: dict[Index, str]) -> str:
         dtype = self.kernel.params[instr.param].dtype
         if not instr.mask:
             raw = self.op(f"load {memory_type(dtype)}, ptr {self._address(instr, values, known)}")
@@ -407,7 +428,9 @@ class _KernelWriter:
         merged = self.op(f"phi {memory_type(dtype)} [ {raw}, %{then} ], [ {zero}, %{before} ]")
         return widen(self, merged, dtype)
 
-    def _store(self, instr: Instr, value: str, values: list[str], known: dict[Index, str]) -> str:
+    def _store(
+        self, instr: Instr, value: str, values: Mapping[int, str], known: dict[Index, str]
+    ) -> str:
         dtype = self.kernel.params[instr.param].dtype
         address = self._address(instr, values, known)
         if instr.value == "add":
@@ -418,7 +441,7 @@ class _KernelWriter:
         return value
 
     def _scratch(
-        self, instr: Instr, args: list[str], values: list[str], known: dict[Index, str]
+        self, instr: Instr, args: list[str], values: Mapping[int, str], known: dict[Index, str]
     ) -> str:
         type_ = llvm_type(self.kernel.scratch[instr.value][0])
         at = self.index(instr.index, values, known)
@@ -483,3 +506,55 @@ class _KernelWriter:
 
 def _compute(dtype: DType) -> str:
     return "float64" if dtype.itemsize == 8 else "float32"
+
+
+class _Body:
+    """The instructions of one stage on their way out: each is written once, as early as asked."""
+
+    def __init__(self, writer: _KernelWriter, stage: Stage) -> None:
+        self.writer = writer
+        self.stage = stage
+        self.values: dict[int, str] = {}
+        self.indices: dict[Index, str] = {}
+        self.depends = _dependences(writer, stage)
+
+    def emit_invariant(self, bound: set[Axis]) -> None:
+        """Write what depends on no other loops than those of `bound`."""
+        for number, instr in enumerate(self.stage.body):
+            depends = self.depends[number]
+            if number not in self.values and depends is not None and depends <= bound:
+                self._emit(number, instr)
+
+    def emit_all(self) -> None:
+        """Write the rest."""
+        for number, instr in enumerate(self.stage.body):
+            if number not in self.values:
+                self._emit(number, instr)
+
+    def _emit(self, number: int, instr: Instr) -> None:
+        self.values[number] = self.writer.instr(self.stage, instr, self.values, self.indices)
+
+
+def _dependences(writer: _KernelWriter, stage: Stage) -> list[frozenset[Axis] | None]:
+    """For each instruction the axes that its value depends on; None where it must stay inside."""
+    lane = writer.schedule.lane
+    kernel = writer.kernel
+    found: list[frozenset[Axis] | None] = []
+    for instr in stage.body:
+        axes: set[Axis] = set()
+        stays = instr.op in ("store", "reduce", "save", "saved")
+        stays |= instr.op == "load" and kernel.params[instr.param].written
+        if instr.op == "result" and lane is not None:
+            axes.add(lane)
+        indices = [condition.index for condition in instr.mask]
+        if instr.index is not None:
+            indices.append(instr.index)
+        for index in indices:
+            axes |= loop_atoms(index)
+        sources = [*instr.args, *(a.key for index in indices for a in data_atoms(index))]
+        for source in sources:
+            inner = found[source]
+            stays |= inner is None
+            axes |= inner or frozenset()
+        found.append(None if stays else frozenset(axes))
+    return found

@@ -19,10 +19,15 @@ def load_kernels(texts: Iterable[KernelText]) -> dict[KernelText, int]:
     """The address of every kernel, compiling in batches those that are new."""
     wanted = list(dict.fromkeys(texts))
     with _lock:
-        new = [text for text in wanted if text not in _addresses]
-        for start in range(0, len(new), BATCH):
-            named = {f"k{number}": text for number, text in enumerate(new[start : start + BATCH])}
-            module = compile_module(kernels_module(named))
-            for name, text in named.items():
-                _addresses[text] = module.address(name)
+        for small in (False, True):
+            new = [text for text in wanted if text not in _addresses and text.small == small]
+            for start in range(0, len(new), BATCH):
+                _load_batch(new[start : start + BATCH], 1 if small else 3)
         return {text: _addresses[text] for text in wanted}
+
+
+def _load_batch(texts: list[KernelText], opt: int) -> None:
+    named = {f"k{number}": text for number, text in enumerate(texts)}
+    module = compile_module(kernels_module(named), opt=opt)
+    for name, text in named.items():
+        _addresses[text] = module.address(name)

@@ -56,6 +56,7 @@ class Schedule:
     lane: Axis | None
     direct: bool
     grain: int
+    work: int  # rough operations of the whole kernel
 
     @property
     def extent(self) -> int:
@@ -73,7 +74,8 @@ def schedule_cpu(kernel: Kernel) -> Schedule:
         kernel = replace(kernel, rows=(*others, lane))
         tasks = _lane_tasks(kernel, others, lane)
     direct = lane is not None and len(tasks) == 1 and tasks[0].tile == 1
-    return Schedule(kernel, tasks, lane, direct, _grain(kernel, tasks))
+    work = _row_work(kernel) * prod(axis.size for axis in kernel.rows)
+    return Schedule(kernel, tasks, lane, direct, _grain(kernel, tasks), work)
 
 
 # -- simplifying loops -----------------------------------------------------------------------
@@ -306,13 +308,17 @@ def _transposed_axis(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> Ax
     return None
 
 
-def _grain(kernel: Kernel, tasks: tuple[TaskAxis, ...]) -> int:
-    per_row = sum(
+def _row_work(kernel: Kernel) -> int:
+    """Rough operations for one point of the rows."""
+    return sum(
         prod(axis.size for axis in stage.axes) * sum(map(cost, stage.body))
         for stage in kernel.stages
     )
+
+
+def _grain(kernel: Kernel, tasks: tuple[TaskAxis, ...]) -> int:
     rows = prod(min(task.tile, task.axis.size) for task in tasks)
-    return max(1, GRAIN_OPERATIONS // max(1, per_row * rows))
+    return max(1, GRAIN_OPERATIONS // max(1, _row_work(kernel) * rows))
 
 
 _COSTS: Mapping[str, int] = {"load": 2, "store": 2, "const": 0, "check": 3}
