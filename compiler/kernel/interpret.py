@@ -168,4 +168,4 @@ class _Interpreter:
         assert instr.index is not None
         at = np.broadcast_to(self.index(instr.index), self.shape)
         bits = random_bits(int(args[0].flat[0]), int(args[1].flat[0]), int(at.max(initial=-1)) + 1)
-        return bits[at]
+        return bits[np.maximum(at, 0)]  # masked elements may lie before the first
