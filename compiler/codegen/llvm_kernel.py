@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...runtime.dtypes import DType
@@ -39,6 +39,8 @@ from .llvm_scalar import (
 )
 
 _SUFFIX = {"float": "f32", "double": "f64"}
+# Steps of a reduction loop that are taken together where lanes keep their accumulators in memory.
+JAM = 4
 # Rough operations below which vectorising a kernel costs more than it will ever save.
 SMALL_WORK = 20_000
 _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
@@ -235,9 +237,47 @@ class _KernelWriter:
 
     def _stage_loops(self, stage: Stage, lanes: tuple[str, str] | None) -> None:
         """The loops of a stage; each instruction stands in the outermost loop that it can."""
-        body = _Body(self, stage)
         rows = {axis for axis in self.kernel.rows if axis != self.schedule.lane}
-        self._nest(body, rows, list(stage.axes), lanes)
+        ops = {instr.op for instr in stage.body}
+        if stage.axes and lanes and "reduce" in ops and ops.isdisjoint(("store", "check")):
+            self._jam(stage, rows, lanes)
+        else:
+            self._nest(_Body(self, stage), rows, list(stage.axes), lanes)
+
+    def _jam(self, stage: Stage, rows: set[Axis], lanes: tuple[str, str]) -> None:
+        """Several steps of the innermost loop per walk over the lanes.
+
+        A lane's accumulator lies in memory: one load and store then serve JAM steps.
+        """
+        *outer, last = stage.axes
+        if outer:
+            with self.loop("0", str(outer[0].size)) as at:
+                self.axes[outer[0]] = at
+                self._jam(replace(stage, axes=stage.axes[1:]), rows | {outer[0]}, lanes)
+            return
+        whole = last.size // JAM
+        with self.loop("0", str(whole)) as at:
+            first = self.op(f"mul nuw nsw i64 {at}, {JAM}")
+            self._jammed(stage, rows, lanes, first, JAM)
+        with self.loop(str(whole * JAM), str(last.size)) as at:
+            self._jammed(stage, rows, lanes, at, 1)
+
+    def _jammed(
+        self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int
+    ) -> None:
+        assert self.schedule.lane is not None
+        last = stage.axes[-1]
+        bodies = []
+        for step in range(count):
+            at = first if step == 0 else self.op(f"add nuw nsw i64 {first}, {step}")
+            self.axes[last] = at
+            bodies.append((at, _Body(self, stage)))
+            bodies[-1][1].emit_invariant(rows | {last})
+        with self.loop(*lanes) as lane:
+            self.axes[self.schedule.lane] = lane
+            for at, body in bodies:
+                self.axes[last] = at
+                body.emit_all()
 
     def _nest(
         self, body: _Body, bound: set[Axis], axes: list[Axis], lanes: tuple[str, str] | None
