@@ -1,11 +1,12 @@
 """Accuracy, special values and vectorisation of the LLVM math functions."""
 
+import doctest
 import re
 
 import math_cases as cases
 import numpy as np
 import pytest
-from tgraph.compiler.codegen import llvm_math
+from tgraph.compiler.codegen import llvm_math, llvm_math_builder
 from tgraph.compiler.codegen.llvm_math import (
     FUNCTIONS,
     MATH_FUNCTIONS,
@@ -13,13 +14,14 @@ from tgraph.compiler.codegen.llvm_math import (
     function_name,
 )
 
-# The largest error in units in the last place that a test accepts: (float32, float64).
+# The largest error in units in the last place that a test accepts: (float32, float64); up to a
+# fifth of it is room for machines without fused multiply-add.
 BOUNDS = {
-    "exp": (1.1, 1.1), "exp2": (0.9, 0.9), "expm1": (1.6, 2.1), "sigmoid": (2.5, 2.5),
+    "exp": (1.1, 1.1), "exp2": (1.1, 1.2), "expm1": (1.6, 2.1), "sigmoid": (2.5, 2.5),
     "sinh": (2.4, 2.6), "cosh": (1.6, 1.6), "tanh": (2.7, 2.7), "erf": (2.5, 2.5),
-    "log": (0.9, 0.9), "log2": (1.6, 1.6), "log1p": (1.7, 1.5), "pow": (1.1, 2.0),
+    "log": (0.9, 0.9), "log2": (1.6, 1.9), "log1p": (1.7, 1.5), "pow": (1.1, 2.0),
     "sin": (1.6, 1.9), "cos": (1.6, 1.9), "tan": (3.4, 3.6),
-    "asin": (2.5, 2.5), "acos": (1.3, 1.4), "atan": (1.9, 2.9), "atan2": (2.2, 2.9),
+    "asin": (2.5, 2.5), "acos": (1.3, 1.4), "atan": (1.9, 3.2), "atan2": (2.2, 3.2),
     "sqrt": (0.5, 0.5), "rsqrt": (1.5, 1.5), "reciprocal": (0.5, 0.5),
     "floor": (0, 0), "ceil": (0, 0), "round": (0, 0), "trunc": (0, 0), "abs": (0, 0),
 }
@@ -201,6 +203,12 @@ def test_definitions_come_once_and_need_no_declarations():
     declared = "declare float @llvm.fma.f32(float, float, float)\n"
     cases.jit.compile_module(declared + everything + cases.loop_text("tg_exp_f32")
                              + cases.ATTRIBUTES)
+
+
+@pytest.mark.parametrize("module", [llvm_math, llvm_math_builder])
+def test_examples_in_docstrings(module):
+    results = doctest.testmod(module)
+    assert results.attempted and not results.failed
 
 
 def test_unknown_names():

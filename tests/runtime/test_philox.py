@@ -1,6 +1,7 @@
 """Philox 4x32-10 against Random123's known answers, the LLVM kernel, and plain statistics."""
 
 import ctypes
+import doctest
 
 import numpy as np
 import pytest
@@ -103,6 +104,11 @@ def test_bits_are_balanced_and_uncorrelated():
     for lag in (1, 2, 3, 4, 8):
         correlation = np.corrcoef(uniform[:-lag], uniform[lag:])[0, 1]
         assert abs(correlation) < 5 / np.sqrt(bits.size)
+
+
+def test_examples_in_docstrings():
+    results = doctest.testmod(philox)
+    assert results.attempted and not results.failed
 
 
 def test_negative_count():
