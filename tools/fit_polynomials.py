@@ -120,7 +120,8 @@ def worst(coefficients: list[mp.mpf], target: list[mp.mpf], weights: list[mp.mpf
     return mp.log(max(errors), 2)
 
 
-CUT = 65 / 64  # where erf changes its formula in float32; erfc(CUT)**(-1/8) is nearly a float32
+# Where erf changes its formula; in float32 where erfc(CUT)**(-1/8) is nearly a float32.
+CUT, CUT64 = 65 / 64, 1.0
 HALF_LN2 = float(mp.log(2) / 2) * 1.0005
 ROOT = mp.sqrt
 
@@ -145,24 +146,19 @@ def erf_rest(t: mp.mpf) -> mp.mpf:
     return mp.erf(ROOT(t)) / ROOT(t) - 1
 
 
-def erfc_root(t: mp.mpf) -> mp.mpf:
-    """erfc(t + CUT) ** (-1/8)."""
-    return mp.erfc(t + CUT) ** (mp.mpf(-1) / 8)
+def erfc_root(cut: float) -> Function:
+    """erfc(t + cut) ** (-1/8) as a function of t."""
+    return lambda t: mp.erfc(t + cut) ** (mp.mpf(-1) / 8)
 
 
-def erfc_weight(t: mp.mpf) -> mp.mpf:
-    """The error of 1 - p**-8 relative to erf(t + CUT)."""
-    return 8 * mp.erfc(t + CUT) ** (mp.mpf(9) / 8) / mp.erf(t + CUT)
+def erfc_weight(cut: float) -> Function:
+    """The error of 1 - p**-8 relative to erf(t + cut)."""
+    return lambda t: 8 * mp.erfc(t + cut) ** (mp.mpf(9) / 8) / mp.erf(t + cut)
 
 
 def atanh_rest(t: mp.mpf) -> mp.mpf:
     """(atanh(sqrt(t)) / sqrt(t) - 1 - t/3) / t**2."""
     return (mp.atanh(ROOT(t)) / ROOT(t) - 1 - t / 3) / t**2
-
-
-def log2_rest(t: mp.mpf) -> mp.mpf:
-    """log2(1 + t) / t."""
-    return mp.log1p(t) / t / mp.log(2)
 
 
 def odd_rest(function: Function) -> Function:
@@ -190,22 +186,21 @@ TINY = 1e-9
 def both(name: str, counts: tuple[int, int], target: Function, weight: Function, low: float,
          high: float) -> dict[str, Fit]:
     """The same fit for float32 and float64."""
-    return {f"{name}_{p}32" if p == "f" else f"{name}_{p}64":
-            Fit(target, weight, low, high, count, p) for p, count in zip("fd", counts)}
+    return {f"{name}_{format}": Fit(target, weight, low, high, count, precision)
+            for format, precision, count in zip(("f32", "f64"), "fd", counts)}
 
 
 FITS: dict[str, Fit] = {
     **both("expm1", (5, 10), expm1_rest, lambda t: t**2 / mp.expm1(t), -HALF_LN2, HALF_LN2),
     **both("exp2", (6, 11), exp2_rest, lambda t: t / mp.power(2, t), -0.5001, 0.5001),
-    **both("log1p", (8, 19), log1p_rest, lambda t: t**3 / mp.log1p(t), -0.33334, 0.33334),
-    **both("erf", (7, 12), erf_rest, lambda t: ROOT(t) / mp.erf(ROOT(t)), TINY, CUT**2),
-    "erfc_f32": Fit(erfc_root, erfc_weight, 0.0, 3.94 - CUT, 8, "f"),
-    "erfc_d64": Fit(erfc_root, erfc_weight, 0.0, 5.93 - CUT, 19, "d"),
-    "atanh_short_d64": Fit(odd_rest(mp.atanh), odd_weight(mp.atanh), TINY, 0.0401, 7, "d"),
-    "atanh_pow_d64": Fit(odd_rest(mp.atanh), odd_weight(mp.atanh), TINY, 0.0401, 4, "d"),
-    "atanh_d64": Fit(atanh_rest, lambda t: t**2, TINY, 0.0401, 8, "d"),
-    "log2_wide_d64": Fit(log2_rest, lambda t: t / (mp.log1p(t) / mp.log(2)), -0.33334, 0.33334,
-                         13, "d"),
+    "log1p_f32": Fit(log1p_rest, lambda t: t**3 / mp.log1p(t), -0.33334, 0.33334, 8, "f"),
+    "erf_f32": Fit(erf_rest, lambda t: ROOT(t) / mp.erf(ROOT(t)), TINY, CUT**2, 7, "f"),
+    "erf_f64": Fit(erf_rest, lambda t: ROOT(t) / mp.erf(ROOT(t)), TINY, CUT64**2, 12, "d"),
+    "erfc_f32": Fit(erfc_root(CUT), erfc_weight(CUT), 0.0, 3.94 - CUT, 8, "f"),
+    "erfc_f64": Fit(erfc_root(CUT64), erfc_weight(CUT64), 0.0, 5.93 - CUT64, 19, "d"),
+    "atanh_short_f64": Fit(odd_rest(mp.atanh), odd_weight(mp.atanh), TINY, 0.0401, 7, "d"),
+    "atanh_pow_f64": Fit(odd_rest(mp.atanh), odd_weight(mp.atanh), TINY, 0.0401, 4, "d"),
+    "atanh_f64": Fit(atanh_rest, lambda t: t**2, TINY, 0.0401, 8, "d"),
     **both("sin", (3, 6), odd_rest(mp.sin), odd_weight(mp.sin), TINY, QUARTER_PI),
     **both("cos", (3, 6), cos_rest, lambda t: t**2 / mp.cos(ROOT(t)), TINY, QUARTER_PI),
     **both("asin", (5, 12), odd_rest(mp.asin), odd_weight(mp.asin), TINY, 0.2501),
