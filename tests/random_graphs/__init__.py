@@ -1,0 +1,1 @@
+"""Random graphs that hold the engines to each other."""

@@ -1,0 +1,279 @@
+"""Holds the engines to each other on one program, and shrinks a program on which they differ."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from tgraph.compiler.ir import Builder, Graph, Node, input_node
+
+from . import elementwise, movement, patterns
+from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter
+from .program import Maker, Program, random_program
+
+MAKERS: tuple[Maker, ...] = (*elementwise.MAKERS, *movement.MAKERS, *patterns.MAKERS)
+ENGINES = ("kernels", "compiled", "optimised")
+LARGEST_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph, what to feed it, and how far each output may be off."""
+
+    graph: Graph
+    arrays: tuple[Array, ...]
+    tolerances: tuple[float, ...]
+    donate: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Mismatch(Exception):
+    """An engine that differs from eager evaluation."""
+
+    engine: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.message}"
+
+
+def program_of_seed(seed: int, steps: int = LARGEST_STEPS) -> Program:
+    """The program of a seed; most are short, some long."""
+    rng = random.Random(seed)
+    longest = rng.choice((6, 15, 30, steps))
+    return random_program(lambda n: rng.randrange(max(n, 1)), rng.randrange(1, longest + 1), MAKERS)
+
+
+def case_of(program: Program) -> Case:
+    tolerances = tuple(4 * value.error for value in program.outputs)
+    return Case(program.graph(), tuple(program.arrays), tolerances, dict(program.donate))
+
+
+def check(case: Case, engines: Sequence[str] = ENGINES) -> None:
+    """Run `case` on every engine; Mismatch where one differs from eager evaluation."""
+    case.graph.verify()
+    try:
+        values = run_eagerly(case.graph, case.arrays)
+    except IndexError:
+        _check_refused(case, engines)
+        return
+    expected = [values[node] for node in case.graph.outputs]
+    for engine in engines:
+        try:
+            found = RUN[engine](case)
+        except Mismatch:
+            raise
+        except Exception as error:
+            raise Mismatch(engine, f"{type(error).__name__}: {error}") from error
+        _compare(engine, case, expected, found)
+
+
+def _check_refused(case: Case, engines: Sequence[str]) -> None:
+    """Every engine must refuse what eager evaluation refuses."""
+    for engine in engines:
+        try:
+            RUN[engine](case)
+        except IndexError:
+            continue
+        except Exception as error:
+            raise Mismatch(engine, f"{type(error).__name__} for an IndexError: {error}") from error
+        raise Mismatch(engine, "no IndexError for a position outside its axis")
+
+
+def _run_optimised(case: Case) -> list[Array]:
+    """Every pass, its result verified and interpreted, then generated code."""
+    return run_compiled(optimised(case.graph), case.arrays, case.donate)
+
+
+def optimised(graph: Graph) -> Graph:
+    return graph
+
+
+RUN: dict[str, Callable[[Case], list[Array]]] = {
+    "kernels": lambda case: run_kernel_interpreter(case.graph, case.arrays),
+    "compiled": lambda case: run_compiled(case.graph, case.arrays, case.donate),
+    "optimised": _run_optimised,
+}
+
+
+def _compare(
+    engine: str, case: Case, expected: Sequence[Array], found: Sequence[Array]
+) -> None:  # fmt: skip
+    for number, (want, have) in enumerate(zip(expected, found, strict=True)):
+        if want.shape != have.shape or want.dtype != have.dtype:
+            raise Mismatch(
+                engine,
+                f"output {number} is {have.dtype}{list(have.shape)}, "
+                f"expected {want.dtype}{list(want.shape)}",
+            )
+        if want.dtype.kind in "biu":
+            wrong = want != have
+        else:
+            wide, other = want.astype(np.float64), have.astype(np.float64)
+            wrong = ~(np.abs(wide - other) <= case.tolerances[number])
+        if wrong.any():
+            at = tuple(int(each[0]) for each in np.nonzero(wrong)) if wrong.ndim else ()
+            raise Mismatch(
+                engine,
+                f"output {number} differs in {int(wrong.sum())} of {wrong.size} elements, "
+                f"first at {list(at)}: {have[at]!r} for {want[at]!r}, "
+                f"allowed {case.tolerances[number]:.3g}",
+            )
+
+
+# -- shrinking -------------------------------------------------------------------------------
+
+
+def fails(case: Case, engine: str) -> bool:
+    try:
+        check(case, [engine])
+    except Mismatch:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def shrink(case: Case, engine: str) -> Case:
+    """A small part of `case` on which `engine` still fails: fewer outputs, nodes become inputs."""
+    case = _fewer_outputs(case, engine)
+    progress = True
+    while progress:
+        smaller = _earlier_output(case, engine) or _later_inputs(case, engine)
+        progress = smaller is not None
+        case = smaller or case
+    for number in range(len(case.arrays)):
+        case = _plainer_input(case, engine, number)
+    return case
+
+
+def _fewer_outputs(case: Case, engine: str) -> Case:
+    if case.donate and fails(replace(case, donate={}), engine):
+        case = replace(case, donate={})
+    number = 0
+    while number < len(case.graph.outputs) and len(case.graph.outputs) > 1:
+        kept = [at for at in range(len(case.graph.outputs)) if at != number]
+        smaller = _used(
+            Case(
+                Graph(case.graph.inputs, [case.graph.outputs[at] for at in kept]),
+                case.arrays,
+                tuple(case.tolerances[at] for at in kept),
+                {kept.index(o): i for o, i in case.donate.items() if o != number},
+            )
+        )
+        if fails(smaller, engine):
+            case = smaller
+        else:
+            number += 1
+    return _used(case)
+
+
+def _used(case: Case) -> Case:
+    """Without inputs that nothing reads."""
+    kept = [
+        number
+        for number, node in enumerate(case.graph.inputs)
+        if case.graph.consumers[node]
+        or node in case.graph.outputs
+        or number in case.donate.values()
+    ]
+    return Case(
+        Graph([case.graph.inputs[at] for at in kept], case.graph.outputs),
+        tuple(case.arrays[at] for at in kept),
+        case.tolerances,
+        {output: kept.index(number) for output, number in case.donate.items()},
+    )
+
+
+def _earlier_output(case: Case, engine: str) -> Case | None:
+    """An inner node as the only output; exact ones alone, where no tolerance is known."""
+    if case.donate or len(case.graph.outputs) > 1:
+        return None
+    for node in case.graph.nodes:
+        if node.primitive.name == "input" or node in case.graph.outputs:
+            continue
+        smaller = _used(replace(case, graph=Graph(case.graph.inputs, [node])))
+        if fails(smaller, engine):
+            return smaller
+    return None
+
+
+def _later_inputs(case: Case, engine: str) -> Case | None:
+    """Inner nodes fed as inputs with the values that they have."""
+    try:
+        values = run_eagerly(case.graph, case.arrays)
+    except IndexError:
+        return None
+    for node in reversed(case.graph.nodes):
+        if node.primitive.name in ("input", "full") or node in case.graph.outputs:
+            continue
+        smaller = _cut(case, node, np.ascontiguousarray(values[node]).reshape(node.shape))
+        if fails(smaller, engine):
+            return smaller
+    return None
+
+
+def _cut(case: Case, cut: Node, value: Array) -> Case:
+    fresh = input_node(f"c{len(case.graph.inputs)}", cut.type)
+    build = Builder()
+    new: dict[Node, Node] = {node: node for node in case.graph.inputs}
+    new[cut] = fresh
+    for node in case.graph.nodes:
+        if node not in new:
+            new[node] = build.rebuild(node, [new[each] for each in node.inputs])
+    graph = Graph([*case.graph.inputs, fresh], [new[node] for node in case.graph.outputs])
+    return _used(replace(case, graph=graph, arrays=(*case.arrays, value)))
+
+
+def _plainer_input(case: Case, engine: str, number: int) -> Case:
+    """An input as contiguous zeros, ones or a count, if that still fails."""
+    array = case.arrays[number]
+    candidates = [
+        np.zeros(array.shape, array.dtype),
+        np.ones(array.shape, array.dtype),
+        (np.arange(array.size) % 5).astype(array.dtype).reshape(array.shape),
+        np.ascontiguousarray(array).reshape(array.shape),
+    ]
+    for plain in candidates:
+        arrays = (*case.arrays[:number], plain, *case.arrays[number + 1 :])
+        smaller = replace(case, arrays=arrays)
+        if fails(smaller, engine):
+            return smaller
+    return case
+
+
+def describe(case: Case) -> str:
+    """The graph, and Python that makes its inputs."""
+    lines = [str(case.graph)]
+    for node, array in zip(case.graph.inputs, case.arrays, strict=True):
+        data = f"np.array({array.tolist()})" if array.size <= 40 else _pattern(array)
+        layout = "" if array.flags.c_contiguous else f"  # strides {array.strides} bytes"
+        lines.append(f"{node.attrs['name']} = {data}.astype({str(array.dtype)!r}){layout}")
+    if case.donate:
+        lines.append(f"donate = {dict(case.donate)}")
+    return "\n".join(lines)
+
+
+def _pattern(array: Array) -> str:
+    counted = (np.arange(array.size) % 5).astype(array.dtype).reshape(array.shape)
+    if np.array_equal(array, counted):
+        return f"(np.arange({array.size}) % 5).reshape({array.shape})"
+    if array.size and (array == array.flat[0]).all():
+        return f"np.full({array.shape}, {array.flat[0].item()!r})"
+    rows = textwrap.shorten(str(array.reshape(-1)[:40].tolist()), 300)
+    return f"<{array.shape} beginning {rows}>"
+
+
+def report(seed: int, case: Case, mismatch: Mismatch, engines: Sequence[str] = ENGINES) -> str:
+    """The failure of a seed as text: the smallest program found, and how it fails."""
+    small = shrink(case, mismatch.engine)
+    message: Any = mismatch
+    try:
+        check(small, [mismatch.engine])
+    except Mismatch as error:
+        message = error
+    return f"seed {seed}: {mismatch}\nshrunk to:\n{describe(small)}\n{message}"

@@ -1,0 +1,147 @@
+"""The engines that are held to each other: each runs a graph on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tgraph.compiler.executable import Executable
+from tgraph.compiler.fusion import Fuser
+from tgraph.compiler.ir import Graph, Node
+from tgraph.compiler.kernel.interpret import interpret_kernel
+from tgraph.compiler.kernel.lower import Buffer
+from tgraph.runtime.arrays import evaluate
+
+Array = np.ndarray[Any, Any]
+
+
+def run_eagerly(graph: Graph, arrays: Sequence[Array]) -> dict[Node, Array]:
+    """The value of every node, one after another."""
+    values = dict(zip(graph.inputs, arrays, strict=True))
+    for node in graph.nodes:
+        if node not in values:
+            operands = [values[each] for each in node.inputs]
+            values[node] = evaluate(node.primitive.name, operands, node.attrs)
+    return values
+
+
+def element_strides(array: Array) -> tuple[int, ...]:
+    return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def irregular_strides(graph: Graph, arrays: Sequence[Array]) -> dict[int, tuple[int, ...]]:
+    """Element strides of the inputs that are not contiguous."""
+    return {
+        number: element_strides(array)
+        for number, array in enumerate(arrays)
+        if not array.flags.c_contiguous
+    }
+
+
+def run_kernel_interpreter(graph: Graph, arrays: Sequence[Array]) -> list[Array]:
+    """Fuse and lower, then interpret each kernel."""
+    return _KernelRun(graph, arrays).run()
+
+
+class _KernelRun:
+    def __init__(self, graph: Graph, arrays: Sequence[Array]) -> None:
+        self.graph = graph
+        self.memory: dict[Node, Array] = {}
+        self.given: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
+        layouts: dict[Node, Buffer] = {}
+        for node, array in self.given.items():
+            strides = element_strides(array)
+            extent = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+            if not array.flags.c_contiguous:
+                layouts[node] = Buffer(strides, 0, extent if array.size else 0)
+            extent = extent if array.size else 0
+            flat = np.lib.stride_tricks.as_strided(array, (extent,), (array.itemsize,))
+            self.memory[node] = flat
+        for node in graph.nodes:
+            if node.primitive.name == "constant":
+                self.memory[node] = np.ascontiguousarray(node.attrs["value"]).reshape(-1)
+                self.given[node] = node.attrs["value"]
+        self.fuser = Fuser(graph, layouts)
+
+    def run(self) -> list[Array]:
+        for number, group in enumerate(self.fuser.run().groups):
+            if group.kind == "step":
+                node = group.roots[0].node
+                operands = [self.value(each) for each in node.inputs]
+                result = evaluate(node.primitive.name, operands, node.attrs)
+                self.memory[node] = np.ascontiguousarray(result).reshape(-1)
+            else:
+                self._run_kernel(self.fuser.lowering(group, f"k{number}"))
+        return [self.value(node) for node in self.graph.outputs]
+
+    def _run_kernel(self, lowering: Any) -> None:
+        kernel = lowering.run()
+        buffers = []
+        for node, param in zip(lowering.param_nodes, kernel.params, strict=True):
+            if node is None:
+                buffers.append(np.zeros(8, np.int64))
+                continue
+            if node not in self.memory:
+                self.memory[node] = np.full(param.elements, 7, node.type.dtype.numpy)
+            buffers.append(self.memory[node])
+        interpret_kernel(kernel, buffers)
+
+    def value(self, node: Node) -> Array:
+        if node in self.given:
+            return self.given[node]
+        if node in self.memory:
+            return self.memory[node].reshape(node.shape)
+        operands = [self.value(each) for each in node.inputs]
+        result: Array = evaluate(node.primitive.name, operands, node.attrs)
+        return result
+
+
+def run_compiled(
+    graph: Graph, arrays: Sequence[Array], donate: Mapping[int, int] | None = None
+) -> list[Array]:
+    """Fused and generated code, twice: what a first call leaves behind must not show."""
+    executable = Executable(graph, donate, irregular_strides(graph, arrays))
+    first = [each.copy() for each in executable.run(_copies(arrays, donate or {}))]
+    fed = _copies(arrays, donate or {})
+    before = [each.copy() for each in fed]
+    outputs = executable.run(fed)
+    _check_ownership(fed, before, outputs, donate or {})
+    for one, other in zip(first, outputs, strict=True):
+        if one.tobytes() != other.tobytes():
+            raise AssertionError("two calls on the same inputs gave different results")
+    return outputs
+
+
+def _copies(arrays: Sequence[Array], donate: Mapping[int, int]) -> list[Array]:
+    """The arrays, those that will be overwritten as copies of the same layout."""
+    donated = set(donate.values())
+    return [
+        _like(array) if number in donated else array for number, array in enumerate(arrays)
+    ]  # fmt: skip
+
+
+def _like(array: Array) -> Array:
+    strides = element_strides(array)
+    extent = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+    flat = np.zeros(extent if array.size else 0, array.dtype)
+    result = np.lib.stride_tricks.as_strided(flat, array.shape, array.strides)
+    result[...] = array
+    return result
+
+
+def _check_ownership(
+    fed: Sequence[Array],
+    before: Sequence[Array],
+    outputs: Sequence[Array],
+    donate: Mapping[int, int],
+) -> None:
+    for number, output in enumerate(outputs):
+        if number in donate:
+            if output is not fed[donate[number]]:
+                raise AssertionError(f"output {number} is not the array of the donated input")
+        elif any(np.may_share_memory(output, array) for array in fed):
+            raise AssertionError(f"output {number} shares the memory of an input")
+    for number, (array, old) in enumerate(zip(fed, before, strict=True)):
+        if number not in donate.values() and array.tobytes() != old.tobytes():
+            raise AssertionError(f"input {number} was overwritten without being donated")
