@@ -31,8 +31,8 @@ from .kernel.views import operand_needs
 
 # A value computed in at most this many operations is computed again rather than stored.
 CHEAP_COST = 4
-# Instructions that may be computed inside a consumer before the value becomes a root.
-MAX_VIRTUAL = 128
+# Operations that may be computed inside a consumer before the value becomes a root.
+MAX_VIRTUAL = 400
 MAX_ROOTS = 24
 MAX_READS = 40
 # A kernel with fewer rows than this does not fuse reductions longer than MAX_SERIAL.
@@ -229,7 +229,7 @@ class Fuser:
             reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
 
     def _own_size(self, node: Node) -> int:
-        return 0 if node.primitive.family is Family.VIEW else 1
+        return 0 if node.primitive.family is Family.VIEW else node.primitive.cost
 
     def _own_cost(self, node: Node) -> int:
         if node.primitive.family in (Family.VIEW, Family.SOURCE):

@@ -39,7 +39,9 @@ from .kernel import EFFECTS, Instr, Kernel, Param, Stage, compute_dtype
 UNROLLED_ELEMENTS = 32
 # A row axis of at most this size is unrolled, so that its instances share their common work.
 UNROLLED_ROWS = 4
-MAX_INSTRUCTIONS = 600
+# Rough size of a kernel's bodies (an exp counts for what it is inlined to): code generation takes
+# more than linear time in it, and longer kernels hardly run faster.
+MAX_SIZE = 1000
 SCRATCH_BYTES = 128 * 1024
 # A value at least this costly is saved for a later stage rather than computed again.
 SAVED_COST = 8
@@ -117,7 +119,7 @@ class Lowering:
         self.result_dtypes: list[DType] = []
         self.checks: list[Provenance] = []
         self.saved_in: dict[tuple[Node, Coords], int] = {}
-        self.instruction_count = 0
+        self.size = 0
         self.row_axes, self.unrolled = self._row_axes()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
@@ -278,21 +280,19 @@ class Lowering:
         for root, coords, _ in plan.targets:
             start = root.node.inputs[0] if root.node in self.reduced else root.node
             plan.need(start, coords, ())
-        total = 0
         for node in reversed(self.nodes):
             needs = plan.needs.get(node)
             if needs is None:
                 continue
-            total += len(needs)
-            if total > MAX_INSTRUCTIONS:
-                raise CannotFuse(f"more than {MAX_INSTRUCTIONS} instructions")
+            self.size += len(needs) * node.primitive.cost
+            if self.size > MAX_SIZE:
+                raise CannotFuse(f"the kernel would have more than {MAX_SIZE} operations")
             if node in self.reduced:
                 self._require_results(plan, node, needs)
                 continue
             for coords, mask in needs:
                 for operand, at, under in views.operand_needs(node, coords, mask):
                     plan.need(operand, at, under)
-        self.instruction_count += total
 
     def _require_results(self, plan: _StagePlan, node: Node, needs: Mapping[Need, None]) -> None:
         for coords, _ in needs:
