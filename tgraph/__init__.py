@@ -1,13 +1,301 @@
-"""Tensors recorded in a graph."""
+# ruff: noqa: F401 - the names are here to be imported
+"""Tensors recorded in a graph: PyTorch-style code, differentiated and compiled.
 
-import numpy as _np
+>>> import tgraph as tg
+>>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+>>> (x**2).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+"""
 
-from . import dispatch, methods
-from .tensor import Tensor, wrap_array
+import builtins
+import math as _math
+
+from . import autograd, functional, losses
+from . import methods as _methods  # gives Tensor its operations
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .autograd.transforms import grad, value_and_grad, vjp
+from .compiler.ir.promotion import can_cast, promote_types
+from .creation import (
+    arange,
+    as_tensor,
+    asarray,
+    diag,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    get_default_dtype,
+    linspace,
+    logspace,
+    meshgrid,
+    ones,
+    ones_like,
+    scalar_tensor,
+    set_default_dtype,
+    tensor,
+    tril,
+    triu,
+    zeros,
+    zeros_like,
+)
+from .dispatch import detach
+from .functions import (
+    abs,
+    absolute,
+    acos,
+    add,
+    addcdiv,
+    addcmul,
+    addmm,
+    addmv,
+    arccos,
+    arcsin,
+    arctan,
+    arctan2,
+    asin,
+    atan,
+    atan2,
+    baddbmm,
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    bmm,
+    cat,
+    ceil,
+    clamp,
+    clip,
+    concat,
+    concatenate,
+    cos,
+    cosh,
+    div,
+    divide,
+    dot,
+    eq,
+    erf,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    floor_divide,
+    fmod,
+    frac,
+    ge,
+    greater,
+    greater_equal,
+    gt,
+    isclose,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    lerp,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    log_softmax,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    matmul,
+    maximum,
+    minimum,
+    mm,
+    mul,
+    multiply,
+    mv,
+    nan_to_num,
+    ne,
+    neg,
+    negative,
+    not_equal,
+    outer,
+    positive,
+    pow,
+    reciprocal,
+    relu,
+    remainder,
+    round,
+    rsqrt,
+    rsub,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    softmax,
+    sqrt,
+    square,
+    stack,
+    sub,
+    subtract,
+    tan,
+    tanh,
+    true_divide,
+    trunc,
+    where,
+)
+from .indexing import (
+    argwhere,
+    gather,
+    index_add,
+    index_copy,
+    index_fill,
+    index_put,
+    index_select,
+    masked_fill,
+    masked_scatter,
+    masked_select,
+    nonzero,
+    one_hot,
+    scatter,
+    scatter_add,
+    take,
+    take_along_dim,
+)
+from .limits import finfo, iinfo
+from .linalg import einsum, inner, tensordot, trace
+from .movement import (
+    broadcast_shapes,
+    broadcast_tensors,
+    broadcast_to,
+    chunk,
+    clone,
+    diagonal,
+    flatten,
+    flip,
+    hstack,
+    movedim,
+    narrow,
+    permute,
+    ravel,
+    repeat_interleave,
+    reshape,
+    roll,
+    select,
+    split,
+    squeeze,
+    t,
+    tensor_split,
+    tile,
+    transpose,
+    unbind,
+    unflatten,
+    unsqueeze,
+    vstack,
+)
+from .operands import result_type
+from .printing import set_printoptions
+from .random import (
+    Generator,
+    bernoulli,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+    seed,
+    set_rng_state,
+)
+from .reductions import (
+    all,
+    allclose,
+    amax,
+    amin,
+    aminmax,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    equal,
+    logsumexp,
+    max,
+    mean,
+    min,
+    norm,
+    prod,
+    std,
+    std_mean,
+    sum,
+    var,
+    var_mean,
+)
+from .runtime.device import Device as device
+from .runtime.dtypes import (
+    DType as dtype,
+)
+from .runtime.dtypes import (
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint32,
+)
+from .runtime.dtypes import (
+    bool_ as bool,
+)
+from .runtime.parallel import get_num_threads, set_num_threads
+from .sorting import argsort, bincount, cumsum, kthvalue, median, searchsorted, sort, topk, unique
+from .tensor import Size, Tensor
+
+float = float32
+double = float64
+half = float16
+long = int64
+int = int32
+short = int16
+
+pi = _math.pi
+e = _math.e
+inf = _math.inf
+nan = _math.nan
+newaxis = None
+contiguous_format = "contiguous_format"
+preserve_format = "preserve_format"
+
+swapaxes = swapdims = transpose
+moveaxis = movedim
 
 
-def tensor(data, requires_grad=False):
-    array = _np.array(data)
-    if array.dtype == _np.float64:
-        array = array.astype(_np.float32)
-    return wrap_array(array).requires_grad_(requires_grad)
+def is_tensor(obj: object) -> builtins.bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> builtins.int:
+    """The number of elements."""
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> builtins.bool:
+    """Whether the elements are floats."""
+    return input.is_floating_point()

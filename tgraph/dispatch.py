@@ -36,7 +36,7 @@ _PACKAGE_FOLDERS = tuple(
 _internal: dict[str, bool] = {}  # file name -> does it belong to this package
 
 
-def _is_internal(file: str) -> bool:
+def is_internal(file: str) -> bool:
     found = _internal[file] = file.startswith(_PACKAGE_FOLDERS)
     return found
 
@@ -76,7 +76,7 @@ def user_site() -> Site:
         file = frame.f_code.co_filename
         inside = _internal.get(file)
         if inside is None:
-            inside = _is_internal(file)
+            inside = is_internal(file)
         if not inside:
             break
         last, frame = frame, frame.f_back
@@ -231,12 +231,7 @@ _CACHED_CONSTANTS = 4096
 
 
 def _make_constant(value: Any, dtype: DType) -> Tensor:
-    if dtype.is_integral and isinstance(value, int):
-        info = np.iinfo(dtype.numpy)
-        if not info.min <= value <= info.max:
-            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
-    with np.errstate(all="ignore"):
-        return wrap(np.array(value, dtype.numpy), intern_type((), dtype))
+    return wrap(FUNCTIONS["full"](np, (), value, dtype), intern_type((), dtype))
 
 
 def _as_arrays(result: Any) -> Any:

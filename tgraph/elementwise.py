@@ -54,8 +54,13 @@ def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
 
 def sub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     """`input - alpha * other`."""
-    operands = (input, other)
-    if any(isinstance(each, Tensor) and each._type.dtype is bool_ for each in operands):
+    bools = [isinstance(x, Tensor) and x._type.dtype is bool_ for x in (input, other)]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if any(bools):
         raise RuntimeError(
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
             "to invert a mask, use the `~` or `logical_not()` operator instead."
@@ -515,7 +520,9 @@ def logical_xor(input: Tensor, other: Operand) -> Tensor:
 def _bitwise(of_integers: Primitive, of_bools: Primitive | None, a: Any, b: Any) -> Tensor:
     x, y = promote_pair(of_integers.name, a, b)
     if x._type.dtype.is_floating_point:
-        raise RuntimeError(f'"{of_integers.name}_cpu" not implemented for {x._type.dtype.name}')
+        raise NotImplementedError(
+            f'"{of_integers.name}_cpu" not implemented for {x._type.dtype.name}'
+        )
     if x._type.dtype is bool_ and of_bools is not None:
         return apply(of_bools, x, y)
     return apply(of_integers, x, y)

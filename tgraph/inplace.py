@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .autograd.record import Edge, Record
 from .compiler.ir import can_cast
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
-from .dispatch import apply, current_context, detach, edge_of, settled, user_site
-from .operands import cast
+from .dispatch import apply, constant, current_context, detach, edge_of, settled, user_site
+from .operands import cast, plain_scalar
 from .state import state
 from .tensor import Step, Tensor, View, storage_of, strides_of
 
@@ -29,6 +31,8 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     recording = state.grad_enabled and (target._requires_grad or new._requires_grad)
     if recording:
         _check_leaf(target)
+    if recording and new._requires_grad and new._record is None:
+        new = apply(p.copy, new)  # a leaf stays itself
     if not target._type.dtype.is_floating_point and new._requires_grad:
         new = detach(new)
     new = cast(new, target._type.dtype)
@@ -49,6 +53,25 @@ def write(target: Tensor, new: Tensor) -> None:
     storage.version += 1
     storage.written = user_site()
     if target._view is not None and not target._view.base._requires_grad and not context.tracing:
+        target._view.version = storage.version
+
+
+def write_directly(target: Tensor, new: Tensor) -> bool:
+    """Whether values may be written straight into the memory of `target`; counts the write.
+
+    True outside a trace, when no gradient is recorded. The caller then writes `target._value`.
+    """
+    recording = state.grad_enabled and (target._requires_grad or new._requires_grad)
+    return not recording and not state.context
+
+
+def prepare_direct_write(target: Tensor) -> None:
+    """Count a write into the memory of `target`, after the checks that every write makes."""
+    _check_memory(target)
+    storage = storage_of(target)
+    storage.version += 1
+    storage.written = user_site()
+    if target._view is not None and not target._view.base._requires_grad:
         target._view.version = storage.version
 
 
@@ -80,14 +103,19 @@ def _check_shape(target: Tensor, new: Tensor) -> None:
 
 
 def _check_memory(target: Tensor) -> None:
-    shape = target._type.shape
-    view = target._view
-    if view is None and target._value.__class__.__name__ != "ndarray":
-        return
-    if any(size > 1 and stride == 0 for size, stride in zip(shape, strides_of(target))):
+    strides = strides_of(target)
+    if 0 in strides and any(
+        size > 1 and stride == 0 for size, stride in zip(target._type.shape, strides)
+    ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
+        )
+    value = target._value
+    if isinstance(value, np.ndarray) and not value.flags.writeable and value.size:
+        raise RuntimeError(
+            "the memory of this tensor is read-only: it shares an array that may not be written. "
+            "Please clone() the tensor before performing the operation."
         )
 
 
@@ -117,7 +145,9 @@ def _take_history(target: Tensor, new: Tensor) -> None:
     view = target._view
     if view is None or not view.differentiable:
         target._record, target._index = new._record, new._index
-        target._requires_grad = new._requires_grad
+        if new._record is None:
+            target._record = OverwriteRecord((), (target._type,), user_site())
+        target._requires_grad = True
         if view is not None:
             view.version = target._version
         return
@@ -128,6 +158,20 @@ def _take_history(target: Tensor, new: Tensor) -> None:
     base._record = ViewWriteRecord(edge_of(base), edge_of(new), view, base._type)
     base._index = 0
     base._requires_grad = True
+
+
+class OverwriteRecord(Record):
+    """A write of values without history over a tensor that had one: no cotangent goes on."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "FillBackward0"
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        return []
 
 
 class ViewWriteRecord(Record):
@@ -202,3 +246,56 @@ def _written_windows(parent: Tensor, attrs: dict[str, Any], new: Tensor) -> Tens
     folded = apply(p.fold, new, shape=parent._type.shape, **places)
     zero = current_context().constant(0, parent._type.dtype)
     return apply(p.where, apply(p.ne, covered, zero), folded, parent)
+
+
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Overwrite with the elements of `src`, which broadcasts and is cast; gradients go to it."""
+    new = cast(src, self._type.dtype)
+    if new is src and state.grad_enabled and src._requires_grad:
+        new = apply(p.copy, src)
+    return assign(self, new, "copy_")
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Overwrite with one number, or with a 0-d tensor."""
+    dtype = self._type.dtype
+    if isinstance(value, Tensor):
+        if value._type.shape:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{value.ndim} dimensions."
+            )
+        return copy_(self, value)
+    plain = plain_scalar(value)
+    if isinstance(plain, float) and dtype.is_integral:
+        plain = int(plain)
+    return assign(self, constant(plain, dtype), "fill_")
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Overwrite with zeros."""
+    return fill_(self, 0)
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget this tensor's history; it becomes a leaf that requires no grad."""
+    if self._view is not None and self._view.differentiable:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    current_context().touch(self)
+    self._record, self._index, self._requires_grad = None, 0, False
+    return self
+
+
+def set_data(self: Tensor, new: Tensor) -> None:
+    """Assignment to `.data`: this handle shows the memory of `new`; its gradient state stays."""
+    context = current_context()
+    if context.tracing:
+        if new._type != self._type:
+            raise RuntimeError(
+                f"assigning to .data of a tensor of type {self._type} in a traced function: "
+                f"expected the same type, got {new._type}"
+            )
+        write(self, new)
+        return
+    self._value, self._type = context.value_of(new), new._type
+    self._storage, self._view = storage_of(new), None

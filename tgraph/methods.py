@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import dispatch, elementwise
+from . import (
+    activations,
+    conversion,
+    creation,
+    dispatch,
+    elementwise,
+    indexing,
+    inplace,
+    linalg,
+    movement,
+    printing,
+    random,
+    reductions,
+    sorting,
+)
 from .autograd import (
     api,
     rules_contractions,
@@ -14,8 +29,6 @@ from .autograd import (
     rules_movement,
     rules_reductions,
 )
-from .compiler.ir import primitives as p
-from .dispatch import apply, current_context
 from .inplace import assign
 from .operands import SCALARS
 from .tensor import Tensor
@@ -23,59 +36,219 @@ from .tensor import Tensor
 # Imported for the gradient rules that they register.
 RULE_MODULES = (rules_contractions, rules_elementwise, rules_movement, rules_reductions)
 
+# The methods that have the name of the function they are.
+METHODS: dict[Any, str] = {
+    elementwise: """
+        abs acos add addcdiv addcmul asin atan atan2 bitwise_and bitwise_left_shift bitwise_not
+        bitwise_or bitwise_right_shift bitwise_xor ceil clamp cos cosh div eq erf exp exp2 expm1
+        floor floor_divide fmod frac ge gt isclose isfinite isinf isnan le lerp log log10 log1p
+        log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul nan_to_num ne
+        neg positive pow reciprocal remainder round rsqrt sign sin sinh sqrt square sub tan tanh
+        trunc""",
+    reductions: """
+        all allclose amax amin aminmax any argmax argmin count_nonzero equal logsumexp max mean min
+        norm prod std sum var""",
+    movement: """
+        broadcast_to chunk clone contiguous data_ptr diagonal expand expand_as flatten flip
+        is_contiguous movedim narrow permute ravel repeat repeat_interleave reshape reshape_as roll
+        select split squeeze stride t tensor_split tile transpose unbind unflatten unfold unsqueeze
+        view view_as""",
+    indexing: """
+        argwhere gather index_add index_copy index_fill index_put index_put_ index_select
+        masked_fill masked_scatter masked_select nonzero scatter scatter_add take take_along_dim""",
+    linalg: "addmm addmv baddbmm bmm dot inner matmul mm mv outer trace",
+    activations: "log_softmax relu sigmoid softmax",
+    sorting: "argsort bincount cumsum kthvalue median sort topk unique",
+    creation: "diag new_empty new_full new_ones new_tensor new_zeros tril triu",
+    random: "bernoulli bernoulli_ exponential_ multinomial normal_ random_ uniform_",
+    inplace: "copy_ detach_ fill_ zero_",
+    dispatch: "detach",
+    api: "register_hook requires_grad_ retain_grad",
+    conversion: "cpu cuda double get_device half item long numpy short to tolist type_as",
+}
 
-def sum_(x: Tensor) -> Any:
-    return apply(p.sum_, x, axes=tuple(range(x.ndim)), keepdims=False)
+# Further names of methods, and functions whose name would hide a Python one.
+RENAMED: dict[str, Any] = {
+    "absolute": elementwise.abs,
+    "arccos": elementwise.acos,
+    "arcsin": elementwise.asin,
+    "arctan": elementwise.atan,
+    "arctan2": elementwise.atan2,
+    "backward": api.tensor_backward,
+    "bfloat16": conversion.to_bfloat16,
+    "bool": conversion.to_bool,
+    "byte": conversion.byte,
+    "char": conversion.char,
+    "clip": elementwise.clamp,
+    "divide": elementwise.div,
+    "float": conversion.float_,
+    "greater": elementwise.gt,
+    "greater_equal": elementwise.ge,
+    "int": conversion.int_,
+    "less": elementwise.lt,
+    "less_equal": elementwise.le,
+    "moveaxis": movement.movedim,
+    "multiply": elementwise.mul,
+    "negative": elementwise.neg,
+    "not_equal": elementwise.ne,
+    "sgn": elementwise.sign,
+    "subtract": elementwise.sub,
+    "swapaxes": movement.transpose,
+    "swapdims": movement.transpose,
+    "true_divide": elementwise.div,
+    "type": conversion.type_of,
+    "where": lambda self, condition, other: elementwise.where(condition, self, other),
+}
+
+# Functions f that have a form f_ which writes the result over the first operand.
+IN_PLACE: dict[Any, str] = {
+    elementwise: """
+        abs acos add addcdiv addcmul asin atan atan2 bitwise_and bitwise_left_shift bitwise_not
+        bitwise_or bitwise_right_shift bitwise_xor ceil clamp cos cosh div eq erf exp exp2 expm1
+        floor floor_divide fmod frac ge gt le lerp log log10 log1p log2 logical_and logical_not
+        logical_or logical_xor lt mul nan_to_num ne neg pow reciprocal remainder round rsqrt sign
+        sin sinh sqrt square sub tan tanh trunc""",
+    indexing: "index_add index_copy index_fill masked_fill masked_scatter scatter scatter_add",
+    activations: "relu sigmoid",
+    creation: "tril triu",
+    linalg: "addmm addmv baddbmm",
+    sorting: "cumsum",
+}
+
+# Python's operator -> function; each also has a reflected and an in-place form.
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": elementwise.add,
+    "sub": elementwise.sub,
+    "mul": elementwise.mul,
+    "truediv": elementwise.div,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.pow,
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.bitwise_left_shift,
+    "rshift": elementwise.bitwise_right_shift,
+    "matmul": linalg.matmul,
+}
+COMPARISONS = {
+    "eq": elementwise.eq,
+    "ne": elementwise.ne,
+    "lt": elementwise.lt,
+    "le": elementwise.le,
+    "gt": elementwise.gt,
+    "ge": elementwise.ge,
+}
+
+SPECIAL: dict[str, Any] = {
+    "__abs__": elementwise.abs,
+    "__array__": conversion.to_array,
+    "__array_priority__": 1000,  # arrays leave operators with tensors to the tensor
+    "__bool__": conversion.to_python_bool,
+    "__contains__": conversion.contains,
+    "__deepcopy__": conversion.deepcopy,
+    "__float__": conversion.to_python_float,
+    "__format__": printing.tensor_format,
+    "__getitem__": indexing.getitem,
+    "__index__": conversion.to_index,
+    "__int__": conversion.to_python_int,
+    "__invert__": elementwise.bitwise_not,
+    "__iter__": conversion.iterate,
+    "__len__": conversion.length,
+    "__neg__": elementwise.neg,
+    "__pos__": elementwise.positive,
+    "__reduce_ex__": conversion.reduce_for_pickle,
+    "__repr__": printing.tensor_repr,
+    "__setitem__": indexing.setitem,
+}
+
+PROPERTIES: dict[str, property] = {
+    "T": property(movement.reversed_dims),
+    "data": property(dispatch.detach, inplace.set_data),
+    "grad": property(api.get_grad, api.set_grad, lambda self: api.set_grad(self, None)),
+    "grad_fn": property(api.grad_fn),
+    "is_leaf": property(api.is_leaf),
+    "mT": property(movement.matrix_transpose),
+    "requires_grad": property(api.requires_grad, api.set_requires_grad),
+    "retains_grad": property(api.retains_grad),
+}
 
 
-def _operator(function: Any, reflected: bool = False) -> Any:
-    if reflected:
+def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, *SCALARS)):
+            return function(self, other)
+        return NotImplemented
 
-        def method(self: Tensor, other: Any) -> Any:
-            if isinstance(other, (Tensor, *SCALARS)):
-                return function(other, self)
-            return NotImplemented
-    else:
-
-        def method(self: Tensor, other: Any) -> Any:
-            if isinstance(other, (Tensor, *SCALARS)):
-                return function(self, other)
-            return NotImplemented
-
+    method.__name__, method.__doc__ = name, function.__doc__
     return method
 
 
-def _in_place(function: Any, name: str) -> Any:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, *SCALARS)):
+            return function(other, self)
+        return NotImplemented
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return assign(self, function(self, *args, **kwargs), name)
 
+    method.__name__ = name
+    method.__doc__ = f"`{function.__name__}` written over this tensor, which is returned."
     return method
+
+
+def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, *SCALARS)):
+            return assign(self, function(self, other), name)
+        return NotImplemented
+
+    method.__name__ = name
+    return method
+
+
+def _construct(self: Tensor, *args: Any, requires_grad: bool = False) -> None:
+    """`Tensor(2, 3)` has these sizes, `Tensor(data)` the data, as the default float type."""
+    default = creation.get_default_dtype()
+    if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
+        data = args[0].detach() if isinstance(args[0], Tensor) else args[0]  # type: ignore
+        made = creation.as_tensor(data, dtype=None if isinstance(args[0], Tensor) else default)
+        made = made if isinstance(args[0], Tensor) else movement.clone(made)
+    else:
+        made = creation.zeros(*(args or (0,)), dtype=default)
+    self._value, self._type = made._value, made._type
+    self._storage, self._view = made._storage, made._view
+    self._requires_grad = requires_grad
 
 
 def install() -> None:
-    for name in ("add", "sub", "mul", "pow"):
-        function = getattr(elementwise, name)
-        setattr(Tensor, f"__{name}__", _operator(function))
-        setattr(Tensor, f"__r{name}__", _operator(function, True))
-        setattr(Tensor, f"{name}_", _in_place(function, f"{name}_"))
-        setattr(Tensor, f"__i{name}__", _in_place(function, f"{name}_"))
+    """Put everything in place on the class."""
+    for module, names in METHODS.items():
+        for name in names.split():
+            setattr(Tensor, name, getattr(module, name))
+    for name, function in RENAMED.items():
         setattr(Tensor, name, function)
-    Tensor.__truediv__ = _operator(elementwise.div)
-    Tensor.__rtruediv__ = _operator(elementwise.div, True)
-    Tensor.__neg__ = elementwise.neg
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(Tensor, f"__{name}__", _operator(getattr(elementwise, name)))
-    Tensor.sum = sum_
-    Tensor.detach = dispatch.detach
-    Tensor.backward = api.tensor_backward
-    Tensor.requires_grad = property(api.requires_grad, api.set_requires_grad)
-    Tensor.requires_grad_ = api.requires_grad_
-    Tensor.grad = property(api.get_grad, api.set_grad)
-    Tensor.grad_fn = property(api.grad_fn)
-    Tensor.is_leaf = property(api.is_leaf)
-    Tensor.register_hook = api.register_hook
-    Tensor.retain_grad = api.retain_grad
-    Tensor.numpy = lambda self: current_context().host_array(self, "numpy()")
+    for module, names in IN_PLACE.items():
+        for name in names.split():
+            setattr(Tensor, f"{name}_", _in_place(getattr(module, name), f"{name}_"))
+    Tensor.clip_ = _in_place(elementwise.clamp, "clip_")  # type: ignore[attr-defined]
+    for name, function in OPERATORS.items():
+        setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
+        setattr(Tensor, f"__r{name}__", _reflected(function, f"__r{name}__"))
+        setattr(Tensor, f"__i{name}__", _in_place_operator(function, f"__i{name}__"))
+    for name, function in COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
+    for name, value in (*SPECIAL.items(), *PROPERTIES.items()):
+        setattr(Tensor, name, value)
+    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
+    Tensor.__init__ = _construct  # type: ignore[method-assign, assignment]
+    Tensor.__str__ = Tensor.__repr__  # type: ignore[method-assign]
 
 
 install()

@@ -30,9 +30,7 @@ def sum_to(cotangent: Tensor, wanted: TensorType) -> Tensor:
     if shape != wanted.shape:
         lead = len(shape) - len(wanted.shape)
         axes = tuple(range(lead)) + tuple(
-            axis
-            for axis, size in enumerate(wanted.shape, lead)
-            if size == 1 and shape[axis] != 1
+            axis for axis, size in enumerate(wanted.shape, lead) if size == 1 and shape[axis] != 1
         )
         if axes:
             cotangent = apply(p.sum_, cotangent, axes=axes, keepdims=False)

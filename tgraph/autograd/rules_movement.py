@@ -64,9 +64,7 @@ def _concatenate(g: Tensor, out: TensorType, *inputs: TensorType, axis: int, pos
     starts = [0] * x.ndim
     stops = list(x.shape)
     starts[axis], stops[axis] = before, before + x.shape[axis]
-    return apply(
-        p.slice_, g, starts=tuple(starts), stops=tuple(stops), steps=(1,) * x.ndim
-    )
+    return apply(p.slice_, g, starts=tuple(starts), stops=tuple(stops), steps=(1,) * x.ndim)
 
 
 @vjp(p.slice_update, 0)

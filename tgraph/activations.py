@@ -1,0 +1,311 @@
+"""Activation functions and the softmax family, computed so that nothing overflows on the way."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import elementwise as e
+from . import reductions as r
+from .autograd.composite import composite
+from .autograd.record import OUTPUT, vjp
+from .compiler.ir import TensorType
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import normalize_axis
+from .dispatch import apply
+from .inplace import assign
+from .operands import as_float, cast, require_tensor
+from .runtime.dtypes import DType
+from .tensor import Tensor
+
+# --- rectifiers --------------------------------------------------------------------------------
+
+
+@composite("relu")
+def _relu(x: Tensor) -> Tensor:
+    return e.where(e.le(x, 0), 0, x)
+
+
+@vjp(_relu, saves=(OUTPUT,))
+def _relu_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
+    return e.where(e.le(out, 0), 0, g)
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0); the gradient at 0 is 0."""
+    result = _relu(require_tensor(input, "relu"))
+    return assign(input, result, "relu_") if inplace else result
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """x limited to [min_val, max_val]; the gradient at both ends is 0."""
+    inside = e.logical_and(e.gt(input, min_val), e.lt(input, max_val))
+    limited = e.clamp(input, min_val, max_val)
+    result = e.where(inside, input, limited.detach())  # type: ignore[attr-defined]
+    return assign(input, result, "hardtanh_") if inplace else result
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x for x > 0, else negative_slope * x."""
+    result = e.where(e.gt(input, 0), input, e.mul(input, negative_slope))
+    return assign(input, result, "leaky_relu_") if inplace else result
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x for x > 0, else weight * x, with one weight, or one per channel (dimension 1)."""
+    if weight._type.numel > 1:
+        shape = [1] * input.ndim
+        shape[1 if input.ndim > 1 else 0] = weight._type.numel
+        weight = apply(p.reshape, weight, shape=tuple(shape))
+    return e.where(e.gt(input, 0), input, e.mul(weight, input))
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x for x > 0, else alpha * (exp(x) - 1)."""
+    positive = e.gt(input, 0)
+    below = e.mul(e.expm1(e.where(positive, 0, input)), alpha)
+    result = e.where(positive, input, below)
+    return assign(input, result, "elu_") if inplace else result
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The self-normalising elu of Klambauer et al. (2017)."""
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    result = e.mul(elu(input, alpha), scale)
+    return assign(input, result, "selu_") if inplace else result
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x for x > 0, else alpha * (exp(x / alpha) - 1)."""
+    positive = e.gt(input, 0)
+    below = e.mul(e.expm1(e.div(e.where(positive, 0, input), alpha)), alpha)
+    result = e.where(positive, input, below)
+    return assign(input, result, "celu_") if inplace else result
+
+
+# --- smooth ------------------------------------------------------------------------------------
+
+
+@composite("sigmoid")
+def _sigmoid(x: Tensor) -> Tensor:
+    # exp of a negative number only; 1 / (1 + exp(-x)) = exp(x) / (1 + exp(x)).
+    small = e.exp(e.neg(e.abs(x)))
+    return e.div(e.where(e.ge(x, 0), 1, small), e.add(small, 1))
+
+
+@vjp(_sigmoid, saves=(OUTPUT,))
+def _sigmoid_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
+    return e.mul(g, e.mul(out, e.sub(1, out)))
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), accurate at both ends."""
+    return _sigmoid(as_float(input, "sigmoid"))
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return e.tanh(input)
+
+
+@composite("softplus")
+def _log1pexp(x: Tensor) -> Tensor:
+    return e.add(e.maximum(x, 0), e.log1p(e.exp(e.neg(e.abs(x)))))
+
+
+@vjp(_log1pexp, saves=(0,))
+def _log1pexp_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    return e.mul(g, sigmoid(x))
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    scaled = e.mul(input, beta) if beta != 1 else as_float(input, "softplus")
+    soft = e.div(_log1pexp(scaled), beta) if beta != 1 else _log1pexp(scaled)
+    return e.where(e.gt(scaled, threshold), input, soft)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), without underflow."""
+    return e.neg(_log1pexp(e.neg(input)))
+
+
+@composite("silu")
+def _silu(x: Tensor) -> Tensor:
+    return e.mul(x, sigmoid(x))
+
+
+@vjp(_silu, saves=(0,))
+def _silu_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    s = sigmoid(x)
+    return e.mul(g, e.mul(s, e.add(e.mul(x, e.sub(1, s)), 1)))
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x), also known as swish."""
+    result = _silu(as_float(input, "silu"))
+    return assign(input, result, "silu_") if inplace else result
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x))."""
+    result = e.mul(input, e.tanh(_log1pexp(input)))
+    return assign(input, result, "mish_") if inplace else result
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x + 3, 0), 6) / 6."""
+    result = e.div(relu6(e.add(input, 3)), 6)
+    return assign(input, result, "hardsigmoid_") if inplace else result
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * min(max(x + 3, 0), 6) / 6."""
+    result = e.mul(input, e.div(relu6(e.add(input, 3)), 6))
+    return assign(input, result, "hardswish_") if inplace else result
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return e.div(input, e.add(e.abs(input), 1))
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return e.sub(input, e.tanh(input))
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where x > threshold, else value."""
+    result = e.where(e.gt(input, threshold), input, value)
+    return assign(input, result, "threshold_") if inplace else result
+
+
+_SQRT_HALF = math.sqrt(0.5)
+_GELU_SCALE = math.sqrt(2 / math.pi)
+_GELU_CUBIC = 0.044715
+
+
+@composite("gelu")
+def _gelu_erf(x: Tensor) -> Tensor:
+    return e.mul(e.mul(x, 0.5), e.add(e.erf(e.mul(x, _SQRT_HALF)), 1))
+
+
+@vjp(_gelu_erf, saves=(0,))
+def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    below = e.mul(e.add(e.erf(e.mul(x, _SQRT_HALF)), 1), 0.5)
+    density = e.mul(e.exp(e.mul(e.mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return e.mul(g, e.add(below, e.mul(x, density)))
+
+
+@composite("gelu")
+def _gelu_tanh(x: Tensor) -> Tensor:
+    return e.mul(e.mul(x, 0.5), e.add(e.tanh(_gelu_inner(x)), 1))
+
+
+def _gelu_inner(x: Tensor) -> Tensor:
+    return e.mul(e.mul(x, e.add(e.mul(e.mul(x, x), _GELU_CUBIC), 1)), _GELU_SCALE)
+
+
+@vjp(_gelu_tanh, saves=(0,))
+def _gelu_tanh_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    bend = e.tanh(_gelu_inner(x))
+    slope = e.mul(e.add(e.mul(e.mul(x, x), 3 * _GELU_CUBIC), 1), _GELU_SCALE)
+    left = e.mul(e.add(bend, 1), 0.5)
+    right = e.mul(e.mul(e.mul(x, 0.5), e.sub(1, e.mul(bend, bend))), slope)
+    return e.mul(g, e.add(left, right))
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x * P(X <= x) for a standard normal X; "tanh" approximates it.
+
+    Source: Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    if not require_tensor(input, "gelu")._type.dtype.is_floating_point:
+        raise NotImplementedError(f'"GeluKernelImpl" not implemented for {input._type.dtype.name}')
+    return _gelu_erf(input) if approximate == "none" else _gelu_tanh(input)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second."""
+    size = input._type.shape[normalize_axis(dim, input.ndim)]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
+    left, right = input.chunk(2, dim)  # type: ignore[attr-defined]
+    return e.mul(left, sigmoid(right))
+
+
+# --- softmax -----------------------------------------------------------------------------------
+
+
+@composite("softmax")
+def _softmax(x: Tensor, axis: int) -> Tensor:
+    raised = e.exp(e.sub(x, apply(p.max_, x, axes=(axis,), keepdims=True)))
+    return e.div(raised, apply(p.sum_, raised, axes=(axis,), keepdims=True))
+
+
+@vjp(_softmax, saves=(OUTPUT,))
+def _softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
+    inner = apply(p.sum_, e.mul(g, out), axes=(axis,), keepdims=True)
+    return e.mul(out, e.sub(g, inner))
+
+
+@composite("log_softmax")
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
+    lowered = e.sub(x, apply(p.max_, x, axes=(axis,), keepdims=True))
+    return e.sub(lowered, e.log(apply(p.sum_, e.exp(lowered), axes=(axis,), keepdims=True)))
+
+
+@vjp(_log_softmax, saves=(OUTPUT,))
+def _log_softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
+    total = apply(p.sum_, g, axes=(axis,), keepdims=True)
+    return e.sub(g, e.mul(e.exp(out), total))
+
+
+def _along_axis(function: Any, x: Tensor, dim: int, dtype: DType | None, name: str) -> Tensor:
+    x = require_tensor(x, name) if dtype is None else cast(x, dtype)
+    if not x._type.dtype.is_floating_point:
+        raise NotImplementedError(
+            f'"{name}_lastdim_kernel_impl" not implemented for {x._type.dtype.name}'
+        )
+    shape = x._type.shape
+    axis = normalize_axis(dim, len(shape))
+    if not shape:
+        return apply(p.reshape, function(apply(p.reshape, x, shape=(1,)), axis=0), shape=())
+    if 0 in shape:
+        return apply(p.copy, x)
+    return function(x, axis=axis)
+
+
+def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """exp(x) over its sum along `dim`: positive numbers that add up to 1.
+
+    >>> import tgraph as tg
+    >>> tg.softmax(tg.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return _along_axis(_softmax, input, dim, dtype, "softmax")
+
+
+def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """The logarithm of softmax, without underflow."""
+    return _along_axis(_log_softmax, input, dim, dtype, "log_softmax")
+
+
+def softmin(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """The softmax of -x."""
+    return softmax(e.neg(input), dim, dtype)
+
+
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """See `reductions.logsumexp`."""
+    return r.logsumexp(input, dim, keepdim)

@@ -1,0 +1,247 @@
+"""Custom gradients: `autograd.Function`, with PyTorch's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dispatch import current_context, edge_of, settled, unpack, user_site
+from ..state import state
+from ..tensor import Tensor, wrap
+from .record import Edge, Record, Saved
+
+
+class FunctionCtx:
+    """What `forward` leaves for `backward`; attributes may be set on it freely."""
+
+    def __init__(self) -> None:
+        self._to_save: tuple[Tensor | None, ...] = ()
+        self._record: FunctionRecord | None = None
+        self._non_differentiable: set[int] = set()
+        self._dirty: set[int] = set()
+        self._materialize = True
+        self.needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs for `backward`, which reads them from `saved_tensors`."""
+        self._to_save = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What was saved; RuntimeError if it was overwritten or freed since."""
+        if self._record is None:
+            return self._to_save
+        return self._record.saved_tensors()
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs have no gradient."""
+        self._non_differentiable = {id(each) for each in tensors}
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that `forward` wrote to these inputs in place; they must be returned."""
+        self._dirty = {id(each) for each in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (the default) or None for outputs without cotangent."""
+        self._materialize = value
+
+
+class FunctionRecord(Record):
+    """One application of a Function."""
+
+    __slots__ = ("ctx", "function", "saved")
+
+    makes_fresh = False
+
+    def __init__(
+        self,
+        edges: tuple[Edge, ...],
+        outputs: Sequence[Tensor],
+        function: type[Function],
+        ctx: FunctionCtx,
+    ) -> None:
+        super().__init__(edges, tuple(each._type for each in outputs), user_site())
+        self.function = function
+        self.ctx = ctx
+        places = {id(each): at for at, each in enumerate(outputs)}
+        self.saved: list[Any] = [
+            None if each is None else self._save(each, places.get(id(each)))
+            for each in ctx._to_save
+        ]
+        ctx._to_save = ()
+        ctx._record = self
+
+    def _save(self, tensor: Tensor, output: int | None) -> tuple[Saved, int | None]:
+        """An output is saved without its record, which would refer to itself."""
+        if output is None:
+            return Saved(tensor), None
+        twin = wrap(tensor._value, tensor._type)
+        twin._storage = tensor._storage
+        return Saved(twin), output
+
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        if self.freed:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved "
+                "tensors after they have already been freed). Specify retain_graph=True if you "
+                "need to."
+            )
+        return tuple(None if each is None else self._restore(*each) for each in self.saved)
+
+    def _restore(self, saved: Saved, output: int | None) -> Tensor:
+        kept = unpack(saved, self)
+        if output is None:
+            return kept
+        twin = wrap(kept._value, kept._type)
+        twin._storage = kept._storage
+        twin._record, twin._index, twin._requires_grad = self, output, True
+        return twin
+
+    def name(self) -> str:
+        return f"{self.function.__name__}Backward"
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        given = list(incoming)
+        if self.ctx._materialize:
+            given = [
+                _zeros(type_) if each is None and type_.dtype.is_floating_point else each
+                for each, type_ in zip(incoming, self.outputs)
+            ]
+        result = self.function.backward(self.ctx, *given)
+        found = list(result) if isinstance(result, (tuple, list)) else [result]
+        count = len(self.edges)
+        if len(found) > count and all(each is None for each in found[count:]):
+            found = found[:count]
+        if len(found) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected "
+                f"{count}, got {len(found)})"
+            )
+        for at, each in enumerate(found):
+            self._check(each, at)
+        return found
+
+    def _check(self, gradient: Any, at: int) -> None:
+        edge = self.edges[at]
+        if gradient is None or edge is None:
+            return
+        if not isinstance(gradient, Tensor):
+            raise TypeError(
+                f"function {self.name()} returned a {type(gradient).__name__} as gradient {at}, "
+                "expected a Tensor or None"
+            )
+        target, index = edge
+        wanted = target._type if isinstance(target, Tensor) else target.outputs[index]
+        lead = gradient.ndim - wanted.ndim
+        sizes = gradient._type.shape[max(lead, 0) :]
+        if lead < 0 or any(a not in (1, b) for a, b in zip(wanted.shape, sizes)):
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {at} - got "
+                f"{list(gradient._type.shape)} but expected shape compatible with "
+                f"{list(wanted.shape)}"
+            )
+
+    def free(self) -> None:
+        if self.saved:
+            self.freed = True
+            self.saved = []
+
+
+def _zeros(type_: Any) -> Tensor:
+    context = current_context()
+    zero = context.constant(0.0, type_.dtype)
+    zeros: Tensor = zero.expand(type_.shape)  # type: ignore[attr-defined]
+    return zeros
+
+
+class Function:
+    """A function with a gradient of its own. Subclass it, and call it through `apply`.
+
+    >>> import tgraph as tg
+    >>> class Cube(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...     @staticmethod
+    ...     def backward(ctx, grad_output):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad_output * 3 * x**2
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs: `forward(ctx, *inputs)`, or without ctx beside `setup_context`."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save for backward, where `forward` does not take a ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """One gradient (or None) for each input of `forward`."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` without recording, and record this function in its place."""
+        ctx = FunctionCtx()
+        tensors = [each for each in args if isinstance(each, Tensor)]
+        ctx.needs_input_grad = tuple(
+            isinstance(each, Tensor) and settled(each)._requires_grad for each in args
+        )
+        recording = state.grad_enabled and any(each._requires_grad for each in tensors)
+        edges = tuple(edge_of(each) if isinstance(each, Tensor) else None for each in args)
+        previous, state.grad_enabled = state.grad_enabled, False
+        try:
+            result = cls._run_forward(ctx, args, kwargs)
+        finally:
+            state.grad_enabled = previous
+        if not recording:
+            return result
+        return _recorded(cls, ctx, edges, args, result)
+
+    @classmethod
+    def _run_forward(cls, ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if cls.setup_context is Function.setup_context:
+            return cls.forward(ctx, *args, **kwargs)
+        result = cls.forward(*args, **kwargs)
+        cls.setup_context(ctx, args, result)
+        return result
+
+
+def _recorded(
+    cls: type[Function],
+    ctx: FunctionCtx,
+    edges: tuple[Edge, ...],
+    args: tuple[Any, ...],
+    result: Any,
+) -> Any:
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    inputs = {id(each) for each in args if isinstance(each, Tensor)}
+    for at, each in enumerate(results):
+        if isinstance(each, Tensor) and id(each) in inputs and id(each) not in ctx._dirty:
+            twin = each.view_as(each)  # type: ignore[attr-defined]
+            ctx._to_save = tuple(each if kept is each else kept for kept in ctx._to_save)
+            results[at] = twin.detach()
+    tensors = [each for each in results if isinstance(each, Tensor)]
+    record = FunctionRecord(edges, tensors, cls, ctx)
+    for at, each in enumerate(tensors):
+        if each._type.dtype.is_floating_point and id(each) not in ctx._non_differentiable:
+            current_context().touch(each)
+            each._record, each._index, each._requires_grad = record, at, True
+            each._view = None if id(each) not in inputs else each._view
+    return tuple(results) if isinstance(result, (tuple, list)) else results[0]

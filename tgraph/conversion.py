@@ -1,0 +1,283 @@
+"""Tensors to other dtypes, to Python numbers and to arrays, and through copy and pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .compiler.ir import primitives as p
+from .creation import as_dtype, check_device, from_numpy
+from .dispatch import apply, current_context, settled
+from .movement import unbind
+from .operands import cast
+from .runtime.device import CPU, Device
+from .runtime.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    dtype_named,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from .tensor import Tensor
+
+# --- dtypes ------------------------------------------------------------------------------------
+
+
+def to(
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool = False,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """This tensor with another dtype or device: itself where nothing changes.
+
+    Takes a dtype, a device (only the CPU exists), both, or another tensor to be like.
+    """
+    for each in args:
+        if isinstance(each, Tensor):
+            dtype = each._type.dtype
+        elif isinstance(each, (str, Device)):
+            device = each
+        elif isinstance(each, bool):
+            continue  # non_blocking, copy: by position
+        else:
+            dtype = each
+    check_device(device)
+    wanted = as_dtype(dtype) or self._type.dtype
+    if wanted is self._type.dtype:
+        return apply(p.copy, self) if copy else self
+    return cast(self, wanted)
+
+
+def type_of(self: Tensor, dtype: Any = None) -> Any:
+    """The name of the dtype, or this tensor as another dtype."""
+    return f"tgraph.{self._type.dtype.name}" if dtype is None else cast(self, _dtype(dtype))
+
+
+def _dtype(dtype: Any) -> DType:
+    found = as_dtype(dtype)
+    assert found is not None
+    return found
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor with the dtype of another."""
+    return cast(self, other._type.dtype)
+
+
+def float_(self: Tensor) -> Tensor:
+    """This tensor as float32."""
+    return cast(self, float32)
+
+
+def double(self: Tensor) -> Tensor:
+    """This tensor as float64."""
+    return cast(self, float64)
+
+
+def half(self: Tensor) -> Tensor:
+    """This tensor as float16."""
+    return cast(self, float16)
+
+
+def to_bfloat16(self: Tensor) -> Tensor:
+    """This tensor as bfloat16."""
+    return cast(self, bfloat16)
+
+
+def long(self: Tensor) -> Tensor:
+    """This tensor as int64."""
+    return cast(self, int64)
+
+
+def int_(self: Tensor) -> Tensor:
+    """This tensor as int32."""
+    return cast(self, int32)
+
+
+def short(self: Tensor) -> Tensor:
+    """This tensor as int16."""
+    return cast(self, int16)
+
+
+def char(self: Tensor) -> Tensor:
+    """This tensor as int8."""
+    return cast(self, int8)
+
+
+def byte(self: Tensor) -> Tensor:
+    """This tensor as uint8."""
+    return cast(self, uint8)
+
+
+def to_bool(self: Tensor) -> Tensor:
+    """Where elements are nonzero."""
+    return cast(self, bool_)
+
+
+def cpu(self: Tensor) -> Tensor:
+    """This tensor on the CPU: itself."""
+    return self
+
+
+def cuda(self: Tensor, device: Any = None) -> Tensor:
+    """RuntimeError: this version runs on the CPU only."""
+    check_device("cuda")
+    return self
+
+
+# --- numbers and arrays ------------------------------------------------------------------------
+
+
+def _single(self: Tensor, operation: str) -> Any:
+    if self._type.numel != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._type.numel} elements cannot be converted to Scalar"
+        )
+    return current_context().host_array(self, operation).item()
+
+
+def item(self: Tensor) -> Any:
+    """The element of a tensor of one element, as a Python number."""
+    return _single(self, "item()")
+
+
+def tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers."""
+    array = current_context().host_array(self, "tolist()")
+    return (array.astype(np.float32) if self._type.dtype is bfloat16 else array).tolist()
+
+
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
+    """The elements as an array that shares this tensor's memory.
+
+    RuntimeError for a tensor that requires grad, whose history the array would not have; `force`
+    detaches it.
+    """
+    if settled(self)._requires_grad and not force:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    return current_context().host_array(self, "numpy()")[...]
+
+
+def to_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """For `np.asarray(tensor)`."""
+    array = numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def to_python_bool(self: Tensor) -> bool:
+    """The truth of a tensor of one element; RuntimeError for more."""
+    if self._type.numel != 1:
+        count = "no values" if self._type.numel == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
+    return bool(current_context().host_array(self, "bool(): Python control flow").item())
+
+
+def to_python_int(self: Tensor) -> int:
+    """For `int(tensor)`."""
+    return int(_single(self, "int()"))
+
+
+def to_python_float(self: Tensor) -> float:
+    """For `float(tensor)`."""
+    return float(_single(self, "float()"))
+
+
+def to_index(self: Tensor) -> int:
+    """For use as an index or size: an integer tensor of one element."""
+    if not (self._type.dtype.is_integral or self._type.dtype is bool_) or self._type.shape:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(_single(self, "use as a Python integer"))
+
+
+def length(self: Tensor) -> int:
+    """The size of the first dimension."""
+    if not self._type.shape:
+        raise TypeError("len() of a 0-d tensor")
+    return self._type.shape[0]
+
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    """Views of the places of the first dimension."""
+    if not self._type.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self, 0))
+
+
+def contains(self: Tensor, element: Any) -> bool:
+    """Whether any element equals `element`."""
+    return bool((self == element).any())  # type: ignore[attr-defined]
+
+
+# --- copy and pickle ---------------------------------------------------------------------------
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with memory of its own, and a copy of `.grad`; for leaves only."""
+    if id(self) in memo:
+        found: Tensor = memo[id(self)]
+        return found
+    if settled(self)._record is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment. Use detach() first."
+        )
+    copied = apply(p.copy, self.detach())  # type: ignore[attr-defined]
+    result = rebrand(copied, self)
+    if self._grad is not None:
+        result._grad = deepcopy(self._grad, memo)
+    memo[id(self)] = result
+    return result
+
+
+def rebrand(value: Tensor, like: Tensor) -> Tensor:
+    """A handle of the class of `like`, with its own attributes, to a fresh value."""
+    result = type(like).__new__(type(like))
+    result._value, result._type = value._value, value._type
+    result._requires_grad = like._requires_grad
+    if hasattr(like, "__dict__"):
+        result.__dict__.update(like.__dict__)
+    return result
+
+
+def _rebuild(cls: type[Tensor], array: Any, dtype: str, requires_grad: bool, state: Any) -> Tensor:
+    base = from_numpy(array.astype(dtype_named(dtype).numpy, copy=False))
+    result = cls.__new__(cls)
+    result._value, result._type = base._value, base._type
+    result._requires_grad = requires_grad
+    if state:
+        result.__dict__.update(state)
+    return result
+
+
+def reduce_for_pickle(self: Tensor, protocol: int) -> tuple[Any, ...]:
+    """Pickle as an array; history and `.grad` are left out."""
+    if settled(self)._record is not None:
+        raise RuntimeError(
+            "cannot pickle a tensor that is the result of recorded operations; detach() it first"
+        )
+    array = np.ascontiguousarray(current_context().host_array(self, "pickle"))
+    array = array.reshape(self._type.shape)
+    own = getattr(self, "__dict__", None)
+    return _rebuild, (type(self), array, self._type.dtype.name, self._requires_grad, own)
+
+
+def get_device(self: Tensor) -> int:
+    """-1, as in PyTorch for the CPU."""
+    return -1 if self._type.device == CPU else self._type.device.index or 0

@@ -1,0 +1,493 @@
+"""Making tensors from data and by rule."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import elementwise as e
+from .compiler.ir import primitives as p
+from .compiler.ir import promotion
+from .dispatch import apply, array_type, current_context
+from .movement import as_sizes, reshape, transpose
+from .operands import cast
+from .runtime.device import CPU, Device
+from .runtime.dtypes import DType, bool_, from_numpy_dtype, int64
+from .state import state
+from .tensor import Tensor, wrap
+
+DeviceLike = Device | str | None
+
+
+def check_device(device: DeviceLike) -> None:
+    """RuntimeError unless `device` is None or the CPU."""
+    if device is None or device is CPU:
+        return
+    parsed = Device.parse(device)
+    if parsed.type != "cpu":
+        raise RuntimeError(
+            f"device '{parsed}' is not available: this version of tgraph runs on the CPU only. "
+            "Use device='cpu'."
+        )
+
+
+def as_dtype(dtype: Any) -> DType | None:
+    """A DType, or what Python and NumPy have in its place (`float`, `np.int32`...)."""
+    if dtype is None or isinstance(dtype, DType):
+        return dtype
+    if dtype is float:
+        return promotion.default_dtype
+    return from_numpy_dtype(dtype)
+
+
+def set_default_dtype(dtype: DType) -> None:
+    """The dtype of floats that come without one: float32 unless set otherwise."""
+    if not isinstance(dtype, DType) or not dtype.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {dtype}")
+    promotion.default_dtype = dtype
+
+
+def get_default_dtype() -> DType:
+    """The dtype of floats that come without one."""
+    return promotion.default_dtype
+
+
+def _finished(result: Tensor, requires_grad: bool) -> Tensor:
+    return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]
+
+
+# --- from data ---------------------------------------------------------------------------------
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new tensor with a copy of `data`: numbers, nested sequences, arrays or tensors.
+
+    Python floats take the default dtype, ints int64; arrays keep theirs.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    check_device(device)
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone() rather than tgraph.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        data = data.detach()  # type: ignore[attr-defined]
+    result = _from_data(data, as_dtype(dtype), copy=True)
+    return _finished(result, requires_grad)
+
+
+def _from_data(data: Any, dtype: DType | None, copy: bool) -> Tensor:
+    if isinstance(data, Tensor):
+        same = dtype is None or dtype is data._type.dtype
+        return apply(p.copy, data) if same and copy else cast(data, dtype or data._type.dtype)
+    if _has_tensors(data):
+        return _stacked(data, dtype)
+    array = _as_array(data, dtype)
+    if copy and isinstance(data, np.ndarray) and np.may_share_memory(array, data):
+        array = array.copy()
+    return current_context().array_constant(array)
+
+
+def _as_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
+    if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__"):
+        array = np.asarray(data)
+        wanted = dtype or from_numpy_dtype(array.dtype)
+    else:
+        array = _array_of_numbers(data)
+        wanted = dtype or _own_dtype(array)
+    if wanted is not None and wanted.is_integral and array.dtype.kind in "iu":
+        _check_range(array, wanted)
+    with np.errstate(all="ignore"):
+        return np.asarray(array, dtype=wanted.numpy)
+
+
+def _array_of_numbers(data: Any) -> np.ndarray[Any, Any]:
+    try:
+        array = np.array(data)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"tensor(): the data is no regular nesting of numbers: {error}") from None
+    if array.dtype.kind not in "biuf" and not array.dtype.names and array.size:
+        if array.dtype.kind == "O":
+            raise RuntimeError("tensor(): could not infer dtype of the data; Overflow or objects")
+        raise TypeError(f"tensor(): expected numbers, got {array.dtype.name} data")
+    return array
+
+
+def _own_dtype(array: np.ndarray[Any, Any]) -> DType:
+    """The dtype that Python numbers take: bool, int64 or the default float."""
+    if array.size == 0 or array.dtype.kind == "f":
+        return promotion.default_dtype
+    return bool_ if array.dtype.kind == "b" else int64
+
+
+def _check_range(array: np.ndarray[Any, Any], dtype: DType) -> None:
+    info = np.iinfo(dtype.numpy)
+    if array.size and (array.min() < info.min or array.max() > info.max):
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+
+
+def _has_tensors(data: Any) -> bool:
+    while isinstance(data, (list, tuple)) and data:
+        if any(isinstance(each, Tensor) for each in data):
+            return True
+        data = data[0]
+    return False
+
+
+def _stacked(data: Sequence[Any], dtype: DType | None) -> Tensor:
+    """A nesting with 0-d tensors in it: read outside a trace, stacked inside."""
+    if not state.context:
+        return _from_data(_plain(data), dtype, copy=True)
+    rows = [_from_data(each, dtype, copy=False) for each in data]
+    common = dtype or promotion.result_type([row._type.dtype for row in rows])
+    lifted = (reshape(cast(row.detach(), common), (1, *row.shape)) for row in rows)  # type: ignore
+    return apply(p.concatenate, *lifted, axis=0)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.tolist()  # type: ignore[attr-defined]
+    return [_plain(each) for each in data] if isinstance(data, (list, tuple)) else data
+
+
+def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor:
+    """`data` as a tensor, sharing memory and history where no conversion is needed."""
+    check_device(device)
+    if isinstance(data, np.ndarray) and _shareable(data):
+        data = from_numpy(data)
+    return _from_data(data, as_dtype(dtype), copy=False)
+
+
+asarray = as_tensor
+
+
+def _shareable(array: np.ndarray[Any, Any]) -> bool:
+    native = array.dtype.isnative and array.flags.writeable
+    return native and min(array.strides, default=0) >= 0
+
+
+def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares the memory of an array: writing to one shows in the other.
+
+    TypeError for element types that tensors cannot hold, ValueError for negative strides.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if min(ndarray.strides, default=0) < 0:
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not supported. (You can probably work around this by making a copy of "
+            "your array with array.copy().)"
+        )
+    if not ndarray.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    return wrap(array, array_type(array))
+
+
+# --- by rule -----------------------------------------------------------------------------------
+
+
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of `size` in which every element is `fill_value`, a number or a 0-d tensor."""
+    check_device(device)
+    shape = as_sizes((size,)) if not isinstance(size, int) else (size,)
+    _check_sizes(shape)
+    wanted = as_dtype(dtype)
+    if isinstance(fill_value, Tensor):
+        value = cast(fill_value, wanted or fill_value._type.dtype)
+        return _finished(apply(p.copy, apply(p.broadcast, value, shape=shape)), requires_grad)
+    wanted = wanted or promotion.scalar_dtype(fill_value)
+    return _finished(_filled(shape, fill_value, wanted), requires_grad)
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: DType) -> Tensor:
+    if type(value) not in (int, float, bool):  # an input of a trace in the guise of a number
+        scalar = current_context().constant(value, dtype)
+        return apply(p.copy, apply(p.broadcast, scalar, shape=shape))
+    if isinstance(value, float) and dtype.is_integral:
+        value = int(value)
+    return apply(p.full, shape=shape, value=value, dtype=dtype)
+
+
+def _check_sizes(shape: Sequence[int]) -> None:
+    if any(size < 0 for size in shape):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
+        )
+
+
+def zeros(
+    *size: Any, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of zeros, of the default float type unless `dtype` says otherwise."""
+    return full(as_sizes(size), 0, dtype=as_dtype(dtype) or promotion.default_dtype,
+                device=device, requires_grad=requires_grad)  # fmt: skip
+
+
+def ones(
+    *size: Any, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of ones, of the default float type unless `dtype` says otherwise."""
+    return full(as_sizes(size), 1, dtype=as_dtype(dtype) or promotion.default_dtype,
+                device=device, requires_grad=requires_grad)  # fmt: skip
+
+
+def empty(
+    *size: Any,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor whose elements have no particular value: here, zeros."""
+    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`full` with the shape and dtype of `input`."""
+    return full(input._type.shape, fill_value, dtype=as_dtype(dtype) or input._type.dtype,
+                device=device, requires_grad=requires_grad)  # fmt: skip
+
+
+def zeros_like(input: Tensor, **options: Any) -> Tensor:
+    """Zeros with the shape and dtype of `input`."""
+    return full_like(input, 0, **options)
+
+
+def ones_like(input: Tensor, **options: Any) -> Tensor:
+    """Ones with the shape and dtype of `input`."""
+    return full_like(input, 1, **options)
+
+
+def empty_like(input: Tensor, **options: Any) -> Tensor:
+    """As `empty`, with the shape and dtype of `input`."""
+    return full_like(input, 0, **options)
+
+
+def new_full(input: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
+    """A tensor of `size` and one value, with the dtype of `input` unless given."""
+    options["dtype"] = options.get("dtype") or input._type.dtype
+    return full(size, fill_value, **options)
+
+
+def new_zeros(input: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Zeros of `size`, with the dtype of `input` unless given."""
+    return new_full(input, as_sizes(size), 0, **options)
+
+
+def new_ones(input: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Ones of `size`, with the dtype of `input` unless given."""
+    return new_full(input, as_sizes(size), 1, **options)
+
+
+def new_empty(input: Tensor, *size: Any, **options: Any) -> Tensor:
+    """A tensor of `size` without particular values, with the dtype of `input` unless given."""
+    return new_full(input, as_sizes(size), 0, **options)
+
+
+def new_tensor(input: Tensor, data: Any, **options: Any) -> Tensor:
+    """`tensor(data)`, with the dtype of `input` unless given."""
+    options["dtype"] = options.get("dtype") or input._type.dtype
+    return tensor(data, **options)
+
+
+def scalar_tensor(value: Any, *, dtype: Any = None, device: DeviceLike = None) -> Tensor:
+    """A 0-d tensor of a number."""
+    return full((), value, dtype=as_dtype(dtype) or promotion.default_dtype, device=device)
+
+
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` (0) up to `end`, which is left out, `step` apart.
+
+    >>> import tgraph as tg
+    >>> tg.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    check_device(device)
+    start, end = (0, start) if end is None else (start, end)
+    given = [_number(each) for each in (start, end, step)]
+    first, last, by = given
+    if by == 0:
+        raise RuntimeError("step must be nonzero")
+    if (last - first) * by < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    is_float = any(isinstance(each, float) for each in given)
+    wanted = as_dtype(dtype) or (promotion.default_dtype if is_float else int64)
+    count = math.ceil((last - first) / by) if is_float else -((first - last) // by)
+    return _finished(_sequence(count, first, by, wanted), requires_grad)
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, (Tensor, np.generic)) else value
+
+
+def _sequence(count: int, first: Any, by: Any, dtype: DType) -> Tensor:
+    whole = isinstance(first, int) and isinstance(by, int)
+    exact = whole and (dtype.is_integral or count < 256)
+    if exact and first == 0 and by == 1:
+        return apply(p.iota, size=count, dtype=dtype)
+    if whole and dtype.is_integral:
+        counted = apply(p.iota, size=count, dtype=dtype)
+        return e.add(counted if by == 1 else e.mul(counted, by), first)
+    values = first + np.arange(count, dtype=np.float64) * by  # rounded once, as in PyTorch
+    return current_context().array_constant(values.astype(dtype.numpy))
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, equally far apart."""
+    check_device(device)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    wanted = as_dtype(dtype) or promotion.default_dtype
+    values = np.linspace(_number(start), _number(end), steps)
+    result = current_context().array_constant(values.astype(wanted.numpy))
+    return _finished(result, requires_grad)
+
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`base` to the powers `linspace(start, end, steps)`."""
+    check_device(device)
+    wanted = as_dtype(dtype) or promotion.default_dtype
+    values = np.logspace(_number(start), _number(end), steps, base=base)
+    result = current_context().array_constant(values.astype(wanted.numpy))
+    return _finished(result, requires_grad)
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A matrix with ones on the diagonal and zeros elsewhere."""
+    check_device(device)
+    wanted = as_dtype(dtype) or promotion.default_dtype
+    on = e.eq(_column(n), _row(n if m is None else m))
+    return _finished(cast(on, wanted), requires_grad)
+
+
+def _row(size: int) -> Tensor:
+    return apply(p.iota, size=size, dtype=int64)
+
+
+def _column(size: int) -> Tensor:
+    return apply(p.reshape, _row(size), shape=(size, 1))
+
+
+# --- parts of matrices, grids ------------------------------------------------------------------
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The elements on and below a diagonal of (a batch of) matrices; the others become 0."""
+    rows, columns = _matrix_sizes(input, "tril")
+    return e.where(e.le(_row(columns), e.add(_column(rows), diagonal)), input, 0)
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The elements on and above a diagonal of (a batch of) matrices; the others become 0."""
+    rows, columns = _matrix_sizes(input, "triu")
+    return e.where(e.ge(_row(columns), e.add(_column(rows), diagonal)), input, 0)
+
+
+def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
+    if len(x._type.shape) < 2:
+        raise RuntimeError(f"{operation}: input tensor must have at least 2 dimensions")
+    return x._type.shape[-2], x._type.shape[-1]
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or a matrix with a vector on its diagonal."""
+    if input.ndim == 2:
+        from_matrix = input.diagonal(diagonal)  # type: ignore[attr-defined]
+        return apply(p.copy, from_matrix)
+    if input.ndim != 1:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    size = input._type.shape[0] + abs(diagonal)
+    before = max(-diagonal, 0)
+    pads = {"low": (before,), "high": (size - before - input._type.shape[0],), "interior": (0,)}
+    rows = apply(p.reshape, apply(p.pad, input, **pads, value=0), shape=(size, 1))
+    return e.where(e.eq(_row(size), e.add(_column(size), diagonal)), rows, 0)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Vectors as coordinates of a grid: one tensor of the grid's shape for each."""
+    vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            'meshgrid: indexing must be one of "xy" or "ij", but received: ' + indexing
+        )
+    shape = tuple(each._type.numel for each in vectors)
+    grids = [
+        apply(
+            p.broadcast,
+            reshape(each, (1,) * at + (-1,) + (1,) * (len(shape) - at - 1)),
+            shape=shape,
+        )
+        for at, each in enumerate(vectors)
+    ]
+    if indexing == "xy" and len(shape) > 1:
+        return tuple(transpose(each, 0, 1) for each in grids)
+    return tuple(grids)

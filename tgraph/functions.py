@@ -1,0 +1,113 @@
+"""The functions of the `tgraph` namespace that accept `out=`."""
+
+from __future__ import annotations
+
+from . import activations, elementwise, linalg, movement
+from .output import with_out
+
+log_softmax = with_out(activations.log_softmax)
+relu = with_out(activations.relu)
+sigmoid = with_out(activations.sigmoid)
+softmax = with_out(activations.softmax)
+
+abs = with_out(elementwise.abs)
+acos = with_out(elementwise.acos)
+add = with_out(elementwise.add)
+addcdiv = with_out(elementwise.addcdiv)
+addcmul = with_out(elementwise.addcmul)
+asin = with_out(elementwise.asin)
+atan = with_out(elementwise.atan)
+atan2 = with_out(elementwise.atan2)
+bitwise_and = with_out(elementwise.bitwise_and)
+bitwise_left_shift = with_out(elementwise.bitwise_left_shift)
+bitwise_not = with_out(elementwise.bitwise_not)
+bitwise_or = with_out(elementwise.bitwise_or)
+bitwise_right_shift = with_out(elementwise.bitwise_right_shift)
+bitwise_xor = with_out(elementwise.bitwise_xor)
+ceil = with_out(elementwise.ceil)
+clamp = with_out(elementwise.clamp)
+cos = with_out(elementwise.cos)
+cosh = with_out(elementwise.cosh)
+div = with_out(elementwise.div)
+eq = with_out(elementwise.eq)
+erf = with_out(elementwise.erf)
+exp = with_out(elementwise.exp)
+exp2 = with_out(elementwise.exp2)
+expm1 = with_out(elementwise.expm1)
+floor = with_out(elementwise.floor)
+floor_divide = with_out(elementwise.floor_divide)
+fmod = with_out(elementwise.fmod)
+frac = with_out(elementwise.frac)
+ge = with_out(elementwise.ge)
+gt = with_out(elementwise.gt)
+isclose = with_out(elementwise.isclose)
+isfinite = with_out(elementwise.isfinite)
+isinf = with_out(elementwise.isinf)
+isnan = with_out(elementwise.isnan)
+le = with_out(elementwise.le)
+lerp = with_out(elementwise.lerp)
+log = with_out(elementwise.log)
+log10 = with_out(elementwise.log10)
+log1p = with_out(elementwise.log1p)
+log2 = with_out(elementwise.log2)
+logical_and = with_out(elementwise.logical_and)
+logical_not = with_out(elementwise.logical_not)
+logical_or = with_out(elementwise.logical_or)
+logical_xor = with_out(elementwise.logical_xor)
+lt = with_out(elementwise.lt)
+maximum = with_out(elementwise.maximum)
+minimum = with_out(elementwise.minimum)
+mul = with_out(elementwise.mul)
+nan_to_num = with_out(elementwise.nan_to_num)
+ne = with_out(elementwise.ne)
+neg = with_out(elementwise.neg)
+positive = with_out(elementwise.positive)
+pow = with_out(elementwise.pow)
+reciprocal = with_out(elementwise.reciprocal)
+remainder = with_out(elementwise.remainder)
+round = with_out(elementwise.round)
+rsqrt = with_out(elementwise.rsqrt)
+rsub = with_out(elementwise.rsub)
+sign = with_out(elementwise.sign)
+sin = with_out(elementwise.sin)
+sinh = with_out(elementwise.sinh)
+sqrt = with_out(elementwise.sqrt)
+square = with_out(elementwise.square)
+sub = with_out(elementwise.sub)
+tan = with_out(elementwise.tan)
+tanh = with_out(elementwise.tanh)
+trunc = with_out(elementwise.trunc)
+where = with_out(elementwise.where)
+
+addmm = with_out(linalg.addmm)
+addmv = with_out(linalg.addmv)
+baddbmm = with_out(linalg.baddbmm)
+bmm = with_out(linalg.bmm)
+dot = with_out(linalg.dot)
+matmul = with_out(linalg.matmul)
+mm = with_out(linalg.mm)
+mv = with_out(linalg.mv)
+outer = with_out(linalg.outer)
+
+cat = with_out(movement.cat)
+stack = with_out(movement.stack)
+
+# Other names of the same functions.
+absolute = abs
+arccos = acos
+arcsin = asin
+arctan = atan
+arctan2 = atan2
+clip = clamp
+concat = cat
+concatenate = cat
+divide = div
+greater = gt
+greater_equal = ge
+less = lt
+less_equal = le
+multiply = mul
+negative = neg
+not_equal = ne
+subtract = sub
+true_divide = div

@@ -1,0 +1,591 @@
+"""Reading and writing at positions: `x[...]`, gather, scatter, masks.
+
+Indexing follows PyTorch: integers and slices make views and come first; integer tensors and masks
+then pick elements and make copies. Steps of slices are positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import elementwise as e
+from . import movement as m
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import broadcastable_to, normalize_axis
+from .dispatch import apply, array_type, constant, current_context
+from .inplace import assign, prepare_direct_write, write_directly
+from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
+from .runtime.dtypes import DType, bool_, int32, int64, uint8
+from .state import state
+from .tensor import Tensor, wrap
+
+
+class _Plan(NamedTuple):
+    """An index taken apart: a slice and a reshape, then index tensors at axes of the result."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+    picks: list[tuple[int, Tensor]]
+
+
+def _is_pick(item: Any) -> bool:
+    return isinstance(item, (Tensor, list, tuple, np.ndarray, range))
+
+
+def _as_index(item: Any) -> Tensor:
+    """An index tensor of a list, array or tensor."""
+    if isinstance(item, Tensor):
+        index = item
+    else:
+        array = np.asarray(item)
+        if array.size == 0 and not isinstance(item, np.ndarray):
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "biu":
+            raise IndexError(
+                f"tensors used as indices must be long, int, byte or bool tensors, got {item!r}"
+            )
+        if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+            array = array.astype(np.int64)
+        index = current_context().array_constant(np.ascontiguousarray(array))
+    if index._type.dtype not in (int64, int32, bool_, uint8):
+        raise IndexError(
+            "tensors used as indices must be long, int, byte or bool tensors, got a tensor of "
+            f"{index._type.dtype}"
+        )
+    return e.ne(index, 0) if index._type.dtype is uint8 else index
+
+
+def _items(index: Any, ndim: int) -> list[Any]:
+    """The index as one item for each axis, masks counting for theirs; Ellipsis written out."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    items = [_as_index(item) if _is_pick(item) else item for item in items]
+    used = sum(_axes_used(item) for item in items)
+    if used > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    dots = [at for at, item in enumerate(items) if isinstance(item, EllipsisType)]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    fill = [slice(None)] * (ndim - used)
+    at = dots[0] if dots else len(items)
+    return items[:at] + fill + items[at + 1 :]
+
+
+def _axes_used(item: Any) -> int:
+    if item is None or isinstance(item, (EllipsisType, bool, np.bool_)):
+        return 0
+    if isinstance(item, Tensor):
+        return len(item._type.shape) if item._type.dtype is bool_ else 1
+    return 1
+
+
+def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+    step = 1 if item.step is None else item.step.__index__()
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    bounds = [None if each is None else each.__index__() for each in (item.start, item.stop)]
+    start, stop, _ = slice(*bounds).indices(size)
+    return start, max(start, stop), step
+
+
+def _integer(item: Any, axis: int, size: int) -> int:
+    try:
+        at = item.__index__()
+    except (AttributeError, TypeError):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+            f"valid indices (got {type(item).__name__})"
+        ) from None
+    if not -size <= at < size:
+        raise IndexError(f"index {at} is out of bounds for dimension {axis} with size {size}")
+    return int(at % size)
+
+
+def _take_apart(x: Tensor, index: Any) -> _Plan:
+    shape = x._type.shape
+    starts, stops, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    result: list[int] = []
+    picks: list[tuple[int, Tensor]] = []
+    axis = 0
+    for item in _items(index, len(shape)):
+        if item is None:
+            result.append(1)
+        elif isinstance(item, (bool, np.bool_)):
+            picks.append((len(result), constant_index([0] if item else [])))
+            result.append(1)
+        elif isinstance(item, Tensor):
+            picks.append((len(result), item))
+            used = _axes_used(item)
+            result.extend(shape[axis : axis + used])
+            axis += used
+        elif isinstance(item, slice):
+            starts[axis], stops[axis], steps[axis] = _slice_bounds(item, shape[axis])
+            result.append(-(-(stops[axis] - starts[axis]) // steps[axis]))
+            axis += 1
+        else:
+            starts[axis] = _integer(item, axis, shape[axis])
+            stops[axis] = starts[axis] + 1
+            axis += 1
+    return _Plan(tuple(starts), tuple(stops), tuple(steps), tuple(result), picks)
+
+
+def constant_index(positions: Sequence[int]) -> Tensor:
+    """An int64 tensor of given positions."""
+    return current_context().array_constant(np.array(positions, np.int64))
+
+
+def _basic(x: Tensor, plan: _Plan) -> Tensor:
+    """The view that integers, slices, None and Ellipsis select."""
+    shape = x._type.shape
+    if any(plan.starts) or plan.stops != shape or any(step != 1 for step in plan.steps):
+        x = apply(p.slice_, x, starts=plan.starts, stops=plan.stops, steps=plan.steps)
+    if x._type.shape != plan.shape:
+        return apply(p.reshape, x, shape=plan.shape)
+    return x
+
+
+def getitem(input: Tensor, index: Any) -> Tensor:
+    """`input[index]`."""
+    plan = _take_apart(input, index)
+    part = _basic(input, plan)
+    if plan.picks:
+        return _picked(part, plan.picks)
+    if part is input:
+        return apply(p.reshape, input, shape=input._type.shape)  # a view of its own
+    return part
+
+
+# --- index tensors -----------------------------------------------------------------------------
+
+
+def _positions(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> list[tuple[int, Tensor]]:
+    """The picks with masks turned into positions, negative ones wrapped, broadcast together."""
+    flat: list[tuple[int, Tensor]] = []
+    for axis, index in picks:
+        if index._type.dtype is bool_:
+            _check_mask(x, axis, index)
+            flat.extend((axis + at, each) for at, each in enumerate(nonzero_tuple(index)))
+        else:
+            flat.append((axis, wrap_negative(index, axis, x._type.shape[axis])))
+    dtype = int32 if all(each._type.dtype is int32 for _, each in flat) else int64
+    return [(axis, cast(each, dtype)) for axis, each in zip(
+        (axis for axis, _ in flat), _broadcast_positions([each for _, each in flat]))]  # fmt: skip
+
+
+def _broadcast_positions(indices: list[Tensor]) -> tuple[Tensor, ...]:
+    if len(indices) == 1:
+        return (indices[0],)
+    try:
+        return m.broadcast_tensors(*indices)
+    except RuntimeError:
+        shapes = ", ".join(str(list(each._type.shape)) for each in indices)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+
+
+def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
+    for at, size in enumerate(mask._type.shape):
+        if size != x._type.shape[axis + at]:
+            raise IndexError(
+                f"The shape of the mask {list(mask._type.shape)} at index {at} does not match the "
+                f"shape of the indexed tensor {list(x._type.shape)} at index {axis + at}"
+            )
+
+
+def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
+    """Positions counted from the front."""
+    if not state.context:  # the values are known: look before computing
+        array = index._value
+        if array.size == 0 or (lowest := array.min()) >= 0:
+            return index
+        if lowest < -size:
+            raise IndexError(
+                f"index {lowest} is out of bounds for dimension {axis} with size {size}"
+            )
+    return apply(p.where, e.lt(index, 0), e.add(index, size), index)
+
+
+def _in_front(x: Tensor, axes: list[int]) -> tuple[Tensor, tuple[int, ...] | None, int]:
+    """Bring the indexed axes side by side: already neighbours, or moved to the front."""
+    if axes == list(range(axes[0], axes[0] + len(axes))):
+        return x, None, axes[0]
+    order = (*axes, *(axis for axis in range(x.ndim) if axis not in axes))
+    return apply(p.permute, x, axes=order), order, 0
+
+
+def _picked(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
+    found = _positions(x, picks)
+    if not found:  # a 0-d mask
+        return _picked_by_scalar_mask(x, picks)
+    moved, _, axis = _in_front(x, [at for at, _ in found])
+    return apply(p.index, moved, *(each for _, each in found), axis=axis)
+
+
+def _picked_by_scalar_mask(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
+    keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
+    return apply(p.index, m.unsqueeze(x, 0), constant_index([0] if keep else []), axis=0)
+
+
+# --- assignment --------------------------------------------------------------------------------
+
+
+def setitem(input: Tensor, index: Any, value: Any) -> None:
+    """`input[index] = value`, in place; the value broadcasts and is cast to the tensor's dtype."""
+    plan = _take_apart(input, index)
+    part = _basic(input, plan)
+    new = _as_value(value, input._type.dtype)
+    if not plan.picks:
+        assign(part, _without_leading_ones(new, part._type.shape), "__setitem__")
+        return
+    masked = _masked(part, plan.picks, new)
+    if masked is not None:
+        _assign_whole(part, masked, plan.picks, new)
+        return
+    _put(part, plan.picks, new, accumulate=False)
+
+
+def _as_value(value: Any, dtype: DType) -> Tensor:
+    if isinstance(value, Tensor):
+        return cast(value, dtype)
+    if is_scalar(value):
+        plain = plain_scalar(value)
+        if isinstance(plain, float) and dtype.is_integral:
+            plain = int(plain)
+        return constant(plain, dtype)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufV":
+        raise TypeError(f"can't assign a {type(value).__name__} to a tensor of {dtype}")
+    return cast(current_context().array_constant(np.array(array)), dtype)
+
+
+def _without_leading_ones(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    sizes = value._type.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    if not broadcastable_to(sizes, shape):
+        raise RuntimeError(
+            f"The expanded size of the tensor ({list(shape)}) must match the existing size "
+            f"({list(value._type.shape)}): the value assigned to the index does not fit"
+        )
+    return value if sizes == value._type.shape else apply(p.reshape, value, shape=sizes)
+
+
+def _masked(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor) -> Tensor | None:
+    """The mask over the whole of `part`, if the value does not depend on how many it selects."""
+    if len(picks) != 1 or picks[0][1]._type.dtype is not bool_:
+        return None
+    axis, mask = picks[0]
+    _check_mask(part, axis, mask)
+    trailing = part.ndim - axis - mask.ndim
+    if axis and new.ndim > trailing:
+        return None
+    if new.ndim > trailing and new._type.numel != 1:
+        return None
+    return m.reshape(mask, (*mask._type.shape, *(1,) * trailing))
+
+
+def _assign_whole(
+    part: Tensor, mask: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor
+) -> None:
+    if new.ndim and new._type.numel == 1:
+        new = m.reshape(new, ())
+    if write_directly(part, new):
+        prepare_direct_write(part)
+        axis, chosen = picks[0]
+        part._value[(slice(None),) * axis + (chosen._value,)] = new._value
+        return
+    if not broadcastable_to(new._type.shape, part._type.shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(new._type.shape)} cannot be broadcast to "
+            f"indexing result of {list(part._type.shape)}"
+        )
+    assign(part, apply(p.where, mask, new, part), "__setitem__")
+
+
+def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumulate: bool) -> None:
+    found = _positions(part, picks)
+    if not found:
+        keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
+        if keep:
+            assign(part, new, "__setitem__")
+        return
+    moved, _, axis = _in_front(part, [at for at, _ in found])
+    indices = [each for _, each in found]
+    count = axis + len(indices)
+    if moved is not part:
+        count = len(indices)
+    shape = (*moved.shape[:axis], *indices[0]._type.shape, *moved.shape[count:])
+    values = _value_like(new, shape)
+    if not accumulate and write_directly(moved, values):
+        prepare_direct_write(moved)
+        for at, each in enumerate(indices):
+            _check_bounds(each, axis + at, moved._type.shape[axis + at])
+        at_positions = tuple(each._value for each in indices)
+        moved._value[(slice(None),) * axis + at_positions] = values._value
+        return
+    put = apply(p.index_put, moved, *indices, values, axis=axis, accumulate=accumulate)
+    assign(moved, put, "index_put_")
+
+
+def _check_bounds(index: Tensor, axis: int, size: int) -> None:
+    array = index._value
+    if array.size and array.max() >= size:
+        raise IndexError(
+            f"index {array.max()} is out of bounds for dimension {axis} with size {size}"
+        )
+
+
+def _value_like(new: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A value broadcast to the shape of what an index selects."""
+    sizes = new._type.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    if not broadcastable_to(sizes, shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(new._type.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(shape)}"
+        )
+    new = new if sizes == new._type.shape else apply(p.reshape, new, shape=sizes)
+    return new if new._type.shape == shape else apply(p.broadcast, new, shape=shape)
+
+
+# --- positions ---------------------------------------------------------------------------------
+
+
+def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
+    """The positions of nonzero elements, one int64 vector for each dimension."""
+    array = current_context().host_array(input, "nonzero(): a mask of unknown count")
+    if not array.shape:
+        return ()
+    found = [np.ascontiguousarray(each) for each in np.nonzero(array)]
+    return tuple(wrap(each, array_type(each)) for each in found)
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The positions of nonzero elements: one row for each, or a tuple of one vector for each
+    dimension."""
+    if as_tuple:
+        return nonzero_tuple(input if input.ndim else m.reshape(input, 1))
+    array = current_context().host_array(input, "nonzero()")
+    rows = np.argwhere(array).astype(np.int64)
+    return current_context().array_constant(np.ascontiguousarray(rows))
+
+
+argwhere = nonzero
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, in one dimension."""
+    x, where = m.broadcast_tensors(input, mask)
+    return getitem(x, m.contiguous(where))
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
+    """`value` where `mask` holds, else `input`."""
+    if require_tensor(mask, "masked_fill", "mask")._type.dtype is not bool_:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask._type.dtype}"
+        )
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return apply(p.where, mask, _as_value(value, input._type.dtype), input)
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of `source`, in order, put where `mask` holds."""
+    result = m.clone(input)
+    chosen = m.contiguous(m.expand_as(mask, input))
+    count = int(current_context().host_array(chosen, "masked_scatter()").sum())
+    setitem(result, chosen, m.slice_axis(m.reshape(source, -1), 0, 0, count))
+    return result
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+def _check_index(index: Tensor, operation: str) -> Tensor:
+    if require_tensor(index, operation, "index")._type.dtype not in (int64, int32):
+        raise RuntimeError(f"{operation}(): Expected dtype int64 for index")
+    return index
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
+    _check_index(index, "gather")
+    if index.ndim != input.ndim and index._type.numel:
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    if not input._type.shape:
+        normalize_axis(dim, 0)
+        return m.reshape(gather(m.reshape(input, 1), 0, m.reshape(index, 1)), ())
+    axis = normalize_axis(dim, input.ndim)
+    _check_extent(index, input, axis, "gather")
+    return apply(p.gather, input, index, axis=axis)
+
+
+def _check_extent(index: Tensor, x: Tensor, axis: int, operation: str) -> None:
+    sizes = zip(index._type.shape, x._type.shape)
+    if any(at != axis and wide > size for at, (wide, size) in enumerate(sizes)):
+        raise RuntimeError(
+            f"{operation}(): Size does not match at dimension other than {axis}: expected index "
+            f"{list(index._type.shape)} to be no larger than self {list(x._type.shape)} apart from "
+            f"dimension {axis}"
+        )
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As `gather`, with negative positions allowed and the other dimensions broadcast."""
+    if dim is None:
+        return take_along_dim(m.reshape(input, -1), m.reshape(indices, -1), 0)
+    axis = normalize_axis(dim, input.ndim)
+    outer = list(m.broadcast_shapes(
+        *((*shape[:axis], 1, *shape[axis + 1 :]) for shape in (input.shape, indices.shape))
+    ))  # fmt: skip
+    outer[axis] = -1
+    x, at = m.expand(input, outer), m.expand(indices, outer)
+    return apply(p.gather, x, wrap_negative(at, axis, x._type.shape[axis]), axis=axis)
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flattened tensor, in the shape of `index`."""
+    return getitem(m.reshape(input, -1), index)
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The places `index` (a vector) of dimension `dim`."""
+    _check_index(index, "index_select")
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    axis = normalize_axis(dim, input.ndim)
+    return apply(p.index, input, m.reshape(index, -1), axis=axis)
+
+
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` with `src` added at `index` along `dim`: the transpose of gather."""
+    axis, index, source = _scatter_operands(input, dim, index, src, "scatter_add")
+    return apply(p.scatter_add, input, index, source, axis=axis)
+
+
+def _scatter_operands(
+    x: Tensor, dim: int, index: Tensor, src: Any, operation: str
+) -> tuple[int, Tensor, Tensor]:
+    _check_index(index, operation)
+    axis = normalize_axis(dim, x.ndim)
+    _check_extent(index, x, axis, operation)
+    if is_scalar(src):
+        filled = constant(plain_scalar(src), x._type.dtype)
+        return axis, index, apply(p.broadcast, filled, shape=index._type.shape)
+    if src._type.dtype is not x._type.dtype:
+        raise RuntimeError(
+            f"{operation}(): Expected self.dtype to be equal to src.dtype, got {x._type.dtype} and "
+            f"{src._type.dtype}"
+        )
+    if src._type.shape != index._type.shape:
+        starts = (0,) * index.ndim
+        src = apply(p.slice_, src, starts=starts, stops=index._type.shape, steps=(1,) * index.ndim)
+    return axis, index, src
+
+
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
+    """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
+    if reduce == "add":
+        return scatter_add(input, dim, index, src)
+    if reduce is not None:
+        raise NotImplementedError(f"scatter(): reduce={reduce!r} is not supported; use 'add'")
+    axis, index, source = _scatter_operands(input, dim, index, src, "scatter")
+    grid = []
+    for at, size in enumerate(index._type.shape):
+        if at == axis:
+            grid.append(cast(index, int64))
+            continue
+        line = apply(p.iota, size=size, dtype=int64)
+        line = m.reshape(line, (1,) * at + (size,) + (1,) * (index.ndim - at - 1))
+        grid.append(apply(p.broadcast, line, shape=index._type.shape))
+    return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
+
+
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
+) -> Tensor:
+    """`input` with `alpha * source` added at the places `index` of dimension `dim`."""
+    _check_index(index, "index_add")
+    axis = normalize_axis(dim, input.ndim)
+    added = source if alpha == 1 else e.mul(source, alpha)
+    return apply(p.index_put, input, index, added, axis=axis, accumulate=True)
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with `source` written to the places `index` of dimension `dim`."""
+    _check_index(index, "index_copy")
+    axis = normalize_axis(dim, input.ndim)
+    return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -> Tensor:
+    """`input` with `value` written to the places `index` of dimension `dim`."""
+    _check_index(index, "index_fill")
+    axis = normalize_axis(dim, input.ndim)
+    shape = (*input.shape[:axis], *index.shape, *input.shape[axis + 1 :])
+    filled = apply(p.broadcast, _as_value(value, input._type.dtype), shape=shape)
+    return apply(p.index_put, input, index, filled, axis=axis, accumulate=False)
+
+
+def index_put(
+    input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """`input` with `values` written, or added, at the index tensors `indices`."""
+    result = m.clone(input)
+    index_put_(result, indices, values, accumulate)
+    return result
+
+
+def index_put_(
+    input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False
+) -> Tensor:
+    """`index_put` in place."""
+    plan = _take_apart(input, tuple(indices))
+    _put(_basic(input, plan), plan.picks, _as_value(values, input._type.dtype), accumulate)
+    return input
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Class indices as int64 rows with a one at the class; -1 takes the largest index + 1.
+
+    >>> import tgraph as tg
+    >>> tg.one_hot(tg.tensor([1, 0]), 3)
+    tensor([[0, 1, 0],
+            [1, 0, 0]])
+    """
+    if tensor._type.dtype is not int64:
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor, got "
+            f"{tensor._type.dtype}"
+        )
+    if not state.context:
+        num_classes = _checked_classes(tensor, num_classes)
+    elif num_classes < 0:
+        highest = current_context().host_array(tensor, "one_hot() without num_classes")
+        num_classes = int(highest.max()) + 1
+    classes = apply(p.iota, size=num_classes, dtype=int64)
+    return cast(e.eq(m.unsqueeze(tensor, -1), classes), int64)
+
+
+def _checked_classes(tensor: Tensor, num_classes: int) -> int:
+    array = tensor._value
+    if array.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return num_classes
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes >= 0 and array.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return int(array.max()) + 1 if num_classes < 0 else num_classes

@@ -1,0 +1,63 @@
+"""The ranges of number types, as `finfo` and `iinfo`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from .compiler.ir import promotion
+from .runtime.dtypes import DType
+
+
+@dataclass(frozen=True)
+class FloatInfo:
+    """`eps` is the gap above 1, `tiny` the smallest normal number; `bits`, `min`, `max`."""
+
+    dtype: str
+    bits: int
+    min: float
+    max: float
+    eps: float
+    tiny: float
+    resolution: float
+
+    @property
+    def smallest_normal(self) -> float:
+        return self.tiny
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """`bits`, `min` and `max` of an integer type."""
+
+    dtype: str
+    bits: int
+    min: int
+    max: int
+
+
+def finfo(dtype: DType | None = None) -> FloatInfo:
+    """The range and resolution of a float type (by default the default one)."""
+    of = dtype or promotion.default_dtype
+    if not of.is_floating_point:
+        raise TypeError(f"finfo() requires a floating point input type, got {of}. Use iinfo()")
+    info = ml_dtypes.finfo(of.numpy) if of.name == "bfloat16" else np.finfo(of.numpy)
+    return FloatInfo(
+        of.name,
+        8 * of.itemsize,
+        float(info.min),
+        float(info.max),
+        float(info.eps),
+        float(info.tiny),
+        float(info.resolution),
+    )
+
+
+def iinfo(dtype: DType) -> IntegerInfo:
+    """The range of an integer type."""
+    if not dtype.is_integral:
+        raise TypeError(f"iinfo() requires an integer input type, got {dtype}. Use finfo()")
+    info = np.iinfo(dtype.numpy)
+    return IntegerInfo(dtype.name, 8 * dtype.itemsize, int(info.min), int(info.max))

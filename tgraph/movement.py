@@ -1,0 +1,561 @@
+"""Functions that rearrange: views, and copies put together from parts.
+
+Views share the memory of their input, as in PyTorch: writing to one in place shows in the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import (
+    broadcast,
+    contiguous_strides,
+    infer_reshape,
+    normalize_axes,
+    normalize_axis,
+)
+from .dispatch import apply, current_context, would_alias
+from .operands import cast, require_tensor, result_type
+from .tensor import Tensor, strides_of
+
+Sizes = int | Sequence[int]
+
+
+def as_sizes(given: Sequence[Any]) -> tuple[int, ...]:
+    """Sizes given as separate arguments or as one sequence."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = given[0]
+    return tuple(size if type(size) is int else size.__index__() for size in given)
+
+
+# --- shapes ------------------------------------------------------------------------------------
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in row-major order under another shape, of which one size may be -1.
+
+    A view where the memory allows it, else a copy.
+
+    >>> import tgraph as tg
+    >>> tg.arange(6).reshape(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    wanted = infer_reshape(input._type.shape, as_sizes(shape))
+    return apply(p.reshape, input, shape=wanted)
+
+
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """`reshape` that never copies: RuntimeError where the memory does not allow a view."""
+    wanted = infer_reshape(input._type.shape, as_sizes(shape))
+    if not would_alias(input, wanted):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead. The "
+            f"input has shape {list(input._type.shape)} and strides {list(strides_of(input))}, "
+            f"the view {list(wanted)}."
+        )
+    return apply(p.reshape, input, shape=wanted)
+
+
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` in the shape of `other`."""
+    return reshape(input, other._type.shape)
+
+
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` viewed in the shape of `other`."""
+    return view(input, other._type.shape)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions from `start_dim` to `end_dim` merged into one."""
+    shape = input._type.shape
+    if not shape:
+        return reshape(input, 1)
+    start, end = normalize_axis(start_dim, len(shape)), normalize_axis(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if start == end:
+        return input
+    merged = math.prod(shape[start : end + 1])
+    return apply(p.reshape, input, shape=(*shape[:start], merged, *shape[end + 1 :]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension."""
+    return reshape(input, -1)
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Dimension `dim` split into `sizes`, of which one may be -1."""
+    shape = input._type.shape
+    at = normalize_axis(dim, len(shape))
+    split_into = infer_reshape((shape[at],), tuple(sizes))
+    return apply(p.reshape, input, shape=(*shape[:at], *split_into, *shape[at + 1 :]))
+
+
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Dimensions of size 1 removed: all of them, or those in `dim`."""
+    shape = input._type.shape
+    axes = normalize_axes(dim, len(shape))
+    kept = tuple(size for at, size in enumerate(shape) if size != 1 or at not in axes)
+    return apply(p.reshape, input, shape=kept)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A dimension of size 1 put in at `dim`."""
+    shape = input._type.shape
+    at = normalize_axis(dim, len(shape) + 1)
+    return apply(p.reshape, input, shape=(*shape[:at], 1, *shape[at:]))
+
+
+# --- order of dimensions -----------------------------------------------------------------------
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in another order.
+
+    >>> import tgraph as tg
+    >>> tg.zeros(2, 3, 4).permute(2, 0, 1).shape
+    tgraph.Size([4, 2, 3])
+    """
+    order = as_sizes(dims)
+    ndim = len(input._type.shape)
+    if len(order) != ndim:
+        raise RuntimeError(
+            "permute(): number of dimensions in the tensor input does not match the "
+            f"length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal "
+            f"to len(dims) = {len(order)}"
+        )
+    axes = tuple(normalize_axis(axis, ndim) for axis in order)
+    if len(set(axes)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return apply(p.permute, input, axes=axes)
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged."""
+    ndim = len(input._type.shape)
+    a, b = normalize_axis(dim0, ndim), normalize_axis(dim1, ndim)
+    axes = list(range(ndim))
+    if ndim:
+        axes[a], axes[b] = b, a
+    return apply(p.permute, input, axes=tuple(axes))
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; vectors and scalars as they are."""
+    ndim = len(input._type.shape)
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    return transpose(input, 0, 1) if ndim == 2 else apply(p.reshape, input, shape=input._type.shape)
+
+
+def reversed_dims(input: Tensor) -> Tensor:
+    """All dimensions in reverse order: the `T` of a matrix."""
+    return apply(p.permute, input, axes=tuple(reversed(range(len(input._type.shape)))))
+
+
+def matrix_transpose(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged: `mT`."""
+    if len(input._type.shape) < 2:
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{len(input._type.shape)}-D tensor."
+        )
+    return transpose(input, -2, -1)
+
+
+def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
+    """Dimensions `source` moved to the places `destination`; the others keep their order."""
+    ndim = len(input._type.shape)
+    origin = [source] if isinstance(source, int) else list(source)
+    target = [destination] if isinstance(destination, int) else list(destination)
+    if len(origin) != len(target):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({origin} dims) should contain "
+            f"the same number of dims as destination ({target} dims)"
+        )
+    origin = [normalize_axis(axis, ndim) for axis in origin]
+    target = [normalize_axis(axis, ndim) for axis in target]
+    for name, axes in (("source", origin), ("destination", target)):
+        if len(set(axes)) != len(axes):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({axes})")
+    order = [axis for axis in range(ndim) if axis not in origin]
+    for at, axis in sorted(zip(target, origin)):
+        order.insert(at, axis)
+    return apply(p.permute, input, axes=tuple(order))
+
+
+# --- broadcasting ------------------------------------------------------------------------------
+
+
+def expand(input: Tensor, *sizes: Any) -> Tensor:
+    """Dimensions of size 1 repeated to larger sizes, without a copy; -1 keeps a size.
+
+    The result shows elements several times, so it cannot be written in place.
+    """
+    wanted, shape = list(as_sizes(sizes)), input._type.shape
+    lead = len(wanted) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand(tensor of shape {list(shape)}, size={wanted}): the number of sizes provided "
+            f"({len(wanted)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(shape)})"
+        )
+    for at, target in enumerate(wanted):
+        size = shape[at - lead] if at >= lead else None
+        if target == -1:
+            if size is None:
+                raise RuntimeError(
+                    f"expand(tensor of shape {list(shape)}, size={wanted}): the expanded size of "
+                    f"the tensor (-1) isn't allowed in a leading, non-existing dimension {at}"
+                )
+            wanted[at] = size
+        elif size not in (None, 1, target):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({target}) must match the existing size ({size}) "
+                f"at non-singleton dimension {at}.  Target sizes: {wanted}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
+    return apply(p.broadcast, input, shape=tuple(wanted))
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` expanded to the shape of `other`."""
+    return expand(input, other._type.shape)
+
+
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """`input` expanded to `size`."""
+    return expand(input, size)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The common shape of broadcast operands."""
+    try:
+        return broadcast(*(tuple(shape) for shape in shapes))
+    except ValueError as error:
+        raise RuntimeError(
+            f"Shape mismatch: objects cannot be broadcast to a single shape: {error}"
+        ) from None
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors expanded to their common shape."""
+    shape = broadcast_shapes(*(each._type.shape for each in tensors))
+    return tuple(expand(each, shape) for each in tensors)
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def slice_axis(input: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
+    """The view start:stop:step of one axis; all of them counted from the front."""
+    shape = input._type.shape
+    ndim = len(shape)
+    starts, stops, steps = [0] * ndim, list(shape), [1] * ndim
+    starts[axis], stops[axis], steps[axis] = start, stop, step
+    return apply(p.slice_, input, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """The view of `length` places of `dim`, from `start`."""
+    shape = input._type.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    axis, start = normalize_axis(dim, len(shape)), int(start)
+    size = shape[axis]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-size}, {size}], but got "
+            f"{start})"
+        )
+    start += size if start < 0 else 0
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_axis(input, axis, start, start + length)
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The view of one place of `dim`, which is removed."""
+    shape = input._type.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    axis, at = normalize_axis(dim, len(shape)), index.__index__()
+    if not -shape[axis] <= at < shape[axis]:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(shape)} at dimension "
+            f"{axis}"
+        )
+    at %= shape[axis]
+    part = slice_axis(input, axis, at, at + 1)
+    return apply(p.reshape, part, shape=(*shape[:axis], *shape[axis + 1 :]))
+
+
+def split(input: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of sizes
+    that add up to the whole."""
+    axis = normalize_axis(dim, len(input._type.shape))
+    size = input._type.shape[axis]
+    if isinstance(split_size_or_sections, int):
+        by = split_size_or_sections
+        if by < 0 or (by == 0 and size):
+            raise RuntimeError(
+                f"split expects split_size be non-negative, but got split_size={by}"
+                if by < 0
+                else "split_size can only be 0 if dimension size is 0, but got dimension size of "
+                f"{size}"
+            )
+        sections = [min(by, size - at) for at in range(0, size, by)] if size else [0]
+    else:
+        sections = list(split_size_or_sections)
+        if sum(sections) != size or min(sections, default=0) < 0:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's "
+                f"size at dimension {axis}), but got split_sizes={sections}"
+            )
+    parts, at = [], 0
+    for section in sections:
+        parts.append(slice_axis(input, axis, at, at + section))
+        at += section
+    return tuple(parts)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of equal size along `dim`; the last may be smaller."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
+    if size == 0:
+        return split(input, [0] * chunks, dim)
+    return split(input, -(-size // chunks), dim)
+
+
+def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views along `dim`: that many nearly equal ones, or cut at the given indices."""
+    size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
+    if isinstance(indices_or_sections, int):
+        least, larger = divmod(size, indices_or_sections)
+        sizes = [least + (at < larger) for at in range(indices_or_sections)]
+        return split(input, sizes, dim)
+    axis = normalize_axis(dim, len(input._type.shape))
+    cuts = [slice(at).indices(size)[1] for at in indices_or_sections]
+    ends = zip([0, *cuts], [*cuts, size])
+    return tuple(slice_axis(input, axis, start, max(start, stop)) for start, stop in ends)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """One view for each place of `dim`, which is removed."""
+    axis = normalize_axis(dim, len(input._type.shape))
+    if not input._type.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return tuple(select(input, axis, at) for at in range(input._type.shape[axis]))
+
+
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """The view of all windows of `size` along a dimension, `step` apart; they come last."""
+    axis = normalize_axis(dimension, len(input._type.shape))
+    if size > input._type.shape[axis]:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {axis} is {input._type.shape[axis]} but size is "
+            f"{size}"
+        )
+    return apply(p.unfold, input, axes=(axis,), sizes=(size,), strides=(step,), dilations=(1,))
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of dimensions `dim1` and `dim2`, as the last dimension of the result."""
+    ndim = len(input._type.shape)
+    a, b = normalize_axis(dim1, ndim), normalize_axis(dim2, ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    moved = movedim(input, (a, b), (-2, -1))
+    *outer, rows, columns = moved._type.shape
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    flat = apply(p.reshape, moved, shape=(*outer, rows * columns))
+    if count == 0:
+        return slice_axis(flat, len(outer), 0, 0)
+    start = offset if offset >= 0 else -offset * columns
+    return slice_axis(flat, len(outer), start, start + (count - 1) * (columns + 1) + 1, columns + 1)
+
+
+# --- putting together --------------------------------------------------------------------------
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors one behind the other along `dim`; their dtypes promote.
+
+    >>> import tgraph as tg
+    >>> tg.cat([tg.zeros(2), tg.ones(1)])
+    tensor([0., 0., 1.])
+    """
+    parts = _list_of_tensors(tensors, "cat")
+    dtype = result_type(*parts)
+    if len(parts) > 1:  # PyTorch leaves empty vectors out, whatever the others' shapes
+        parts = [each for each in parts if each._type.shape != (0,)] or parts[:1]
+    first = parts[0]._type.shape
+    if not first:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    axis = normalize_axis(dim, len(first))
+    for at, each in enumerate(parts):
+        _check_fits(first, each._type.shape, axis, at)
+    return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
+
+
+def _list_of_tensors(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
+    parts = [require_tensor(each, operation, f"tensors[{at}]") for at, each in enumerate(tensors)]
+    if not parts:
+        raise RuntimeError(f"{operation}(): expected a non-empty list of Tensors")
+    return parts
+
+
+def _check_fits(first: tuple[int, ...], shape: tuple[int, ...], axis: int, at: int) -> None:
+    if len(shape) != len(first):
+        raise RuntimeError(
+            f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+        )
+    for place, (size, wanted) in enumerate(zip(shape, first)):
+        if place != axis and size != wanted:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {axis}. Expected size {wanted} "
+                f"but got size {size} for tensor number {at} in the list."
+            )
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape side by side along a new dimension `dim`."""
+    parts = _list_of_tensors(tensors, "stack")
+    shape = parts[0]._type.shape
+    for at, each in enumerate(parts):
+        if each._type.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                f"{list(each._type.shape)} at entry {at}"
+            )
+    axis = normalize_axis(dim, len(shape) + 1)
+    dtype = result_type(*parts)
+    rows = (unsqueeze(cast(each, dtype), axis) for each in parts)
+    return apply(p.concatenate, *rows, axis=axis)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors one behind the other along the second dimension (the first, for vectors)."""
+    parts = [atleast_1d(each) for each in tensors]
+    return cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors below one another, vectors as rows."""
+    return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in tensors], 0)
+
+
+def atleast_1d(input: Tensor) -> Tensor:
+    """`input` with at least one dimension."""
+    return input if input._type.shape else reshape(input, 1)
+
+
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """A copy with the order along `dims` reversed."""
+    ndim = len(input._type.shape)
+    axes = normalize_axes(as_sizes(dims), ndim)
+    return apply(p.flip, input, axes=axes)
+
+
+def roll(input: Tensor, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
+    """Elements moved by `shifts` along `dims`, those pushed out coming in at the other end."""
+    if dims is None:
+        return reshape(roll(reshape(input, -1), shifts, 0), input._type.shape)
+    moves = [shifts] if isinstance(shifts, int) else list(shifts)
+    axes = [dims] if isinstance(dims, int) else list(dims)
+    if len(moves) != len(axes):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
+        )
+    result = input
+    for move, dim in zip(moves, axes):
+        axis = normalize_axis(dim, len(input._type.shape))
+        size = input._type.shape[axis]
+        cut = -move % size if size else 0
+        if cut:
+            front = slice_axis(result, axis, 0, cut)
+            result = apply(p.concatenate, slice_axis(result, axis, cut, size), front, axis=axis)
+    return result if result is not input else clone(input)
+
+
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
+    """The whole tensor repeated along every dimension (new ones in front)."""
+    counts, shape = as_sizes(repeats), input._type.shape
+    lead = len(counts) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            "tensor"
+        )
+    sizes = (1,) * lead + shape
+    spread = apply(p.reshape, input, shape=tuple(part for size in sizes for part in (1, size)))
+    wide = tuple(part for pair in zip(counts, sizes) for part in pair)
+    result = tuple(count * size for count, size in zip(counts, sizes))
+    repeated = apply(p.reshape, apply(p.broadcast, spread, shape=wide), shape=result)
+    return repeated if repeated._view is None else clone(repeated)
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """As `repeat`, with missing counts taken as 1."""
+    counts = as_sizes(dims)
+    missing = len(input._type.shape) - len(counts)
+    return repeat(input, (1,) * max(missing, 0) + counts)
+
+
+def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
+    """Every element along `dim` repeated `repeats` times in its place."""
+    if dim is None:
+        return repeat_interleave(reshape(input, -1), repeats, 0)
+    shape = input._type.shape
+    axis = normalize_axis(dim, len(shape))
+    wide = apply(p.reshape, input, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    wide = apply(p.broadcast, wide, shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    merged = (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])
+    repeated = apply(p.reshape, wide, shape=merged)
+    return repeated if repeated._view is None else clone(repeated)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy with memory of its own; gradients pass through."""
+    return apply(p.copy, input)
+
+
+def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`input` itself if its memory is in row-major order, else a copy that is."""
+    return input if is_contiguous(input) else apply(p.copy, input)
+
+
+def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
+    """Whether the elements lie in memory in row-major order, without gaps."""
+    shape = input._type.shape
+    if 0 in shape:
+        return True
+    wanted = contiguous_strides(shape)
+    strides = strides_of(input)
+    return all(size == 1 or a == b for size, a, b in zip(shape, strides, wanted))
+
+
+def stride(input: Tensor, dim: int | None = None) -> Any:
+    """The step in memory, in elements, along every dimension or along `dim`."""
+    strides = strides_of(input)
+    return strides if dim is None else strides[normalize_axis(dim, len(strides))]
+
+
+def data_ptr(input: Tensor) -> int:
+    """The address of the first element."""
+    address: int = current_context().host_array(input, "data_ptr()").ctypes.data
+    return address

@@ -1,0 +1,38 @@
+"""The `out=` argument of functions: the result is written into a tensor that exists."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .autograd.grad_mode import no_grad
+from .dispatch import settled
+from .inplace import assign
+from .state import state
+from .tensor import Tensor
+
+
+def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with an argument `out`: a tensor of the result's shape that receives it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Any:
+        if out is None:
+            return function(*args, **kwargs)
+        operands = [each for each in (*args, out) if isinstance(each, Tensor)]
+        if state.grad_enabled and any(settled(each)._requires_grad for each in operands):
+            raise RuntimeError(
+                f"{function.__name__}(): functions with out=... arguments don't support automatic "
+                "differentiation, but one of the arguments requires grad."
+            )
+        with no_grad():
+            result = function(*args, **kwargs)
+        if result._type.shape != out._type.shape:
+            raise RuntimeError(
+                f"{function.__name__}(): out= has shape {list(out._type.shape)}, the result has "
+                f"{list(result._type.shape)}"
+            )
+        return assign(out, result, function.__name__)
+
+    return wrapper

@@ -1,0 +1,355 @@
+"""Random numbers from counters.
+
+Numbers come from Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
+2011): a function of the generator's seed, a counter that every call moves on by one, and the
+position of the element. The same seed therefore gives the same numbers, eager and compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from . import elementwise as e
+from . import movement as m
+from .compiler.ir import primitives as p
+from .compiler.ir import promotion
+from .creation import DeviceLike, as_dtype, check_device
+from .dispatch import apply, current_context
+from .inplace import assign
+from .operands import Scalar, cast
+from .runtime.dtypes import DType, float32, float64, int64
+from .tensor import Tensor, intern_type
+
+_DEFAULT_SEED = 67280421310721  # PyTorch's
+
+
+class Generator:
+    """A source of random numbers: a seed, and a counter of the calls made so far.
+
+    >>> import tgraph as tg
+    >>> g = tg.Generator().manual_seed(1)
+    >>> a = tg.rand(3, generator=g)
+    >>> tg.equal(a, tg.rand(3, generator=g.manual_seed(1)))
+    True
+    """
+
+    def __init__(self, device: DeviceLike = "cpu") -> None:
+        check_device(device)
+        self._seed = _DEFAULT_SEED
+        self.counter = 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed`, a number of 64 bits."""
+        seed = seed.__index__()
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError(f"Overflow when unpacking long: seed {seed} has more than 64 bits")
+        self._seed, self.counter = seed % (1 << 64), 0
+        return self
+
+    def seed(self) -> int:
+        """Start again from a seed that the operating system gives, and return it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed in use."""
+        return self._seed
+
+    @property
+    def seed_as_int64(self) -> int:
+        """The seed's bits as a signed number, as the key of `random_bits` holds it."""
+        return self._seed - (1 << 64) if self._seed >= 1 << 63 else self._seed
+
+    def get_state(self) -> Tensor:
+        """Seed and counter as an int64 tensor of two elements."""
+        return current_context().array_constant(
+            np.array([self.seed_as_int64, self.counter], np.int64)
+        )
+
+    def set_state(self, state: Tensor) -> Generator:
+        """Go on from what `get_state` returned."""
+        seed, counter = state.tolist()  # type: ignore[attr-defined]
+        self._seed, self.counter = seed % (1 << 64), counter
+        return self
+
+    def __repr__(self) -> str:
+        return f"<tgraph.Generator seed={self._seed} counter={self.counter}>"
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system; returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Put the default generator back into a state."""
+    default_generator.set_state(new_state)
+
+
+# --- distributions -----------------------------------------------------------------------------
+
+
+def _bits(shape: tuple[int, ...], generator: Generator | None) -> Tensor:
+    key, offset = current_context().random_key(generator or default_generator)
+    return apply(p.random_bits, key, shape=shape, offset=offset)
+
+
+def uniform(shape: tuple[int, ...], dtype: DType, generator: Generator | None = None) -> Tensor:
+    """Numbers in [0, 1), multiples of 2**-24 (2**-53 for float64), in one call's counter."""
+    if dtype is float64:
+        words = _bits((2, *shape), generator)
+        high = cast(e.bitwise_right_shift(m.select(words, 0, 0), 5), float64)
+        low = cast(e.bitwise_right_shift(m.select(words, 0, 1), 6), float64)
+        return e.mul(e.add(e.mul(high, 2.0**26), low), 2.0**-53)
+    kept = 24 if dtype is float32 else 11 if dtype.name == "float16" else 8
+    words = e.bitwise_right_shift(_bits(shape, generator), 32 - kept)
+    return cast(e.mul(cast(words, float32), 2.0**-kept), dtype)
+
+
+def _normal(shape: tuple[int, ...], dtype: DType, generator: Generator | None) -> Tensor:
+    """Box and Muller (1958): the radius from one uniform number, the angle from another."""
+    wide = dtype if dtype is float64 else float32
+    pair = uniform((2, *shape), wide, generator)
+    radius = e.sqrt(e.mul(e.log(e.sub(1, m.select(pair, 0, 0))), -2))
+    return cast(e.mul(radius, e.cos(e.mul(m.select(pair, 0, 1), 2 * math.pi))), dtype)
+
+
+def _float_dtype(dtype: Any, operation: str) -> DType:
+    wanted = as_dtype(dtype) or promotion.default_dtype
+    if not wanted.is_floating_point:
+        raise RuntimeError(f'"{operation}" not implemented for {wanted.name}')
+    return wanted
+
+
+def _finished(result: Tensor, requires_grad: bool) -> Tensor:
+    return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]
+
+
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform numbers in [0, 1)."""
+    check_device(device)
+    result = uniform(m.as_sizes(size), _float_dtype(dtype, "rand"), generator)
+    return _finished(result, requires_grad)
+
+
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from the standard normal distribution."""
+    check_device(device)
+    result = _normal(m.as_sizes(size), _float_dtype(dtype, "normal_kernel_cpu"), generator)
+    return _finished(result, requires_grad)
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Integers in [low, high), int64 unless `dtype` says otherwise; `low` may be left out.
+
+    >>> import tgraph as tg
+    >>> tg.randint(10, (2, 3)).shape
+    tgraph.Size([2, 3])
+    """
+    check_device(device)
+    if size is None:
+        low, high, size = 0, low, high
+    if isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high
+    if high <= low:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got {low} >= {high}")
+    numbers = _integers(m.as_sizes((size,)), high - low, generator)
+    result = cast(e.add(numbers, low) if low else numbers, as_dtype(dtype) or int64)
+    return _finished(result, requires_grad)
+
+
+def _integers(shape: tuple[int, ...], count: int, generator: Generator | None) -> Tensor:
+    """Integers in [0, count) as int64: the high half of a product, or a remainder."""
+    if count < 1 << 31:
+        words = cast(_bits(shape, generator), int64)
+        return e.bitwise_right_shift(e.mul(words, count), 32)
+    words = cast(_bits((2, *shape), generator), int64)
+    high = e.bitwise_right_shift(m.select(words, 0, 0), 1)
+    wide = e.add(e.bitwise_left_shift(high, 32), m.select(words, 0, 1))
+    return wide if count >= 1 << 63 else e.remainder(wide, count)
+
+
+def _order(keys: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+    return (np.argsort(keys, kind="stable"),)
+
+
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The integers below `n` in random order."""
+    check_device(device)
+    keys = _bits((n,), generator)
+    (order,) = apply(
+        p.host_call, keys, function=_order, results=(intern_type((n,), int64),), name="argsort"
+    )
+    return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
+
+
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Normal numbers with mean and standard deviation, which may be tensors."""
+    check_device(device)
+    if size is None:
+        shapes = [each._type.shape if isinstance(each, Tensor) else () for each in (mean, std)]
+        size = m.broadcast_shapes(*shapes)
+    tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
+    wanted = as_dtype(dtype) or (tensors[0]._type.dtype if tensors else promotion.default_dtype)
+    return e.add(e.mul(_normal(m.as_sizes((size,)), wanted, generator), std), mean)
+
+
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """Ones with the probabilities that the elements give, else zeros."""
+    drawn = uniform(input._type.shape, input._type.dtype, generator)
+    return cast(e.lt(drawn, input.detach()), input._type.dtype)  # type: ignore[attr-defined]
+
+
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Indices drawn with probabilities proportional to the elements of the last dimension.
+
+    By Gumbel's maximum: the index of the largest log(weight) + noise. Memory grows with the
+    number of samples times the number of weights.
+    """
+    weights = input.detach()  # type: ignore[attr-defined]
+    if not replacement and num_samples > weights._type.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    shape = weights._type.shape
+    rows = (*shape[:-1], num_samples, shape[-1]) if replacement else shape
+    noise = e.neg(e.log(e.neg(e.log(e.sub(1, uniform(rows, weights._type.dtype, generator))))))
+    scores = e.add(e.log(m.unsqueeze(weights, -2) if replacement else weights), noise)
+    if replacement:
+        return apply(p.argmax, scores, axes=(len(rows) - 1,), keepdims=False)
+    order = scores.argsort(-1, descending=True)  # type: ignore[attr-defined]
+    return m.clone(m.narrow(order, -1, 0, num_samples))
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`rand` with the shape and dtype of `input`."""
+    return rand(input._type.shape, dtype=as_dtype(dtype) or input._type.dtype, **options)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`randn` with the shape and dtype of `input`."""
+    return randn(input._type.shape, dtype=as_dtype(dtype) or input._type.dtype, **options)
+
+
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, **options: Any
+) -> Tensor:
+    """`randint` with the shape and dtype of `input`."""
+    low, high = (0, low) if high is None else (low, high)
+    wanted = as_dtype(dtype) or input._type.dtype
+    return randint(low, high, input._type.shape, dtype=wanted, **options)
+
+
+# --- in place ----------------------------------------------------------------------------------
+
+
+def uniform_(
+    self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    if a > b:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found {a} > {b}")
+    drawn = uniform(self._type.shape, _float_dtype(self._type.dtype, "uniform_"), generator)
+    return assign(self, e.add(e.mul(drawn, b - a), a), "uniform_")
+
+
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with normal numbers."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    drawn = _normal(self._type.shape, _float_dtype(self._type.dtype, "normal_"), generator)
+    return assign(self, e.add(e.mul(drawn, std), mean), "normal_")
+
+
+def bernoulli_(
+    self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with ones with probability `p`, else zeros."""
+    drawn = e.lt(uniform(self._type.shape, float32, generator), p)
+    return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
+
+
+def random_(
+    self: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with integers in [low, high); with one argument, below it."""
+    dtype = self._type.dtype
+    if high is None:
+        largest = 1 << 24 if dtype.is_floating_point else int(np.iinfo(dtype.numpy).max)
+        low, high = (0, low) if low else (0, largest)
+    drawn = randint(low, high, self._type.shape, generator=generator)
+    return assign(self, cast(drawn, dtype), "random_")
+
+
+def exponential_(
+    self: Tensor, lambd: Scalar = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with exponentially distributed numbers of rate `lambd`."""
+    drawn = uniform(self._type.shape, _float_dtype(self._type.dtype, "exponential_"), generator)
+    return assign(self, e.div(e.neg(e.log(e.sub(1, drawn))), lambd), "exponential_")

@@ -1,0 +1,387 @@
+"""Reductions: functions that combine the elements along dimensions.
+
+`dim` is one dimension, several, or None for all; `keepdim` leaves reduced ones with size 1.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from . import elementwise as e
+from .autograd.composite import composite
+from .autograd.record import OUTPUT, vjp
+from .compiler.ir import Primitive, TensorType
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import normalize_axes, normalize_axis, reduce
+from .dispatch import apply
+from .operands import as_float, as_number, cast, require_tensor
+from .runtime.dtypes import DType, bool_, int64
+from .tensor import Tensor
+
+Dims = int | Sequence[int] | None
+
+
+class Extremes(NamedTuple):
+    """What `max(dim)` and `min(dim)` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _axes(x: Tensor, dim: Dims) -> tuple[int, ...]:
+    """The axes that `dim` names; none at all, `()`, means all, as in PyTorch."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(len(x._type.shape)))
+    return normalize_axes(dim, len(x._type.shape))
+
+
+def _reduce(primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: bool) -> Tensor:
+    return apply(primitive, x, axes=axes, keepdims=builtins.bool(keepdim))
+
+
+# --- sums --------------------------------------------------------------------------------------
+
+
+def sum(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """The sum; integers and booleans sum to int64.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
+    tensor([4., 6.])
+    """
+    return _accumulated(p.sum_, input, _axes(input, dim), keepdim, dtype)
+
+
+def _accumulated(
+    primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: bool, dtype: DType | None
+) -> Tensor:
+    if dtype is None:
+        dtype = x._type.dtype if x._type.dtype.is_floating_point else int64
+    return _reduce(primitive, cast(x, dtype), axes, keepdim)
+
+
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """The product; integers and booleans multiply to int64."""
+    return _accumulated(p.prod, input, _axes(input, dim), keepdim, dtype)
+
+
+def mean(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """The mean of floats; for integers give `dtype` or convert first."""
+    x = input if dtype is None else cast(input, dtype)
+    _require_float(x, "mean")
+    axes = _axes(x, dim)
+    count = math.prod(x._type.shape[axis] for axis in axes)
+    return e.div(_reduce(p.sum_, x, axes, keepdim), count)
+
+
+def _require_float(x: Tensor, operation: str) -> None:
+    if not require_tensor(x, operation)._type.dtype.is_floating_point:
+        names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
+                 "uint8": "Byte", "bool": "Bool"}  # fmt: skip
+        name = names.get(x._type.dtype.name, x._type.dtype.name)
+        raise RuntimeError(
+            f"{operation}(): could not infer output dtype. Input dtype must be either a floating "
+            f"point or complex dtype. Got: {name}"
+        )
+
+
+def _correction(unbiased: bool | None, correction: float | None) -> float:
+    if correction is not None:
+        return correction
+    return 0 if unbiased is False else 1
+
+
+def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]:
+    """`var(False)` gives `unbiased`, not `dim`."""
+    return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+
+
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The variance: squared deviations from the mean over n - `correction` (by default 1)."""
+    _require_float(input, "var")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    return _moments(input, dim, _correction(unbiased, correction), keepdim)[0]
+
+
+def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
+    axes = _axes(x, dim)
+    shape = x._type.shape
+    count = math.prod(shape[axis] for axis in axes)
+    center = e.div(_reduce(p.sum_, x, axes, True), count)
+    apart = e.sub(x, center)
+    freedom = builtins.max(count - correction, 0)
+    variance = e.div(_reduce(p.sum_, e.mul(apart, apart), axes, keepdim), freedom)
+    if keepdim:
+        return variance, center
+    return variance, apply(p.reshape, center, shape=reduce(shape, axes, False))
+
+
+def std(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The standard deviation: the square root of `var`."""
+    _require_float(input, "std")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    return _root(_moments(input, dim, _correction(unbiased, correction), keepdim)[0])
+
+
+def _root(variance: Tensor) -> Tensor:
+    """A square root whose gradient at 0 is 0, as PyTorch's std has it."""
+    return _safe_sqrt(variance)
+
+
+def var_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean."""
+    _require_float(input, "var_mean")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    return _moments(input, dim, _correction(unbiased, correction), keepdim)
+
+
+def std_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean."""
+    variance, center = var_mean(input, dim, unbiased, keepdim, correction=correction)
+    return _root(variance), center
+
+
+# --- extremes ----------------------------------------------------------------------------------
+
+
+def _check_not_empty(x: Tensor, axes: tuple[int, ...], operation: str) -> None:
+    for axis in axes:
+        if x._type.shape[axis] == 0:
+            raise IndexError(f"{operation}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The largest elements; all places that hold one share the gradient evenly."""
+    axes = _axes(input, dim)
+    _check_not_empty(input, axes, "amax")
+    return _reduce(p.max_, input, axes, keepdim)
+
+
+def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The smallest elements; all places that hold one share the gradient evenly."""
+    axes = _axes(input, dim)
+    _check_not_empty(input, axes, "amin")
+    return _reduce(p.min_, input, axes, keepdim)
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Smallest and largest elements."""
+    return amin(input, dim, keepdim), amax(input, dim, keepdim)
+
+
+def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; along `dim`, `(values, indices)`; of two tensors, `maximum`.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([[1, 5], [7, 2]]).max(dim=1).indices
+    tensor([1, 0])
+    """
+    return _extreme(input, dim, keepdim, "max", p.max_, p.argmax, e.maximum)
+
+
+def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element; along `dim`, `(values, indices)`; of two tensors, `minimum`."""
+    return _extreme(input, dim, keepdim, "min", p.min_, p.argmin, e.minimum)
+
+
+def _extreme(
+    x: Tensor,
+    dim: Any,
+    keepdim: bool,
+    name: str,
+    whole: Primitive,
+    position: Primitive,
+    of_two: Any,
+) -> Any:
+    if isinstance(dim, Tensor):
+        return of_two(x, dim)
+    if dim is None:
+        if x._type.numel == 0:
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                "the reduction dim with the 'dim' argument."
+            )
+        return _reduce(whole, x, tuple(range(len(x._type.shape))), False)
+    if not x._type.shape:
+        normalize_axis(dim, 0)
+        zero = apply(p.full, shape=(), value=0, dtype=int64)
+        return Extremes(apply(p.copy, x), zero)
+    axis = normalize_axis(dim, len(x._type.shape))
+    _check_not_empty(x, (axis,), name)
+    at = _reduce(position, _ordered(x), (axis,), True)
+    values = apply(p.gather, x, at, axis=axis)
+    if keepdim:
+        return Extremes(values, at)
+    shape = reduce(x._type.shape, (axis,), False)
+    return Extremes(apply(p.reshape, values, shape=shape), apply(p.reshape, at, shape=shape))
+
+
+def _ordered(x: Tensor) -> Tensor:
+    return as_number(x)
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The first position of the largest element, along `dim` or in the flattened tensor."""
+    return _position(p.argmax, input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The first position of the smallest element, along `dim` or in the flattened tensor."""
+    return _position(p.argmin, input, dim, keepdim)
+
+
+def _position(primitive: Primitive, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    shape = x._type.shape
+    x = _ordered(x)
+    if dim is None or not shape:
+        if dim is not None:
+            normalize_axis(dim, 0)
+        if x._type.numel == 0:
+            raise IndexError(
+                f"{primitive.name}(): Expected reduction dim to be specified for input.numel() == "
+                "0. Specify the reduction dim with the 'dim' argument."
+            )
+        found = _reduce(primitive, apply(p.reshape, x, shape=(x._type.numel,)), (0,), False)
+        return apply(p.reshape, found, shape=(1,) * len(shape)) if keepdim else found
+    axis = normalize_axis(dim, len(shape))
+    _check_not_empty(x, (axis,), primitive.name)
+    return _reduce(primitive, x, (axis,), keepdim)
+
+
+# --- logic -------------------------------------------------------------------------------------
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x._type.dtype is bool_ else e.ne(x, 0)
+
+
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is nonzero."""
+    return _reduce(p.any_, _truth(input), _axes(input, dim), keepdim)
+
+
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are nonzero."""
+    return _reduce(p.all_, _truth(input), _axes(input, dim), keepdim)
+
+
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
+    """How many elements are nonzero, as int64."""
+    return sum(_truth(input), dim)
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return builtins.bool(all(e.isclose(input, other, rtol, atol, equal_nan)))
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    if input._type.shape != other._type.shape:
+        return False
+    return builtins.bool(all(e.eq(input, other)))
+
+
+# --- norms -------------------------------------------------------------------------------------
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Tensor:
+    """The vector norm of order `p` over all of `dim` ("fro" is 2; inf, -inf and 0 are known)."""
+    order = 2.0 if p in ("fro", None) else float(p)  # type: ignore[arg-type]
+    x = input if dtype is None else cast(input, dtype)
+    if not x._type.dtype.is_floating_point:
+        raise RuntimeError(
+            "norm(): Expected a floating point or complex tensor as input. Got "
+            f"{x._type.dtype.name}"
+        )
+    if order == 0:
+        return cast(sum(e.ne(x, 0), dim, keepdim), x._type.dtype)
+    size = e.abs(x)
+    if math.isinf(order):
+        return amax(size, dim, keepdim) if order > 0 else amin(size, dim, keepdim)
+    if order == 1:
+        return sum(size, dim, keepdim)
+    if order == 2:
+        return _safe_sqrt(sum(e.mul(x, x), dim, keepdim))
+    return e.pow(sum(e.pow(size, order), dim, keepdim), 1 / order)
+
+
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(input))), without overflow; -inf where all elements are -inf."""
+    x = as_float(input, "logsumexp")
+    axes = _axes(x, dim)
+    if builtins.any(x._type.shape[axis] == 0 for axis in axes):
+        return e.log(_reduce(p.sum_, x, axes, keepdim))
+    return _logsumexp(x, axes=axes, keepdims=builtins.bool(keepdim))
+
+
+@composite("logsumexp")
+def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    peak = _reduce(p.max_, x, axes, True)
+    peak = e.where(e.isfinite(peak), peak, 0.0)
+    total = e.add(e.log(_reduce(p.sum_, e.exp(e.sub(x, peak)), axes, True)), peak)
+    shape = reduce(x._type.shape, axes, keepdims)
+    return total if total._type.shape == shape else apply(p.reshape, total, shape=shape)
+
+
+@vjp(_logsumexp, saves=(0, OUTPUT))
+def _logsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axes: Any, keepdims: bool) -> Tensor:
+    shape = reduce(x._type.shape, axes, True)
+    total, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
+    return e.mul(cotangent, e.exp(e.sub(x, total)))
+
+
+@composite("sqrt")
+def _safe_sqrt(x: Tensor) -> Tensor:
+    return apply(p.sqrt, x)
+
+
+@vjp(_safe_sqrt, saves=(OUTPUT,))
+def _safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
+    """As of sqrt, and 0 at 0."""
+    return e.where(e.eq(out, 0), 0, e.div(g, e.mul(out, 2)))

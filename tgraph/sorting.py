@@ -1,0 +1,158 @@
+"""Functions that need an order: sort, argsort, topk, unique, searchsorted, median.
+
+They run on the host, in compiled code too, where they are a step between kernels. Values are then
+gathered by position, so gradients follow them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import elementwise as e
+from . import movement as m
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import normalize_axis
+from .dispatch import apply, array_type, current_context
+from .operands import cast
+from .runtime.dtypes import int64
+from .tensor import Tensor, intern_type, wrap
+
+Array = np.ndarray[Any, Any]
+
+
+class Sorted(NamedTuple):
+    """What `sort`, `topk` and `kthvalue` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _ascending(keys: Array) -> tuple[Array]:
+    return (np.argsort(keys, axis=-1, kind="stable").astype(np.int64, copy=False),)
+
+
+def _descending(keys: Array) -> tuple[Array]:
+    """Stable, with NaN first, as the largest of all."""
+    backwards = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return (np.ascontiguousarray(keys.shape[-1] - 1 - backwards).astype(np.int64, copy=False),)
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The positions that put `input` in order along `dim`; equal elements keep their order."""
+    if not input._type.shape:
+        return apply(p.full, shape=(), value=0, dtype=int64)
+    axis = normalize_axis(dim, input.ndim)
+    moved = m.movedim(input.detach(), axis, -1)  # type: ignore[attr-defined]
+    (order,) = apply(
+        p.host_call,
+        moved,
+        function=_descending if descending else _ascending,
+        results=(intern_type(moved._type.shape, int64),),
+        name="argsort",
+    )
+    return m.movedim(order, -1, axis)
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
+    """The elements in order along `dim`, and where they came from."""
+    order = argsort(input, dim, descending)
+    if not input._type.shape:
+        return Sorted(m.clone(input), order)
+    axis = normalize_axis(dim, input.ndim)
+    return Sorted(apply(p.gather, input, order, axis=axis), order)
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
+    """The `k` largest (or smallest) elements along `dim`, in order, and their positions."""
+    axis = normalize_axis(dim, input.ndim)
+    if k > input._type.shape[axis]:
+        raise RuntimeError("selected index k out of range")
+    order = m.clone(m.narrow(argsort(input, axis, descending=largest), axis, 0, k))
+    return Sorted(apply(p.gather, input, order, axis=axis), order)
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
+    """The `k`-th smallest element along `dim` (from 1), and its position."""
+    axis = normalize_axis(dim, input.ndim)
+    if not 1 <= k <= input._type.shape[axis]:
+        raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
+    order = m.clone(m.narrow(argsort(input, axis), axis, k - 1, 1))
+    values = apply(p.gather, input, order, axis=axis)
+    if keepdim:
+        return Sorted(values, order)
+    return Sorted(m.squeeze(values, axis), m.squeeze(order, axis))
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower of the middle elements: of all, or `(values, indices)` along `dim`."""
+    if dim is None:
+        flat = m.reshape(input, -1)
+        return kthvalue(flat, (flat._type.numel + 1) // 2).values
+    size = input._type.shape[normalize_axis(dim, input.ndim)]
+    return kthvalue(input, (size + 1) // 2, dim, keepdim)
+
+
+def _search_left(boundaries: Array, values: Array) -> tuple[Array]:
+    return (np.searchsorted(boundaries, values, side="left").astype(np.int64),)
+
+
+def _search_right(boundaries: Array, values: Array) -> tuple[Array]:
+    return (np.searchsorted(boundaries, values, side="right").astype(np.int64),)
+
+
+def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False) -> Tensor:
+    """Where `values` belong in an ascending vector: before equal elements, or after (`right`)."""
+    if sorted_sequence.ndim != 1:
+        raise NotImplementedError("searchsorted(): the sorted sequence must be a vector")
+    (found,) = apply(
+        p.host_call,
+        sorted_sequence,
+        values,
+        function=_search_right if right else _search_left,
+        results=(intern_type(values._type.shape, int64),),
+        name="searchsorted",
+    )
+    return found
+
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each number occurs, or the sum of its weights."""
+    highest = current_context().host_array(input, "bincount()").max(initial=-1)
+    size = max(int(highest) + 1, minlength)
+    counted = e.eq(input, input) if weights is None else weights
+    amounts = cast(counted, int64) if weights is None else weights
+    zeros = apply(p.full, shape=(size,), value=0, dtype=amounts._type.dtype)
+    return apply(p.scatter_add, zeros, cast(input, int64), amounts, axis=0)
+
+
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """The distinct elements in ascending order, with positions and counts on request."""
+    array = current_context().host_array(input, "unique()")
+    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
+    made = [values]
+    made += [inverse.reshape(array.shape).astype(np.int64)] if return_inverse else []
+    made += [counts.astype(np.int64)] if return_counts else []
+    tensors = tuple(wrap(each, array_type(each)) for each in made)
+    return tensors if len(tensors) > 1 else tensors[0]
+
+
+def cumsum(input: Tensor, dim: int) -> Tensor:
+    """Running sums along `dim`, in log2(n) doubling steps."""
+    x = input if input._type.dtype.is_floating_point else cast(input, int64)
+    if not x._type.shape:
+        return m.clone(x)
+    axis = normalize_axis(dim, x.ndim)
+    size, reach = x._type.shape[axis], 1
+    result = m.clone(x)
+    while reach < size:
+        low = tuple(reach if at == axis else 0 for at in range(x.ndim))
+        zero = (0,) * x.ndim
+        head = m.slice_axis(result, axis, 0, size - reach)
+        shifted = apply(p.pad, head, low=low, high=zero, interior=zero, value=0)
+        result = e.add(result, shifted)
+        reach *= 2
+    return result
