@@ -200,7 +200,7 @@ FITS: dict[str, Fit] = {
     "erfc_f64": Fit(erfc_root(CUT64), erfc_weight(CUT64), 0.0, 5.93 - CUT64, 19, "d"),
     "atanh_short_f64": Fit(odd_rest(mp.atanh), odd_weight(mp.atanh), TINY, 0.0401, 7, "d"),
     "atanh_pow_f64": Fit(odd_rest(mp.atanh), odd_weight(mp.atanh), TINY, 0.0401, 4, "d"),
-    "atanh_f64": Fit(atanh_rest, lambda t: t**2, TINY, 0.0401, 8, "d"),
+    "atanh_f64": Fit(atanh_rest, lambda t: t**2, TINY, 0.0296, 7, "d"),
     **both("sin", (3, 6), odd_rest(mp.sin), odd_weight(mp.sin), TINY, QUARTER_PI),
     **both("cos", (3, 6), cos_rest, lambda t: t**2 / mp.cos(ROOT(t)), TINY, QUARTER_PI),
     **both("asin", (5, 12), odd_rest(mp.asin), odd_weight(mp.asin), TINY, 0.2501),

@@ -14,32 +14,49 @@ from .llvm_math_builder import FLOAT32, FunctionBuilder, Value
 from .llvm_math_exponential import LN2, exp2_sum
 
 LOG1P = (  # (log(1 + f) - f + f**2/2) / f**3, for float32
-    0.3333321511745453, -0.24999797344207764, 0.2001044601202011, -0.16680504381656647,
-    0.14005304872989655, -0.12184005975723267, 0.13986915349960327, -0.12892849743366241)
+    0.3333321511745453,
+    -0.24999797344207764,
+    0.2001044601202011,
+    -0.16680504381656647,
+    0.14005304872989655,
+    -0.12184005975723267,
+    0.13986915349960327,
+    -0.12892849743366241,
+)
 ATANH_SHORT = {  # (atanh(s) - s) / s**3 in s**2, |s| <= 1/5, to 2**-35 and 2**-56
-    "float32": (
-        0.3333333153740049, 0.2000043254572103, 0.1425344748901504, 0.12051089312214716),
+    "float32": (0.3333333153740049, 0.2000043254572103, 0.1425344748901504, 0.12051089312214716),
     "float64": (
-        0.33333333333336396, 0.19999999998058177, 0.14285714701821284, 0.1111106890187601,
-        0.0909319259921375, 0.0762479812292253, 0.07686431119467783),
+        0.33333333333336396,
+        0.19999999998058177,
+        0.14285714701821284,
+        0.1111106890187601,
+        0.0909319259921375,
+        0.0762479812292253,
+        0.07686431119467783,
+    ),
 }
-ATANH = (  # (atanh(s)/s - 1 - s**2/3) / s**4 in s**2
-    0.1999999999999986, 0.1428571428578996, 0.1111111109539263, 0.09090910783829122,
-    0.07692202280266784, 0.0667060186603551, 0.05795735342916177, 0.06288445406156326)
+ATANH = (  # (atanh(s)/s - 1 - s**2/3) / s**4 in s**2, |s| <= 0.172
+    0.20000000000001172, 0.14285714285027373, 0.11111111264148672, 0.09090891802341698,
+    0.07693396851234524, 0.06627972040521062, 0.06602333213449987)
 THIRD = (0.3333333333333333, 1.850371707708594e-17)
 TWO_LOG2_E = (2.8853900817779268, 4.0710547481862066e-17)
 TWO_THIRDS_BITS = {"float32": 0x3F2AAAAB, "float64": 0x3FE5555555555555}
+ROOT_HALF_BITS = 0x3FE6A09E667F3BCD
 LOG2_E = {  # in two parts
     "float32": (1.44269502162933349609, 1.925963033500e-8),
     "float64": (1.4426950408889634, 2.0355273740931033e-17),
 }
 
 
-def split_exponent(b: FunctionBuilder, x: Value) -> tuple[Value, Value]:
-    """(e, m) with x = 2**e * m, m in [2/3, 4/3), e a float; x positive, denormals welcome."""
+def split_exponent(b: FunctionBuilder, x: Value, low_bits: int = 0) -> tuple[Value, Value]:
+    """(e, m) with x = 2**e * m, m in [low, 2*low), e a float; x positive, denormals welcome.
+
+    `low_bits` are the bits of low, which is 2/3 unless given.
+    """
+    low_bits = low_bits or TWO_THIRDS_BITS[b.format.name]
     denormal = x.less(b.format.tiny)
     bits = b.bits(b.select(denormal, x * 2.0**b.format.mantissa, x))
-    integer_e = (bits - TWO_THIRDS_BITS[b.format.name]) >> b.format.mantissa
+    integer_e = (bits - low_bits) >> b.format.mantissa
     m = b.from_bits(bits - (integer_e << b.format.mantissa))
     e = b.convert("sitofp", integer_e, b.format.type)
     return e + b.select(denormal, b.constant(-b.format.mantissa), 0.0), m
@@ -120,7 +137,7 @@ def log2_sum(b: FunctionBuilder, a: Value) -> tuple[Value, Value]:
 
     log(m) = 2*atanh(s) with s = (m-1)/(m+1), and atanh(s) = s + s*(s**2/3 + s**4*p(s**2)).
     """
-    e, m = split_exponent(b, a)
+    e, m = split_exponent(b, a, ROOT_HALF_BITS)
     f, d = m - 1.0, m + 1.0
     inverse = 1.0 / d
     s = f * inverse
@@ -128,7 +145,8 @@ def log2_sum(b: FunctionBuilder, a: Value) -> tuple[Value, Value]:
     z = s * s
     z_low = b.mad(s + s, s_low, b.fma(s, s, -z))
     third = z * THIRD[0]
-    third_low = b.mad(z_low, THIRD[0], b.mad(z, THIRD[1], b.fma(z, THIRD[0], -third)))
+    slope = b.mad(z, 2.0 * ATANH[0], THIRD[0])
+    third_low = b.mad(z_low, slope, b.mad(z, THIRD[1], b.fma(z, THIRD[0], -third)))
     rest = (z * z) * b.polynomial(z, ATANH)
     u = third + rest
     u_low = ((third - u) + rest) + third_low
@@ -137,8 +155,9 @@ def log2_sum(b: FunctionBuilder, a: Value) -> tuple[Value, Value]:
     w = s + v
     w_low = ((s - w) + v) + (s_low + v_low)
     product = w * TWO_LOG2_E[0]
-    product_low = b.mad(w_low, TWO_LOG2_E[0], b.mad(w, TWO_LOG2_E[1],
-                                                    b.fma(w, TWO_LOG2_E[0], -product)))
+    product_low = b.mad(
+        w_low, TWO_LOG2_E[0], b.mad(w, TWO_LOG2_E[1], b.fma(w, TWO_LOG2_E[0], -product))
+    )
     high = e + product
     return high, ((e - high) + product) + product_low
 
