@@ -20,9 +20,18 @@ from tgraph.runtime import jit
 COUNT = 1 << 14
 ROUNDS = 60
 NUMPY = {
-    "sigmoid": special.expit, "erf": special.erf, "pow": np.power, "asin": np.arcsin,
-    "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "round": np.rint,
-    "abs": np.absolute, "rsqrt": None, "fma": None, "philox": None,
+    "sigmoid": special.expit,
+    "erf": special.erf,
+    "pow": np.power,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "round": np.rint,
+    "abs": np.absolute,
+    "rsqrt": None,
+    "fma": None,
+    "philox": None,
 }
 LOOP = """
 define void @loop({parameters}, ptr noalias %out, i64 %n) #0 {{
@@ -48,14 +57,20 @@ def compiled(op: str, dtype: str, arrays: list[np.ndarray], out: np.ndarray) -> 
     """A call of the compiled loop; Philox takes its index from the loop, not from an array."""
     function = MATH_FUNCTIONS[op, dtype]
     types = list(enumerate(function.arguments))
-    loads = "\n".join(f"  %a{i} = getelementptr {t}, ptr %p{i}, i64 %i\n"
-                      f"  %v{i} = load {t}, ptr %a{i}" for i, t in types)
+    loads = "\n".join(
+        f"  %a{i} = getelementptr {t}, ptr %p{i}, i64 %i\n  %v{i} = load {t}, ptr %a{i}"
+        for i, t in types
+    )
     values = ", ".join(f"{t} %v{i}" for i, t in types)
     if op == "philox":
         loads, values = "", "i64 7, i64 1, i64 %i"
     text = definitions([function.name]) + LOOP.format(
-        parameters=", ".join(f"ptr noalias %p{i}" for i, _ in types), loads=loads,
-        values=values, result=function.result, name=function.name)
+        parameters=", ".join(f"ptr noalias %p{i}" for i, _ in types),
+        loads=loads,
+        values=values,
+        result=function.result,
+        name=function.name,
+    )
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(types) + 1), ctypes.c_int64)
     loop = prototype(jit.compile_module(text).address("loop"))
     addresses = [array.ctypes.data for array in (*arrays, out)]

@@ -45,8 +45,9 @@ def chebyshev_grid(low: mp.mpf, high: mp.mpf, count: int) -> list[mp.mpf]:
     return [centre - half * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
 
 
-def remez(residual: list[mp.mpf], weights: list[mp.mpf], grid: list[mp.mpf],
-          count: int) -> list[mp.mpf]:
+def remez(
+    residual: list[mp.mpf], weights: list[mp.mpf], grid: list[mp.mpf], count: int
+) -> list[mp.mpf]:
     """The `count` coefficients of the polynomial closest to the residual on the grid."""
     step = (len(grid) - 1) / count
     nodes = [round(i * step) for i in range(count + 1)]
@@ -60,8 +61,9 @@ def remez(residual: list[mp.mpf], weights: list[mp.mpf], grid: list[mp.mpf],
             right[row] = residual[node]
         solution = mp.lu_solve(rows, right)
         coefficients = [solution[i] for i in range(count)]
-        errors = [w * (r - mp.polyval(coefficients[::-1], t))
-                  for w, r, t in zip(weights, residual, grid)]
+        errors = [
+            w * (r - mp.polyval(coefficients[::-1], t)) for w, r, t in zip(weights, residual, grid)
+        ]
         exchanged = extrema(errors, count + 1)
         if exchanged == nodes or len(exchanged) != count + 1:
             break
@@ -83,8 +85,9 @@ def extrema(errors: list[mp.mpf], count: int) -> list[int]:
     return best
 
 
-def closest(residual: list[mp.mpf], weights: list[mp.mpf], grid: list[mp.mpf], first: int,
-            count: int) -> mp.matrix:
+def closest(
+    residual: list[mp.mpf], weights: list[mp.mpf], grid: list[mp.mpf], first: int, count: int
+) -> mp.matrix:
     """The coefficients from t**first on that fit the residual best in weighted least squares."""
     powers = [[w * t**k for k in range(first, count)] for w, t in zip(weights, grid)]
     normal = mp.matrix(count - first, count - first)
@@ -112,11 +115,13 @@ def solve(fit: Fit) -> tuple[list[mp.mpf], mp.mpf, mp.mpf]:
     return done, worst(ideal, target, weights, grid), worst(done, target, weights, grid)
 
 
-def worst(coefficients: list[mp.mpf], target: list[mp.mpf], weights: list[mp.mpf],
-          grid: list[mp.mpf]) -> mp.mpf:
+def worst(
+    coefficients: list[mp.mpf], target: list[mp.mpf], weights: list[mp.mpf], grid: list[mp.mpf]
+) -> mp.mpf:
     """The largest weighted error on the grid, as a power of two."""
-    errors = [w * abs(r - mp.polyval(coefficients[::-1], t))
-              for w, r, t in zip(weights, target, grid)]
+    errors = [
+        w * abs(r - mp.polyval(coefficients[::-1], t)) for w, r, t in zip(weights, target, grid)
+    ]
     return mp.log(max(errors), 2)
 
 
@@ -163,9 +168,11 @@ def atanh_rest(t: mp.mpf) -> mp.mpf:
 
 def odd_rest(function: Function) -> Function:
     """(f(sqrt(t)) - sqrt(t)) / t**1.5 for an odd f with f(x) ~ x."""
+
     def rest(t: mp.mpf) -> mp.mpf:
         root = ROOT(t)
         return (function(root) - root) / (t * root)
+
     return rest
 
 
@@ -183,11 +190,14 @@ QUARTER_PI = float(mp.pi / 4) ** 2 * 1.001
 TINY = 1e-9
 
 
-def both(name: str, counts: tuple[int, int], target: Function, weight: Function, low: float,
-         high: float) -> dict[str, Fit]:
+def both(
+    name: str, counts: tuple[int, int], target: Function, weight: Function, low: float, high: float
+) -> dict[str, Fit]:
     """The same fit for float32 and float64."""
-    return {f"{name}_{format}": Fit(target, weight, low, high, count, precision)
-            for format, precision, count in zip(("f32", "f64"), "fd", counts)}
+    return {
+        f"{name}_{format}": Fit(target, weight, low, high, count, precision)
+        for format, precision, count in zip(("f32", "f64"), "fd", counts)
+    }
 
 
 FITS: dict[str, Fit] = {

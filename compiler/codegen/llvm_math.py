@@ -90,8 +90,11 @@ INTEGER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "floor_divide": integer.floor_divide,
     "remainder": integer.remainder,
 }
-SUFFIXES = {"float32": "f32", "float64": "f64",
-            **{dtype: suffix for dtype, (suffix, _) in integer.INTEGERS.items()}}
+SUFFIXES = {
+    "float32": "f32",
+    "float64": "f64",
+    **{dtype: suffix for dtype, (suffix, _) in integer.INTEGERS.items()},
+}
 
 
 def function_name(op: str, dtype: str) -> str:
@@ -148,10 +151,16 @@ def _philox() -> MathFunction:
 
 
 MATH_FUNCTIONS: dict[tuple[str, str], MathFunction] = {
-    **{(op, format.name): _float_function(op, format)
-       for format in (FLOAT32, FLOAT64) for op in FLOAT_FUNCTIONS},
-    **{(op, dtype): _integer_function(op, dtype)
-       for dtype in integer.INTEGERS for op in INTEGER_FUNCTIONS},
+    **{
+        (op, format.name): _float_function(op, format)
+        for format in (FLOAT32, FLOAT64)
+        for op in FLOAT_FUNCTIONS
+    },
+    **{
+        (op, dtype): _integer_function(op, dtype)
+        for dtype in integer.INTEGERS
+        for op in INTEGER_FUNCTIONS
+    },
     ("philox", "uint32"): _philox(),
 }
 FUNCTIONS = {function.name: function for function in MATH_FUNCTIONS.values()}

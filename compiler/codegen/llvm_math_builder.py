@@ -176,13 +176,19 @@ class FunctionBuilder:
     `types` gives the argument types where they are not those of the format.
     """
 
-    def __init__(self, name: str, format: Format, arguments: Sequence[str],
-                 types: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        format: Format,
+        arguments: Sequence[str],
+        types: Sequence[str] | None = None,
+    ) -> None:
         self.name = name
         self.format = format
         argument_types = types or [format.type] * len(arguments)
-        self.arguments = [Value(self, type, f"%{argument}")
-                          for type, argument in zip(argument_types, arguments)]
+        self.arguments = [
+            Value(self, type, f"%{argument}") for type, argument in zip(argument_types, arguments)
+        ]
         self._values: dict[tuple[str, str], Value] = {}
 
     def emit(self, instruction: str, type: str) -> Value:
@@ -195,8 +201,9 @@ class FunctionBuilder:
     def finish(self, result: Value) -> str:
         """The text of the function that returns `result`."""
         arguments = ", ".join(f"{a.type} {a.text}" for a in self.arguments)
-        lines = [f"  {value.text} = {instruction}"
-                 for (instruction, _), value in self._values.items()]
+        lines = [
+            f"  {value.text} = {instruction}" for (instruction, _), value in self._values.items()
+        ]
         head = f"define internal {result.type} @{self.name}({arguments}) {ATTRIBUTES} {{"
         return "\n".join([head, *lines, f"  ret {result.type} {result.text}", "}"])
 
@@ -238,8 +245,9 @@ class FunctionBuilder:
         if len(coefficients) < LONG_POLYNOMIAL:
             return self._horner(x, coefficients)
         square = x * x
-        rest = self.mad(self._horner(square, coefficients[2::2]), x,
-                        self._horner(square, coefficients[1::2]))
+        rest = self.mad(
+            self._horner(square, coefficients[2::2]), x, self._horner(square, coefficients[1::2])
+        )
         return self.mad(rest, x, coefficients[0])
 
     def _horner(self, x: Value, coefficients: Sequence[float]) -> Value:
@@ -252,8 +260,9 @@ class FunctionBuilder:
         """`yes` where the condition holds, else `no`; one of them must be a Value."""
         type = next(v.type for v in (yes, no, self.constant(0)) if isinstance(v, Value))
         first, second = self.operand(yes, type), self.operand(no, type)
-        return self.emit(f"select i1 {condition.text}, {type} {first.text}, "
-                         f"{type} {second.text}", type)
+        return self.emit(
+            f"select i1 {condition.text}, {type} {first.text}, {type} {second.text}", type
+        )
 
     def clamp(self, x: Value, low: float | None, high: float | None) -> Value:
         """x held between two bounds; NaN stays NaN (each side is one x86 min or max)."""

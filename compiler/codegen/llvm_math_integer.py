@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from .llvm_math_builder import FLOAT32, FLOAT64, FunctionBuilder, Value
 
-INTEGERS = {f"{kind}int{bits}": (f"{kind[:1] or 'i'}{bits}", bits)
-            for kind in ("", "u") for bits in (8, 16, 32, 64)}
+INTEGERS = {
+    f"{kind}int{bits}": (f"{kind[:1] or 'i'}{bits}", bits)
+    for kind in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
 # Random123's constants (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11).
 PHILOX_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 PHILOX_WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -78,8 +81,12 @@ def philox(b: FunctionBuilder, seed: Value, offset: Value, index: Value) -> Valu
         if step:
             keys = [(key + weyl) & LOW32 for key, weyl in zip(keys, PHILOX_WEYL)]
         first, second = words[0] * PHILOX_MULTIPLIERS[0], words[2] * PHILOX_MULTIPLIERS[1]
-        words = [b.shift_right(second, 32) ^ words[1] ^ keys[0], second & LOW32,
-                 b.shift_right(first, 32) ^ words[3] ^ keys[1], first & LOW32]
+        words = [
+            b.shift_right(second, 32) ^ words[1] ^ keys[0],
+            second & LOW32,
+            b.shift_right(first, 32) ^ words[3] ^ keys[1],
+            first & LOW32,
+        ]
     odd = (index & 1).unequal(0)
     low = b.select(odd, words[1], words[0])
     high = b.select(odd, words[3], words[2])

@@ -16,14 +16,25 @@ from .llvm_math_exponential import magic
 SIN = {  # (sin(r) - r) / r**3 in r**2
     "float32": (-0.16666655242443085, 0.008332189172506332, -0.00019518265617080033),
     "float64": (
-        -0.1666666666666663, 0.008333333333321905, -0.0001984126982944104,
-        2.7557313574709802e-06, -2.5050740962453813e-08, 1.5895856771687382e-10),
+        -0.1666666666666663,
+        0.008333333333321905,
+        -0.0001984126982944104,
+        2.7557313574709802e-06,
+        -2.5050740962453813e-08,
+        1.5895856771687382e-10,
+    ),
 }
 COS = {  # (cos(r) - 1) / r**2 in r**2; the first coefficient is -1/2
     "float32": (-0.5, 0.04166664555668831, -0.0013887310633435845, 2.4432552891084924e-05),
     "float64": (
-        -0.5, 0.041666666666666595, -0.0013888888888873335, 2.4801587288993744e-05,
-        -2.755731421346279e-07, 2.087570476393658e-09, -1.1358709608626183e-11),
+        -0.5,
+        0.041666666666666595,
+        -0.0013888888888873335,
+        2.4801587288993744e-05,
+        -2.755731421346279e-07,
+        2.087570476393658e-09,
+        -1.1358709608626183e-11,
+    ),
 }
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 # The first 1,280 binary places of 2/pi.
@@ -32,7 +43,9 @@ TWO_OVER_PI = int(
     "B7246E3A424DD2E006492EEA09D1921CFE1DEB1CB129A73EE88235F52EBB4484"
     "E99C7026B45F7E413991D639835339F49C845F8BBDF9283B1FF897FFDE05980F"
     "EF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D7527BAC7EBE5F17B"
-    "3D0739F78A5292EA6BFB5FB11F8D5D0856033046FC7B6BABF0CFBC209AF4361D", 16)
+    "3D0739F78A5292EA6BFB5FB11F8D5D0856033046FC7B6BABF0CFBC209AF4361D",
+    16,
+)
 PIECE = 53  # bits of 1/(2*pi) in one piece for float64
 
 
@@ -91,8 +104,10 @@ def neighbouring_pieces(b: FunctionBuilder, x: Value) -> tuple[Value, list[Value
         skip = x.greater_equal(2.0 ** (PIECE * level + 52))
         x = b.select(skip, x * 2.0 ** (-PIECE * level), x)
         # Once 16 are skipped at most 2 more can be: of the higher pieces only the first 6 matter.
-        pieces = [b.select(skip, pieces[i + level], piece) if i + level < len(pieces) else piece
-                  for i, piece in enumerate(pieces[:needed])]
+        pieces = [
+            b.select(skip, pieces[i + level], piece) if i + level < len(pieces) else piece
+            for i, piece in enumerate(pieces[:needed])
+        ]
     return x, pieces
 
 
@@ -105,8 +120,9 @@ def reduce_float64(b: FunctionBuilder, a: Value) -> tuple[Value, Value, Value]:
     y, pieces = neighbouring_pieces(b, a)
     parts = [y if j == 0 else y * 2.0 ** (-PIECE * j) for j in range(4)]
     products = [part * piece for part, piece in zip(parts, pieces)]
-    errors = [b.fma(part, piece, -product)
-              for part, piece, product in zip(parts[:3], pieces, products)]
+    errors = [
+        b.fma(part, piece, -product) for part, piece, product in zip(parts[:3], pieces, products)
+    ]
     second, second_error = two_sum(errors[0], products[1])
     third, third_error = two_sum(errors[1], products[2])
     first, second = fraction(b, products[0]), fraction(b, second)

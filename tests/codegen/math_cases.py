@@ -22,8 +22,10 @@ def loop_text(name, loop="loop"):
     """LLVM text of `loop(inputs..., out, n)` that applies a function to n elements."""
     function = FUNCTIONS[name]
     pointers = "".join(f"ptr noalias %p{i}, " for i in range(len(function.arguments)))
-    loads = "\n".join(f"  %a{i} = getelementptr {t}, ptr %p{i}, i64 %i\n"
-                      f"  %v{i} = load {t}, ptr %a{i}" for i, t in enumerate(function.arguments))
+    loads = "\n".join(
+        f"  %a{i} = getelementptr {t}, ptr %p{i}, i64 %i\n  %v{i} = load {t}, ptr %a{i}"
+        for i, t in enumerate(function.arguments)
+    )
     values = ", ".join(f"{t} %v{i}" for i, t in enumerate(function.arguments))
     return f"""
 define void @{loop}({pointers}ptr noalias %out, i64 %n) #0 {{
@@ -82,13 +84,33 @@ def wide_sigmoid(x):
 
 
 REFERENCES = {
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "sigmoid": wide_sigmoid,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "erf": wide_erf,
-    "log": np.log, "log2": np.log2, "log1p": np.log1p, "pow": np.power,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x,
-    "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "abs": np.abs,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "sigmoid": wide_sigmoid,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "erf": wide_erf,
+    "log": np.log,
+    "log2": np.log2,
+    "log1p": np.log1p,
+    "pow": np.power,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "reciprocal": lambda x: 1 / x,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "trunc": np.trunc,
+    "abs": np.abs,
 }
 
 
@@ -119,9 +141,22 @@ def ulp_errors(got, want):
 def specials(dtype):
     """Zeros, infinities, NaN, denormals, the smallest, the largest, small integers."""
     info = np.finfo(dtype)
-    positive = [0, info.smallest_subnormal, info.tiny / 3, info.tiny, info.eps, 0.5, 1,
-                np.nextafter(np.asarray(1, dtype), np.asarray(2, dtype)), 1.5, 2, 3, 1e30,
-                info.max, np.inf]
+    positive = [
+        0,
+        info.smallest_subnormal,
+        info.tiny / 3,
+        info.tiny,
+        info.eps,
+        0.5,
+        1,
+        np.nextafter(np.asarray(1, dtype), np.asarray(2, dtype)),
+        1.5,
+        2,
+        3,
+        1e30,
+        info.max,
+        np.inf,
+    ]
     values = np.array(positive, dtype)
     return np.concatenate([values, -values, np.array([np.nan], dtype)])
 
@@ -134,9 +169,14 @@ def samples(dtype, count, seed=0):
     patterns = np.where(np.isnan(patterns), np.asarray(np.nan, dtype), patterns)
     edge = 105 if dtype == "float32" else 750
     near_one = 1 + random.standard_normal(count) * 10.0 ** random.uniform(-8, -1, count)
-    parts = [random.uniform(-1, 1, count), random.uniform(-20, 20, count),
-             random.uniform(-edge, edge, count), near_one, -near_one,
-             np.arange(count) * (np.pi / 2)]
+    parts = [
+        random.uniform(-1, 1, count),
+        random.uniform(-20, 20, count),
+        random.uniform(-edge, edge, count),
+        near_one,
+        -near_one,
+        np.arange(count) * (np.pi / 2),
+    ]
     return np.concatenate([patterns, *(part.astype(dtype) for part in parts), specials(dtype)])
 
 

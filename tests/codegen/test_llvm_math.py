@@ -17,19 +17,40 @@ from tgraph.compiler.codegen.llvm_math import (
 # The largest error in units in the last place that a test accepts: (float32, float64); up to a
 # fifth of it is room for machines without fused multiply-add.
 BOUNDS = {
-    "exp": (1.1, 1.1), "exp2": (1.1, 1.2), "expm1": (1.6, 2.1), "sigmoid": (2.5, 2.5),
-    "sinh": (2.4, 2.6), "cosh": (1.6, 1.6), "tanh": (2.7, 2.7), "erf": (2.5, 2.5),
-    "log": (1.1, 0.9), "log2": (1.6, 1.9), "log1p": (1.7, 1.5), "pow": (1.1, 1.1),
-    "sin": (1.6, 1.9), "cos": (1.6, 1.9), "tan": (3.4, 3.6),
-    "asin": (2.5, 2.5), "acos": (1.3, 1.4), "atan": (1.9, 3.2), "atan2": (2.2, 3.2),
-    "sqrt": (0.5, 0.5), "rsqrt": (1.5, 1.5), "reciprocal": (0.5, 0.5),
-    "floor": (0, 0), "ceil": (0, 0), "round": (0, 0), "trunc": (0, 0), "abs": (0, 0),
+    "exp": (1.1, 1.1),
+    "exp2": (1.1, 1.2),
+    "expm1": (1.6, 2.1),
+    "sigmoid": (2.5, 2.5),
+    "sinh": (2.4, 2.6),
+    "cosh": (1.6, 1.6),
+    "tanh": (2.7, 2.7),
+    "erf": (2.5, 2.5),
+    "log": (1.1, 0.9),
+    "log2": (1.6, 1.9),
+    "log1p": (1.7, 1.5),
+    "pow": (1.1, 1.1),
+    "sin": (1.6, 1.9),
+    "cos": (1.6, 1.9),
+    "tan": (3.4, 3.6),
+    "asin": (2.5, 2.5),
+    "acos": (1.3, 1.4),
+    "atan": (1.9, 3.2),
+    "atan2": (2.2, 3.2),
+    "sqrt": (0.5, 0.5),
+    "rsqrt": (1.5, 1.5),
+    "reciprocal": (0.5, 0.5),
+    "floor": (0, 0),
+    "ceil": (0, 0),
+    "round": (0, 0),
+    "trunc": (0, 0),
+    "abs": (0, 0),
 }
 UNARY = [op for op in BOUNDS if op not in ("pow", "atan2")]
 DTYPES = ("float32", "float64")
 INTEGERS = [f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)]
 needs_long_double = pytest.mark.skipif(
-    not cases.WIDER, reason="long double is no wider than double here")
+    not cases.WIDER, reason="long double is no wider than double here"
+)
 
 
 def assert_close(op, dtype, *arrays):
@@ -40,7 +61,8 @@ def assert_close(op, dtype, *arrays):
     worst = np.argmax(errors)
     assert errors[worst] <= bound, (
         f"{op} of {[array[worst] for array in arrays]} is {got[worst]}, not {want[worst]}: "
-        f"{errors[worst]:.2f} ulp")
+        f"{errors[worst]:.2f} ulp"
+    )
 
 
 @pytest.mark.parametrize("op", UNARY)
@@ -90,11 +112,13 @@ def test_arguments_close_to_multiples_of_half_pi():
     np.testing.assert_allclose(cases.apply("sin", "float64", x), want, rtol=3e-16)
     half_pi = np.array([np.pi / 2])
     np.testing.assert_allclose(
-        cases.apply("tan", "float64", half_pi), [16331239353195369.756], rtol=3e-16)
+        cases.apply("tan", "float64", half_pi), [16331239353195369.756], rtol=3e-16
+    )
     # The double closest to a multiple of pi/2; the absolute error of the reduction shows here.
     closest = np.array([6381956970095103 * 2.0**797])
     np.testing.assert_allclose(
-        cases.apply("cos", "float64", closest), [-4.6871659242546276e-19], rtol=1e-12)
+        cases.apply("cos", "float64", closest), [-4.6871659242546276e-19], rtol=1e-12
+    )
 
 
 def test_exp2_and_log2_of_whole_powers_are_exact():
@@ -128,8 +152,13 @@ def test_fma_rounds_once(dtype):
 
 def division_samples(dtype):
     random = np.random.default_rng(0)
-    x = np.concatenate([random.uniform(-100, 100, 20_000), random.integers(-50, 50, 20_000) / 4,
-                        random.standard_normal(20_000) * 10.0 ** random.uniform(-30, 30, 20_000)])
+    x = np.concatenate(
+        [
+            random.uniform(-100, 100, 20_000),
+            random.integers(-50, 50, 20_000) / 4,
+            random.standard_normal(20_000) * 10.0 ** random.uniform(-30, 30, 20_000),
+        ]
+    )
     y = random.permutation(x)
     special = cases.pairs(cases.specials(dtype))
     return [np.concatenate(pair).astype(dtype) for pair in zip((x, y), special)]
@@ -162,7 +191,8 @@ def test_floor_divide_of_a_rounded_quotient():
     one, tenth = np.ones(1), np.full(1, 0.1)
     assert cases.apply("floor_divide", "float64", one, tenth)[0] == 9
     np.testing.assert_array_equal(
-        cases.apply("floor_divide", "float64", -one * 1e-300, one * 1e300), [-1])
+        cases.apply("floor_divide", "float64", -one * 1e-300, one * 1e300), [-1]
+    )
 
 
 def integer_pairs(dtype):
@@ -201,8 +231,9 @@ def test_definitions_come_once_and_need_no_declarations():
     everything = definitions(FUNCTIONS)
     assert everything.count("define internal") == len(MATH_FUNCTIONS)
     declared = "declare float @llvm.fma.f32(float, float, float)\n"
-    cases.jit.compile_module(declared + everything + cases.loop_text("tg_exp_f32")
-                             + cases.ATTRIBUTES)
+    cases.jit.compile_module(
+        declared + everything + cases.loop_text("tg_exp_f32") + cases.ATTRIBUTES
+    )
 
 
 @pytest.mark.parametrize("module", [llvm_math, llvm_math_builder])
@@ -251,12 +282,13 @@ def test_loops_vectorise(name):
     text = vectorised(name, "", "x86-64-v4")
     function = FUNCTIONS[name]
     lanes = {"float": 16, "double": 8, "i64": 8, "i32": 16, "i16": 16, "i8": 16}[
-        function.arguments[0]]
+        function.arguments[0]
+    ]
     bits = {"float": 32, "double": 64}.get(function.result) or int(function.result[1:])
     lanes = 8 if bits == 64 or name in WIDE_INSIDE else 16
     widths = [int(width) for width in re.findall(r"store <(\d+) x", text)]
     assert max(widths, default=1) >= lanes
-    main = text[:re.search(rf"store <{max(widths)} x", text).end()]
+    main = text[: re.search(rf"store <{max(widths)} x", text).end()]
     for called in re.findall(r"call [^@]*@([\w.]+)\(", main):
         assert re.match(r"llvm\.[\w.]+\.v\d+", called), f"a scalar call of {called}"
     assert "extractelement" not in main

@@ -13,8 +13,11 @@ from tgraph.runtime.philox import random_bits
 KNOWN = [
     ([0x00000000] * 4, [0x00000000] * 2, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
     ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-    ([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0],
-     [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
+    (
+        [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+        [0xA4093822, 0x299F31D0],
+        [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+    ),
 ]
 KERNEL = """
 define void @bits(i64 %seed, i64 %offset, i64 %first, ptr noalias %out, i64 %n) #0 {
@@ -39,7 +42,8 @@ attributes #0 = { nounwind "prefer-vector-width"="512" }
 def compiled_bits(seed, offset, first, count):
     module = jit.compile_module(definitions(["tg_philox_u32"]) + KERNEL)
     kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 3, ctypes.c_void_p, ctypes.c_int64)(
-        module.address("bits"))
+        module.address("bits")
+    )
     out = np.empty(count, np.uint32)
     kernel(seed, offset, first, out.ctypes.data, count)
     return out
@@ -75,7 +79,8 @@ def test_known_answers_compiled(counter, key, result):
 @pytest.mark.parametrize("count", [1, 3, 4, 1000, 100_003])
 def test_compiled_and_numpy_agree(seed, offset, count):
     np.testing.assert_array_equal(
-        compiled_bits(seed, offset, 0, count), random_bits(seed, offset, count))
+        compiled_bits(seed, offset, 0, count), random_bits(seed, offset, count)
+    )
 
 
 def test_a_shorter_call_is_a_prefix_of_a_longer_one():
@@ -91,8 +96,9 @@ def test_negative_numbers_stand_for_their_64_bits():
 
 
 def test_seeds_and_offsets_give_different_bits():
-    streams = [random_bits(seed, offset, 64) for seed in (0, 1, 1 << 32)
-               for offset in (0, 1, 1 << 32)]
+    streams = [
+        random_bits(seed, offset, 64) for seed in (0, 1, 1 << 32) for offset in (0, 1, 1 << 32)
+    ]
     assert len(np.unique(np.concatenate(streams))) > 64 * 9 - 3
 
 
