@@ -90,12 +90,22 @@ def apply_rules(
     `build.read_once` known to the rules. RewriteError after `limit` firings (by default 50 per
     node), or where rules run in a circle, names the rules that fired last.
     """
-    walk = _Walk(
-        graph, rules, _FIRINGS_PER_NODE * (len(graph.nodes) + 20) if limit is None else limit
-    )
+    if not _any_fits(graph, rules):
+        return graph
+    if limit is None:
+        limit = _FIRINGS_PER_NODE * (len(graph.nodes) + 20)
+    walk = _Walk(graph, rules, limit)
     if count_reads:
         walk.count_reads(graph)
-    return Graph(graph.inputs, walk.rewritten(graph.outputs))
+    outputs = walk.rewritten(graph.outputs)
+    return graph if tuple(outputs) == graph.outputs else Graph(graph.inputs, outputs)
+
+
+def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:
+    """Whether a rule may fire at all; it is cheap to ask and often spares the walk."""
+    present: set[Primitive | Family] = {node.primitive for node in graph.nodes}
+    present |= {node.primitive.family for node in graph.nodes}
+    return any(rule.targets & present for rule in rules)
 
 
 class _Walk:

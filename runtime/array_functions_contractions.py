@@ -80,7 +80,7 @@ def _spread(xp: Any, x: Array, padding: tuple[tuple[int, int], ...], input_dilat
         for size, between in zip(x.shape[2:], input_dilation)
     ]
     shape = [max(size + low + high, 0) for size, (low, high) in zip(sizes, padding)]
-    if shape == list(x.shape[2:]):
+    if shape == list(x.shape[2:]) and not any(map(any, padding)):
         return x
     result = xp.zeros((*x.shape[:2], *shape), x.dtype)
     source, target = [slice(None)] * 2, [slice(None)] * 2

@@ -95,6 +95,9 @@ def _refuse_zero(divisor: Array) -> None:
 def _pow(xp: Any, x: Array, y: Array) -> Array:
     if x.dtype.kind == "i":
         return _integer_pow(xp, x, y)
+    if y.ndim == 0 and y == 0.5:
+        # NumPy takes the root here, whose values for -0.0 and -inf are not those of the power.
+        return xp.where(x == -np.inf, np.asarray(np.inf, x.dtype), xp.sqrt(x) + x.dtype.type(0))
     return xp.power(x, y)
 
 

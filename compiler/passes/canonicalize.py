@@ -43,6 +43,12 @@ def uniform_constant_is_full(build: RewriteBuilder, node: Node) -> Node | None:
     return full(build, node.type, flat[0].item()) if (bits == bits[0]).all() else None
 
 
+@rewrite(Family.ELEMENTWISE, Family.VIEW, Family.REDUCE, Family.WINDOW, Family.CONTRACTION)
+def nothing_is_full(build: RewriteBuilder, node: Node) -> Node | None:
+    """A tensor without elements has no value to compute."""
+    return None if node.type.numel else full(build, node.type, 0)
+
+
 @rewrite(p.copy)
 def copy_is_its_operand(build: RewriteBuilder, node: Node) -> Node | None:
     return node.inputs[0]
@@ -270,6 +276,7 @@ def slice_update_of_everything_or_nothing(build: RewriteBuilder, node: Node) -> 
 
 @rewrite(p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_)
 def reduction_over_nothing_is_reshape(build: RewriteBuilder, node: Node) -> Node | None:
+    """The sum of one -0.0 stays -0.0 where adding it to a start of 0.0 gives 0.0."""
     (x,) = node.inputs
     if any(x.shape[axis] != 1 for axis in node.attrs["axes"]):
         return None
@@ -319,6 +326,7 @@ def _significand_bits(dtype: DType) -> int:
 RULES = (
     full_holds_what_the_dtype_makes_of_it,
     uniform_constant_is_full,
+    nothing_is_full,
     copy_is_its_operand,
     operands_as_small_as_broadcasting_allows,
     commutative_operands_in_one_order,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
+from ..ir.shapes import slice_size
 from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .canonicalize import RULES as CANONICAL
 from .matching import call, permute
@@ -39,7 +40,10 @@ def _ranges(node: Node) -> list[Range]:
 def _sliced(build: RewriteBuilder, x: Node, ranges: Sequence[Range]) -> Node:
     """The part of `x` that reaches `ranges` of the shape it broadcasts to; all of an axis of 1."""
     own = ranges[len(ranges) - x.type.ndim :]
-    kept = [(0, 1, 1) if size == 1 else each for size, each in zip(x.shape, own, strict=True)]
+    kept = [
+        (0, min(slice_size(*each), 1), 1) if size == 1 else each
+        for size, each in zip(x.shape, own, strict=True)
+    ]
     starts, stops, steps = (
         (tuple(values) for values in zip(*kept, strict=True)) if kept else ((),) * 3
     )

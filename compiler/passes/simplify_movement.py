@@ -44,9 +44,14 @@ def reduction_of_a_broadcast(build: RewriteBuilder, node: Node) -> Node | None:
     count = math.prod(x.shape[axis] for axis in repeated)
     if not repeated or count == 0 or not _is_exact(count, node):
         return None
-    narrowed = tuple(1 if axis in repeated else size for axis, size in enumerate(x.shape))
-    left = _broadcast_or_reshape(build, source, narrowed)
-    reduced = call(build, node.primitive, left, **node.attrs)
+    only_lead = repeated == set(range(lead)) and x.shape[lead:] == source.shape
+    if only_lead and not node.attrs["keepdims"]:
+        axes = tuple(axis - lead for axis in node.attrs["axes"] if axis >= lead)
+        reduced = call(build, node.primitive, source, axes=axes, keepdims=False)
+    else:
+        narrowed = tuple(1 if axis in repeated else size for axis, size in enumerate(x.shape))
+        left = _broadcast_or_reshape(build, source, narrowed)
+        reduced = call(build, node.primitive, left, **node.attrs)
     return _times(build, reduced, count) if node.primitive is p.sum_ else reduced
 
 

@@ -155,6 +155,17 @@ def test_integer_powers():
          np.array([64, 243], np.uint8))  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("exponent, ends", [(0.5, (0, inf)), (-0.5, (inf, 0)), (2, (0, inf))])
+def test_powers_by_one_number_are_powers(dtype, exponent, ends):
+    x = np.array([-0.0, -inf, -1, 4, nan], dtype)
+    for exponents in (np.array(exponent, dtype), np.full(5, exponent, dtype)):
+        got = run("pow", x, exponents).astype(np.float64)
+        same(got[:2], np.float64(ends))
+        assert np.isnan(got[2]) == (exponent != 2) and np.isnan(got[4])
+        assert got[3] == 4.0**exponent
+
+
 def test_shifts_by_too_much_or_less_than_nothing():
     def i8(*values):
         return np.array(values, np.int8)
