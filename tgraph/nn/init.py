@@ -1,0 +1,179 @@
+"""Filling parameters with their first values, in place and outside of the gradient.
+
+The formulas are those of PyTorch's `torch.nn.init`; each function names their source.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..autograd.grad_mode import no_grad
+from ..creation import from_numpy
+from ..random import Generator
+from ..tensor import Tensor
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which weights before a nonlinearity are to be scaled.
+
+    >>> calculate_gain("leaky_relu", 0.2)
+    1.3867504905630728
+    """
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity.startswith("conv"):
+        return 1.0
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def fan_in_and_out(tensor: Tensor) -> tuple[int, int]:
+    """Connections into and out of a unit, for a weight [out, in, *window]."""
+    if tensor.ndim < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, "
+            f"got shape {list(tensor.shape)}"
+        )
+    window = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+@no_grad()
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@no_grad()
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fill with normal numbers."""
+    return tensor.normal_(mean, std, generator=generator)
+
+
+@no_grad()
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with normal numbers of which those outside [a, b] are left out.
+
+    Drawn as the inverse of the normal distribution function at uniform numbers.
+    """
+    from scipy.special import ndtr, ndtri
+
+    low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
+    drawn = tensor.uniform_(0.0, 1.0, generator=generator).numpy().astype(np.float64)
+    values = mean + std * ndtri(low + drawn * (high - low))
+    return tensor.copy_(from_numpy(np.clip(values, a, b)))
+
+
+@no_grad()
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one value."""
+    return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    return constant_(tensor, 0.0)
+
+
+@no_grad()
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return tensor.copy_(from_numpy(np.eye(*tensor.shape)))
+
+
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Uniform numbers in ±gain * sqrt(6 / (fan in + fan out)).
+
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+    networks" (2010).
+    """
+    bound = gain * math.sqrt(6.0 / sum(fan_in_and_out(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Normal numbers of deviation gain * sqrt(2 / (fan in + fan out)); see `xavier_uniform_`."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fan_in_and_out(tensor))), generator)
+
+
+def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan = fan_in_and_out(tensor)[0 if mode == "fan_in" else 1]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Uniform numbers in ±gain * sqrt(3 / fan).
+
+    Source: He et al., "Delving deep into rectifiers" (2015).
+    """
+    if 0 in tensor.shape:
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal numbers of deviation gain / sqrt(fan); see `kaiming_uniform_`."""
+    if 0 in tensor.shape:
+        return tensor
+    return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity), generator)
+
+
+@no_grad()
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """A random matrix [rows, the rest] with orthonormal rows or columns, times `gain`.
+
+    Source: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear
+    neural networks" (2013).
+    """
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    rows = tensor.shape[0]
+    drawn = tensor.normal_(0.0, 1.0, generator=generator).numpy().astype(np.float64)
+    matrix = drawn.reshape(rows, -1)
+    wide = matrix.shape[0] < matrix.shape[1]
+    q, r = np.linalg.qr(matrix.T if wide else matrix)
+    q = q * np.sign(np.diag(r))
+    result = np.ascontiguousarray(q.T if wide else q).reshape(drawn.shape)
+    return tensor.copy_(from_numpy(gain * result))

@@ -1,0 +1,135 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..creation import zeros_like
+from ..elementwise import maximum
+from ..tensor import Tensor
+from .optimizer import (
+    Group,
+    Optimizer,
+    Parameters,
+    check_not_negative,
+    choice,
+    count_step,
+    new_counter,
+    number,
+)
+
+
+class Adam(Optimizer):
+    """Steps scaled by running means of the gradient and of its square.
+
+    With g the gradient (plus weight_decay * p) at step t:
+    m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g²,
+    p -= lr * m / (1 - β1ᵗ) / (sqrt(v / (1 - β2ᵗ)) + eps). `amsgrad` takes the largest v so far.
+
+    Source: PyTorch's `torch.optim.Adam`; Kingma and Ba, "Adam: A method for stochastic
+    optimization" (2014); Reddi et al., "On the convergence of Adam and beyond" (2018).
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor([1.0, -3.0], requires_grad=True)
+    >>> optimizer = tg.optim.Adam([x], lr=0.5)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.5000, -2.5000])
+    """
+
+    decoupled = False
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _check_group(self, group: Group) -> None:
+        check_not_negative(group, "lr", "eps", "weight_decay")
+        for index, beta in enumerate(group["betas"]):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+    def _new_state(self, group: Group, parameter: Tensor, state: dict[str, Any]) -> None:
+        if "step" not in state:
+            state["step"] = new_counter()
+            state["exp_avg"] = zeros_like(parameter)
+            state["exp_avg_sq"] = zeros_like(parameter)
+        if group["amsgrad"] and "max_exp_avg_sq" not in state:
+            state["max_exp_avg_sq"] = zeros_like(parameter)
+
+    def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
+        step = _Step(group, self.decoupled)
+        for parameter in parameters:
+            step.take(parameter, self.state[parameter])
+
+
+class AdamW(Adam):
+    """Adam, with weight decay as a step of its own: p -= lr * weight_decay * p comes first.
+
+    Source: PyTorch's `torch.optim.AdamW`; Loshchilov and Hutter, "Decoupled weight decay
+    regularization" (2017).
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+
+class _Step:
+    """The hyperparameters of one group, read once for all its parameters."""
+
+    def __init__(self, group: Group, decoupled: bool) -> None:
+        self.rate = number(group, "lr")
+        self.beta1, self.beta2 = number(group, "betas", 0), number(group, "betas", 1)
+        self.eps = number(group, "eps")
+        self.decay = number(group, "weight_decay") if choice(group, "weight_decay") else None
+        self.amsgrad = choice(group, "amsgrad")
+        self.ascend = choice(group, "maximize")
+        self.decoupled = decoupled
+
+    def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
+        gradient: Any = -parameter.grad if self.ascend else parameter.grad
+        if self.decay is not None and self.decoupled:
+            parameter.mul_(1 - self.rate * self.decay)
+        elif self.decay is not None:
+            gradient = gradient + parameter * self.decay
+        count = count_step(state["step"])
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(gradient, 1 - self.beta1)
+        square.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
+        if self.amsgrad:
+            largest = state["max_exp_avg_sq"]
+            square = largest.copy_(maximum(largest, square))
+        root = (1 - self.beta2**count) ** 0.5
+        denominator = square.sqrt() / root + self.eps
+        parameter.sub_(mean / denominator * (self.rate / (1 - self.beta1**count)))

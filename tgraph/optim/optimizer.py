@@ -1,0 +1,244 @@
+"""What all optimizers share: groups of parameters, state, and one loop over both.
+
+An optimizer runs eagerly and inside a compiled training step alike. There,
+
+- hyperparameters are read anew at every call of the compiled step (`number`), so that a changed
+  learning rate takes effect without a new compilation; those that decide which operations run at
+  all (`choice`) compile anew when they change;
+- the state of a parameter is made of real tensors at its first step, also while tracing; the
+  compiled step finds them by identity and writes them in place;
+- the number of steps is a tensor, so that bias corrections are part of the compiled step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..creation import zeros
+from ..nn.module import clear_gradients
+from ..runtime.dtypes import float32, float64
+from ..tensor import Tensor
+from ..tracing import host_constant, host_scalar, is_tracing, suspend_tracing
+
+Group = dict[str, Any]
+Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Group]
+
+
+class Optimizer:
+    """Base class of optimizers. Subclasses define `_new_state` and `_update_group`.
+
+    `params` are tensors, or dicts with "params" and hyperparameters of their own; `defaults` are
+    the hyperparameters of all others. Changing `param_groups[i]["lr"]` takes effect at the next
+    step, compiled or not.
+    """
+
+    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+        if isinstance(params, (Tensor, Mapping, str)):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                f"dicts, but got {type(params).__name__}"
+            )
+        self.defaults = defaults
+        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[Group] = []
+        self._generation = 0
+        given = list(params)
+        if not given:
+            raise ValueError("optimizer got an empty parameter list")
+        groups = given if isinstance(given[0], dict) else [{"params": given}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Optimise more parameters: a dict with "params" and its own hyperparameters."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
+        group = dict(param_group)
+        group["params"] = _as_tensors(group["params"])
+        for name, value in self.defaults.items():
+            group.setdefault(name, value)
+        known = {id(each) for other in self.param_groups for each in other["params"]}
+        for parameter in group["params"]:
+            _check_parameter(parameter)
+            if id(parameter) in known:
+                raise ValueError("some parameters appear in more than one parameter group")
+            known.add(id(parameter))
+        self._check_group(group)
+        self.param_groups.append(group)
+        self._generation += 1
+
+    def _check_group(self, group: Group) -> None:
+        """ValueError for hyperparameters that make no sense."""
+
+    # --- stepping ---
+
+    @no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient, in place.
+
+        `closure`, where given, computes the loss and its gradients first; its result is returned.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        active = [
+            [each for each in group["params"] if each.grad is not None]
+            for group in self.param_groups
+        ]
+        self._make_states(active)
+        for group, parameters in zip(self.param_groups, active, strict=True):
+            if parameters:
+                self._update_group(group, parameters)
+        return loss
+
+    def _make_states(self, active: Sequence[Sequence[Tensor]]) -> None:
+        with suspend_tracing(), no_grad():
+            for group, parameters in zip(self.param_groups, active, strict=True):
+                for parameter in parameters:
+                    self._new_state(group, parameter, self.state[parameter])
+        if is_tracing():
+            host_constant(self._structure)
+
+    def _structure(self) -> tuple[int, ...]:
+        """What a compiled step takes for granted: changes when tensors of the state do."""
+        sizes = (len(group["params"]) for group in self.param_groups)
+        return (self._generation, len(self.state), *sizes)
+
+    def _new_state(self, group: Group, parameter: Tensor, state: dict[str, Any]) -> None:
+        """Put what is missing into the state of `parameter`."""
+        raise NotImplementedError
+
+    def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
+        """One step of the parameters of a group, all of which have gradients."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for group in self.param_groups:
+            clear_gradients(group["params"], set_to_none)
+
+    # --- saving ---
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and hyperparameters, with parameters as numbers in the order of the groups.
+
+        The tensors are the optimizer's own, not copies.
+        """
+        numbers: dict[int, int] = {}
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                numbers[id(parameter)] = len(numbers)
+        groups = [
+            {**group, "params": [numbers[id(each)] for each in group["params"]]}
+            for group in self.param_groups
+        ]
+        state = {numbers[id(key)]: value for key, value in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave, of the same or another optimizer of this class.
+
+        Tensors that are there already are written in place, so that compiled steps go on.
+        """
+        saved = state_dict["param_groups"]
+        if len(saved) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        for own, given in zip(self.param_groups, saved, strict=True):
+            if len(own["params"]) != len(given["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    "optimizer's group"
+                )
+        parameters: dict[Any, Tensor] = {}
+        for own, given in zip(self.param_groups, saved, strict=True):
+            parameters.update(zip(given["params"], own["params"], strict=True))
+            own.update((key, deepcopy(given[key])) for key in given if key != "params")
+        for key, values in state_dict["state"].items():
+            _load_state(parameters[key], self.state[parameters[key]], values)
+        self._generation += 1
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            names = sorted(name for name in group if name != "params")
+            lines += [f"    {name}: {group[name]}" for name in names]
+        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
+
+
+def _as_tensors(given: Any) -> list[Tensor]:
+    """The parameters of a group: one tensor, tensors, or (name, tensor) pairs."""
+    if isinstance(given, Tensor):
+        return [given]
+    if isinstance(given, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering "
+            "of tensors in sets will change between runs. Please use a list instead."
+        )
+    return [each[1] if isinstance(each, tuple) else each for each in given]
+
+
+def _check_parameter(parameter: Any) -> None:
+    if not isinstance(parameter, Tensor):
+        raise TypeError(f"optimizer can only optimize Tensors, but got {type(parameter).__name__}")
+    if not parameter.is_leaf:
+        raise ValueError("can't optimize a non-leaf Tensor")
+
+
+@no_grad()
+def _load_state(parameter: Tensor, own: dict[str, Any], given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        found = own.get(name)
+        if not isinstance(value, Tensor):
+            own[name] = deepcopy(value)
+        elif isinstance(found, Tensor) and found.shape == value.shape:
+            found.copy_(value)
+        else:
+            convert = value.is_floating_point() and name != "step"
+            own[name] = value.detach().to(parameter.dtype if convert else value.dtype).clone()
+
+
+# --- reading hyperparameters --------------------------------------------------------------------
+
+
+def number(group: Group, name: str, index: int | None = None) -> Any:
+    """A hyperparameter, or one of a tuple of them; in a compiled step, as it is at each call."""
+    value = group[name]
+    if isinstance(value, Tensor):
+        return value
+    if index is None:
+        return host_scalar(lambda: group[name])
+    return host_scalar(lambda: group[name][index])
+
+
+def choice(group: Group, name: str) -> bool:
+    """Whether a hyperparameter is set or not zero: decides which operations run."""
+    value = group[name]
+    if isinstance(value, Tensor):
+        return True
+    return bool(host_constant(lambda: bool(group[name])))
+
+
+def new_counter() -> Tensor:
+    """A number of steps, 0 so far. float32, as in PyTorch."""
+    return zeros((), dtype=float32)
+
+
+def count_step(counter: Tensor) -> Any:
+    """Count one more step. Gives the count as a number, or as a tensor in a compiled step."""
+    counter.add_(1)
+    return counter.to(float64) if is_tracing() else counter.item()
+
+
+def check_not_negative(group: Group, *names: str) -> None:
+    """ValueError unless the hyperparameters are numbers from 0 up."""
+    for name in names:
+        value = group[name]
+        if not isinstance(value, Tensor) and not value >= 0:
+            label = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
+            raise ValueError(f"Invalid {label}: {value}")

@@ -1,0 +1,88 @@
+"""RMSprop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..creation import zeros_like
+from ..tensor import Tensor
+from .optimizer import Group, Optimizer, Parameters, check_not_negative, choice, number
+
+
+class RMSprop(Optimizer):
+    """Steps divided by the root of a running mean of the squared gradient.
+
+    With g the gradient (plus weight_decay * p): v = alpha v + (1 - alpha) g², less the square of
+    a running mean of g if `centered`; the step is g / (sqrt(v) + eps), through a momentum buffer
+    where `momentum` is not 0.
+
+    Source: PyTorch's `torch.optim.RMSprop`; Tieleman and Hinton, "Lecture 6.5: RMSprop" (2012).
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "alpha": alpha,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "centered": centered,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _check_group(self, group: Group) -> None:
+        check_not_negative(group, "lr", "alpha", "eps", "weight_decay", "momentum")
+
+    def _new_state(self, group: Group, parameter: Tensor, state: dict[str, Any]) -> None:
+        wanted = {
+            "square_avg": True,
+            "momentum_buffer": group["momentum"] != 0,
+            "grad_avg": group["centered"],
+        }
+        for name, needed in wanted.items():
+            if needed and name not in state:
+                state[name] = zeros_like(parameter)
+
+    def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
+        step = _Step(group)
+        for parameter in parameters:
+            step.take(parameter, self.state[parameter])
+
+
+class _Step:
+    """The hyperparameters of one group, read once for all its parameters."""
+
+    def __init__(self, group: Group) -> None:
+        self.rate, self.alpha, self.eps = (number(group, each) for each in ("lr", "alpha", "eps"))
+        self.decay = number(group, "weight_decay") if choice(group, "weight_decay") else None
+        self.momentum = number(group, "momentum") if choice(group, "momentum") else None
+        self.centered = choice(group, "centered")
+        self.ascend = choice(group, "maximize")
+
+    def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
+        gradient: Any = -parameter.grad if self.ascend else parameter.grad
+        if self.decay is not None:
+            gradient = gradient + parameter * self.decay
+        square = state["square_avg"]
+        square.mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
+        if self.centered:
+            mean = state["grad_avg"]
+            mean.lerp_(gradient, 1 - self.alpha)
+            square = square - mean * mean
+        direction = gradient / (square.sqrt() + self.eps)
+        if self.momentum is not None:
+            direction = state["momentum_buffer"].mul_(self.momentum).add_(direction)
+        parameter.sub_(direction * self.rate)
