@@ -12,7 +12,7 @@ import numpy as np
 from . import elementwise as e
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
-from .dispatch import apply, array_type, current_context
+from .dispatch import apply, array_type, constant, current_context
 from .movement import as_sizes, reshape, transpose
 from .operands import cast
 from .runtime.device import CPU, Device
@@ -111,7 +111,8 @@ def _as_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
         wanted = dtype or from_numpy_dtype(array.dtype)
     else:
         array = _array_of_numbers(data)
-        wanted = dtype or _own_dtype(array)
+        own = isinstance(_first_leaf(data), np.generic)  # NumPy's numbers keep their dtype
+        wanted = dtype or (from_numpy_dtype(array.dtype) if own else _own_dtype(array))
     if wanted is not None and wanted.is_integral and array.dtype.kind in "iu":
         _check_range(array, wanted)
     with np.errstate(all="ignore"):
@@ -128,6 +129,12 @@ def _array_of_numbers(data: Any) -> np.ndarray[Any, Any]:
             raise RuntimeError("tensor(): could not infer dtype of the data; Overflow or objects")
         raise TypeError(f"tensor(): expected numbers, got {array.dtype.name} data")
     return array
+
+
+def _first_leaf(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
 
 
 def _own_dtype(array: np.ndarray[Any, Any]) -> DType:
@@ -443,13 +450,17 @@ def _column(size: int) -> Tensor:
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "tril")
-    return e.where(e.le(_row(columns), e.add(_column(rows), diagonal)), input, 0)
+    return _kept(e.le(_row(columns), e.add(_column(rows), diagonal)), input)
 
 
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "triu")
-    return e.where(e.ge(_row(columns), e.add(_column(rows), diagonal)), input, 0)
+    return _kept(e.ge(_row(columns), e.add(_column(rows), diagonal)), input)
+
+
+def _kept(where: Tensor, x: Tensor) -> Tensor:
+    return apply(p.where, where, x, constant(0, x._type.dtype))
 
 
 def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
@@ -469,7 +480,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     before = max(-diagonal, 0)
     pads = {"low": (before,), "high": (size - before - input._type.shape[0],), "interior": (0,)}
     rows = apply(p.reshape, apply(p.pad, input, **pads, value=0), shape=(size, 1))
-    return e.where(e.eq(_row(size), e.add(_column(size), diagonal)), rows, 0)
+    return _kept(e.eq(_row(size), e.add(_column(size), diagonal)), rows)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from .compiler.ir import Primitive
+from .autograd.composite import composite
+from .autograd.record import vjp
+from .compiler.ir import Primitive, TensorType
 from .compiler.ir import primitives as p
 from .dispatch import apply
 from .operands import (
@@ -128,9 +130,23 @@ def remainder(input: Operand, other: Operand) -> Tensor:
 
 def fmod(input: Operand, other: Operand) -> Tensor:
     """The remainder with the sign of the dividend, as C's fmod."""
-    x, y = promote_pair("fmod", input, other)
+    return _fmod(*promote_pair("fmod", input, other))
+
+
+@composite("fmod")
+def _fmod(x: Tensor, y: Tensor) -> Tensor:
     rest = apply(p.remainder, abs(x), abs(y))
     return where(lt(x, 0), neg(rest), rest)
+
+
+@vjp(_fmod, 0)
+def _fmod_dividend(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -> Tensor:
+    return g
+
+
+@vjp(_fmod, 1, saves=(0, 1))
+def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
+    return neg(mul(g, trunc(div(x, y))))
 
 
 def pow(input: Operand, exponent: Operand) -> Tensor:

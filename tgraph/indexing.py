@@ -269,10 +269,7 @@ def _without_leading_ones(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     while len(sizes) > len(shape) and sizes[0] == 1:
         sizes = sizes[1:]
     if not broadcastable_to(sizes, shape):
-        raise RuntimeError(
-            f"The expanded size of the tensor ({list(shape)}) must match the existing size "
-            f"({list(value._type.shape)}): the value assigned to the index does not fit"
-        )
+        return m.expand(value, shape)  # says which size does not fit
     return value if sizes == value._type.shape else apply(p.reshape, value, shape=sizes)
 
 

@@ -25,10 +25,11 @@ from .tensor import Step, Tensor, View, storage_of, strides_of
 def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     """Make `target` hold `new`, which broadcasts to its shape; returns `target`."""
     settled(target)
+    settled(new)
     _check_cast(target, new)
     _check_shape(target, new)
     _check_memory(target)
-    recording = state.grad_enabled and (target._requires_grad or new._requires_grad)
+    recording = _is_recorded(target, new)
     if recording:
         _check_leaf(target)
     if recording and new._requires_grad and new._record is None:
@@ -40,7 +41,7 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
         new = apply(p.broadcast, new, shape=target._type.shape)
     write(target, new)
     if recording:
-        _take_history(target, new)
+        take_history(target, new)
     return target
 
 
@@ -61,8 +62,16 @@ def write_directly(target: Tensor, new: Tensor) -> bool:
 
     True outside a trace, when no gradient is recorded. The caller then writes `target._value`.
     """
-    recording = state.grad_enabled and (target._requires_grad or new._requires_grad)
-    return not recording and not state.context
+    return not state.context and not _is_recorded(settled(target), settled(new))
+
+
+def _is_recorded(target: Tensor, new: Tensor) -> bool:
+    if not state.grad_enabled:
+        return False
+    if target._requires_grad or new._requires_grad:
+        return True
+    view = target._view
+    return view is not None and view.differentiable and view.base._requires_grad
 
 
 def prepare_direct_write(target: Tensor) -> None:
@@ -127,10 +136,6 @@ def _check_leaf(target: Tensor) -> None:
     view = target._view
     if view is None or not view.differentiable:
         return
-    if view.base._requires_grad and view.base._record is None:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-        )
     if view.without_grad:
         raise RuntimeError(
             "A view was created in no_grad mode and is being modified inplace with grad mode "
@@ -139,29 +144,34 @@ def _check_leaf(target: Tensor) -> None:
             "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
             "want the inplace to be tracked)."
         )
+    if view.base._requires_grad and view.base._record is None:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
 
 
-def _take_history(target: Tensor, new: Tensor) -> None:
+def take_history(target: Tensor, new: Tensor) -> None:
+    """Give `target`, just written, the history of `new`; a view changes that of its base."""
     view = target._view
     if view is None or not view.differentiable:
+        before = edge_of(target)
         target._record, target._index = new._record, new._index
         if new._record is None:
-            target._record = OverwriteRecord((), (target._type,), user_site())
+            target._record = OverwriteRecord((before,), (target._type,), user_site())
         target._requires_grad = True
         if view is not None:
             view.version = target._version
-        return
-    if not new._requires_grad and not view.base._requires_grad:
         return
     base = view.base
     current_context().touch(base)
     base._record = ViewWriteRecord(edge_of(base), edge_of(new), view, base._type)
     base._index = 0
     base._requires_grad = True
+    view.version = -1  # its own history follows from the base's
 
 
 class OverwriteRecord(Record):
-    """A write of values without history over a tensor that had one: no cotangent goes on."""
+    """A write of values without history over a tensor that had one: its cotangent is 0."""
 
     __slots__ = ()
 
@@ -171,7 +181,8 @@ class OverwriteRecord(Record):
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> list[Tensor | None]:
-        return []
+        zero = constant(0.0, self.outputs[0].dtype)
+        return [apply(p.broadcast, zero, shape=self.outputs[0].shape)]
 
 
 class ViewWriteRecord(Record):

@@ -100,8 +100,8 @@ def grad(
         return tuple(_or_zeros(each, x) for each, x in zip(found, asked))
     if not allow_unused and None in found:
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
+            f"The differentiated Tensor at index {next(at for at, g in enumerate(found) if g is None)} appears to not have been used "
+            "in the graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)
 
@@ -178,8 +178,9 @@ def set_grad(self: Tensor, value: Tensor | None) -> None:
             raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
         if value._type.shape != self._type.shape:
             raise RuntimeError(
-                "assigned grad has data of a different size: expected "
-                f"{list(self._type.shape)}, got {list(value._type.shape)}"
+                f"attempting to assign a gradient of size '{list(value._type.shape)}' to a tensor "
+                f"of size '{list(self._type.shape)}'. Please ensure that the gradient and the "
+                "tensor are the same size"
             )
         _check_grad_dtype(self._type.dtype, value._type.dtype)
     current_context().write_grad(self, value)
