@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from .executable import Executable
@@ -33,8 +35,10 @@ PASSES = (
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
-    Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
     Pass("fold_constants_again", fold_constants, "constants that were decomposed or permuted"),
+    Pass("simplify_again", simplify, "what became neighbours when permutes and slices moved"),
+    # After the algebra, which would join the pieces again.
+    Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
 )
 
 AfterPass = Callable[[str, Graph], None]
@@ -52,11 +56,24 @@ def optimize(graph: Graph, after: AfterPass | None = None) -> Graph:
       %0: float32[2] = add(%x, %x)
       return %0
     """
-    for step in PASSES:
-        graph = step.run(graph)
-        if after is not None:
-            after(step.name, graph)
+    with _no_garbage_collection():
+        for step in PASSES:
+            graph = step.run(graph)
+            if after is not None:
+                after(step.name, graph)
     return graph
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Nodes hold no cycles; looking for some takes as long as the passes over a large graph."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def compile_graph(

@@ -59,6 +59,11 @@ def _convolution(
     dtype = x.dtype
     if from_numpy_dtype(dtype).is_half:
         x, w = x.astype(np.float32), w.astype(np.float32)
+    if x.size == 0 or w.size == 0:
+        sizes = map(
+            _convolved, x.shape[2:], w.shape[2:], strides, padding, dilation, input_dilation
+        )
+        return xp.zeros((x.shape[0], w.shape[0], *sizes), dtype)
     x = _spread(xp, x, padding, input_dilation)
     spatial = x.ndim - 2
     windows = unfold(xp, x, tuple(range(2, x.ndim)), w.shape[2:], strides, dilation)
@@ -71,6 +76,14 @@ def _convolution(
     kernels = w.reshape(groups, w.shape[0] // groups, taps)
     result = xp.matmul(kernels, columns).reshape(w.shape[0], batch, *out).swapaxes(0, 1)
     return result.astype(dtype, order="C")
+
+
+def _convolved(
+    size: int, window: int, stride: int, padding: tuple[int, int], dilation: int, spread: int
+) -> int:
+    """The size of one spatial axis of the result."""
+    whole = size + (spread - 1) * max(size - 1, 0) + sum(padding)
+    return max(0, (whole - dilation * (window - 1) - 1) // stride + 1)
 
 
 def _spread(xp: Any, x: Array, padding: tuple[tuple[int, int], ...], input_dilation: Ints) -> Array:

@@ -163,6 +163,7 @@ def convolution_cases(dtype: DType) -> Iterator[Case]:
         ((2, 3, 4), (2, 3, 2), {"padding": ((-1, 1),)}),  # shifted, of the same size
         ((1, 2, 3, 3, 3), (2, 2, 2, 2, 2), {"strides": (1, 2, 1)}),
         ((0, 3, 5), (2, 3, 2), {}),
+        ((1, 1, 0, 2), (1, 1, 0, 1), {"padding": ((-1, -1), (1, 0))}),
         ((1, 1, 2), (1, 1, 5), {}),
     ]:  # fmt: skip
         spatial = len(x) - 2
