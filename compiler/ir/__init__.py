@@ -1,6 +1,7 @@
 """The graph: types, primitives, nodes, and what can be asked of them."""
 
 from . import primitives
+from .export import to_networkx
 from .graph import Graph, toposort, transform
 from .node import UNKNOWN, Builder, Node, Provenance, infer_type
 from .primitive import PRIMITIVES, Family, Primitive, primitive_named, register
@@ -15,6 +16,7 @@ def input_node(name: str, type: TensorType, where: Provenance = UNKNOWN) -> Node
 
 
 Graph.__str__ = format_graph  # type: ignore[assignment, method-assign]
+Graph.to_networkx = to_networkx
 
 __all__ = [
     "PRIMITIVES", "UNKNOWN", "Builder", "Family", "Graph", "IRTypeError", "Node", "Primitive",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from .node import Builder, Node, infer_type
 from .types import IRTypeError
@@ -14,10 +14,12 @@ class Graph:
     """Inputs and outputs; everything between is reached from the outputs.
 
     Inputs are `input` nodes, in the order in which values are fed. `str(graph)` is its stable text
-    form, which `text.py` writes.
+    form, which `text.py` writes; `graph.to_networkx()` is in `export.py`.
     """
 
     __slots__ = ("__dict__", "inputs", "outputs")
+
+    to_networkx: ClassVar[Callable[[Graph], Any]]
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
         self.inputs = tuple(inputs)
