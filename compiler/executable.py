@@ -9,10 +9,11 @@ import numpy as np
 
 from ..runtime import memory
 from ..runtime.plan import Plan
-from .fusion import Fuser, Refusal
-from .ir import Builder, Graph, Node
+from .fusion import Fuser, Refusal, is_given, is_matrix, strided_view, view_base
+from .ir import Builder, Graph, Node, transform
 from .ir import primitives as p
 from .kernel.lower import Buffer
+from .passes.replace_empty import replace_empty
 from .plan_builder import PlanBuilder, StepInfo
 
 Array = np.ndarray[Any, Any]
@@ -32,26 +33,35 @@ class Executable:
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
     ) -> None:
-        self.graph = _copied_outputs(graph)
-        self.donate = dict(donate or {})
         inputs = {
             graph.inputs[number]: _strided(graph.inputs[number], given)
             for number, given in (strides or {}).items()
         }
-        fuser = Fuser(self.graph, inputs)
+        self.graph = _copied_matrices(_copied_outputs(replace_empty(graph)), inputs)
+        # Outputs without elements need no plan.
+        kept = [number for number, node in enumerate(graph.outputs) if node.type.numel]
+        planned = Graph(graph.inputs, [self.graph.outputs[number] for number in kept])
+        self.donate = dict(donate or {})
+        fuser = Fuser(planned, inputs)
         fusion = fuser.run()
         self.refused: list[Refusal] = fusion.refusals
         # An input that is not contiguous cannot be written by a kernel: its output comes fresh.
         direct = {o: i for o, i in self.donate.items() if graph.inputs[i] not in inputs}
-        builder = PlanBuilder(self.graph, fuser, fusion, direct)
+        places = {at: direct[number] for at, number in enumerate(kept) if number in direct}
+        builder = PlanBuilder(planned, fuser, fusion, places)
         self.plan: Plan = builder.build()
         self.kernels: list[StepInfo] = builder.infos
         self._steps_to_kernels = builder.kernel_of_step
         self._fresh = [
             (number, self.graph.outputs[number].shape, self.graph.outputs[number].type.dtype.numpy)
-            for number in builder.fresh_outputs
+            for number in (kept[at] for at in builder.fresh_outputs)
         ]
         self._direct = direct
+        self._empty = [
+            (number, node.shape, node.type.dtype.numpy)
+            for number, node in enumerate(graph.outputs)
+            if not node.type.numel
+        ]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run on `inputs`; IndexError where a position read from data lies outside its axis."""
@@ -59,9 +69,11 @@ class Executable:
         stopped = self.plan.run((*inputs, *fresh))
         if stopped:
             self._raise(stopped)
-        if not self.donate:
+        if not (self.donate or self._empty):
             return fresh
         outputs: list[Array] = [None] * len(self.graph.outputs)  # type: ignore[list-item]
+        for number, shape, dtype in self._empty:
+            outputs[number] = np.empty(shape, dtype)
         for (number, _, _), array in zip(self._fresh, fresh, strict=True):
             outputs[number] = array
         for number, source in self.donate.items():
@@ -80,17 +92,36 @@ class Executable:
 
 
 def _copied_outputs(graph: Graph) -> Graph:
-    """Outputs that are inputs get a copy, since outputs own their memory."""
+    """Outputs that are inputs or constants get a copy, since outputs own their memory."""
     build = Builder()
-    given = set(graph.inputs)
 
     def own(node: Node) -> Node:
         base = node
         while base.primitive.name == "reshape":
             base = base.inputs[0]
-        return build.apply(p.copy, [node], where=node.where) if base in given else node
+        return build.apply(p.copy, [node], where=node.where) if is_given(base) else node
 
     return Graph(graph.inputs, [own(node) for node in graph.outputs])
+
+
+def _copied_matrices(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+    """Matrix operands that lie in a strided input as BLAS cannot read them get a copy."""
+    if not inputs:
+        return graph
+
+    def readable(build: Builder, operand: Node) -> Node:
+        base = view_base(operand)
+        view = strided_view(operand, base, inputs[base]) if base in inputs else None
+        if view is None or is_matrix(operand.shape, view[0]):
+            return operand
+        return build.apply(p.copy, [operand], where=operand.where)
+
+    def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
+        if node.primitive is p.matmul:
+            operands = tuple(readable(build, each) for each in operands)
+        return build.rebuild(node, operands)
+
+    return transform(graph, rewrite)
 
 
 def _strided(node: Node, strides: tuple[int, ...]) -> Buffer:

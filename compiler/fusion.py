@@ -114,6 +114,15 @@ def strided_view(node: Node, base: Node, memory: Buffer) -> tuple[tuple[int, ...
     return tuple(offset.terms.get(axis, 0) for axis in axes), offset.const
 
 
+def is_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether BLAS can read the last two axes as they lie, transposed or not."""
+    rows, columns = shape[-2:]
+    row, column = strides[-2:]
+    plain = (column == 1 or columns == 1) and (row >= columns or rows == 1)
+    transposed = (row == 1 or rows == 1) and (column >= rows or columns == 1)
+    return plain or transposed
+
+
 def view_base(node: Node) -> Node:
     """The node below a chain of views that only re-address its elements."""
     while node.primitive.name in ("reshape", "permute", "slice", "broadcast"):
@@ -170,11 +179,7 @@ class Fuser:
         view = strided_view(node, base, self.buffer(base))
         if view is None:
             return node
-        *_, rows, columns = node.shape
-        row, column = view[0][-2:]
-        plain = (column == 1 or columns == 1) and (row >= columns or rows == 1)
-        transposed = (row == 1 or rows == 1) and (column >= rows or columns == 1)
-        return base if plain or transposed else node
+        return base if is_matrix(node.shape, view[0]) else node
 
     # -- roots ---------------------------------------------------------------------------
 

@@ -159,6 +159,8 @@ class PlanBuilder:
 
     def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
         kernel, nodes = self._lowered(group)
+        if replaced not in nodes:  # needed by the graph, but no element of it
+            return True
         read, written = nodes.index(replaced), nodes.index(node)
         stored: set[Any] = set()
         stage_of_store = -1

@@ -89,6 +89,7 @@ FLOAT_FUNCTIONS: dict[str, tuple[Callable[..., Value], int]] = {  # and how many
 INTEGER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "floor_divide": integer.floor_divide,
     "remainder": integer.remainder,
+    "pow": integer.pow,
 }
 SUFFIXES = {
     "float32": "f32",

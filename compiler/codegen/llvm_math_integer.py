@@ -1,4 +1,4 @@
-"""Floored integer division that never traps, and Philox's random bits, as LLVM IR."""
+"""Floored integer division that never traps, powers, and Philox's random bits, as LLVM IR."""
 
 from __future__ import annotations
 
@@ -66,6 +66,20 @@ def remainder(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -
     """Python's x % y, with the sign of y; 0 where y is zero, as in NumPy."""
     rest = x - guarded_quotient(b, x, y, bits, signed) * y
     return b.select(y.equal(0), 0, rest)
+
+
+def pow(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: bool) -> Value:
+    """x ** y by repeated squaring, wrapping; a negative exponent gives 1 // x**-y towards zero."""
+    product, square = b.operand(1, x.type), x
+    for step in range(bits - signed):
+        chosen = (b.shift_right(y, step) & 1).unequal(0)
+        product, square = b.select(chosen, product * square, product), square * square
+    if not signed:
+        return product
+    odd = (y & 1).unequal(0)
+    alternating = b.select(odd, -1, b.operand(1, x.type))
+    inverse = b.select(x.equal(1), 1, b.select(x.equal(-1), alternating, b.operand(0, x.type)))
+    return b.select(y.less(0), inverse, product)
 
 
 def philox(b: FunctionBuilder, seed: Value, offset: Value, index: Value) -> Value:

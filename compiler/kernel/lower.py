@@ -397,7 +397,10 @@ class Lowering:
             return body.add(Instr("saved", (), dtype, index=entry[2], value=entry[0]))
         if node not in self.level:
             return self._load(body, node, coords, mask, values)
-        args = [values[each] for each in views.operand_needs(node, coords, mask)]
+        needs = views.operand_needs(node, coords, mask)
+        args = [values[each] for each in needs]
+        if node.primitive.family is Family.GATHER:
+            self._check_positions(body, needs, values)
         value = views.emit(body, self, node, coords, args, values)
         if entry is not None and entry[1] == plan.number and not mask:
             self.saved_in[node, coords] = plan.number
@@ -432,6 +435,16 @@ class Lowering:
             replace(condition, index=self.resolve(body, condition.index, values))
             for condition in mask
         )
+
+    def _check_positions(
+        self, body: _Body, needs: Sequence[NodeNeed], values: dict[Any, int]
+    ) -> None:
+        """Positions are checked even where no address depends on them, as in an axis of size 1."""
+        for _, coords, _ in needs[-1:]:
+            for index in coords:
+                for atom in data_atoms(index):
+                    if atom.key in values:
+                        self._checked(body, atom, values)
 
     def _checked(self, body: _Body, atom: Loaded, values: dict[Any, int]) -> int:
         key = ("checked", atom)

@@ -41,7 +41,7 @@ class ScatterLowering(Lowering):
             writing.need(node, coords, ())
         for plan in (copying, writing):
             self._spread_needs(plan)
-        copying.targets = [(root, self.copy_coords[0], ())]
+        copying.targets = [(root, self.copy_coords[0], self.copy_coords[0])]
         writing.targets = [(root, coords, ()) for _, coords in needs[-1:]]
         return [copying, writing]
 
@@ -76,9 +76,8 @@ class ScatterLowering(Lowering):
         self, body: _Body, root: Root, coords: Coords, result: Coords, values: Any
     ) -> None:
         node = root.node
-        base = node.inputs[0]
-        if (base, coords, ()) in values and coords == self.copy_coords[0]:
-            self._store(body, node, coords, values[base, coords, ()])
+        if result:  # the stage that copies
+            self._store(body, node, coords, values[node.inputs[0], coords, ()])
             return
         *positions, (source, at) = self.writes
         target = list(at)

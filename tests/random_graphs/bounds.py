@@ -61,11 +61,17 @@ def known_result(
         value = operands[0]
         bound = max(_ABOVE_ONE[name](max(value.bound, 1.0)), 1.0)
         return Known(bound, value.error * 1.5, INEXACT)
+    if type_.dtype.kind == "uint" and _may_go_below_zero(name, operands):
+        return Known(math.inf, 0.0, 0)
     if name in _RULES:
         return _RULES[name](operands, attrs, type_)
     if primitive.family in (Family.VIEW, Family.GATHER) or name in ("copy", "where"):
         return _largest([each for each in operands if not each.is_bool] or operands, attrs, name)
     raise NotImplementedError(name)
+
+
+def _may_go_below_zero(name: str, operands: Sequence[Any]) -> bool:
+    return name in ("sub", "neg") or (name == "cast" and operands[0].dtype.is_signed)
 
 
 def _smooth(name: str, value: Any) -> Known:
@@ -80,7 +86,9 @@ def _largest(values: Sequence[Any], attrs: Mapping[str, Any], name: str) -> Know
         values = values[:1]
     if name == "index_put":
         values = [values[0], values[-1]]
-    bound, error, grain = (max(each) for each in zip(*((v.bound, v.error, v.grain) for v in values)))
+    bound, error, grain = (
+        max(each) for each in zip(*((v.bound, v.error, v.grain) for v in values), strict=True)
+    )
     if name == "pad":
         return Known(max(bound, abs(float(attrs["value"]))), error, max(grain, 2))
     return Known(bound, error, grain)

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from tgraph.compiler.ir import Builder, Graph, Node, input_node
+from tgraph.compiler.pipeline import optimize
 
 from . import elementwise, movement, patterns
 from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter
 from .program import Maker, Program, random_program
 
 MAKERS: tuple[Maker, ...] = (*elementwise.MAKERS, *movement.MAKERS, *patterns.MAKERS)
-ENGINES = ("kernels", "compiled", "optimised")
+ENGINES = ("kernels", "compiled", "passes", "optimised")
 LARGEST_STEPS = 60
 
 
@@ -65,8 +66,8 @@ def check(case: Case, engines: Sequence[str] = ENGINES) -> None:
     for engine in engines:
         try:
             found = RUN[engine](case)
-        except Mismatch:
-            raise
+        except Mismatch as mismatch:
+            raise Mismatch(engine, str(mismatch)) from None
         except Exception as error:
             raise Mismatch(engine, f"{type(error).__name__}: {error}") from error
         _compare(engine, case, expected, found)
@@ -84,19 +85,27 @@ def _check_refused(case: Case, engines: Sequence[str]) -> None:
         raise Mismatch(engine, "no IndexError for a position outside its axis")
 
 
-def _run_optimised(case: Case) -> list[Array]:
-    """Every pass, its result verified and interpreted, then generated code."""
-    return run_compiled(optimised(case.graph), case.arrays, case.donate)
+def _run_passes(case: Case) -> list[Array]:
+    """What each pass makes of the graph, evaluated eagerly; the first that is wrong is named."""
+    eager = run_eagerly(case.graph, case.arrays)
+    expected = [eager[node] for node in case.graph.outputs]
+    found: list[list[Array]] = []
 
+    def after(name: str, graph: Graph) -> None:
+        graph.verify()
+        values = run_eagerly(graph, case.arrays)
+        found.append([values[node] for node in graph.outputs])
+        _compare(f"after {name}", case, expected, found[-1])
 
-def optimised(graph: Graph) -> Graph:
-    return graph
+    optimize(case.graph, after)
+    return found[-1]
 
 
 RUN: dict[str, Callable[[Case], list[Array]]] = {
     "kernels": lambda case: run_kernel_interpreter(case.graph, case.arrays),
     "compiled": lambda case: run_compiled(case.graph, case.arrays, case.donate),
-    "optimised": _run_optimised,
+    "passes": _run_passes,
+    "optimised": lambda case: run_compiled(optimize(case.graph), case.arrays, case.donate),
 }
 
 

@@ -11,6 +11,7 @@ from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.lower import Buffer
+from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.runtime.arrays import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,11 @@ def irregular_strides(graph: Graph, arrays: Sequence[Array]) -> dict[int, tuple[
 
 def run_kernel_interpreter(graph: Graph, arrays: Sequence[Array]) -> list[Array]:
     """Fuse and lower, then interpret each kernel."""
-    return _KernelRun(graph, arrays).run()
+    found = _KernelRun(replace_empty(graph), arrays).run()
+    return [
+        each.reshape(node.shape) if node.type.numel else np.zeros(node.shape, each.dtype)
+        for node, each in zip(graph.outputs, found, strict=True)
+    ]
 
 
 class _KernelRun:
@@ -66,6 +71,8 @@ class _KernelRun:
 
     def run(self) -> list[Array]:
         for number, group in enumerate(self.fuser.run().groups):
+            if not group.roots[0].node.type.numel:
+                continue
             if group.kind == "step":
                 node = group.roots[0].node
                 operands = [self.value(each) for each in node.inputs]

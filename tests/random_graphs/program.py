@@ -292,4 +292,3 @@ def _finish(program: Program) -> None:
 
 def _overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
     return any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape))
-

@@ -1,0 +1,186 @@
+"""Graphs on which an engine was wrong once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from random_graphs.check import ENGINES, Case, check
+from tgraph.compiler.ir import Builder, Graph, Node, Primitive, TensorType, input_node
+from tgraph.compiler.ir import primitives as p
+from tgraph.runtime.dtypes import from_numpy_dtype, int32
+
+FOUND: list[Callable[[], Case]] = []
+
+
+def found(make: Callable[[], Case]) -> Callable[[], Case]:
+    FOUND.append(make)
+    return make
+
+
+class Make:
+    """Short words to build a case with."""
+
+    def __init__(self, *arrays: np.ndarray) -> None:
+        self.build = Builder()
+        self.arrays = arrays
+        self.inputs = [
+            input_node(f"x{number}", TensorType(array.shape, from_numpy_dtype(array.dtype)))
+            for number, array in enumerate(arrays)
+        ]
+
+    def __call__(self, primitive: Primitive, *operands: Node, **attrs: object) -> Node:
+        return self.build.apply(primitive, operands, attrs)
+
+    def positions(self, *values: int, dtype: type = np.int64) -> Node:
+        return self.build.apply(p.constant, [], {"value": np.array(values, dtype)})
+
+    def case(self, *outputs: Node, donate: dict[int, int] | None = None) -> Case:
+        graph = Graph(self.inputs, outputs)
+        return Case(graph, self.arrays, (1e-5,) * len(outputs), donate or {})
+
+
+# -- tensors without elements ----------------------------------------------------------------
+
+
+def empty_case(primitive: Primitive, *shapes: tuple[int, ...], **attrs: object) -> Case:
+    make = Make(*(np.zeros(shape, np.float32) for shape in shapes))
+    return make.case(make(primitive, *make.inputs, **attrs))
+
+
+@found
+def comparison_of_nothing() -> Case:
+    return empty_case(p.gt, (2, 3, 0), (1,))
+
+
+@found
+def input_of_no_elements_returned() -> Case:
+    make = Make(np.zeros((1, 5, 0), np.float32))
+    return make.case(make.inputs[0])
+
+
+@found
+def reshape_of_nothing() -> Case:
+    return empty_case(p.reshape, (1, 0, 8, 3), shape=(0,))
+
+
+@found
+def concatenation_of_nothing() -> Case:
+    return empty_case(p.concatenate, (0,), (0,), axis=0)
+
+
+@found
+def position_of_a_maximum_in_no_rows() -> Case:
+    return empty_case(p.argmax, (3, 2, 0, 5), axes=(1,), keepdims=True)
+
+
+@found
+def windows_of_nothing_added_up() -> Case:
+    return empty_case(
+        p.fold, (1, 0, 4), axes=(0,), dilations=(1,), shape=(5, 0), strides=(2,)
+    )  # fmt: skip
+
+
+@found
+def product_over_nothing() -> Case:
+    return empty_case(p.matmul, (2, 0), (0, 3), transpose_a=False, transpose_b=False)
+
+
+@found
+def sum_over_nothing() -> Case:
+    return empty_case(p.sum_, (2, 0), axes=(1,), keepdims=False)
+
+
+@found
+def donated_output_of_no_elements() -> Case:
+    make = Make(np.zeros((0, 2), np.float32), np.ones(3, np.float32))
+    build = make.build
+    outputs = [build.apply(p.neg, [node]) for node in make.inputs]
+    return make.case(*outputs, donate={0: 0, 1: 1})
+
+
+# -- positions ---------------------------------------------------------------------------------
+
+
+@found
+def position_outside_an_axis_of_one() -> Case:
+    """No address depends on it, but it is an error all the same."""
+    make = Make(np.zeros((), np.float32))
+    row = make(p.reshape, make(p.neg, make.inputs[0]), shape=(1,))
+    return make.case(make(p.gather, row, make.positions(2, 1), axis=0))
+
+
+@found
+def adding_at_positions_in_an_axis_of_one() -> Case:
+    """The base is also where positions come from."""
+    make = Make(np.zeros((12, 1), np.int32), np.ones((12, 1), np.int32))
+    base, source = make.inputs
+    one = make.build.full((), 1, int32)
+    at = make(p.remainder, base, one)
+    return make.case(make(p.scatter_add, base, at, source, axis=1))
+
+
+# -- memory ------------------------------------------------------------------------------------
+
+
+@found
+def whole_input_replaced_in_its_own_memory() -> Case:
+    make = Make(np.array([False]), np.array([True]))
+    base, update = make.inputs
+    whole = {"starts": (0,), "stops": (1,), "steps": (2,)}
+    return make.case(make(p.slice_update, base, update, **whole), donate={0: 0})
+
+
+@found
+def product_of_a_repeated_column() -> Case:
+    """Strides of zero are nothing that BLAS could read."""
+    make = Make(np.broadcast_to(np.arange(40.0)[:, None], (40, 17)), np.ones((40, 17)))
+    left, right = make.inputs
+    return make.case(make(p.matmul, right, left, transpose_a=True, transpose_b=False))
+
+
+@found
+def product_of_every_other_column() -> Case:
+    make = Make(np.arange(8 * 3 * 34, dtype=np.float32).reshape(8, 3, 34)[..., ::2] / 64)
+    x = make.inputs[0]
+    return make.case(make(p.matmul, x, x, transpose_a=False, transpose_b=True))
+
+
+@found
+def constant_returned() -> Case:
+    make = Make(np.ones(3, np.float32))
+    return make.case(make.positions(1, 2, 3), make(p.neg, make.inputs[0]))
+
+
+# -- arithmetic --------------------------------------------------------------------------------
+
+
+def integer_power(dtype: type, low: int, high: int) -> Case:
+    """Also wrapping, and to negative powers."""
+    rng = np.random.default_rng(0)
+    base = rng.integers(low, high, 400).astype(dtype)
+    exponent = rng.integers(-5 if low < 0 else 0, 40, 400).astype(dtype)
+    make = Make(base, exponent)
+    return make.case(make(p.pow_, *make.inputs))
+
+
+@found
+def integer_power_of_bytes() -> Case:
+    return integer_power(np.uint8, 0, 255)
+
+
+@found
+def integer_power_of_signed_bytes() -> Case:
+    return integer_power(np.int8, -128, 127)
+
+
+@found
+def integer_power_of_int64() -> Case:
+    return integer_power(np.int64, -5, 5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("make", FOUND, ids=lambda make: make.__name__)
+def test_found_graph(make, engine):
+    check(make(), [engine])

@@ -1,0 +1,134 @@
+"""Random graphs: eager evaluation, kernel interpreter and generated code must agree.
+
+`pytest tests/test_random_graphs.py --graphs 100000` checks more of them, `--seed` others. A
+failure names the seed and prints the smallest graph found on which the engine still fails.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from random_graphs.check import (
+    ENGINES,
+    MAKERS,
+    RUN,
+    Case,
+    Mismatch,
+    case_of,
+    check,
+    describe,
+    fails,
+    program_of_seed,
+    report,
+    shrink,
+)
+from random_graphs.engines import run_eagerly
+from random_graphs.program import random_program
+from tgraph.compiler.ir import PRIMITIVES, Builder, Graph, TensorType, input_node
+from tgraph.compiler.ir import primitives as p
+from tgraph.runtime.dtypes import float32
+
+CHUNKS = 10  # so that a parallel run has something to share
+SHOWN = 5
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_engines_agree_on_random_graphs(chunk, request):
+    count, first = request.config.getoption("graphs"), request.config.getoption("seed")
+    failures = []
+    for seed in range(first + chunk, first + count, CHUNKS):
+        case = case_of(program_of_seed(seed))
+        try:
+            check(case)
+        except Mismatch as mismatch:
+            failures.append(report(seed, case, mismatch))
+            if len(failures) == SHOWN:
+                break
+    assert not failures, "\n\n".join(failures)
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.data())
+def test_hypothesis_drives_the_generator(data):
+    """Hypothesis draws and shrinks the same programs by their choices."""
+    program = random_program(
+        lambda n: data.draw(st.integers(0, max(n - 1, 0))), data.draw(st.integers(1, 12)), MAKERS
+    )
+    check(case_of(program), ["kernels"])
+
+
+def test_programs_cover_the_primitives():
+    """Every primitive occurs, but those that tests of their own have."""
+    found = set()
+    for seed in range(600):
+        found.update(node.primitive.name for node in program_of_seed(seed).graph().nodes)
+    assert set(PRIMITIVES) - found == {"host_call", "get"}
+
+
+def test_programs_do_not_depend_on_when_they_are_made():
+    first, second = (describe(case_of(program_of_seed(7))) for _ in range(2))
+    assert first == second
+
+
+def test_bounds_hold():
+    """What is known of values is true of them, so that tolerances mean something."""
+    for seed in range(150):
+        program = program_of_seed(seed)
+        graph = program.graph()
+        try:
+            values = run_eagerly(graph, program.arrays)
+        except IndexError:
+            continue
+        for value in program.outputs:
+            array = values[value.node].astype(np.float64)
+            assert np.all(np.isfinite(array))
+            assert np.abs(array).max(initial=0) <= value.bound * 1.01 + 1e-3, (seed, value)
+            if value.is_float and value.exact:
+                scaled = array * 2.0**value.grain
+                assert np.array_equal(scaled, np.round(scaled)), (seed, value)
+
+
+def test_a_wrong_engine_is_found_and_shrunk(monkeypatch):
+    """An engine that negates cosines: what is left is one cosine."""
+    seed = next(
+        seed
+        for seed in range(1000)
+        if "cos" in {node.primitive.name for node in program_of_seed(seed).graph().nodes}
+        and not program_of_seed(seed).hazard
+    )
+    case = case_of(program_of_seed(seed))
+
+    def wrong(case: Case) -> list[np.ndarray]:
+        build = Builder()
+        new = {node: node for node in case.graph.inputs}
+        for node in case.graph.nodes:
+            if node not in new:
+                new[node] = build.rebuild(node, [new[each] for each in node.inputs])
+                if node.primitive is p.cos:
+                    new[node] = build.apply(p.neg, [new[node]])
+        graph = Graph(case.graph.inputs, [new[node] for node in case.graph.outputs])
+        values = run_eagerly(graph, case.arrays)
+        return [values[node] for node in graph.outputs]
+
+    monkeypatch.setitem(RUN, "wrong", wrong)
+    assert fails(case, "wrong")
+    small = shrink(case, "wrong")
+    assert [node.primitive.name for node in small.graph.nodes] == ["input", "cos"]
+    with pytest.raises(Mismatch, match="wrong: output 0 differs"):
+        check(small, ["wrong"])
+
+
+def test_a_missing_index_error_is_found():
+    x = input_node("x", TensorType((3,), float32))
+    build = Builder()
+    at = build.apply(p.constant, [], {"value": np.array([3])})
+    graph = Graph([x], [build.apply(p.index, [x, at], {"axis": 0})])
+    case = Case(graph, (np.ones(3, np.float32),), (0.0,))
+    check(case, ENGINES)
