@@ -73,6 +73,8 @@ def attr_key(value: Any) -> Any:
         return ("float", struct.pack("<d", value))
     if isinstance(value, (bool, int, str)):
         return (type(value).__name__, value)
+    if isinstance(value, np.generic):
+        return ("scalar", value.dtype.str, value.tobytes())
     if isinstance(value, np.ndarray):
         if value.nbytes > _COMPARED_BYTES:
             return ("array", id(value))
