@@ -1,0 +1,169 @@
+"""Three floors, one direction: tgraph -> compiler -> runtime, seen in the imports themselves."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FLOORS = {"runtime": "tgraph.runtime", "compiler": "tgraph.compiler", "tgraph": "tgraph"}
+# The heavy packages that `import tgraph` must not need, and what each is needed for.
+LATE = ("scipy", "llvmlite", "networkx", "graphviz", "cupy", "matplotlib", "sklearn", "hypothesis")
+IMPORT_SECONDS = 0.25
+
+
+def module_name(file: Path) -> str:
+    floor, *inner = file.relative_to(ROOT).with_suffix("").parts
+    parts = [FLOORS[floor], *inner]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {
+    module_name(file): file for floor in FLOORS for file in sorted((ROOT / floor).rglob("*.py"))
+}
+
+
+def imported(module: str, tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    """Every import statement below `tree`, with the full name that it asks for."""
+    package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1]
+            start = [*base, node.module] if node.module else base
+            origin = ".".join(start) if node.level else node.module or ""
+            for alias in node.names:
+                inner = f"{origin}.{alias.name}"
+                yield node, inner if inner in FILES else origin
+
+
+def is_ours(name: str) -> bool:
+    return name.split(".")[0] in ("tgraph", "compiler", "runtime")
+
+
+def is_type_checking(tree: ast.Module) -> set[ast.stmt]:
+    """Imports under `if TYPE_CHECKING`, which no interpreter runs."""
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+        if isinstance(inner, ast.stmt)
+    }
+
+
+def floor_of(name: str) -> str:
+    for floor in ("tgraph.runtime", "tgraph.compiler"):
+        if name == floor or name.startswith(floor + "."):
+            return floor
+    return "tgraph"
+
+
+ALLOWED = {
+    "tgraph": {"tgraph", "tgraph.compiler", "tgraph.runtime"},
+    "tgraph.compiler": {"tgraph.compiler", "tgraph.runtime"},
+    "tgraph.runtime": {"tgraph.runtime"},
+}
+IR_MAY_IMPORT = ("tgraph.runtime.dtypes", "tgraph.runtime.device", "tgraph.compiler.ir")
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_imports_go_downwards(module):
+    tree = ast.parse(FILES[module].read_text())
+    for node, name in imported(module, tree):
+        where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
+        assert name.split(".")[0] not in ("compiler", "runtime", "tests"), f"{where}: {name}"
+        if is_ours(name):
+            assert floor_of(name) in ALLOWED[floor_of(module)], f"{where} imports {name}"
+        if module.startswith("tgraph.compiler.ir") and is_ours(name):
+            allowed = any(name == each or name.startswith(each + ".") for each in IR_MAY_IMPORT)
+            assert allowed, f"{where}: compiler/ir imports {name}"
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_no_function_imports_our_modules(module):
+    """A late import hides a cycle; only optional packages of others are imported late."""
+    tree = ast.parse(FILES[module].read_text())
+    for function in ast.walk(tree):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            for node, name in imported(module, function):
+                where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
+                assert not is_ours(name), f"{where}: {name} is imported inside a function"
+
+
+def test_no_module_imports_itself_in_a_circle():
+    """The import graph of modules, without imports for type checkers, has no cycle."""
+    reads: dict[str, set[str]] = {}
+    for module, file in FILES.items():
+        tree = ast.parse(file.read_text())
+        skipped = is_type_checking(tree)
+        reads[module] = {
+            name
+            for node, name in imported(module, tree)
+            if node not in skipped
+            and name in FILES
+            and name != module
+            # A package that is being initialised serves its own submodules.
+            and not module.startswith(name + ".")
+        }
+    left = dict(reads)
+    while ready := [module for module, names in left.items() if not names & left.keys()]:
+        for module in ready:
+            del left[module]
+    assert not left, f"modules that import each other: {sorted(left)}"
+
+
+def run_python(code: str) -> str:
+    """The output of `code`, run where no folder of this repository can be imported by chance."""
+    elsewhere = tempfile.gettempdir()
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=elsewhere)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_import_needs_no_heavy_package():
+    found = run_python(
+        "import sys, tgraph; "
+        f"print([name for name in {LATE!r} if name in sys.modules and sys.modules[name]])"
+    )
+    assert found.strip() == "[]"
+
+
+def test_import_is_quick():
+    """Beside the import of NumPy; the best of several, for the machine may be busy."""
+    code = (
+        "import time; import numpy, ml_dtypes; start = time.perf_counter(); import tgraph; "
+        "print(time.perf_counter() - start)"
+    )
+    best = 10.0
+    deadline = time.perf_counter() + 20
+    while best > IMPORT_SECONDS and time.perf_counter() < deadline:
+        best = min(best, float(run_python(code)))
+    assert best < IMPORT_SECONDS
+
+
+def test_one_name_for_each_module():
+    """Two names for one file would give two registries."""
+    found = run_python(
+        "import sys, tgraph.compiler.pipeline; "
+        "print([n for n in sys.modules if n.split('.')[0] in ('compiler', 'runtime')])"
+    )
+    assert found.strip() == "[]"
+
+
+def test_installed_packages_are_complete():
+    """Every folder with Python files is named in pyproject.toml, or a wheel would miss it."""
+    listed = (ROOT / "pyproject.toml").read_text()
+    for module, file in FILES.items():
+        package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+        assert f'"{package}"' in listed, f"{package} is not in [tool.setuptools] packages"
