@@ -7,45 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, in_float32
+from .array_functions_elementwise import Array, Function, quiet, quietly
 from .array_functions_movement import unfold
 from .dtypes import from_numpy_dtype
 
 Ints = tuple[int, ...]
-_quiet = np.errstate(all="ignore")
 
 
-@_quiet
 def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
+    dtype = a.dtype
+    if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half:
+        wide = a.astype(np.float32), b.astype(np.float32)
+        return quietly(_matmul(xp, *wide, transpose_a, transpose_b).astype, dtype)
     if transpose_a:
         a = a.swapaxes(-1, -2)
     if transpose_b:
         b = b.swapaxes(-1, -2)
-    return _product(xp, a, b)
-
-
-def _matrix_product(xp: Any, a: Array, b: Array) -> Array:
     a, b = _for_blas(xp, a), _for_blas(xp, b)
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         # One product of all rows instead of one per leading index.
         rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-        return xp.matmul(rows, b).reshape((*a.shape[:-1], b.shape[-1]))
-    return xp.matmul(a, b)
+        return quietly(xp.matmul, rows, b).reshape((*a.shape[:-1], b.shape[-1]))
+    return quietly(xp.matmul, a, b)
 
 
 def _for_blas(xp: Any, a: Array) -> Array:
     """`a`, copied where neither of its last axes is dense: NumPy would not call BLAS for it."""
-    rows, columns = a.shape[-2:]
     step, inner = a.strides[-2:]
     item = a.itemsize
-    dense = (inner == item and step >= item * columns) or (step == item and inner >= item * rows)
-    return a if dense or a.dtype.kind != "f" else xp.ascontiguousarray(a)
+    if inner == item and step >= item * a.shape[-1]:
+        return a
+    if step == item and inner >= item * a.shape[-2]:
+        return a
+    return xp.ascontiguousarray(a) if a.dtype.kind == "f" else a
 
 
-_product = in_float32(_matrix_product)
-
-
-@_quiet
+@quiet
 def _convolution(
     xp: Any,
     x: Array,

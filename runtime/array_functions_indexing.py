@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function
+from .array_functions_elementwise import Array, Function, as_array, quiet
 from .dtypes import from_numpy_dtype
 
 
@@ -17,8 +17,8 @@ def _check(positions: Array, axis: int, size: int, wrapped: bool = False) -> Non
     """
     if positions.size == 0:
         return
-    unsigned = positions.view(f"u{positions.itemsize}")
-    if unsigned.max() < size:
+    unsigned = positions.view(np.uint64 if positions.itemsize == 8 else np.uint32)
+    if np.maximum.reduce(unsigned, axis=None) < size:
         return
     flat = positions.reshape(-1)
     worst = int(flat[((flat < 0) | (flat >= size)).argmax()])
@@ -72,7 +72,7 @@ def _index(xp: Any, x: Array, *indices: Array, axis: int) -> Array:
     for offset, index in enumerate(indices):
         _check(index, axis + offset, x.shape[axis + offset], wrapped=True)
     if len(indices) == 1:
-        return xp.asarray(x.take(indices[0], axis=axis))
+        return as_array(x.take(indices[0], axis=axis))
     chosen = x[(slice(None),) * axis + indices]
     # Zero-dimensional positions select a view; the result owns its memory.
     return xp.array(chosen) if indices[0].ndim == 0 else chosen
@@ -99,11 +99,9 @@ def _leading(xp: Any, lead: Any, indices: Any, shape: Any) -> tuple[Array, ...]:
     return tuple(xp.broadcast_to(each, shape[: axis + inner]) for each in (*before, *indices))
 
 
-_quiet = np.errstate(all="ignore")
-
 FUNCTIONS: dict[str, Function] = {
     "gather": _gather,
-    "scatter_add": _quiet(_scatter_add),
+    "scatter_add": quiet(_scatter_add),
     "index": _index,
-    "index_put": _quiet(_index_put),
+    "index_put": quiet(_index_put),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function
+from .array_functions_elementwise import Array, Function, quiet, quietly
 from .dtypes import from_numpy_dtype
 
 Ints = tuple[int, ...]
@@ -62,16 +62,21 @@ def _pad(xp: Any, x: Array, low: Ints, high: Ints, interior: Ints, value: Any) -
 
 def filled(xp: Any, shape: Ints, value: Any, dtype: Any) -> Array:
     """An array of one value; integers out of range wrap, as in PyTorch's arithmetic."""
-    if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
-        bits = 8 * dtype.itemsize
-        value &= (1 << bits) - 1
-        if dtype.kind == "i" and value >> (bits - 1):
-            value -= 1 << bits
-        return xp.full(shape, value, dtype)
-    if not value and not (isinstance(value, float) and math.copysign(1.0, value) < 0):
-        return xp.zeros(shape, dtype)
-    with np.errstate(all="ignore"):
-        return xp.full(shape, np.asarray(value).astype(dtype), dtype)
+    try:
+        number = quietly(xp.array, value, dtype)
+    except OverflowError:
+        number = xp.array(_wrapped(value, dtype), dtype)
+    if not shape:
+        return number
+    if number.tobytes().count(0) == number.itemsize:
+        return xp.zeros(shape, dtype)  # memory that the system hands out clean
+    return xp.full(shape, number, dtype)
+
+
+def _wrapped(value: int, dtype: Any) -> int:
+    bits: int = 8 * dtype.itemsize
+    low = value & ((1 << bits) - 1)
+    return low - (1 << bits) if dtype.kind == "i" and low >> (bits - 1) else low
 
 
 def _concatenate(xp: Any, *arrays: Array, axis: int) -> Array:
@@ -115,5 +120,5 @@ FUNCTIONS: dict[str, Function] = {
     "pad": _pad,
     "concatenate": _concatenate,
     "unfold": unfold,
-    "fold": np.errstate(all="ignore")(_fold),
+    "fold": quiet(_fold),
 }

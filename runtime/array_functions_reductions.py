@@ -9,30 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, as_array
+from .array_functions_elementwise import Array, Function, quietly
 from .dtypes import from_numpy_dtype
 
-_quiet = np.errstate(all="ignore")
 Axes = tuple[int, ...]
 
 
 def _accumulation(name: str) -> Function:
-    @_quiet
     def function(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
-        dtype = x.dtype
-        wide = np.float32 if from_numpy_dtype(dtype).is_half else dtype
-        total = getattr(xp, name).reduce(x, axis=axes, dtype=wide, keepdims=keepdims)
-        return np.asarray(total, dtype) if wide is not dtype else as_array(total)
+        dtype, reduce = x.dtype, getattr(xp, name).reduce
+        if not from_numpy_dtype(dtype).is_half:
+            return quietly(reduce, x, axis=axes, dtype=dtype, keepdims=keepdims)
+        total = quietly(reduce, x, axis=axes, dtype=np.float32, keepdims=keepdims)
+        return quietly(total.astype, dtype)
 
     return function
 
 
 def _choice(name: str) -> Function:
-    @_quiet
-    def function(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
-        return as_array(getattr(xp, name).reduce(x, axis=axes, keepdims=keepdims))
-
-    return function
+    return lambda xp, x, axes, keepdims: quietly(
+        getattr(xp, name).reduce, x, axis=axes, keepdims=keepdims
+    )
 
 
 def _position(name: str) -> Function:

@@ -1,10 +1,13 @@
 """The array functions: types by the rule for every primitive, values against plain NumPy."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import ml_dtypes
 import numpy as np
 import pytest
 from array_cases import cases, convolution_cases, expected_type, sample, type_of
 from tgraph.compiler.ir import PRIMITIVES
+from tgraph.runtime.array_functions_elementwise import quietly
 from tgraph.runtime.arrays import FUNCTIONS, array_module, evaluate
 from tgraph.runtime.device import CPU, Device
 from tgraph.runtime.dtypes import bool_, float16, float32, float64, int8, int64, uint8
@@ -80,6 +83,26 @@ def test_no_warning_escapes():
     run("cast", big, dtype=float16)
     run("sum", big, axes=(0,), keepdims=False)
     run("full", shape=(2,), value=1e300, dtype=float32)
+
+
+def test_the_error_state_of_the_caller_stays():
+    with np.errstate(all="raise"):
+        assert run("div", f32(1), f32(0)) == inf
+        assert run("sum", f32(3e38, 3e38), axes=(0,), keepdims=False) == inf
+        with pytest.raises(FloatingPointError):
+            np.divide(f32(1), f32(0))
+
+
+def test_a_call_inside_a_call():
+    """As when a finaliser computes while the array module allocates."""
+    outer = quietly(lambda: quietly(np.divide, f32(1), f32(0)))
+    assert outer == inf
+    assert quietly(lambda: run("log", f32(0))) == -inf
+
+
+def test_threads_are_quiet_too():
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda x: float(run("log", x)), [f32(0)[0], f32(1)[0]])) == [-inf, 0]
 
 
 HALF_FLOATS = [ml_dtypes.bfloat16, np.float16]
