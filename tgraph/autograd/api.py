@@ -98,10 +98,11 @@ def grad(
     found = run_backward(results, cotangents, retain, create_graph, asked, accumulate=False)
     if materialize_grads:
         return tuple(_or_zeros(each, x) for each, x in zip(found, asked))
-    if not allow_unused and None in found:
+    missing = [at for at, each in enumerate(found) if each is None]
+    if missing and not allow_unused:
         raise RuntimeError(
-            f"The differentiated Tensor at index {next(at for at, g in enumerate(found) if g is None)} appears to not have been used "
-            "in the graph. Set allow_unused=True if this is the desired behavior."
+            f"The differentiated Tensor at index {missing[0]} appears to not have been used in the "
+            "graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)
 

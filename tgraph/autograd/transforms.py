@@ -62,7 +62,6 @@ class _Call:
     def __init__(
         self, function: Callable[..., Any], args: Sequence[Any], argnums: ArgNums, operation: str
     ) -> None:
-        self.outer_mode = state.grad_enabled
         chosen = [argnums] if isinstance(argnums, int) else list(argnums)
         if any(not -len(args) <= at < len(args) for at in chosen):
             raise RuntimeError(
@@ -87,7 +86,10 @@ class _Call:
 
     def gradients(self, outputs: Sequence[Tensor], cotangents: Any, retain: bool) -> Any:
         """Gradients in the structure of the arguments; zeros for those without influence."""
-        onward = self.outer_mode and _depends_on_others(outputs, self.inputs)
+        onward = state.grad_enabled and (
+            _depends_on_others(outputs, self.inputs)
+            or any(settled(each)._requires_grad for each in cotangents or ())
+        )
         live = [at for at, each in enumerate(outputs) if settled(each)._requires_grad]
         found = gradients_of(
             [outputs[at] for at in live],
@@ -114,7 +116,7 @@ class _Call:
     def _left(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor) or not settled(leaf)._requires_grad:
             return leaf
-        keeps = self.outer_mode and _depends_on_others([leaf], self.inputs)
+        keeps = state.grad_enabled and _depends_on_others([leaf], self.inputs)
         return leaf if keeps else detach(leaf)
 
 

@@ -1,0 +1,287 @@
+"""In-place writes and views: whose history changes, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from finite_differences import check_gradients
+
+import tgraph as tg
+
+BASE = np.random.RandomState(0).randn(3, 4)
+VECTOR = np.random.RandomState(1).randn(4)
+
+
+def write_a_row(x: Any, v: Any) -> Any:
+    y = x * 2
+    y[1] = v
+    return y * y
+
+
+def add_to_a_column_view(x: Any, v: Any) -> Any:
+    y = x * 2
+    column = y.t()[1]
+    column.add_(v[:3])
+    return y * column[:, None]
+
+
+def write_the_base_then_use_a_view(x: Any, v: Any) -> Any:
+    y = x * 2
+    view = y.view(2, 6)
+    y.mul_(3).add_(v)
+    return view * view
+
+
+def a_view_of_a_view(x: Any, v: Any) -> Any:
+    y = x * v
+    outer = y[1:]
+    inner = outer[:, ::2]
+    inner.mul_(3)
+    outer.tanh_()
+    return y * y
+
+
+def two_views_of_one_place(x: Any, v: Any) -> Any:
+    y = x * 2
+    first, second = y[0], y[0]
+    first.add_(v)
+    return second * second
+
+
+def fill_a_diagonal(x: Any, v: Any) -> Any:
+    y = x * v
+    y.diagonal().fill_(3.0)
+    return y * y
+
+
+def copy_into_a_buffer(x: Any, v: Any) -> Any:
+    buffer = tg.zeros(5, 4, dtype=tg.float64)
+    buffer[1:4].copy_(x * v)
+    buffer[0] += v
+    return buffer * buffer
+
+
+def assign_with_a_mask(x: Any, v: Any) -> Any:
+    y = x * 2
+    y[x > 0] = 5.0
+    return y * v
+
+
+def assign_at_positions(x: Any, v: Any) -> Any:
+    y = x * 2
+    y[tg.tensor([2, 0])] = v
+    return y * y
+
+
+def add_at_positions(x: Any, v: Any) -> Any:
+    y = x * 2
+    y[:, tg.tensor([0, 2])] += v[:2]
+    return y * y
+
+
+def update_with_its_own_rows(x: Any, v: Any) -> Any:
+    y = x * v
+    y[0] += y[1]
+    y[1] += y[2]
+    return y * 1
+
+
+def interleaved(x: Any, v: Any) -> Any:
+    y = (x * v).clone()
+    y[:, ::2] += x[:, 1::2]
+    return y**2
+
+
+def overwrite_triangle(x: Any, v: Any) -> Any:
+    y = x * v
+    y.tril_()
+    return y * y
+
+
+def loop_accumulation(x: Any, v: Any) -> Any:
+    total = tg.zeros(3, 4, dtype=tg.float64)
+    for factor in range(4):
+        total += x * factor * v
+    return total * total
+
+
+def sigmoid_of_a_view(x: Any, v: Any) -> Any:
+    y = x * v
+    y[:2].sigmoid_()
+    return y * y
+
+
+def windows(x: Any, v: Any) -> Any:
+    y = x * v
+    y.unfold(1, 2, 2).mul_(3)
+    return y * y
+
+
+def permuted_and_flattened(x: Any, v: Any) -> Any:
+    y = (x * v).t().contiguous()
+    y.view(-1)[::3] = 0.0
+    return y * y
+
+
+PROGRAMS: list[Callable[..., Any]] = [
+    write_a_row, add_to_a_column_view, write_the_base_then_use_a_view, a_view_of_a_view,
+    two_views_of_one_place, fill_a_diagonal, copy_into_a_buffer, assign_with_a_mask,
+    assign_at_positions, add_at_positions, update_with_its_own_rows, interleaved,
+    overwrite_triangle, loop_accumulation, sigmoid_of_a_view, windows, permuted_and_flattened,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+def test_gradients_of_programs_that_write(program: Callable[..., Any]) -> None:
+    check_gradients(program, BASE, VECTOR)
+
+
+def leaf() -> Any:
+    return tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+
+def test_a_leaf_cannot_be_written() -> None:
+    x = leaf()
+    message = "a leaf Variable that requires grad is being used in an in-place operation"
+    for write in (lambda: x.add_(1), lambda: x.__setitem__(0, 1.0), lambda: x.zero_()):
+        with pytest.raises(RuntimeError, match=message):
+            write()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        x[:2].mul_(2)
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_under_no_grad_a_leaf_is_written_and_stays_a_leaf() -> None:
+    x = leaf()
+    with tg.no_grad():
+        x.add_(1)
+        x[0] = 9.0
+    assert x.is_leaf and x.requires_grad
+    assert x.tolist() == [9.0, 3.0, 4.0]
+    assert x._version == 2
+
+
+def test_a_view_made_under_no_grad_cannot_be_written_with_recording_on() -> None:
+    x = leaf() * 1
+    with tg.no_grad():
+        view = x[:2]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        view.mul_(2)
+
+
+def test_an_overwritten_input_is_named_with_both_lines() -> None:
+    x = leaf()
+    y = x * 1
+    z = (y * y).sum()  # saved here
+    y.add_(1)  # overwritten here
+    with pytest.raises(RuntimeError, match="modified by an inplace operation") as error:
+        z.backward()
+    lines = Path(__file__).read_text().splitlines()
+    saved = next(at for at, line in enumerate(lines, 1) if line.endswith("# saved here"))
+    written = next(at for at, line in enumerate(lines, 1) if line.endswith("# overwritten here"))
+    text = str(error.value)
+    assert f"saved by MulBackward0 at {__file__}:{saved}" in text
+    assert f"overwritten at {__file__}:{written}" in text
+    assert "[float32[3]]" in text and "version 1; expected version 0" in text
+
+
+def test_an_overwritten_output_is_noticed() -> None:
+    y = leaf().exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="saved by ExpBackward0"):
+        y.sum().backward()
+
+
+def test_a_write_through_a_view_detach_or_data_is_noticed() -> None:
+    for through in (lambda x: x[:1], lambda x: x.detach(), lambda x: x.view(-1)):
+        x = leaf() * 1
+        z = (x * x).sum()
+        with tg.no_grad():
+            through(x).add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.backward()
+
+
+def test_a_write_that_saved_nothing_is_allowed() -> None:
+    x = leaf()
+    y = x + 1
+    y.add_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0] * 3
+
+
+def test_an_in_place_operation_keeps_its_own_output() -> None:
+    x = leaf()
+    y = x * 1
+    y.exp_()
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp([1.0, 2.0, 3.0]), rtol=1e-6)
+
+
+def test_filling_gives_zero_gradients() -> None:
+    x = leaf()
+    y = x * 2
+    y.fill_(7.0)
+    assert y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0] * 3
+
+
+def test_copying_a_leaf_does_not_make_the_copy_a_leaf() -> None:
+    x = leaf()
+    y = tg.zeros(3)
+    y.copy_(x)
+    assert y.requires_grad and not y.is_leaf
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0] * 3 and y.grad is None
+
+
+def test_a_view_follows_what_its_base_became() -> None:
+    x = leaf()
+    base = tg.zeros(5)
+    view = base[1:4]
+    other = base[:2]
+    view.add_(x)
+    assert base.requires_grad and view.requires_grad and other.requires_grad
+    assert base.grad_fn.name() == "CopySlices"
+    assert view.grad_fn.name() == "SliceBackward0"
+    (other * other).sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 0.0]
+
+
+def test_detach_shares_memory_and_leaves_history_alone() -> None:
+    x = leaf()
+    y = x * 2
+    bare = y.detach()
+    bare[0] = 9.0
+    assert not bare.requires_grad
+    assert y.tolist() == [9.0, 4.0, 6.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+
+
+def test_detach_in_place() -> None:
+    y = leaf() * 2
+    y.detach_()
+    assert y.is_leaf and not y.requires_grad
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        (leaf() * 2)[:2].detach_()
+
+
+def test_data_can_be_written_and_replaced() -> None:
+    x = leaf()
+    x.data.mul_(2)
+    assert x.tolist() == [2.0, 4.0, 6.0] and x.requires_grad
+    x.data = tg.zeros(4)
+    assert x.shape == (4,) and x.requires_grad and x.is_leaf
+
+
+def test_integer_targets_take_values_without_history() -> None:
+    x = leaf()
+    counts = tg.zeros(3, dtype=tg.int64)
+    counts[:] = x
+    assert counts.tolist() == [1, 2, 3] and not counts.requires_grad
