@@ -14,6 +14,7 @@ from ..ir.shapes import numel
 from ..rewrite import RewriteBuilder
 from .matching import call, permute, reshape
 
+Ints = tuple[int, ...]
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -21,7 +22,7 @@ def convolution_by_windows(build: RewriteBuilder, node: Node) -> Node:
     """[n * out, k * c] times [o, k * c] transposed; one batch entry per group."""
     x, w = node.inputs
     groups, count = node.attrs["groups"], x.shape[0]
-    windows = _windows(build, x, node)
+    windows = _own_windows(build, node)
     out, taps = node.shape[2:], w.shape[2:]
     rows = _grouped_rows(build, windows, groups, len(out))
     kernels = _grouped_kernels(build, w, groups)
@@ -39,11 +40,7 @@ def convolution_by_windows_transposed(build: RewriteBuilder, node: Node) -> Node
     x, w = node.inputs
     spatial = x.type.ndim - 2
     attrs, out, taps = node.attrs, node.shape[2:], w.shape[2:]
-    windows = call(
-        build, p.unfold, _padded(build, x, node),
-        axes=tuple(range(2, 2 + spatial)), sizes=out,
-        strides=attrs["dilation"], dilations=attrs["strides"],
-    )  # fmt: skip
+    windows = _windows(build, x, node, out, attrs["dilation"], attrs["strides"])
     # windows is [n, c, k, out]
     at_k, at_out = tuple(range(2, 2 + spatial)), tuple(range(2 + spatial, 2 + 2 * spatial))
     turned = permute(build, windows, (1, *at_k, *at_out, 0))
@@ -62,7 +59,7 @@ def convolution_by_channel(build: RewriteBuilder, node: Node) -> Node:
     out, taps = node.shape[2:], w.shape[2:]
     count, channels = x.shape[:2]
     each = w.shape[0] // channels
-    windows = reshape(build, _windows(build, x, node), (count, channels, 1, *out, *taps))
+    windows = reshape(build, _own_windows(build, node), (count, channels, 1, *out, *taps))
     kernels = reshape(build, w, (1, channels, each, *(1 for _ in out), *taps))
     first = 3 + len(out)
     products = call(build, p.mul, windows, kernels)
@@ -79,26 +76,34 @@ def convolution_by_fold(build: RewriteBuilder, node: Node) -> Node:
     """
     x, w = node.inputs
     groups, count = node.attrs["groups"], x.shape[0]
-    steps, apart = node.attrs["input_dilation"], node.attrs["dilation"]
     inner, taps, outputs = x.shape[2:], w.shape[2:], w.shape[0]
     spatial = len(inner)
-    at = tuple(range(2, 2 + spatial))
-    flipped = call(build, p.flip, w, axes=at)
+    flipped = call(build, p.flip, w, axes=tuple(range(2, 2 + spatial)))
     rows = _grouped_rows(build, x, groups, spatial)
     kernels = _grouped_taps(build, flipped, groups)
     product = call(build, p.matmul, rows, kernels, transpose_a=False, transpose_b=False)
-    # [g, n * in, k * o / g] as [n, o, in, k]
-    each = outputs // groups
-    split = reshape(build, product, (groups, count, *inner, *taps, each))
-    order = (1, 0, 2 + 2 * spatial, *range(2, 2 + 2 * spatial))
-    windows = reshape(build, permute(build, split, order), (count, outputs, *inner, *taps))
+    # [g, n * in, k * o / g] as [n, in, o, k]
+    split = reshape(build, product, (groups, count, *inner, *taps, outputs // groups))
+    at_in, at_taps = range(2, 2 + spatial), range(2 + spatial, 2 + 2 * spatial)
+    turned = permute(build, split, (1, *at_in, 0, 2 + 2 * spatial, *at_taps))
+    windows = reshape(build, turned, (count, *inner, outputs, *taps))
+    result = _folded(build, windows, node)
+    return permute(build, result, (0, spatial + 1, *range(1, 1 + spatial)))
+
+
+def _folded(build: RewriteBuilder, windows: Node, node: Node) -> Node:
+    """The windows [n, in, o, k] of the result added up, as [n, out, o]."""
+    steps, apart = node.attrs["input_dilation"], node.attrs["dilation"]
+    inner, taps = node.inputs[0].shape[2:], node.inputs[1].shape[2:]
+    count, outputs = node.shape[:2]
     sizes = tuple(
         (size - 1) * step + (tap - 1) * dilation + 1
         for size, step, tap, dilation in zip(inner, steps, taps, apart, strict=True)
     )
     folded = call(
         build, p.fold, windows,
-        axes=at, strides=steps, dilations=apart, shape=(count, outputs, *sizes),
+        axes=tuple(range(1, 1 + len(inner))), strides=steps, dilations=apart,
+        shape=(count, *sizes, outputs),
     )  # fmt: skip
     low = [
         first - (tap - 1) * dilation
@@ -108,45 +113,64 @@ def convolution_by_fold(build: RewriteBuilder, node: Node) -> Node:
         wanted - size - before
         for wanted, size, before in zip(node.shape[2:], sizes, low, strict=True)
     ]
-    return pad_or_cut(build, folded, list(zip(low, high, strict=True)))
+    return pad_or_cut(build, folded, 1, list(zip(low, high, strict=True)))
 
 
 # --- pieces ---
 
 
-def _windows(build: RewriteBuilder, x: Node, node: Node) -> Node:
+def _windows(
+    build: RewriteBuilder, x: Node, node: Node, sizes: Ints, strides: Ints, dilations: Ints
+) -> Node:
+    """[n, c, positions, sizes] of the padded input.
+
+    A single sample or channel is left out meanwhile, so that a convolution and the gradient of its
+    kernels, for which samples and channels change places, read the same windows.
+    """
+    lead = tuple(size for size in x.shape[:2] if size != 1)
+    padded = _padded(build, reshape(build, x, (*lead, *x.shape[2:])), node)
+    axes = tuple(range(len(lead), len(lead) + len(sizes)))
+    windows = call(
+        build, p.unfold, padded, axes=axes, sizes=sizes, strides=strides, dilations=dilations
+    )
+    return reshape(build, windows, (*x.shape[:2], *windows.shape[len(lead) :]))
+
+
+def _own_windows(build: RewriteBuilder, node: Node) -> Node:
     """[n, c, out, k]"""
-    return call(
-        build, p.unfold, _padded(build, x, node),
-        axes=tuple(range(2, x.type.ndim)), sizes=node.inputs[1].shape[2:],
-        strides=node.attrs["strides"], dilations=node.attrs["dilation"],
-    )  # fmt: skip
+    x, w = node.inputs
+    return _windows(build, x, node, w.shape[2:], node.attrs["strides"], node.attrs["dilation"])
 
 
 def _padded(build: RewriteBuilder, x: Node, node: Node) -> Node:
     """The input spread and padded to exactly what the windows cover."""
     attrs, taps = node.attrs, node.inputs[1].shape[2:]
     interior = tuple(step - 1 for step in attrs["input_dilation"])
+    first = x.type.ndim - len(taps)
     amounts = []
     for axis, (low, _) in enumerate(attrs["padding"]):
-        size = x.shape[2 + axis] + interior[axis] * (x.shape[2 + axis] - 1)
+        size = x.shape[first + axis] + interior[axis] * (x.shape[first + axis] - 1)
         reach = (taps[axis] - 1) * attrs["dilation"][axis]
         covered = (node.shape[2 + axis] - 1) * attrs["strides"][axis] + reach + 1
         amounts.append((low, covered - size - low))
-    return pad_or_cut(build, x, amounts, interior)
+    return pad_or_cut(build, x, first, amounts, interior)
 
 
 def pad_or_cut(
-    build: RewriteBuilder, x: Node, amounts: Pairs, interior: tuple[int, ...] = ()
+    build: RewriteBuilder, x: Node, first: int, amounts: Pairs, interior: Ints = ()
 ) -> Node:
-    """`x` with zeros around its spatial axes, or elements cut off where an amount is negative."""
-    spread = interior or (0,) * len(amounts)
-    low = (0, 0, *(max(first, 0) for first, _ in amounts))
-    high = (0, 0, *(max(last, 0) for _, last in amounts))
-    if any((*low, *high, *spread)):
-        x = call(build, p.pad, x, low=low, high=high, interior=(0, 0, *spread), value=0.0)
-    starts = (0, 0, *(max(-first, 0) for first, _ in amounts))
-    cut = (0, 0, *(max(-last, 0) for _, last in amounts))
+    """Zeros around the axes from `first` on, or elements cut off where an amount is negative."""
+
+    def all_axes(values: Sequence[int], other: int = 0) -> Ints:
+        return (other,) * first + tuple(values) + (other,) * (x.type.ndim - first - len(amounts))
+
+    low = all_axes([max(before, 0) for before, _ in amounts])
+    high = all_axes([max(after, 0) for _, after in amounts])
+    between = all_axes(interior or (0,) * len(amounts))
+    if any((*low, *high, *between)):
+        x = call(build, p.pad, x, low=low, high=high, interior=between, value=0.0)
+    starts = all_axes([max(-before, 0) for before, _ in amounts])
+    cut = all_axes([max(-after, 0) for _, after in amounts])
     if not any((*starts, *cut)):
         return x
     stops = tuple(size - last for size, last in zip(x.shape, cut, strict=True))

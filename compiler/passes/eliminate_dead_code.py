@@ -29,6 +29,8 @@ def slice_before_what_it_reads(build: RewriteBuilder, node: Node) -> Node | None
         return _sliced_matmul(build, x, _ranges(node))
     if x.primitive is p.permute:
         return _sliced_permute(build, x, _ranges(node))
+    if x.primitive is p.convolution and node.type.numel:
+        return _sliced_convolution(build, x, _ranges(node))
     return None
 
 
@@ -62,6 +64,36 @@ def _sliced_matmul(build: RewriteBuilder, product: Node, ranges: Sequence[Range]
     return build.rebuild(
         product, [_sliced(build, a, [*batch, *a_last]), _sliced(build, b, [*batch, *b_last])]
     )
+
+
+def _sliced_convolution(build: RewriteBuilder, y: Node, ranges: Sequence[Range]) -> Node:
+    """Samples come from the input, channels from the kernels, positions from the padding."""
+    samples, channels, *positions = ranges
+    x, w = y.inputs
+    x = _sliced(build, x, [samples, *_whole(x)[1:]])
+    if y.attrs["groups"] == 1:
+        w = _sliced(build, w, [channels, *_whole(w)[1:]])
+    moved = [_moved_window(y, axis, *at) for axis, at in enumerate(positions, 2)]
+    strides, padding = zip(*moved, strict=True)
+    result = call(build, p.convolution, x, w, **{**y.attrs, "strides": strides, "padding": padding})
+    if y.attrs["groups"] == 1:
+        return result
+    return _sliced(build, result, [_whole(result)[0], channels, *_whole(result)[2:]])
+
+
+def _whole(x: Node) -> list[Range]:
+    return [(0, size, 1) for size in x.shape]
+
+
+def _moved_window(
+    y: Node, axis: int, start: int, stop: int, step: int
+) -> tuple[int, tuple[int, int]]:
+    """The stride and padding for which only the positions start:stop:step are computed."""
+    at = axis - 2
+    stride, (low, high) = y.attrs["strides"][at], y.attrs["padding"][at]
+    last = start + (slice_size(start, stop, step) - 1) * step
+    unread = (y.shape[axis] - 1 - last) * stride
+    return stride * step, (low - start * stride, high - unread)
 
 
 def _sliced_permute(build: RewriteBuilder, x: Node, ranges: Sequence[Range]) -> Node:

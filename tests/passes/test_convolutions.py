@@ -91,9 +91,11 @@ def kernel_gradient(make, x, g, strides, padding, w_shape):
 
 
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
-def test_the_gradient_of_the_kernels_shares_the_windows(strides):
-    make, w_shape, padding = Maker(), (4, 3, 3, 3), ((1, 1), (1, 1))
-    x, w = make.input(2, 3, 8, 8, dtype=float64), make.input(*w_shape, dtype=float64)
+@pytest.mark.parametrize("samples, channels", [(2, 3), (2, 1)])
+def test_the_gradient_of_the_kernels_shares_the_windows(strides, samples, channels):
+    make, w_shape, padding = Maker(), (4, channels, 3, 3), ((1, 1), (1, 1))
+    x = make.input(samples, channels, 8, 8, dtype=float64)
+    w = make.input(*w_shape, dtype=float64)
     y = make.convolution(
         x, w, strides=strides, padding=padding, dilation=(1, 1), input_dilation=(1, 1), groups=1
     )

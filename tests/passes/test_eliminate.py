@@ -6,6 +6,7 @@ from pass_testing import Maker, assert_pass_keeps_values, body
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.passes.eliminate_common import eliminate_common
 from tgraph.compiler.passes.eliminate_dead_code import eliminate_dead_code
+from tgraph.runtime.dtypes import float64
 
 PLAIN = {"transpose_a": False, "transpose_b": False}
 
@@ -59,6 +60,30 @@ def test_only_what_is_read(name):
         eliminate_dead_code, make.graph(write(make)), rtol=1e-6 * product, special=not product
     )
     assert body(after) == expected
+
+
+def sliced_convolution(make, starts, stops, steps, **options):
+    groups = options.get("groups", 1)
+    x, w = make.input(3, 4, 9, 8, dtype=float64), make.input(6, 4 // groups, 3, 2, dtype=float64)
+    attrs = {"strides": (2, 1), "padding": ((1, 2), (0, 1)), "dilation": (1, 2),
+             "input_dilation": (1, 1), "groups": 1, **options}  # fmt: skip
+    return make.slice(make.convolution(x, w, **attrs), starts=starts, stops=stops, steps=steps)
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": 2}, {"input_dilation": (2, 3)}])
+@pytest.mark.parametrize("starts, stops, steps", [
+    ((0, 0, 0, 0), (3, 6, 3, 5), (1, 1, 1, 1)),
+    ((1, 2, 1, 2), (3, 5, 4, 7), (1, 2, 2, 3)),
+    ((2, 0, 4, 0), (3, 1, 5, 1), (1, 1, 1, 1)),
+])  # fmt: skip
+def test_only_the_windows_that_are_read(starts, stops, steps, options):
+    make = Maker()
+    graph = make.graph(sliced_convolution(make, starts, stops, steps, **options))
+    after = assert_pass_keeps_values(eliminate_dead_code, graph, rtol=1e-12, special=False)
+    convolution = next(node for node in after.nodes if node.primitive is p.convolution)
+    read = after.outputs[0].shape
+    grouped = "groups" in options
+    assert convolution.shape == ((read[0], 6, *read[2:]) if grouped else read)
 
 
 def test_what_others_read_stays_whole():
