@@ -182,6 +182,8 @@ class _Walk:
             self._build.reads[final] = self._build.reads.get(final, 0) + read
 
     def _replace(self, node: Node, replacement: Node) -> None:
+        if replacement.type != node.type:
+            self._refuse(f"{node} would become {replacement}, which is of another type")
         if replacement in self._becomes:
             self._refuse("rewrites run in a circle")
         self._becomes[node] = replacement

@@ -9,7 +9,7 @@ import pytest
 from random_graphs.check import ENGINES, Case, check
 from tgraph.compiler.ir import Builder, Graph, Node, Primitive, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
-from tgraph.runtime.dtypes import from_numpy_dtype, int32
+from tgraph.runtime.dtypes import from_numpy_dtype, int16, int32
 
 FOUND: list[Callable[[], Case]] = []
 
@@ -178,6 +178,15 @@ def integer_power_of_signed_bytes() -> Case:
 @found
 def integer_power_of_int64() -> Case:
     return integer_power(np.int64, -5, 5)
+
+
+@found
+def product_of_numbers_of_different_sizes() -> Case:
+    """The factor taken out of an inner product was smaller than the result."""
+    make = Make(np.zeros((1, 4, 3), np.int16), np.zeros((4, 3), np.int64))
+    x, y = make.inputs
+    always = make(p.where, make(p.ge, y, y), make.build.full((), 3, int16), x)
+    return make.case(make(p.mul, make(p.mul, always, always), always))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

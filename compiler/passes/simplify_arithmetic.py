@@ -214,7 +214,8 @@ def integer_numbers_together(build: RewriteBuilder, node: Node) -> Node | None:
     if first is None or second is None or x.shape != node.shape:
         return None
     together = first + second if node.primitive is p.add else first * second
-    return call(build, node.primitive, x.inputs[0], scalar(build, y, together))
+    inner = broadcast(build, x.inputs[0], node.shape)
+    return call(build, node.primitive, inner, scalar(build, y, together))
 
 
 RULES = (
