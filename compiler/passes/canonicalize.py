@@ -3,7 +3,7 @@
 - Numbers: a uniform array is a `full`, its value is what the dtype makes of it; an elementwise
   operand is a 0-d `full` or unbroadcast wherever the result keeps its shape.
 - Operands: constants stand on the right; `x - c` is `x + -c`; equal commutative applications
-  with swapped operands are one node.
+  with swapped operands are one node. (Which zero the maximum of 0.0 and -0.0 is, is not defined.)
 - Movement: runs of reshape, permute, broadcast, slice, flip and pad are one each, or none; a
   permute that moves only axes of size one is a reshape. `copy` means nothing between values that
   never change.
