@@ -189,6 +189,25 @@ def product_of_numbers_of_different_sizes() -> Case:
     return make.case(make(p.mul, make(p.mul, always, always), always))
 
 
+# -- rows saved between stages -----------------------------------------------------------------
+
+
+@found
+def value_saved_by_a_stage_of_other_axes() -> Case:
+    """The root is saved while the second sum runs; the stage that gathers has no axes."""
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.uniform(0.1, 1, 33).astype(np.float32) for _ in range(3))
+    make = Make(x, y, z, np.array([4], np.int32))
+    a, b, c, at = make.inputs
+    keep = {"axes": (0,), "keepdims": True}
+    unit = make(p.mul, a, make(p.rsqrt, make(p.sum_, b, **keep)))
+    length = make(p.sum_, make(p.mul, unit, a), **keep)
+    rest = make(p.sub, a, make(p.mul, unit, length))
+    picked = make(p.gather, rest, at, axis=0)
+    squashed = make(p.tanh, picked)
+    return make.case(make(p.add, c, make(p.mul, squashed, squashed)), picked)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", FOUND, ids=lambda make: make.__name__)
 def test_found_graph(make, engine):

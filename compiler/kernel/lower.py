@@ -118,7 +118,7 @@ class Lowering:
         self.results: dict[tuple[Node, Coords], tuple[int, int]] = {}  # number, stage it is from
         self.result_dtypes: list[DType] = []
         self.checks: list[Provenance] = []
-        self.saved_in: dict[tuple[Node, Coords], int] = {}
+        self.saved_in: dict[tuple[Node, Coords], _StagePlan] = {}
         self.size = 0
         self.row_axes, self.unrolled = self._row_axes()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
@@ -360,7 +360,12 @@ class Lowering:
         node, coords, _ = need
         if node not in self.level or node in self.reduced:
             return True
-        return self.saved_in.get((node, coords), plan.number) < plan.number
+        return self._is_saved(plan, node, coords)
+
+    def _is_saved(self, plan: _StagePlan, node: Node, coords: Coords) -> bool:
+        """Whether an earlier stage over the same axes saved the value."""
+        origin = self.saved_in.get((node, coords))
+        return origin is not None and origin is not plan and origin.axes == plan.axes
 
     def _depends(
         self, plan: _StagePlan, need: NodeNeed, saved: Mapping[Any, Any]
@@ -392,7 +397,7 @@ class Lowering:
         if node in self.reduced:
             return body.add(Instr("result", (), dtype, value=self.results[node, coords][0]))
         entry = saved.get((node, coords))
-        if self.saved_in.get((node, coords), plan.number) < plan.number:
+        if self._is_saved(plan, node, coords):
             assert entry is not None
             return body.add(Instr("saved", (), dtype, index=entry[2], value=entry[0]))
         if node not in self.level:
@@ -403,7 +408,7 @@ class Lowering:
             self._check_positions(body, needs, values)
         value = views.emit(body, self, node, coords, args, values)
         if entry is not None and entry[1] == plan.number and not mask:
-            self.saved_in[node, coords] = plan.number
+            self.saved_in[node, coords] = plan
             body.add(Instr("save", (value,), dtype, index=entry[2], value=entry[0]))
         return value
 
