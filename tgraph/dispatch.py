@@ -169,6 +169,13 @@ def use_context(context: Context) -> Iterator[Context]:
         state.context = previous
 
 
+def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    return FUNCTIONS["flip"](xp, x, axes).copy()  # tensors have no negative strides
+
+
+_FUNCTIONS = {**FUNCTIONS, "flip": _flipped}
+
+
 class EagerContext(Context):
     """Computes with NumPy at once."""
 
@@ -185,7 +192,7 @@ class EagerContext(Context):
             if type(value) is not np.ndarray:
                 raise_leaked(tensor)
             values.append(value)
-        result = FUNCTIONS[primitive.name](np, *values, **attrs)
+        result = _FUNCTIONS[primitive.name](np, *values, **attrs)
         return result if type(result) is np.ndarray else _as_arrays(result)
 
     def value_of(self, tensor: Tensor) -> Any:

@@ -174,11 +174,17 @@ PROPERTIES: dict[str, property] = {
 }
 
 
+def _operand(value: Any) -> Any:
+    """A tensor or number as it is, an array as a tensor; None for what is no operand."""
+    if isinstance(value, (Tensor, *SCALARS)):
+        return value
+    return creation.as_tensor(value) if isinstance(value, np.ndarray) else None
+
+
 def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (Tensor, *SCALARS)):
-            return function(self, other)
-        return NotImplemented
+        operand = other if isinstance(other, Tensor) else _operand(other)
+        return NotImplemented if operand is None else function(self, operand)
 
     method.__name__, method.__doc__ = name, function.__doc__
     return method
@@ -186,9 +192,8 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (Tensor, *SCALARS)):
-            return function(other, self)
-        return NotImplemented
+        operand = _operand(other)
+        return NotImplemented if operand is None else function(operand, self)
 
     method.__name__, method.__doc__ = name, function.__doc__
     return method
@@ -205,9 +210,8 @@ def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (Tensor, *SCALARS)):
-            return assign(self, function(self, other), name)
-        return NotImplemented
+        operand = other if isinstance(other, Tensor) else _operand(other)
+        return NotImplemented if operand is None else assign(self, function(self, operand), name)
 
     method.__name__ = name
     return method

@@ -67,16 +67,18 @@ class _Formatter:
         if not self.floating:
             self.width = max((len(str(value)) for value in values.tolist()), default=1)
             return
-        self._choose(values.astype(np.float64))
-        self.width = max((len(self._text(float(value))) for value in values), default=1)
+        wide = values.astype(np.float64)
+        usual = wide[np.isfinite(wide) & (wide != 0)]
+        self._choose(np.abs(usual), bool(np.isfinite(wide).any()))
+        self.width = max((len(self._text(value)) for value in usual.tolist()), default=1)
 
-    def _choose(self, values: Array) -> None:
-        finite = np.abs(values[np.isfinite(values) & (values != 0)])
-        if finite.size == 0:
-            self.whole = bool(np.isfinite(values).any())
+    def _choose(self, sizes: Array, any_finite: bool) -> None:
+        """By the sizes of the finite elements that are not 0."""
+        if sizes.size == 0:
+            self.whole = any_finite
             return
-        smallest, largest = float(finite.min()), float(finite.max())
-        self.whole = bool((finite == np.ceil(finite)).all())
+        smallest, largest = float(sizes.min()), float(sizes.max())
+        self.whole = bool((sizes == np.ceil(sizes)).all())
         wide = largest / smallest > 1000 or largest > 1e8
         self.scientific = wide if self.whole else wide or smallest < 1e-4
         if _options.sci_mode is not None:

@@ -262,7 +262,9 @@ def strides_of(tensor: Tensor) -> tuple[int, ...]:
         return tuple(stride // itemsize for stride in value.strides)
     view = tensor._view
     if view is None:
-        given: tuple[int, ...] | None = value.attrs.get("strides")  # of a traced input
+        given: tuple[int, ...] | None = None
+        if value.primitive.name == "input":  # windows and convolutions have other `strides`
+            given = value.attrs.get("strides")
         return given or contiguous_strides(tensor._type.shape)
     strides = strides_of(view.base)
     shape: tuple[int, ...] = view.base._type.shape

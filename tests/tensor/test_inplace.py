@@ -1,0 +1,108 @@
+"""In-place operations without gradients: values, shapes, versions, out=."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from tgraph.methods import IN_PLACE
+
+
+def test_every_in_place_form_exists_and_agrees_with_its_function() -> None:
+    operands = {
+        "atan2": (0.5,), "add": (2,), "sub": (2,), "mul": (3,), "div": (2,), "pow": (2,),
+        "fmod": (0.7,), "remainder": (0.7,), "floor_divide": (0.7,), "clamp": (0.2, 0.8),
+        "lerp": (tg.ones(4), 0.5), "addcmul": (tg.ones(4), tg.ones(4)),
+        "addcdiv": (tg.ones(4), tg.ones(4)),
+    }  # fmt: skip
+    x = tg.tensor([0.1, 0.4, 0.6, 0.9])
+    for module, names in IN_PLACE.items():
+        for name in names.split():
+            assert hasattr(tg.Tensor, f"{name}_")
+            if name in ("eq", "ge", "gt", "le", "lt", "ne") or "bitwise" in name:
+                continue
+            if module.__name__.rpartition(".")[2] in ("indexing", "creation", "linalg", "sorting"):
+                continue
+            if "logical" in name or name == "nan_to_num":
+                continue
+            expected = getattr(x, name)(*operands.get(name, ()))
+            found = x.clone()
+            assert getattr(found, f"{name}_")(*operands.get(name, ())) is found
+            np.testing.assert_array_equal(found.numpy(), expected.numpy(), err_msg=name)
+
+
+def test_operators_write_in_place() -> None:
+    x = tg.arange(4)
+    same, memory = x, x.data_ptr()
+    x += 3
+    x -= 1
+    x *= 2
+    x //= 3
+    x **= 2
+    x %= 5
+    x |= 8
+    x ^= 1
+    x &= 15
+    x <<= 2
+    x >>= 1
+    assert x is same and x.data_ptr() == memory
+    expected = ((((np.arange(4) + 2) * 2 // 3) ** 2 % 5 | 8) ^ 1) & 15
+    assert x.tolist() == (expected << 2 >> 1).tolist()
+    y = tg.ones(2)
+    y /= 4
+    assert y.tolist() == [0.25, 0.25]
+
+
+def test_shapes_of_targets_do_not_grow() -> None:
+    x = tg.ones(3)
+    x += tg.ones(1)
+    message = r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"
+    with pytest.raises(RuntimeError, match=message):
+        x += tg.ones(2, 3)
+    assert x.tolist() == [2.0] * 3
+
+
+def test_copy_fill_zero() -> None:
+    x = tg.zeros(2, 2, dtype=tg.int32)
+    assert x.copy_(tg.tensor([1.9, -1.9])) is x
+    assert x.tolist() == [[1, -1], [1, -1]]
+    x.fill_(2.7)
+    assert x.tolist() == [[2, 2], [2, 2]]
+    x.fill_(tg.tensor(3))
+    x.zero_()
+    assert not x.any()
+    with pytest.raises(RuntimeError, match="0-dimension value tensor"):
+        x.fill_(tg.ones(2))
+
+
+def test_writing_to_overlapping_memory_reads_first() -> None:
+    x = tg.arange(5.0)
+    x[1:].add_(x[:-1])
+    assert x.tolist() == [0, 1, 3, 5, 7]
+
+
+def test_versions_count_writes_through_all_views() -> None:
+    x = tg.zeros(4)
+    view = x[1:]
+    view.add_(1)
+    x[0] = 1
+    x.detach().mul_(2)
+    assert x._version == view._version == 3
+    assert x.clone()._version == 0
+
+
+def test_out() -> None:
+    out = tg.zeros(3)
+    returned = tg.add(tg.ones(3), 1, out=out)
+    assert returned is out and out.tolist() == [2.0] * 3
+    tg.matmul(tg.ones(3, 2), tg.ones(2), out=out)
+    with pytest.raises(RuntimeError, match=r"out= has shape \[3\], the result has \[2\]"):
+        tg.exp(tg.ones(2), out=out)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        tg.exp(tg.ones(3), out=tg.zeros(3, dtype=tg.int64))
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        tg.exp(tg.ones(3, requires_grad=True), out=out)
+    with tg.no_grad():
+        tg.mul(tg.ones(3, requires_grad=True), 5, out=out)
+    assert out.tolist() == [5.0] * 3

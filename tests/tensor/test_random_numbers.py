@@ -1,0 +1,147 @@
+"""Random numbers: reproducible from the seed, by the documented formula, well distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tgraph.runtime import philox
+
+import tgraph as tg
+from tgraph.nn import functional as F
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> Iterator[None]:
+    tg.manual_seed(1234)
+    yield
+    tg.manual_seed(0)
+
+
+def test_the_formula_of_uniform_numbers() -> None:
+    first, second = tg.rand(5), tg.rand(2, 3)
+    for counter, found in enumerate((first, second)):
+        bits = philox.random_bits(1234, counter, found.numel()).reshape(found.shape)
+        expected = (bits >> 8).astype(np.float32) * np.float32(2**-24)
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_every_call_uses_one_counter() -> None:
+    before = tg.default_generator.counter
+    tg.rand(3)
+    tg.randn(3)
+    tg.randint(5, (2,))
+    tg.randperm(4)
+    F.dropout(tg.ones(3))
+    tg.zeros(3).normal_()
+    tg.rand(3, dtype=tg.float64)
+    assert tg.default_generator.counter == before + 7
+
+
+def test_seeds_and_states() -> None:
+    state = tg.get_rng_state()
+    a, b = tg.rand(4), tg.rand(4)
+    assert not tg.equal(a, b)
+    tg.set_rng_state(state)
+    assert tg.equal(tg.rand(4), a)
+    tg.manual_seed(1234)
+    assert tg.equal(tg.rand(4), a) and tg.initial_seed() == 1234
+    generator = tg.Generator().manual_seed(1234)
+    assert tg.equal(tg.rand(4, generator=generator), a)
+    for seed in (-1, 2**64 - 1, 2**63):
+        tg.manual_seed(seed)
+        state = tg.get_rng_state()
+        first = tg.rand(2)
+        tg.set_rng_state(state)
+        assert tg.equal(tg.rand(2), first)
+    with pytest.raises(RuntimeError, match="more than 64 bits"):
+        tg.manual_seed(2**64)
+    assert tg.seed() == tg.initial_seed()
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float32, tg.float64])
+def test_uniform_numbers_stay_below_one(dtype: tg.dtype) -> None:
+    x = tg.rand(20000, dtype=dtype).double()
+    assert x.min().item() >= 0 and x.max().item() < 1
+    assert abs(x.mean().item() - 0.5) < 0.01
+    assert abs(x.var().item() - 1 / 12) < 0.005
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+def test_normal_numbers(dtype: tg.dtype) -> None:
+    x = tg.randn(50000, dtype=dtype)
+    assert x.dtype is dtype and x.isfinite().all()
+    assert abs(x.mean().item()) < 0.02 and abs(x.std().item() - 1) < 0.02
+    kurtosis = (x**4).mean().item()
+    assert abs(kurtosis - 3) < 0.2
+
+
+def test_integers() -> None:
+    x = tg.randint(3, 7, (10000,))
+    assert x.dtype is tg.int64 and set(x.tolist()) == {3, 4, 5, 6}
+    counts = tg.bincount(x)[3:]
+    assert (counts - 2500).abs().max().item() < 250
+    assert tg.randint(2, (3,), dtype=tg.int8).dtype is tg.int8
+    wide = tg.randint(0, 2**40, (1000,))
+    assert wide.max().item() > 2**38 and wide.min().item() >= 0
+    assert tg.randint(-5, -4, (3,)).tolist() == [-5] * 3
+    with pytest.raises(RuntimeError, match="'from' to be less than 'to', but got 3 >= 3"):
+        tg.randint(3, 3, (2,))
+
+
+def test_permutations() -> None:
+    assert sorted(tg.randperm(100).tolist()) == list(range(100))
+    assert not tg.equal(tg.randperm(100), tg.randperm(100))
+    assert tg.randperm(0).shape == (0,)
+
+
+def test_in_place_and_like() -> None:
+    x = tg.empty(1000)
+    assert x.uniform_(2, 3).min().item() >= 2 and x.max().item() < 3
+    assert abs(x.normal_(5, 0.1).mean().item() - 5) < 0.02
+    assert set(x.bernoulli_(0.5).tolist()) == {0.0, 1.0}
+    assert x.exponential_().min().item() >= 0
+    assert x.random_(3).max().item() == 2
+    assert tg.rand_like(x).shape == tg.randn_like(x).shape == x.shape
+    assert tg.randint_like(x, 5).dtype is tg.float32
+    with pytest.raises(RuntimeError, match=r"\[from, to\) range"):
+        x.uniform_(3, 2)
+
+
+def test_choices() -> None:
+    p = tg.tensor([0.0, 0.25, 1.0])
+    drawn = tg.stack([tg.bernoulli(p) for _ in range(400)]).mean(0)
+    assert drawn[0] == 0 and drawn[2] == 1 and 0.15 < drawn[1].item() < 0.35
+    weights = tg.tensor([[1.0, 0.0, 3.0]])
+    counts = tg.bincount(tg.multinomial(weights, 4000, replacement=True)[0])
+    assert counts[1] == 0 and abs(counts[2].item() - 3000) < 150
+    without = tg.multinomial(weights[0], 2)
+    assert sorted(without.tolist()) == [0, 2]
+    with pytest.raises(RuntimeError, match="without replacement"):
+        tg.multinomial(weights[0], 4)
+    means = tg.normal(tg.tensor([0.0, 100.0]), tg.tensor([1.0, 2.0]))
+    assert means.shape == (2,) and means[1].item() > 80
+
+
+def test_dropout() -> None:
+    x = tg.ones(10000, requires_grad=True)
+    y = F.dropout(x, 0.25)
+    kept = (y > 0).float().mean().item()
+    assert abs(kept - 0.75) < 0.02
+    np.testing.assert_allclose(y.detach().numpy().max(), 1 / 0.75, rtol=1e-6)
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), y.detach().numpy())
+    assert F.dropout(x, 0.5, training=False) is x
+    assert not F.dropout(x, 1.0).any()
+    assert F.dropout(tg.full((3,), float("inf")), 1.0).tolist() == [0.0] * 3
+    rows = F.dropout2d(tg.ones(50, 4, 3, 3), 0.5)
+    assert set(rows.amax((2, 3)).reshape(-1).tolist()) == {0.0, 2.0}
+    assert tg.equal(rows.amax((2, 3)), rows.amin((2, 3)))
+    with pytest.raises(ValueError, match="between 0 and 1, but got 1.5"):
+        F.dropout(x, 1.5)
+
+
+def test_a_float_dtype_is_needed() -> None:
+    with pytest.raises(RuntimeError, match="not implemented for int64"):
+        tg.rand(2, dtype=tg.int64)

@@ -1,0 +1,155 @@
+"""Reductions: dimensions, special values, empty tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+
+NAN, INF = float("nan"), float("inf")
+ARRAY = np.random.RandomState(0).randn(3, 4, 2)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dim", [None, 0, -1, (0, 2), [1], ()])
+def test_dimensions(dim: object, keepdim: bool) -> None:
+    x = tg.tensor(ARRAY)
+    axis = None if dim in (None, ()) else tuple(dim) if isinstance(dim, (list, tuple)) else dim
+    options = {"axis": axis, "keepdims": keepdim}
+    for name, expected in {
+        "sum": ARRAY.sum(**options),
+        "mean": ARRAY.mean(**options),
+        "amax": ARRAY.max(**options),
+        "amin": ARRAY.min(**options),
+        "var": ARRAY.var(**options, ddof=1),
+        "std": ARRAY.std(**options, ddof=1),
+        "logsumexp": np.log(np.exp(ARRAY).sum(**options)),
+        "norm": np.sqrt((ARRAY**2).sum(**options)),
+    }.items():
+        arguments = {"dim": dim, "keepdim": keepdim}
+        if name in ("var", "std") and dim == ():
+            continue
+        found = getattr(tg, name)(x, **arguments)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, err_msg=name)
+
+
+def test_variance_corrections() -> None:
+    x = tg.tensor(ARRAY)
+    assert x.var(unbiased=False).item() == pytest.approx(ARRAY.var())
+    assert x.var(False).item() == pytest.approx(ARRAY.var())
+    assert x.var(correction=2).item() == pytest.approx(ARRAY.var(ddof=2))
+    both = tg.var_mean(x, 1, keepdim=True)
+    assert both[0].shape == both[1].shape == (3, 1, 2)
+    assert tg.ones(1).var().isnan()
+
+
+def test_extremes_with_positions() -> None:
+    x = tg.tensor([[1, 5, 5], [7, 2, 7]])
+    found = x.max(1)
+    assert found.values.tolist() == [5, 7] and found.indices.tolist() == [1, 0]
+    values, indices = x.min(dim=0, keepdim=True)
+    assert values.tolist() == [[1, 2, 5]] and indices.tolist() == [[0, 1, 0]]
+    assert x.max().item() == 7 and x.argmax().item() == 3 and x.argmax(1).tolist() == [1, 0]
+    assert tg.max(x, tg.tensor([[6]])).tolist() == [[6, 6, 6], [7, 6, 7]]
+    assert tg.tensor(3.0).max(0).indices.item() == 0
+    assert tg.tensor([True, False]).max(0).values.item() is True
+
+
+def test_nan_wins() -> None:
+    x = tg.tensor([1.0, NAN, 3.0])
+    assert x.max().isnan() and x.amin().isnan()
+    assert x.max(0).indices.item() == 1 and x.argmin().item() == 1
+    assert tg.maximum(x, tg.zeros(3)).isnan().tolist() == [False, True, False]
+
+
+def test_infinite_sums() -> None:
+    assert tg.logsumexp(tg.tensor([-INF, -INF]), 0).item() == -INF
+    assert tg.logsumexp(tg.tensor([INF, 1.0]), 0).item() == INF
+    assert tg.logsumexp(tg.tensor([1000.0, 1000.0]), 0).item() == pytest.approx(1000.6931)
+
+
+def test_empty() -> None:
+    x = tg.zeros(0, 3)
+    assert x.sum().item() == 0 and x.prod().item() == 1
+    assert x.sum(0).tolist() == [0.0] * 3 and x.prod(0).tolist() == [1.0] * 3
+    assert x.mean().isnan() and x.any().item() is False and x.all().item() is True
+    assert x.sum(1).shape == (0,) and x.max(1).values.shape == (0,)
+    assert tg.logsumexp(x, 0).tolist() == [-INF] * 3
+    with pytest.raises(RuntimeError, match=r"max\(\): Expected reduction dim to be specified"):
+        x.max()
+    with pytest.raises(IndexError, match=r"max\(\): Expected reduction dim 0 to have non-zero"):
+        x.max(0)
+    with pytest.raises(IndexError, match=r"argmin\(\): Expected reduction dim to be specified"):
+        x.argmin()
+    with pytest.raises(IndexError, match=r"amax\(\): Expected reduction dim 0"):
+        x.amax(0)
+
+
+def test_logic() -> None:
+    x = tg.tensor([[0.0, 2.0], [1.0, 3.0]])
+    assert x.any(0).tolist() == [True, True] and x.all(1).tolist() == [False, True]
+    assert x.count_nonzero().item() == 3
+    assert tg.equal(x, x.clone()) and not tg.equal(x, x[0])
+    assert tg.allclose(x, x + 1e-9) and not tg.allclose(x, x + 1)
+    nan = tg.tensor([NAN])
+    assert not tg.allclose(nan, nan) and tg.allclose(nan, nan, equal_nan=True)
+    assert tg.isclose(tg.tensor([INF, INF]), tg.tensor([INF, -INF])).tolist() == [True, False]
+    with pytest.raises(RuntimeError, match="did not match"):
+        tg.isclose(x, x.double())
+
+
+def test_norms() -> None:
+    x = tg.tensor([3.0, -4.0, 0.0])
+    assert x.norm().item() == 5 and x.norm(1).item() == 7 and x.norm(0).item() == 2
+    assert x.norm(INF).item() == 4 and x.norm(-INF).item() == 0
+    assert x.norm(3).item() == pytest.approx(91 ** (1 / 3))
+    with pytest.raises(RuntimeError, match="Expected a floating point"):
+        tg.ones(2, dtype=tg.int64).norm()
+
+
+def test_half_types_accumulate_in_float32() -> None:
+    x = tg.ones(5000, dtype=tg.float16)
+    assert x.sum().item() == 5000.0
+    assert tg.full((300,), 1.0, dtype=tg.bfloat16).sum().item() == 300.0
+
+
+def test_orders() -> None:
+    x = tg.tensor([[3.0, 1.0, 2.0], [0.0, NAN, 5.0]])
+    values, indices = x.sort(1)
+    assert values[0].tolist() == [1, 2, 3] and indices[0].tolist() == [1, 2, 0]
+    assert indices[1].tolist() == [0, 2, 1]
+    assert x.sort(1, descending=True).indices.tolist() == [[0, 2, 1], [1, 2, 0]]
+    assert x.argsort(0)[:, 0].tolist() == [1, 0]
+    top = x[0].topk(2)
+    assert top.values.tolist() == [3, 2] and top.indices.tolist() == [0, 2]
+    assert x[0].topk(1, largest=False).values.tolist() == [1]
+    assert x[0].kthvalue(2).values.item() == 2 and x[0].median().item() == 2
+    ties = tg.tensor([1, 0, 1, 0])
+    assert ties.argsort().tolist() == [1, 3, 0, 2]
+    assert ties.argsort(descending=True).tolist() == [0, 2, 1, 3]
+    with pytest.raises(RuntimeError, match="k out of range"):
+        x.topk(4)
+
+
+def test_counting_and_searching() -> None:
+    x = tg.tensor([3, 1, 3, 0])
+    assert tg.bincount(x).tolist() == [1, 1, 0, 2]
+    assert tg.bincount(x, tg.tensor([0.5, 1, 1, 2]), minlength=5).tolist() == [2, 1, 0, 1.5, 0]
+    values, inverse, counts = tg.unique(x, return_inverse=True, return_counts=True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == (
+        [0, 1, 3],
+        [2, 1, 2, 0],
+        [1, 1, 2],
+    )
+    edges = tg.tensor([1.0, 2.0, 2.0])
+    assert tg.searchsorted(edges, tg.tensor([2.0, 3.0])).tolist() == [1, 3]
+    assert tg.searchsorted(edges, tg.tensor([2.0]), right=True).tolist() == [3]
+
+
+def test_cumsum() -> None:
+    for size in (0, 1, 2, 7, 8):
+        array = np.random.RandomState(size).randn(3, size)
+        found = tg.cumsum(tg.tensor(array), 1)
+        np.testing.assert_allclose(found.numpy(), array.cumsum(1))
+    assert tg.cumsum(tg.tensor([True, True]), 0).tolist() == [1, 2]

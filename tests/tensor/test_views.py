@@ -1,0 +1,206 @@
+"""Views share memory; shapes, strides and contiguity are PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+
+
+def base() -> Any:
+    return tg.arange(24.0).reshape(2, 3, 4)
+
+
+# name -> view, what NumPy makes of it, strides
+VIEWS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], tuple[int, ...]]] = {
+    "view": (lambda x: x.view(6, 4), lambda a: a.reshape(6, 4), (4, 1)),
+    "view -1": (lambda x: x.view(-1, 2), lambda a: a.reshape(12, 2), (2, 1)),
+    "reshape": (lambda x: x.reshape(4, 6), lambda a: a.reshape(4, 6), (6, 1)),
+    "flatten": (lambda x: x.flatten(1), lambda a: a.reshape(2, 12), (12, 1)),
+    "unflatten": (lambda x: x.unflatten(2, (2, 2)), lambda a: a.reshape(2, 3, 2, 2), (12, 4, 2, 1)),
+    "permute": (lambda x: x.permute(2, 0, 1), lambda a: a.transpose(2, 0, 1), (1, 12, 4)),
+    "transpose": (lambda x: x.transpose(0, -1), lambda a: a.swapaxes(0, 2), (1, 4, 12)),
+    "movedim": (lambda x: x.movedim(0, -1), lambda a: np.moveaxis(a, 0, -1), (4, 1, 12)),
+    "mT": (lambda x: x.mT, lambda a: a.swapaxes(1, 2), (12, 1, 4)),
+    "T": (lambda x: x[0].T, lambda a: a[0].T, (1, 4)),
+    "squeeze": (lambda x: x[:1].squeeze(), lambda a: a[0], (4, 1)),
+    "unsqueeze": (lambda x: x.unsqueeze(1), lambda a: a[:, None], (12, 12, 4, 1)),
+    "narrow": (lambda x: x.narrow(1, 1, 2), lambda a: a[:, 1:], (12, 4, 1)),
+    "select": (lambda x: x.select(1, -1), lambda a: a[:, -1], (12, 1)),
+    "split": (lambda x: x.split(2, 2)[1], lambda a: a[..., 2:], (12, 4, 1)),
+    "chunk": (lambda x: x.chunk(2)[1], lambda a: a[1:], (12, 4, 1)),
+    "unbind": (lambda x: x.unbind(2)[3], lambda a: a[..., 3], (12, 4)),
+    "diagonal": (lambda x: x[0].diagonal(1), lambda a: a[0].diagonal(1), (5,)),
+    "steps": (lambda x: x[:, ::2, 1::2], lambda a: a[:, ::2, 1::2], (12, 8, 2)),
+    "unfold": (
+        lambda x: x.unfold(2, 2, 2),
+        lambda a: a.reshape(2, 3, 2, 2),
+        (12, 4, 2, 1),
+    ),
+    "detach": (lambda x: x.detach(), lambda a: a, (12, 4, 1)),
+    "view_as": (lambda x: x.view_as(tg.zeros(24)), lambda a: a.reshape(24), (1,)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views(name: str) -> None:
+    view, expected, strides = VIEWS[name]
+    x = base()
+    found = view(x)
+    np.testing.assert_array_equal(found.numpy(), expected(x.numpy()))
+    assert np.shares_memory(found.numpy(), x.numpy())
+    found.add_(100)
+    assert (x.numpy() >= 100).sum() == found.numel()
+    x.zero_()
+    assert not found.any()
+    assert found.stride() == strides
+
+
+def test_copies_are_no_views() -> None:
+    x = base()
+    for copy in (
+        x.clone(),
+        x.flip(0),
+        x.repeat(1, 1, 1),
+        x.repeat_interleave(1, 0),
+        x.tile(1),
+        x.roll(0, 0),
+        tg.cat([x]),
+        x.mT.contiguous(),
+        x.transpose(0, 1).reshape(-1),
+        x + 0,
+        x.to(tg.float32, copy=True),
+    ):
+        assert not np.shares_memory(copy.numpy(), x.numpy())
+
+
+def test_what_returns_the_tensor_itself() -> None:
+    x = base()
+    assert x.contiguous() is x
+    assert x.to(tg.float32) is x
+    assert x.float() is x
+    assert x.cpu() is x
+    assert x.flatten(1, 1) is x
+
+
+def test_expand() -> None:
+    x = tg.arange(3.0).reshape(3, 1)
+    wide = x.expand(2, -1, 4)
+    assert wide.shape == (2, 3, 4) and wide.stride() == (0, 1, 0)
+    assert np.shares_memory(wide.numpy(), x.numpy())
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        wide.add_(1)
+    assert not wide.is_contiguous() and wide.contiguous().is_contiguous()
+    with pytest.raises(RuntimeError, match=r"expanded size of the tensor \(5\) must match"):
+        x.expand(5, 4)
+    with pytest.raises(RuntimeError, match="must be greater or equal to the number of dim"):
+        x.expand(3)
+
+
+def test_view_needs_fitting_memory() -> None:
+    x = base().transpose(0, 1)
+    assert not x.is_contiguous()
+    with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size"):
+        x.view(-1)
+    assert x.reshape(-1).is_contiguous()
+    assert x.view(3, 2, 2, 2).shape == (3, 2, 2, 2)
+    with pytest.raises(RuntimeError, match=r"shape '\[5\]' is invalid for input of size 24"):
+        base().view(5)
+    with pytest.raises(RuntimeError, match="only one dimension can be inferred"):
+        base().view(-1, -1)
+
+
+def test_strides_of_views_are_possible_for_every_merge() -> None:
+    rng = np.random.RandomState(0)
+    for _ in range(200):
+        array = np.arange(24.0).reshape(2, 3, 4).transpose(rng.permutation(3))
+        if rng.rand() < 0.5:
+            array = array[:, :: rng.randint(1, 3)]
+        count = array.size
+        sizes = []
+        while count > 1:
+            part = int(rng.choice([d for d in range(1, count + 1) if count % d == 0]))
+            sizes.append(part)
+            count //= part
+        x = tg.from_numpy(array)
+        shared = np.shares_memory(array.reshape(sizes), array)
+        try:
+            viewed = x.view(sizes)
+        except RuntimeError:
+            assert not shared
+        else:
+            assert shared
+            np.testing.assert_array_equal(viewed.numpy(), array.reshape(sizes))
+
+
+def test_dimension_errors() -> None:
+    x = base()
+    message = r"Dimension out of range \(expected to be in range of \[-3, 2\], but got 3\)"
+    for operation in (
+        lambda: x.transpose(0, 3),
+        lambda: x.squeeze(3),
+        lambda: x.sum(3),
+        lambda: x.select(3, 0),
+        lambda: x.flatten(3),
+        lambda: x.size(3),
+        lambda: tg.cat([x, x], 3),
+    ):
+        with pytest.raises(IndexError, match=message):
+            operation()
+    with pytest.raises(RuntimeError, match="duplicate dims"):
+        x.permute(0, 0, 1)
+    with pytest.raises(RuntimeError, match="number of dimensions in the tensor input"):
+        x.permute(0, 1)
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        x.sum((0, 0))
+    with pytest.raises(IndexError, match="index 5 out of range"):
+        x.select(0, 5)
+    with pytest.raises(RuntimeError, match="exceeds dimension size"):
+        x.narrow(0, 1, 2)
+    with pytest.raises(RuntimeError, match="<= 2 dimensions"):
+        x.t()
+
+
+def test_joining() -> None:
+    x = base()
+    joined = tg.cat([x, x[:, :1]], 1)
+    np.testing.assert_array_equal(joined.numpy(), np.concatenate([x.numpy(), x.numpy()[:, :1]], 1))
+    assert tg.stack([x, x], -1).shape == (2, 3, 4, 2)
+    assert tg.cat([tg.zeros(0), x[0]]).shape == (3, 4)
+    assert tg.hstack([tg.ones(2), tg.ones(3)]).shape == (5,)
+    assert tg.vstack([tg.ones(2), tg.ones(2)]).shape == (2, 2)
+    with pytest.raises(RuntimeError, match=r"Expected size 3 but got size 2 for tensor number 1"):
+        tg.cat([tg.ones(2, 3), tg.ones(3, 2)])
+    with pytest.raises(RuntimeError, match="same number of dimensions: got 2 and 1"):
+        tg.cat([tg.ones(2, 3), tg.ones(3)])
+    with pytest.raises(RuntimeError, match="non-empty list"):
+        tg.stack([])
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        tg.stack([tg.ones(2), tg.ones(3)])
+    with pytest.raises(TypeError, match=r"cat\(\): argument 'tensors\[0\]' must be Tensor"):
+        tg.cat([1, 2])
+
+
+def test_splitting() -> None:
+    x = tg.arange(7)
+    assert [each.tolist() for each in x.split(3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [each.tolist() for each in x.split([2, 5])] == [[0, 1], [2, 3, 4, 5, 6]]
+    assert [len(each) for each in x.chunk(3)] == [3, 3, 1]
+    assert [len(each) for each in x.tensor_split(3)] == [3, 2, 2]
+    assert [len(each) for each in x.tensor_split([1, 3])] == [1, 2, 4]
+    with pytest.raises(RuntimeError, match="sum exactly to 7"):
+        x.split([1, 2])
+    with pytest.raises(RuntimeError, match="non-negative"):
+        x.split(-1)
+
+
+def test_size() -> None:
+    shape = base().shape
+    assert shape == (2, 3, 4) and shape.numel() == 24
+    assert repr(shape) == "tgraph.Size([2, 3, 4])"
+    assert isinstance(shape[1:], tg.Size) and shape[1:].numel() == 12
+    assert base().size(-1) == 4 and base().ndim == base().dim() == 3
