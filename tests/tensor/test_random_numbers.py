@@ -138,7 +138,7 @@ def test_dropout() -> None:
     rows = F.dropout2d(tg.ones(50, 4, 3, 3), 0.5)
     assert set(rows.amax((2, 3)).reshape(-1).tolist()) == {0.0, 2.0}
     assert tg.equal(rows.amax((2, 3)), rows.amin((2, 3)))
-    with pytest.raises(ValueError, match="between 0 and 1, but got 1.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, but got 1.5"):
         F.dropout(x, 1.5)
 
 
