@@ -32,7 +32,7 @@ def convolution_by_windows(build: RewriteBuilder, node: Node) -> Node:
 
 
 def convolution_by_windows_transposed(build: RewriteBuilder, node: Node) -> Node:
-    """The same sums for windows larger than the result, as in a gradient of the kernels.
+    """The same sums for swapped samples and channels, as in a gradient of the kernels.
 
     windows[n, c, out, k] is read from windows of the size of the result, sliding over the taps:
     [c * k, out * n] transposed times [c * k, o].

@@ -2,9 +2,9 @@
 
 - A product of half types is one of float32, rounded once.
 - A convolution is one matrix product: the windows of the input as rows, [n * out, window * c],
-  times the kernels, [o, window * c]. The gradient with respect to the kernels, a convolution with
-  windows larger than its result, is the same product with the matrix of windows transposed, so
-  that both share it. The gradient with respect to the input of a strided convolution, whose input
+  times the kernels, [o, window * c]. The gradient with respect to the kernels, a convolution of
+  the input with samples and channels swapped, is the same product with the matrix of windows
+  transposed, so that both share it. The gradient with respect to the input of a strided convolution, whose input
   is spread by zeros, multiplies first and adds up overlapping windows (`fold`).
 - A convolution of every channel by itself multiplies and sums; it has no matrix to speak of.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 from ...runtime.dtypes import float32
 from ..ir import Graph, Node
 from ..ir import primitives as p
-from ..ir.shapes import numel
 from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .convolutions import (
     convolution_by_channel,
@@ -44,9 +43,21 @@ def convolution_as_matmul(build: RewriteBuilder, node: Node) -> Node | None:
     spread, strided = max(node.attrs["input_dilation"]) > 1, max(node.attrs["strides"]) > 1
     if spread and not strided:
         return convolution_by_fold(build, node)
-    if groups == 1 and numel(w.shape[2:]) > numel(node.shape[2:]):
+    if groups == 1 and _swaps_samples_and_channels(x):
         return convolution_by_windows_transposed(build, node)
     return convolution_by_windows(build, node)
+
+
+def _swaps_samples_and_channels(x: Node) -> bool:
+    """Whether `x` is another value with its first two axes swapped, as in a kernel's gradient."""
+    swapped = (x.shape[1], x.shape[0], *x.shape[2:])
+    permuted = False
+    while x.primitive in (p.permute, p.reshape):
+        permuted |= x.primitive is p.permute or x.shape != x.inputs[0].shape
+        (x,) = x.inputs
+        if x.shape == swapped:
+            return permuted
+    return False
 
 
 RULES = (half_types_in_float32, convolution_as_matmul)

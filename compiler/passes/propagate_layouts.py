@@ -122,6 +122,28 @@ def unfold_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     return permute(build, windows, (*axes, *range(len(axes), node.type.ndim)))
 
 
+@rewrite(p.fold)
+def fold_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
+    """The windows' own axes must stay at the end; the order of the others moves behind."""
+    (x,) = node.inputs
+    if x.primitive is not p.permute:
+        return None
+    axes: Axes = x.attrs["axes"]
+    kept, taps = axes[: node.type.ndim], axes[node.type.ndim :]
+    order = _ranked(list(kept))
+    if order == tuple(range(len(order))):
+        return None
+    windows = permute(build, x.inputs[0], (*sorted(kept), *taps))
+    back = _inverse(order)
+    folded = call(
+        build, p.fold, windows,
+        axes=tuple(order[axis] for axis in node.attrs["axes"]),
+        shape=tuple(node.shape[at] for at in back),
+        strides=node.attrs["strides"], dilations=node.attrs["dilations"],
+    )  # fmt: skip
+    return permute(build, folded, order)
+
+
 @rewrite(p.reshape)
 def reshape_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     """A reshape that splits axes, or merges neighbours that the permute kept together."""
@@ -235,6 +257,7 @@ RULES = (
     flip_of_permuted,
     concatenate_of_permuted,
     unfold_of_permuted,
+    fold_of_permuted,
     reshape_of_permuted,
     matmul_of_transposed,
     transposed_matmul,

@@ -35,9 +35,14 @@ CASES = [
 ]  # fmt: skip
 
 
-def convolution(x_shape, w_shape, options, dtype=float64):
+def convolution(x_shape, w_shape, options, dtype=float64, swapped=False):
+    """A convolution; `swapped` of an input whose samples and channels change places before."""
     make, spatial = Maker(), len(x_shape) - 2
-    x, w = make.input(*x_shape, dtype=dtype), make.input(*w_shape, dtype=dtype)
+    samples, channels, *sizes = x_shape
+    x = make.input(*((channels, samples) if swapped else (samples, channels)), *sizes, dtype=dtype)
+    w = make.input(*w_shape, dtype=dtype)
+    if swapped:
+        x = make.permute(x, axes=(1, 0, *range(2, len(x_shape))))
     ones = (1,) * spatial
     attrs = {"strides": ones, "padding": ((0, 0),) * spatial, "dilation": ones,
              "input_dilation": ones, "groups": 1, **options}  # fmt: skip
@@ -46,8 +51,9 @@ def convolution(x_shape, w_shape, options, dtype=float64):
 
 @pytest.mark.parametrize("x, w, options", CASES)
 @pytest.mark.parametrize("run", [decompose, optimize])
-def test_same_numbers(x, w, options, run):
-    make, y = convolution(x, w, options)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_same_numbers(x, w, options, run, swapped):
+    make, y = convolution(x, w, options, swapped=swapped)
     after = assert_pass_keeps_values(run, make.graph(y), rtol=1e-12, special=False)
     assert p.convolution not in {node.primitive for node in after.nodes}
 

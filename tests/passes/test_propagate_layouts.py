@@ -69,6 +69,12 @@ CASES = {
                            strides=(1, 2), dilations=(2, 1)),
         "%0 = unfold(%x; axes=(0, 2), dilations=(2, 1), sizes=(2, 3), strides=(1, 2)) | "
         "%1 = permute(%0; axes=(2, 0, 1, 3, 4)) | return %1"),
+    "fold": (
+        lambda m: m.fold(m.permute(m.input(2, 3, 4, 2, 5, 3), axes=(0, 4, 1, 2, 3, 5)),
+                         axes=(2, 3), strides=(2, 1), dilations=(1, 1), shape=(2, 5, 6, 6)),
+        "%0 = permute(%x; axes=(0, 1, 2, 4, 3, 5)) | "
+        "%1 = fold(%0; axes=(1, 2), dilations=(1, 1), shape=(2, 6, 6, 5), strides=(2, 1)) | "
+        "%2 = permute(%1; axes=(0, 3, 1, 2)) | return %2"),
     "reshape_that_splits": (
         lambda m: m.reshape(m.permute(m.input(6, 20), axes=(1, 0)), shape=(4, 5, 2, 3)),
         "%0 = reshape(%x; shape=(2, 3, 4, 5)) | %1 = permute(%0; axes=(2, 3, 0, 1)) | return %1"),
@@ -114,7 +120,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_form(name):
     make, (write, expected) = Maker(), CASES[name]
-    product = "matmul" in expected
+    product = "matmul" in expected or "fold" in expected
     graph = after(make, write(make), rtol=1e-5 if product else 0, special=not product)
     assert body(graph) == expected
 
