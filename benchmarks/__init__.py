@@ -1,0 +1,1 @@
+"""tgraph beside NumPy, PyTorch and JAX: `python -m benchmarks`."""

@@ -1,0 +1,217 @@
+"""JAX: jitted functions over explicit parameters, donated where a step replaces them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..case import Array, Case
+from ..hyperparameters import ADAMW, SGD, SOFTENING
+from ..workloads import parameters
+
+Data = dict[str, Array]
+Values = dict[str, jax.Array]
+
+
+def start(threads: int) -> None:
+    """XLA uses as many threads as the process may use processors, which the driver limits."""
+    jax.devices()
+
+
+def versions() -> dict[str, str]:
+    return {"jax": jax.__version__}
+
+
+def _case(function: Callable[..., Any], data: Data, *names: str) -> Case:
+    inputs = [jnp.asarray(data[name]) for name in names]
+    compiled = jax.jit(function)
+    return Case(lambda: jax.block_until_ready(compiled(*inputs)), _arrays)
+
+
+def _arrays(result: Any) -> list[Array]:
+    return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
+
+
+def gelu_chain(data: Data) -> Case:
+    def function(x: jax.Array) -> jax.Array:
+        t = x * 1.1 + 0.3
+        inner = 0.7978845608 * (t + 0.044715 * (t * t * t))
+        return 0.5 * t * (1 + jnp.tanh(inner)) * x - t
+
+    return _case(function, data, "x")
+
+
+def softmax(data: Data) -> Case:
+    return _case(lambda x: jax.nn.softmax(x, -1), data, "x")
+
+
+def column_stats(data: Data) -> Case:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return x.mean(0), x.var(0), jax.nn.logsumexp(x, 1)
+
+    return _case(function, data, "x")
+
+
+def transposed(data: Data) -> Case:
+    def function(a: jax.Array, b: jax.Array) -> jax.Array:
+        t = a.T
+        return jnp.exp(-jnp.abs(t)) * b + t * 0.5 - b * b
+
+    return _case(function, data, "a", "b")
+
+
+def pairwise(data: Data) -> Case:
+    def function(x: jax.Array, mass: jax.Array) -> jax.Array:
+        diff = x[:, None] - x[None]
+        r2 = (diff**2).sum(-1) + SOFTENING
+        return (diff * (mass / (r2 * jnp.sqrt(r2)))[..., None]).sum(1)
+
+    return _case(function, data, "x", "mass")
+
+
+def tiny_mlp(data: Data) -> Case:
+    p = {name: jnp.asarray(data[name]) for name in parameters(data)}
+    x = jnp.asarray(data["x"])
+
+    @jax.jit
+    def function(p: Values, x: jax.Array) -> jax.Array:
+        hidden = jax.nn.relu(x @ p["first_w"].T + p["first_b"])
+        return hidden @ p["second_w"].T + p["second_b"]
+
+    return Case(lambda: jax.block_until_ready(function(p, x)), _arrays)
+
+
+def _layer_norm(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    mean = x.mean(-1, keepdims=True)
+    variance = x.var(-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * weight + bias
+
+
+def layer_norm(data: Data) -> Case:
+    def function(
+        x: jax.Array, weight: jax.Array, bias: jax.Array, upstream: jax.Array
+    ) -> tuple[jax.Array, ...]:
+        value, pullback = jax.vjp(_layer_norm, x, weight, bias)
+        return value, *pullback(upstream)
+
+    return _case(function, data, "x", "weight", "bias", "upstream")
+
+
+def _cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
+    return -chosen.mean()
+
+
+def cross_entropy(data: Data) -> Case:
+    return _case(jax.value_and_grad(_cross_entropy), data, "logits", "labels")
+
+
+def embedding(data: Data) -> Case:
+    def function(table: jax.Array, tokens: jax.Array, upstream: jax.Array) -> tuple[jax.Array, ...]:
+        value, pullback = jax.vjp(lambda table: table[tokens], table)
+        return value, *pullback(upstream)
+
+    return _case(function, data, "table", "tokens", "upstream")
+
+
+def _adamw(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
+    use = ADAMW
+    first, second, count = state
+    count = count + 1
+    size = use.rate / (1 - use.beta1**count)
+    correction = jnp.sqrt(1 - use.beta2**count)
+    first = jax.tree.map(lambda m, g: use.beta1 * m + (1 - use.beta1) * g, first, gradients)
+    second = jax.tree.map(lambda v, g: use.beta2 * v + (1 - use.beta2) * g * g, second, gradients)
+
+    def moved(p: jax.Array, m: jax.Array, v: jax.Array) -> jax.Array:
+        step = size * m / (jnp.sqrt(v) / correction + use.epsilon)
+        return p * (1 - use.rate * use.decay) - step
+
+    return jax.tree.map(moved, p, first, second), (first, second, count)
+
+
+def _adamw_state(p: Values) -> Any:
+    zeros = jax.tree.map(jnp.zeros_like, p)
+    return zeros, jax.tree.map(jnp.zeros_like, p), jnp.zeros((), jnp.float32)
+
+
+def _momentum(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
+    velocity = jax.tree.map(lambda v, g: SGD.momentum * v + g, state, gradients)
+    return jax.tree.map(lambda p, v: p - SGD.rate * v, p, velocity), velocity
+
+
+def _training(
+    data: Data, loss_of: Callable[..., jax.Array], optimizer: Any, state_of: Any, *names: str
+) -> Case:
+    """A training step of `loss_of(parameters, *inputs)`; the first names are the inputs."""
+    inputs = [jnp.asarray(data[name]) for name in names]
+    order = parameters(data)
+    p = {name: jnp.array(data[name]) for name in order}
+    held = [(p, state_of(p))]
+
+    def step(p: Values, state: Any, *inputs: jax.Array) -> Any:
+        loss, gradients = jax.value_and_grad(loss_of)(p, *inputs)
+        return loss, *optimizer(p, gradients, state)
+
+    compiled = jax.jit(step, donate_argnums=(0, 1))
+
+    def call() -> jax.Array:
+        p, state = held[0]
+        loss, p, state = jax.block_until_ready(compiled(p, state, *inputs))
+        held[0] = p, state
+        return loss
+
+    return Case(call, lambda loss: _arrays((loss, *(held[0][0][name] for name in order))))
+
+
+def mlp_train(data: Data) -> Case:
+    def loss_of(p: Values, x: jax.Array, labels: jax.Array) -> jax.Array:
+        hidden = jax.nn.relu(x @ p["first_w"].T + p["first_b"])
+        hidden = jax.nn.relu(hidden @ p["second_w"].T + p["second_b"])
+        return _cross_entropy(hidden @ p["third_w"].T + p["third_b"], labels)
+
+    return _training(data, loss_of, _adamw, _adamw_state, "x", "labels")
+
+
+def transformer_train(data: Data) -> Case:
+    def loss_of(p: Values, x: jax.Array, target: jax.Array) -> jax.Array:
+        batch, length, width = x.shape
+        h = _layer_norm(x, p["norm1_w"], p["norm1_b"])
+        qkv = (h @ p["qkv_w"].T + p["qkv_b"]).reshape(batch, length, 3, 4, width // 4)
+        q, k, v = qkv.transpose(2, 0, 3, 1, 4)
+        scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(width // 4))
+        mixed = (jax.nn.softmax(scores) @ v).swapaxes(1, 2).reshape(x.shape)
+        r = x + mixed @ p["out_w"].T + p["out_b"]
+        h = _layer_norm(r, p["norm2_w"], p["norm2_b"])
+        hidden = jax.nn.gelu(h @ p["up_w"].T + p["up_b"], approximate=True)
+        return jnp.mean((r + hidden @ p["down_w"].T + p["down_b"] - target) ** 2)
+
+    return _training(data, loss_of, _adamw, _adamw_state, "x", "target")
+
+
+def _convolved(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    """Channels last, which XLA's convolutions on a CPU prefer; weights as PyTorch's."""
+    order = ("NHWC", "OIHW", "NHWC")
+    return jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=order) + bias
+
+
+def _pooled(x: jax.Array) -> jax.Array:
+    window = (1, 2, 2, 1)
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "VALID")
+
+
+def cnn_train(data: Data) -> Case:
+    def loss_of(p: Values, x: jax.Array, labels: jax.Array) -> jax.Array:
+        h = x.transpose(0, 2, 3, 1)
+        h = _pooled(jax.nn.relu(_convolved(h, p["conv1_w"], p["conv1_b"])))
+        h = _pooled(jax.nn.relu(_convolved(h, p["conv2_w"], p["conv2_b"])))
+        flat = h.transpose(0, 3, 1, 2).reshape(len(x), -1)
+        return _cross_entropy(flat @ p["head_w"].T + p["head_b"], labels)
+
+    zeros = lambda p: jax.tree.map(jnp.zeros_like, p)  # noqa: E731
+    return _training(data, loss_of, _momentum, zeros, "x", "labels")

@@ -1,0 +1,175 @@
+"""The tables, as Markdown, and everything measured, as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .contenders import COMPILERS, TITLES
+from .measure import DISTURBED, Result
+from .workloads import BY_NAME
+
+Results = Mapping[str, Mapping[str, Result]]
+OURS = "tgraph"
+
+
+def seconds(value: float) -> str:
+    """Three digits and a unit.
+
+    >>> seconds(0.0123456), seconds(5.8e-6), seconds(2.5)
+    ('12.3 ms', '5.80 µs', '2.50 s')
+    """
+    scale, unit = (1, "s") if value >= 1 else (1e3, "ms") if value >= 1e-3 else (1e6, "µs")
+    scaled = value * scale
+    digits = 2 if scaled < 10 else 1 if scaled < 100 else 0
+    return f"{scaled:.{digits}f} {unit}"
+
+
+def spread(rounds: Sequence[float]) -> float:
+    """Half the distance between the quartiles of the rounds, relative to their median."""
+    if len(rounds) < 4:
+        return (max(rounds) - min(rounds)) / 2 / statistics.median(rounds)
+    low, middle, high = statistics.quantiles(rounds, n=4)
+    return (high - low) / 2 / middle
+
+
+def ratio(ours: Result, other: Result) -> float:
+    """Median over the rounds of our time divided by the other's in the same round."""
+    return statistics.median(map(float.__truediv__, ours.rounds, other.rounds))
+
+
+def best_peer(results: Mapping[str, Result]) -> str | None:
+    """The fastest contender that is not ours."""
+    peers = [name for name in results if name not in (OURS, "copy") and results[name].rounds]
+    return min(peers, key=lambda name: results[name].median, default=None)
+
+
+def markdown(machine: Mapping[str, str], results: Results) -> str:
+    """The whole report."""
+    names = [name for name in TITLES if any(name in row for row in results.values())]
+    parts = [
+        "# Benchmarks",
+        _facts(machine, results, names),
+        "## Steady calls",
+        _steady_note(results),
+        _steady(results, names),
+        "## First calls",
+        FIRST_NOTE,
+        _first_calls(results, names),
+        "## Import",
+        _imports(results, names),
+    ]
+    faults = [*_faults(results)]
+    if faults:
+        parts += ["## Faults", "\n".join(faults)]
+    return "\n\n".join(parts) + "\n"
+
+
+FIRST_NOTE = (
+    "Tracing and compiling included, in a fresh process: with empty caches, then (after the slash) "
+    "in a second process that finds the first one's caches on disk."
+)
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---"] + ["---:"] * (len(heading) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _facts(machine: Mapping[str, str], results: Results, names: Sequence[str]) -> str:
+    versions: dict[str, str] = {}
+    for row in results.values():
+        for name in names:
+            versions.update(row[name].versions if name in row else {})
+    facts = {**machine, "versions": ", ".join(f"{n} {v}" for n, v in versions.items())}
+    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+
+
+def _steady_note(results: Results) -> str:
+    rounds = [share for row in results.values() for each in row.values() for share in each.foreign]
+    disturbed = sum(share > DISTURBED for share in rounds) / max(1, len(rounds))
+    return (
+        "Median over interleaved rounds, with half the distance between their quartiles. The ratio "
+        "is tgraph's time by the best peer's, round by round: below 1 tgraph is faster. *Of copy* "
+        "is the time to copy as many bytes as must be moved at least, divided by tgraph's time. "
+        f"Other programs disturbed {disturbed:.0%} of the rounds."
+    )
+
+
+def _steady(results: Results, names: Sequence[str]) -> str:
+    heading = ["workload", *(TITLES[name] for name in names), "best peer", "ratio", "of copy"]
+    rows = []
+    for workload, row in results.items():
+        cells = [_cell(row[name]) for name in names if name in row]
+        rows.append([_title(workload), *cells, *_comparison(row)])
+    return _table(heading, rows)
+
+
+def _title(workload: str) -> str:
+    return f"`{workload}`: {BY_NAME[workload].title}"
+
+
+def _cell(result: Result) -> str:
+    if not result.rounds:
+        return "failed" if result.failed else "–"
+    return f"{seconds(result.median)} ±{spread(result.rounds):.0%}"
+
+
+def _comparison(row: Mapping[str, Result]) -> list[str]:
+    best, ours, copy = best_peer(row), row.get(OURS), row.get("copy")
+    measured = ours is not None and bool(ours.rounds)
+    return [
+        TITLES[best] if best else "–",
+        f"**{ratio(ours, row[best]):.2f}**" if measured and best else "–",
+        f"{ratio(copy, ours):.0%}" if measured and copy is not None and copy.rounds else "–",
+    ]
+
+
+def _first_calls(results: Results, names: Sequence[str]) -> str:
+    rows = []
+    for workload, row in results.items():
+        cells = [_first_cell(name, row[name]) for name in names if name in row]
+        rows.append([f"`{workload}`", *cells])
+    return _table(["workload", *(TITLES[name] for name in names)], rows)
+
+
+def _first_cell(name: str, result: Result) -> str:
+    if result.first_cold is None:
+        return "failed" if result.failed else "–"
+    cold = seconds(result.first_cold)
+    if name not in COMPILERS or result.first_warm is None:
+        return cold
+    return f"{cold} / {seconds(result.first_warm)}"
+
+
+def _imports(results: Results, names: Sequence[str]) -> str:
+    rows = []
+    for name in names:
+        times = [t for row in results.values() if name in row for t in row[name].import_seconds]
+        if times and name != "torch_compile":
+            rows.append([f"`import {name}`", f"{seconds(statistics.median(times))}"])
+    return _table(["statement", "median"], rows)
+
+
+def _faults(results: Results) -> Iterable[str]:
+    told = set()
+    for workload, row in results.items():
+        for name, result in row.items():
+            where = f"{name}, {workload}" if result.failed else name
+            line = f"- {where}: {' '.join(result.error.split())}"
+            if result.error and line not in told:
+                told.add(line)
+                yield line
+
+
+def as_json(machine: Mapping[str, str], results: Results) -> dict[str, Any]:
+    """Everything measured."""
+    return {
+        "machine": dict(machine),
+        "workloads": {
+            workload: {name: dataclasses.asdict(each) for name, each in row.items()}
+            for workload, row in results.items()
+        },
+    }

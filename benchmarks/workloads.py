@@ -1,0 +1,236 @@
+"""The workloads: their sizes, their data by seed, and the memory they have to move.
+
+A name here is a function of the same name in every module of `contenders`.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .case import Array
+
+Random = np.random.Generator
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One row of the tables.
+
+    name: of the functions that implement it; `title` says what is computed.
+    make: the data from a random generator, in float32 and int64.
+    tolerance: greatest error relative to the greatest value of an output.
+    least_bytes: what must be read and written at least, where memory is the bound; else 0.
+    steps: calls made before the results are compared (training steps change their parameters).
+    """
+
+    name: str
+    title: str
+    make: Callable[[Random], dict[str, Array]]
+    tolerance: float = 2e-5
+    least_bytes: int = 0
+    steps: int = 1
+    function: str = ""
+
+    @property
+    def implementation(self) -> str:
+        """Name of the function in each contender's module."""
+        return self.function or self.name
+
+    def data(self) -> dict[str, Array]:
+        """The same arrays for every contender."""
+        return self.make(np.random.default_rng(zlib.crc32(self.name.encode())))
+
+
+def parameters(data: dict[str, Array]) -> list[str]:
+    """Names of the trainable parameters in `data`: weights and biases, in order."""
+    return [name for name in data if name.endswith(("_w", "_b"))]
+
+
+def _normal(random: Random, *shape: int) -> Array:
+    return random.standard_normal(shape, dtype=np.float32)
+
+
+def _linear(random: Random, name: str, inputs: int, outputs: int) -> dict[str, Array]:
+    """Weights (outputs, inputs) and biases, uniform as PyTorch's Linear begins."""
+    bound = 1 / math.sqrt(inputs)
+    return {
+        f"{name}_w": random.uniform(-bound, bound, (outputs, inputs)).astype(np.float32),
+        f"{name}_b": random.uniform(-bound, bound, outputs).astype(np.float32),
+    }
+
+
+def _filters(random: Random, name: str, inputs: int, outputs: int) -> dict[str, Array]:
+    bound = 1 / math.sqrt(9 * inputs)
+    return {
+        f"{name}_w": random.uniform(-bound, bound, (outputs, inputs, 3, 3)).astype(np.float32),
+        f"{name}_b": random.uniform(-bound, bound, outputs).astype(np.float32),
+    }
+
+
+def _norm(random: Random, name: str, size: int) -> dict[str, Array]:
+    return {
+        f"{name}_w": 1 + 0.1 * _normal(random, size),
+        f"{name}_b": 0.1 * _normal(random, size),
+    }
+
+
+def _layer_norm(random: Random) -> dict[str, Array]:
+    return {
+        "x": 3 + 2 * _normal(random, 4096, 1024),
+        "upstream": _normal(random, 4096, 1024),
+        "weight": 1 + 0.1 * _normal(random, 1024),
+        "bias": _normal(random, 1024),
+    }
+
+
+def _mlp(random: Random) -> dict[str, Array]:
+    return {
+        "x": _normal(random, 256, 784),
+        "labels": random.integers(0, 10, 256),
+        **_linear(random, "first", 784, 512),
+        **_linear(random, "second", 512, 512),
+        **_linear(random, "third", 512, 10),
+    }
+
+
+def _tiny_mlp(random: Random) -> dict[str, Array]:
+    return {
+        "x": _normal(random, 4, 8),
+        **_linear(random, "first", 8, 16),
+        **_linear(random, "second", 16, 4),
+    }
+
+
+def _transformer(random: Random) -> dict[str, Array]:
+    size = 256
+    return {
+        "x": _normal(random, 8, 128, size),
+        "target": _normal(random, 8, 128, size),
+        **_norm(random, "norm1", size),
+        **_linear(random, "qkv", size, 3 * size),
+        **_linear(random, "out", size, size),
+        **_norm(random, "norm2", size),
+        **_linear(random, "up", size, 4 * size),
+        **_linear(random, "down", 4 * size, size),
+    }
+
+
+def _cnn(random: Random) -> dict[str, Array]:
+    return {
+        "x": _normal(random, 64, 1, 28, 28),
+        "labels": random.integers(0, 10, 64),
+        **_filters(random, "conv1", 1, 16),
+        **_filters(random, "conv2", 16, 32),
+        **_linear(random, "head", 32 * 7 * 7, 10),
+    }
+
+
+def _pairwise(random: Random) -> dict[str, Array]:
+    return {
+        "x": _normal(random, 2000, 3),
+        "mass": random.uniform(0.5, 1.5, 2000).astype(np.float32),
+    }
+
+
+def _embedding(random: Random) -> dict[str, Array]:
+    return {
+        "table": _normal(random, 50_000, 128),
+        "tokens": random.integers(0, 50_000, (32, 256)),
+        "upstream": _normal(random, 32, 256, 128),
+    }
+
+
+def _cross_entropy(random: Random) -> dict[str, Array]:
+    return {
+        "logits": 3 * _normal(random, 2048, 8192),
+        "labels": random.integers(0, 8192, 2048),
+    }
+
+
+WORKLOADS = [
+    Workload(
+        "gelu_chain",
+        "GELU and scaling op by op, 4M elements",
+        lambda random: {"x": _normal(random, 4 * MIB)},
+        least_bytes=2 * 4 * 4 * MIB,
+    ),
+    Workload(
+        "gelu_chain_1k",
+        "the same, 1,024 elements",
+        lambda random: {"x": _normal(random, 1024)},
+        function="gelu_chain",
+    ),
+    Workload(
+        "softmax",
+        "softmax, 4096×1024",
+        lambda random: {"x": 3 * _normal(random, 4096, 1024)},
+        least_bytes=2 * 16 * MIB,
+    ),
+    Workload(
+        "layer_norm",
+        "layer norm and its gradients, 4096×1024",
+        _layer_norm,
+        least_bytes=4 * 16 * MIB,
+        tolerance=5e-5,
+    ),
+    Workload(
+        "cross_entropy",
+        "cross-entropy and its gradient, 2048×8192",
+        _cross_entropy,
+        least_bytes=2 * 64 * MIB,
+    ),
+    Workload(
+        "column_stats",
+        "column mean and variance, row logsumexp, 4096×1024",
+        lambda random: {"x": 2 + 3 * _normal(random, 4096, 1024)},
+        least_bytes=16 * MIB,
+        tolerance=5e-5,
+    ),
+    Workload(
+        "transposed",
+        "chain over a transposed and a plain matrix, 2048×2048",
+        lambda random: {"a": _normal(random, 2048, 2048), "b": _normal(random, 2048, 2048)},
+        least_bytes=3 * 16 * MIB,
+    ),
+    Workload(
+        "pairwise",
+        "softened gravity by broadcasting, 2,000 bodies",
+        _pairwise,
+        tolerance=1e-4,
+    ),
+    Workload(
+        "embedding",
+        "8,192 rows of a 50,000×128 table and its dense gradient",
+        _embedding,
+        least_bytes=4 * 128 * (3 * 8192 + 50_000),
+    ),
+    Workload("tiny_mlp", "MLP 8-16-4 forward, batch 4 (call overhead)", _tiny_mlp),
+    Workload(
+        "mlp_train",
+        "MLP 784-512-512-10 training step, batch 256, AdamW",
+        _mlp,
+        tolerance=2e-3,
+        steps=3,
+    ),
+    Workload(
+        "transformer_train",
+        "transformer block training step, batch 8, length 128, width 256, 4 heads, AdamW",
+        _transformer,
+        tolerance=1e-2,
+        steps=3,
+    ),
+    Workload(
+        "cnn_train",
+        "CNN training step, 64 images 28×28, two convolutions, SGD with momentum",
+        _cnn,
+        tolerance=2e-3,
+        steps=3,
+    ),
+]
+BY_NAME = {workload.name: workload for workload in WORKLOADS}
