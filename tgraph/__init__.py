@@ -151,13 +151,40 @@ from .functions import (
     trunc,
     where,
 )
-from .indexing import (
+from .indexing import index_put
+from .joining import flip, hstack, repeat_interleave, roll, tile, vstack
+from .limits import finfo, iinfo
+from .linalg import einsum, inner, tensordot, trace
+from .movement import (
+    broadcast_shapes,
+    broadcast_tensors,
+    broadcast_to,
+    chunk,
+    clone,
+    diagonal,
+    flatten,
+    movedim,
+    narrow,
+    permute,
+    ravel,
+    reshape,
+    select,
+    split,
+    squeeze,
+    t,
+    tensor_split,
+    transpose,
+    unbind,
+    unflatten,
+    unsqueeze,
+)
+from .operands import result_type
+from .positions import (
     argwhere,
     gather,
     index_add,
     index_copy,
     index_fill,
-    index_put,
     index_select,
     masked_fill,
     masked_scatter,
@@ -169,38 +196,6 @@ from .indexing import (
     take,
     take_along_dim,
 )
-from .limits import finfo, iinfo
-from .linalg import einsum, inner, tensordot, trace
-from .movement import (
-    broadcast_shapes,
-    broadcast_tensors,
-    broadcast_to,
-    chunk,
-    clone,
-    diagonal,
-    flatten,
-    flip,
-    hstack,
-    movedim,
-    narrow,
-    permute,
-    ravel,
-    repeat_interleave,
-    reshape,
-    roll,
-    select,
-    split,
-    squeeze,
-    t,
-    tensor_split,
-    tile,
-    transpose,
-    unbind,
-    unflatten,
-    unsqueeze,
-    vstack,
-)
-from .operands import result_type
 from .printing import set_printoptions
 from .random import (
     Generator,

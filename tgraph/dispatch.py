@@ -8,82 +8,23 @@ in `tgraph` is functions over `apply`.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
-from . import compiler, runtime
 from .autograd.record import OUTPUT, RULES, Edge, Record, Rule, Saved
-from .compiler.ir import IRTypeError, Node, Primitive, Provenance, TensorType, infer_type
+from .compiler.ir import IRTypeError, Node, Primitive, TensorType, infer_type
 from .compiler.ir import primitives as p
+from .provenance import Site as Site
+from .provenance import is_internal as is_internal
+from .provenance import user_site as user_site
 from .runtime.arrays import FUNCTIONS
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, from_numpy_dtype, int64
 from .state import state
 from .tensor import Step, Tensor, View, intern_type, storage_of, strides_of, view_strides, wrap
-
-# --- the user's line ---------------------------------------------------------------------------
-
-_PACKAGE_FOLDERS = tuple(
-    os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep
-    for each in (sys.modules[__package__], compiler, runtime)
-)
-_internal: dict[str, bool] = {}  # file name -> does it belong to this package
-
-
-def is_internal(file: str) -> bool:
-    found = _internal[file] = file.startswith(_PACKAGE_FOLDERS)
-    return found
-
-
-class Site:
-    """A line of the user's program, looked up when it is asked for."""
-
-    __slots__ = ("code", "instruction", "module_path")
-
-    def __init__(self, code: CodeType, instruction: int, module_path: str) -> None:
-        self.code = code
-        self.instruction = instruction
-        self.module_path = module_path
-
-    @property
-    def line(self) -> int:
-        at = self.instruction
-        for start, end, line in self.code.co_lines():
-            if start <= at < end and line is not None:
-                return line
-        return self.code.co_firstlineno
-
-    @property
-    def provenance(self) -> Provenance:
-        code = self.code
-        return Provenance(code.co_filename, self.line, code.co_name, self.module_path)
-
-    def __str__(self) -> str:
-        return str(self.provenance)
-
-
-def user_site() -> Site:
-    """The innermost line that is not in this package."""
-    frame: FrameType | None = sys._getframe(1)
-    last = frame
-    while frame is not None:
-        file = frame.f_code.co_filename
-        inside = _internal.get(file)
-        if inside is None:
-            inside = is_internal(file)
-        if not inside:
-            break
-        last, frame = frame, frame.f_back
-    found = frame or last
-    assert found is not None
-    return Site(found.f_code, found.f_lasti, state.module_path)
-
 
 # --- contexts ----------------------------------------------------------------------------------
 

@@ -9,14 +9,17 @@ import numpy as np
 
 from . import (
     activations,
+    comparison,
     conversion,
     creation,
     dispatch,
     elementwise,
     indexing,
     inplace,
+    joining,
     linalg,
     movement,
+    positions,
     printing,
     random,
     reductions,
@@ -39,22 +42,25 @@ RULE_MODULES = (rules_contractions, rules_elementwise, rules_movement, rules_red
 # The methods that have the name of the function they are.
 METHODS: dict[Any, str] = {
     elementwise: """
-        abs acos add addcdiv addcmul asin atan atan2 bitwise_and bitwise_left_shift bitwise_not
-        bitwise_or bitwise_right_shift bitwise_xor ceil clamp cos cosh div eq erf exp exp2 expm1
-        floor floor_divide fmod frac ge gt isclose isfinite isinf isnan le lerp log log10 log1p
-        log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul nan_to_num ne
-        neg positive pow reciprocal remainder round rsqrt sign sin sinh sqrt square sub tan tanh
+        abs acos add addcdiv addcmul asin atan atan2 ceil clamp cos cosh div erf exp exp2 expm1
+        floor floor_divide fmod frac lerp log log10 log1p log2 maximum minimum mul nan_to_num neg
+        positive pow reciprocal remainder round rsqrt sign sin sinh sqrt square sub tan tanh
         trunc""",
+    comparison: """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq
+        ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne""",
     reductions: """
-        all allclose amax amin aminmax any argmax argmin count_nonzero equal logsumexp max mean min
-        norm prod std sum var""",
+        all allclose amax amin aminmax any argmax argmin count_nonzero equal isclose logsumexp max
+        mean min norm prod std sum var""",
     movement: """
-        broadcast_to chunk clone contiguous data_ptr diagonal expand expand_as flatten flip
-        is_contiguous movedim narrow permute ravel repeat repeat_interleave reshape reshape_as roll
-        select split squeeze stride t tensor_split tile transpose unbind unflatten unfold unsqueeze
+        broadcast_to chunk clone contiguous data_ptr diagonal expand expand_as flatten
+        is_contiguous movedim narrow permute ravel reshape reshape_as select split squeeze stride t
+        tensor_split transpose unbind unflatten unfold unsqueeze
         view view_as""",
-    indexing: """
-        argwhere gather index_add index_copy index_fill index_put index_put_ index_select
+    joining: "flip repeat repeat_interleave roll tile",
+    indexing: "index_put index_put_",
+    positions: """
+        argwhere gather index_add index_copy index_fill index_select
         masked_fill masked_scatter masked_select nonzero scatter scatter_add take take_along_dim""",
     linalg: "addmm addmv baddbmm bmm dot inner matmul mm mv outer trace",
     activations: "log_softmax relu sigmoid softmax",
@@ -82,15 +88,15 @@ RENAMED: dict[str, Any] = {
     "clip": elementwise.clamp,
     "divide": elementwise.div,
     "float": conversion.float_,
-    "greater": elementwise.gt,
-    "greater_equal": elementwise.ge,
+    "greater": comparison.gt,
+    "greater_equal": comparison.ge,
     "int": conversion.int_,
-    "less": elementwise.lt,
-    "less_equal": elementwise.le,
+    "less": comparison.lt,
+    "less_equal": comparison.le,
     "moveaxis": movement.movedim,
     "multiply": elementwise.mul,
     "negative": elementwise.neg,
-    "not_equal": elementwise.ne,
+    "not_equal": comparison.ne,
     "sgn": elementwise.sign,
     "subtract": elementwise.sub,
     "swapaxes": movement.transpose,
@@ -103,12 +109,13 @@ RENAMED: dict[str, Any] = {
 # Functions f that have a form f_ which writes the result over the first operand.
 IN_PLACE: dict[Any, str] = {
     elementwise: """
-        abs acos add addcdiv addcmul asin atan atan2 bitwise_and bitwise_left_shift bitwise_not
-        bitwise_or bitwise_right_shift bitwise_xor ceil clamp cos cosh div eq erf exp exp2 expm1
-        floor floor_divide fmod frac ge gt le lerp log log10 log1p log2 logical_and logical_not
-        logical_or logical_xor lt mul nan_to_num ne neg pow reciprocal remainder round rsqrt sign
-        sin sinh sqrt square sub tan tanh trunc""",
-    indexing: "index_add index_copy index_fill masked_fill masked_scatter scatter scatter_add",
+        abs acos add addcdiv addcmul asin atan atan2 ceil clamp cos cosh div erf exp exp2 expm1
+        floor floor_divide fmod frac lerp log log10 log1p log2 mul nan_to_num neg pow reciprocal
+        remainder round rsqrt sign sin sinh sqrt square sub tan tanh trunc""",
+    comparison: """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq
+        ge gt le logical_and logical_not logical_or logical_xor lt ne""",
+    positions: "index_add index_copy index_fill masked_fill masked_scatter scatter scatter_add",
     activations: "relu sigmoid",
     creation: "tril triu",
     linalg: "addmm addmv baddbmm",
@@ -124,20 +131,20 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "floordiv": elementwise.floor_divide,
     "mod": elementwise.remainder,
     "pow": elementwise.pow,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
-    "lshift": elementwise.bitwise_left_shift,
-    "rshift": elementwise.bitwise_right_shift,
+    "and": comparison.bitwise_and,
+    "or": comparison.bitwise_or,
+    "xor": comparison.bitwise_xor,
+    "lshift": comparison.bitwise_left_shift,
+    "rshift": comparison.bitwise_right_shift,
     "matmul": linalg.matmul,
 }
 COMPARISONS = {
-    "eq": elementwise.eq,
-    "ne": elementwise.ne,
-    "lt": elementwise.lt,
-    "le": elementwise.le,
-    "gt": elementwise.gt,
-    "ge": elementwise.ge,
+    "eq": comparison.eq,
+    "ne": comparison.ne,
+    "lt": comparison.lt,
+    "le": comparison.le,
+    "gt": comparison.gt,
+    "ge": comparison.ge,
 }
 
 SPECIAL: dict[str, Any] = {
@@ -152,7 +159,7 @@ SPECIAL: dict[str, Any] = {
     "__getitem__": indexing.getitem,
     "__index__": conversion.to_index,
     "__int__": conversion.to_python_int,
-    "__invert__": elementwise.bitwise_not,
+    "__invert__": comparison.bitwise_not,
     "__iter__": conversion.iterate,
     "__len__": conversion.length,
     "__neg__": elementwise.neg,

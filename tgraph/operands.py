@@ -17,6 +17,7 @@ from .runtime.dtypes import DType, bool_, int64
 from .tensor import Tensor
 
 Scalar = bool | int | float
+Operand = Tensor | Scalar
 SCALARS = (bool, int, float, np.generic)
 _CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 

@@ -18,7 +18,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axes, normalize_axis, reduce
 from .dispatch import apply
 from .operands import as_float, as_number, cast, require_tensor
-from .runtime.dtypes import DType, bool_, int64
+from .runtime.dtypes import DType, bool_, float32, int64
 from .tensor import Tensor
 
 Dims = int | Sequence[int] | None
@@ -307,11 +307,26 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return sum(_truth(input), dim)
 
 
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Where `|input - other| <= atol + rtol * |other|`."""
+    if input._type.dtype is not other._type.dtype:
+        raise RuntimeError(f"{input._type.dtype.name} did not match {other._type.dtype.name}")
+    close = e.eq(input, other)
+    if equal_nan and input._type.dtype.is_floating_point:
+        close = e.logical_or(close, e.logical_and(e.isnan(input), e.isnan(other)))
+    x, y = (each if each._type.dtype.is_floating_point else cast(each, float32)
+            for each in (input, other))  # fmt: skip
+    near = e.le(e.abs(e.sub(x, y)), e.add(e.mul(e.abs(y), rtol), atol))
+    return e.logical_or(close, e.logical_and(e.isfinite(e.sub(x, y)), near))
+
+
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close; see `isclose`."""
-    return builtins.bool(all(e.isclose(input, other, rtol, atol, equal_nan)))
+    return builtins.bool(all(isclose(input, other, rtol, atol, equal_nan)))
 
 
 def equal(input: Tensor, other: Tensor) -> bool:

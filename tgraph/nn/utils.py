@@ -8,7 +8,7 @@ from typing import Any
 from ..autograd.grad_mode import no_grad
 from ..creation import tensor as make_tensor
 from ..elementwise import clamp
-from ..movement import cat, stack
+from ..joining import cat, stack
 from ..reductions import amax, norm
 from ..tensor import Tensor
 

@@ -1,0 +1,180 @@
+"""Mean 0 and variance 1, over different dimensions; vectors of length 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import elementwise as e
+from . import movement as m
+from . import reductions as r
+from .autograd.composite import composite
+from .autograd.record import vjp
+from .compiler.ir import TensorType
+from .convolution import channels as _channels
+from .inplace import assign
+from .operands import cast
+from .runtime.dtypes import float32
+from .tensor import Tensor
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over the last dimensions, then scaled and shifted.
+
+    Source: Ba, Kiros and Hinton, "Layer Normalization" (2016).
+    """
+    shape = tuple(normalized_shape)
+    if input._type.shape[input.ndim - len(shape) :] != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"{['*', *shape]}, but got input of size{list(input.shape)}"
+        )
+    axes = tuple(range(input.ndim - len(shape), input.ndim))
+    result = _normalized(input, axes=axes, eps=eps)
+    if weight is not None:
+        result = e.mul(result, weight)
+    return result if bias is None else e.add(result, bias)
+
+
+def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance, with the axes kept; half types in float32."""
+    wide = cast(x, float32) if x._type.dtype.is_half else x
+    center = r.mean(wide, axes, True)
+    apart = e.sub(wide, center)
+    return center, r.mean(e.mul(apart, apart), axes, True)
+
+
+@composite("layer_norm")
+def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
+    center, variance = _statistics(x, axes)
+    scale = e.rsqrt(e.add(variance, eps))
+    return cast(e.mul(e.sub(cast(x, scale._type.dtype), center), scale), x._type.dtype)
+
+
+@vjp(_normalized, saves=(0,))
+def _normalized_vjp(
+    g: Tensor, out: TensorType, x: Tensor, axes: tuple[int, ...], eps: float
+) -> Tensor:
+    center, variance = _statistics(x, axes)
+    scale = e.rsqrt(e.add(variance, eps))
+    unit = e.mul(e.sub(cast(x, scale._type.dtype), center), scale)
+    wide = cast(g, scale._type.dtype)
+    along = e.mul(unit, r.mean(e.mul(wide, unit), axes, True))
+    inner = e.sub(e.sub(wide, r.mean(wide, axes, True)), along)
+    return cast(e.mul(scale, inner), x._type.dtype)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Divided by the root of the mean square over the last dimensions, then scaled."""
+    shape = tuple(normalized_shape)
+    axes = tuple(range(input.ndim - len(shape), input.ndim))
+    small = eps
+    if small is None:
+        small = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
+            input._type.dtype.name, 2.0**-23
+        )
+    scale = e.rsqrt(e.add(r.mean(e.mul(input, input), axes, True), small))
+    result = e.mul(input, scale)
+    return result if weight is None else e.mul(result, weight)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over groups of channels, then scaled and shifted by channel."""
+    samples, channels, *spatial = input.shape
+    if channels % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    grouped = m.reshape(input, samples, num_groups, -1)
+    result = m.reshape(_normalized(grouped, axes=(2,), eps=eps), input.shape)
+    count = len(spatial)
+    if weight is not None:
+        result = e.mul(result, _channels(weight, count))
+    return result if bias is None else e.add(result, _channels(bias, count))
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 by channel (dimension 1), then scaled and shifted.
+
+    In training the batch's own statistics are used and the running ones updated in place.
+    """
+    count = input.ndim - 2
+    axes = (0, *range(2, input.ndim))
+    if training or running_mean is None or running_var is None:
+        numbers = input._type.numel // max(input.shape[1], 1)
+        if training and numbers <= 1:
+            raise ValueError(
+                "Expected more than 1 value per channel when training, got input size "
+                f"{list(input.shape)}"
+            )
+        result = _normalized(input, axes=axes, eps=eps)
+        if training and running_mean is not None and running_var is not None:
+            _update_running(input, axes, running_mean, running_var, momentum, numbers)
+    else:
+        scale = e.rsqrt(e.add(_channels(running_var, count), eps))
+        result = e.mul(e.sub(input, _channels(running_mean, count)), scale)
+    if weight is not None:
+        result = e.mul(result, _channels(weight, count))
+    return result if bias is None else e.add(result, _channels(bias, count))
+
+
+def _update_running(
+    x: Tensor,
+    axes: tuple[int, ...],
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    numbers: int,
+) -> None:
+    center, variance = _statistics(x.detach(), axes)  # type: ignore[attr-defined]
+    unbiased = e.mul(variance, numbers / max(numbers - 1, 1))
+    for running, new in ((running_mean, center), (running_var, unbiased)):
+        fresh = cast(m.reshape(new, running.shape), running._type.dtype)
+        mixed = e.add(e.mul(running, 1 - momentum), e.mul(fresh, momentum))
+        assign(running, mixed, "batch_norm")
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divided by the norm along `dim`, or by `eps` where that is larger."""
+    length = r.norm(input, p, dim, keepdim=True)
+    return e.div(input, e.clamp(length, min=eps))
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`."""
+    lengths = (e.clamp(r.norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))
+    a, b = (e.div(each, length) for each, length in zip((x1, x2), lengths))
+    return r.sum(e.mul(a, b), dim)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The norm of `x1 - x2 + eps` along the last dimension."""
+    return r.norm(e.add(e.sub(x1, x2), eps), p, -1, keepdim)

@@ -1,0 +1,224 @@
+"""Reading and writing at positions that tensors give: nonzero, masks, gather, scatter, index_*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import elementwise as e
+from . import movement as m
+from .compiler.ir import primitives as p
+from .compiler.ir.shapes import normalize_axis
+from .dispatch import apply, constant, current_context
+from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
+from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
+from .runtime.dtypes import bool_, int32, int64
+from .state import state
+from .tensor import Tensor
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The positions of nonzero elements: one row for each, or a tuple of one vector for each
+    dimension."""
+    if as_tuple:
+        return nonzero_tuple(input if input.ndim else m.reshape(input, 1))
+    array = current_context().host_array(input, "nonzero()")
+    rows = np.argwhere(array).astype(np.int64)
+    return current_context().array_constant(np.ascontiguousarray(rows))
+
+
+argwhere = nonzero
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, in one dimension."""
+    x, where = m.broadcast_tensors(input, mask)
+    return getitem(x, m.contiguous(where))
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
+    """`value` where `mask` holds, else `input`."""
+    if require_tensor(mask, "masked_fill", "mask")._type.dtype is not bool_:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask._type.dtype}"
+        )
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return apply(p.where, mask, as_value(value, input._type.dtype), input)
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of `source`, in order, put where `mask` holds."""
+    result = m.clone(input)
+    chosen = m.contiguous(m.expand_as(mask, input))
+    count = int(current_context().host_array(chosen, "masked_scatter()").sum())
+    setitem(result, chosen, m.slice_axis(m.reshape(source, -1), 0, 0, count))
+    return result
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+def _check_index(index: Tensor, operation: str) -> Tensor:
+    if require_tensor(index, operation, "index")._type.dtype not in (int64, int32):
+        raise RuntimeError(f"{operation}(): Expected dtype int64 for index")
+    return index
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
+    _check_index(index, "gather")
+    if index.ndim != input.ndim and index._type.numel:
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    if not input._type.shape:
+        normalize_axis(dim, 0)
+        return m.reshape(gather(m.reshape(input, 1), 0, m.reshape(index, 1)), ())
+    axis = normalize_axis(dim, input.ndim)
+    _check_extent(index, input, axis, "gather")
+    return apply(p.gather, input, index, axis=axis)
+
+
+def _check_extent(index: Tensor, x: Tensor, axis: int, operation: str) -> None:
+    sizes = zip(index._type.shape, x._type.shape)
+    if any(at != axis and wide > size for at, (wide, size) in enumerate(sizes)):
+        raise RuntimeError(
+            f"{operation}(): Size does not match at dimension other than {axis}: expected index "
+            f"{list(index._type.shape)} to be no larger than self {list(x._type.shape)} apart from "
+            f"dimension {axis}"
+        )
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As `gather`, with negative positions allowed and the other dimensions broadcast."""
+    if dim is None:
+        return take_along_dim(m.reshape(input, -1), m.reshape(indices, -1), 0)
+    axis = normalize_axis(dim, input.ndim)
+    outer = list(m.broadcast_shapes(
+        *((*shape[:axis], 1, *shape[axis + 1 :]) for shape in (input.shape, indices.shape))
+    ))  # fmt: skip
+    outer[axis] = -1
+    x, at = m.expand(input, outer), m.expand(indices, outer)
+    return apply(p.gather, x, wrap_negative(at, axis, x._type.shape[axis]), axis=axis)
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flattened tensor, in the shape of `index`."""
+    return getitem(m.reshape(input, -1), index)
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The places `index` (a vector) of dimension `dim`."""
+    _check_index(index, "index_select")
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    axis = normalize_axis(dim, input.ndim)
+    return apply(p.index, input, m.reshape(index, -1), axis=axis)
+
+
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` with `src` added at `index` along `dim`: the transpose of gather."""
+    axis, index, source = _scatter_operands(input, dim, index, src, "scatter_add")
+    return apply(p.scatter_add, input, index, source, axis=axis)
+
+
+def _scatter_operands(
+    x: Tensor, dim: int, index: Tensor, src: Any, operation: str
+) -> tuple[int, Tensor, Tensor]:
+    _check_index(index, operation)
+    axis = normalize_axis(dim, x.ndim)
+    _check_extent(index, x, axis, operation)
+    if is_scalar(src):
+        filled = constant(plain_scalar(src), x._type.dtype)
+        return axis, index, apply(p.broadcast, filled, shape=index._type.shape)
+    if src._type.dtype is not x._type.dtype:
+        raise RuntimeError(
+            f"{operation}(): Expected self.dtype to be equal to src.dtype, got {x._type.dtype} and "
+            f"{src._type.dtype}"
+        )
+    if src._type.shape != index._type.shape:
+        starts = (0,) * index.ndim
+        src = apply(p.slice_, src, starts=starts, stops=index._type.shape, steps=(1,) * index.ndim)
+    return axis, index, src
+
+
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
+    """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
+    if reduce == "add":
+        return scatter_add(input, dim, index, src)
+    if reduce is not None:
+        raise NotImplementedError(f"scatter(): reduce={reduce!r} is not supported; use 'add'")
+    axis, index, source = _scatter_operands(input, dim, index, src, "scatter")
+    grid = []
+    for at, size in enumerate(index._type.shape):
+        if at == axis:
+            grid.append(cast(index, int64))
+            continue
+        line = apply(p.iota, size=size, dtype=int64)
+        line = m.reshape(line, (1,) * at + (size,) + (1,) * (index.ndim - at - 1))
+        grid.append(apply(p.broadcast, line, shape=index._type.shape))
+    return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
+
+
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
+) -> Tensor:
+    """`input` with `alpha * source` added at the places `index` of dimension `dim`."""
+    _check_index(index, "index_add")
+    axis = normalize_axis(dim, input.ndim)
+    added = source if alpha == 1 else e.mul(source, alpha)
+    return apply(p.index_put, input, index, added, axis=axis, accumulate=True)
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with `source` written to the places `index` of dimension `dim`."""
+    _check_index(index, "index_copy")
+    axis = normalize_axis(dim, input.ndim)
+    return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -> Tensor:
+    """`input` with `value` written to the places `index` of dimension `dim`."""
+    _check_index(index, "index_fill")
+    axis = normalize_axis(dim, input.ndim)
+    shape = (*input.shape[:axis], *index.shape, *input.shape[axis + 1 :])
+    filled = apply(p.broadcast, as_value(value, input._type.dtype), shape=shape)
+    return apply(p.index_put, input, index, filled, axis=axis, accumulate=False)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Class indices as int64 rows with a one at the class; -1 takes the largest index + 1.
+
+    >>> import tgraph as tg
+    >>> tg.one_hot(tg.tensor([1, 0]), 3)
+    tensor([[0, 1, 0],
+            [1, 0, 0]])
+    """
+    if tensor._type.dtype is not int64:
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor, got "
+            f"{tensor._type.dtype}"
+        )
+    if not state.context:
+        num_classes = _checked_classes(tensor, num_classes)
+    elif num_classes < 0:
+        highest = current_context().host_array(tensor, "one_hot() without num_classes")
+        num_classes = int(highest.max()) + 1
+    classes = apply(p.iota, size=num_classes, dtype=int64)
+    return cast(e.eq(m.unsqueeze(tensor, -1), classes), int64)
+
+
+def _checked_classes(tensor: Tensor, num_classes: int) -> int:
+    array = tensor._value
+    if array.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return num_classes
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes >= 0 and array.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return int(array.max()) + 1 if num_classes < 0 else num_classes
