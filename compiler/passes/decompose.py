@@ -4,8 +4,9 @@
 - A convolution is one matrix product: the windows of the input as rows, [n * out, window * c],
   times the kernels, [o, window * c]. The gradient with respect to the kernels, a convolution of
   the input with samples and channels swapped, is the same product with the matrix of windows
-  transposed, so that both share it. The gradient with respect to the input of a strided convolution, whose input
-  is spread by zeros, multiplies first and adds up overlapping windows (`fold`).
+  transposed, so that both share it. The gradient with respect to the input of a strided
+  convolution, whose input is spread by zeros, multiplies first and adds up overlapping windows
+  (`fold`).
 - A convolution of every channel by itself multiplies and sums; it has no matrix to speak of.
 """
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 from pass_testing import assert_same
-
-import tgraph as tg
-from tgraph import nn
 from tgraph.compiler.interpret import interpret
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.pipeline import optimize
+
+import tgraph as tg
+from tgraph import nn
 from tgraph.tracing import trace
 
 
