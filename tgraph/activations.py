@@ -48,7 +48,7 @@ def hardtanh(
     """x limited to [min_val, max_val]; the gradient at both ends is 0."""
     inside = e.logical_and(e.gt(input, min_val), e.lt(input, max_val))
     limited = e.clamp(input, min_val, max_val)
-    result = e.where(inside, input, limited.detach())  # type: ignore[attr-defined]
+    result = e.where(inside, input, limited.detach())
     return assign(input, result, "hardtanh_") if inplace else result
 
 
@@ -240,7 +240,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     size = input._type.shape[normalize_axis(dim, input.ndim)]
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
-    left, right = input.chunk(2, dim)  # type: ignore[attr-defined]
+    left, right = input.chunk(2, dim)
     return e.mul(left, sigmoid(right))
 
 
@@ -283,7 +283,8 @@ def _along_axis(function: Any, x: Tensor, dim: int, dtype: DType | None, name: s
         return apply(p.reshape, function(apply(p.reshape, x, shape=(1,)), axis=0), shape=())
     if 0 in shape:
         return apply(p.copy, x)
-    return function(x, axis=axis)
+    result: Tensor = function(x, axis=axis)
+    return result
 
 
 def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:

@@ -222,7 +222,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
 
 def contains(self: Tensor, element: Any) -> bool:
     """Whether any element equals `element`."""
-    return bool((self == element).any())  # type: ignore[attr-defined]
+    return bool((self == element).any())
 
 
 # --- copy and pickle ---------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment. Use detach() first."
         )
-    copied = apply(p.copy, self.detach())  # type: ignore[attr-defined]
+    copied = apply(p.copy, self.detach())
     result = rebrand(copied, self)
     if self._grad is not None:
         result._grad = deepcopy(self._grad, memo)

@@ -57,7 +57,7 @@ def get_default_dtype() -> DType:
 
 
 def _finished(result: Tensor, requires_grad: bool) -> Tensor:
-    return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]
+    return result.requires_grad_() if requires_grad else result
 
 
 # --- from data ---------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-        data = data.detach()  # type: ignore[attr-defined]
+        data = data.detach()
     result = _from_data(data, as_dtype(dtype), copy=True)
     return _finished(result, requires_grad)
 
@@ -164,13 +164,13 @@ def _stacked(data: Sequence[Any], dtype: DType | None) -> Tensor:
         return _from_data(_plain(data), dtype, copy=True)
     rows = [_from_data(each, dtype, copy=False) for each in data]
     common = dtype or promotion.result_type([row._type.dtype for row in rows])
-    lifted = (reshape(cast(row.detach(), common), (1, *row.shape)) for row in rows)  # type: ignore
+    lifted = (reshape(cast(row.detach(), common), (1, *row.shape)) for row in rows)
     return apply(p.concatenate, *lifted, axis=0)
 
 
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
-        return data.tolist()  # type: ignore[attr-defined]
+        return data.tolist()
     return [_plain(each) for each in data] if isinstance(data, (list, tuple)) else data
 
 
@@ -472,7 +472,7 @@ def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with a vector on its diagonal."""
     if input.ndim == 2:
-        from_matrix = input.diagonal(diagonal)  # type: ignore[attr-defined]
+        from_matrix = input.diagonal(diagonal)
         return apply(p.copy, from_matrix)
     if input.ndim != 1:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")

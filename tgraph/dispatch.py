@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from .autograd.record import OUTPUT, RULES, Edge, Record, Rule, Saved
+from .autograd.record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
 from .compiler.ir import IRTypeError, Node, Primitive, TensorType, infer_type
 from .compiler.ir import primitives as p
 from .provenance import Site as Site
@@ -233,7 +233,7 @@ def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dic
     """The inferred type of a result, from a table where it was inferred before."""
     key = (primitive, *[id(tensor._type) for tensor in tensors])
     if attrs:
-        key = (key, *attrs.items())  # type: ignore[assignment]
+        key = (key, *attrs.items())
     try:
         return _inferred[key][0]
     except KeyError:
@@ -242,8 +242,8 @@ def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dic
         return _infer(primitive, tensors, attrs, None)
 
 
-def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Any:
-    """Apply `primitive`: a Tensor, or a tuple of them for a primitive with several results.
+def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
+    """Apply `primitive` (for one with several results, see `apply_several`).
 
     The one door for every operation, eager and traced. `tensors` fit the primitive's own strict
     rule (one dtype, non-negative axes...): promotion and checks belong to the public functions.
@@ -256,7 +256,7 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Any:
     context = state.context or EAGER
     value = context.evaluate(primitive, tensors, attrs, type_)
     if type(type_) is tuple:
-        return tuple(map(wrap, value, type_))
+        return tuple(map(wrap, value, type_))  # type: ignore[return-value]
     result = wrap(value, type_)
     if primitive in ALIASING:
         _link_view(context, primitive, tensors[0], attrs, result)
@@ -266,6 +266,11 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Any:
                 attach(primitive, tensors, attrs, result)
                 break
     return result
+
+
+def apply_several(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+    """`apply` for a primitive with several results."""
+    return cast(tuple[Tensor, ...], apply(primitive, *tensors, **attrs))
 
 
 def constant(value: Any, dtype: DType) -> Tensor:
@@ -365,7 +370,7 @@ def edge_of(tensor: Tensor) -> Edge:
     return (tensor, 0) if record is None else (record, tensor._index)
 
 
-def rule_for(primitive: Primitive, position: int) -> Rule:
+def rule_for(primitive: Operation, position: int) -> Rule:
     """The gradient rule of one input; NotImplementedError names a primitive without one."""
     rules = RULES[primitive]
     rule = rules if isinstance(rules, Rule) else rules.get(position)
@@ -376,7 +381,7 @@ def rule_for(primitive: Primitive, position: int) -> Rule:
     return rule
 
 
-def _saves(primitive: Primitive, needed: tuple[bool, ...]) -> tuple[frozenset[int], bool]:
+def _saves(primitive: Operation, needed: tuple[bool, ...]) -> tuple[frozenset[int], bool]:
     """Which inputs the rules of the needed inputs read, and whether they read the output."""
     key = (primitive, needed)
     found = _plans.get(key)
@@ -388,7 +393,7 @@ def _saves(primitive: Primitive, needed: tuple[bool, ...]) -> tuple[frozenset[in
 
 
 def attach(
-    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], result: Tensor
+    primitive: Operation, tensors: tuple[Tensor, ...], attrs: dict[str, Any], result: Tensor
 ) -> None:
     if primitive not in RULES or not result._type.dtype.is_floating_point:
         return
@@ -421,7 +426,7 @@ class PrimitiveRecord(Record):
     def __init__(
         self,
         edges: tuple[Edge, ...],
-        primitive: Primitive,
+        primitive: Operation,
         inputs: tuple[Saved | TensorType, ...],
         attrs: dict[str, Any],
         type_: TensorType,

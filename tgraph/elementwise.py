@@ -7,7 +7,8 @@ tensor it meets, unless its kind is higher (a float with an integer tensor).
 from __future__ import annotations
 
 import builtins
-from typing import Any
+import math
+from typing import Any, overload
 
 from .autograd.composite import composite
 from .autograd.record import vjp
@@ -140,8 +141,8 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
 def _integer_trunc_divide(input: Operand, other: Operand) -> Tensor:
     x, y = promote("div", input, other)
     down = apply(p.floor_divide, x, y)
-    rest = x - down * y  # type: ignore[operator]
-    return down + ((rest != 0) & ((x < 0) != (y < 0)))  # type: ignore[operator]
+    rest = sub(x, mul(down, y))
+    return add(down, logical_and(ne(rest, 0), ne(lt(x, 0), lt(y, 0))))
 
 
 def floor_divide(input: Operand, other: Operand) -> Tensor:
@@ -254,7 +255,7 @@ def log2(input: Tensor) -> Tensor:
 
 def log10(input: Tensor) -> Tensor:
     """Logarithm to base 10."""
-    return apply(p.log2, as_float(input, "log10")) * 0.30102999566398120  # type: ignore
+    return mul(apply(p.log2, as_float(input, "log10")), math.log10(2.0))
 
 
 def log1p(input: Tensor) -> Tensor:
@@ -400,6 +401,14 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     return result
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
+
+
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """`input` where `condition` holds, else `other`.
 
@@ -411,7 +420,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     tensor([0., 2.])
     """
     if input is None and other is None:
-        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+        return condition.nonzero(as_tuple=True)
     if require_tensor(condition, "where", "condition")._type.dtype is not bool_:
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "

@@ -93,7 +93,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
         return rows
     at = padding_idx % weight._type.shape[0]
     is_padding = m.unsqueeze(e.eq(input, at), -1)
-    return e.where(is_padding, rows.detach(), rows)  # type: ignore[attr-defined]
+    return e.where(is_padding, rows.detach(), rows)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

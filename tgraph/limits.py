@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -43,7 +44,8 @@ def finfo(dtype: DType | None = None) -> FloatInfo:
     of = dtype or promotion.default_dtype
     if not of.is_floating_point:
         raise TypeError(f"finfo() requires a floating point input type, got {of}. Use iinfo()")
-    info = ml_dtypes.finfo(of.numpy) if of.name == "bfloat16" else np.finfo(of.numpy)
+    find: Any = ml_dtypes.finfo if of.name == "bfloat16" else np.finfo
+    info = find(of.numpy)
     return FloatInfo(
         of.name,
         8 * of.itemsize,

@@ -228,7 +228,7 @@ def _construct(self: Tensor, *args: Any, requires_grad: bool = False) -> None:
     """`Tensor(2, 3)` has these sizes, `Tensor(data)` the data, as the default float type."""
     default = creation.get_default_dtype()
     if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
-        data = args[0].detach() if isinstance(args[0], Tensor) else args[0]  # type: ignore
+        data = args[0].detach() if isinstance(args[0], Tensor) else args[0]
         made = creation.as_tensor(data, dtype=None if isinstance(args[0], Tensor) else default)
         made = made if isinstance(args[0], Tensor) else movement.clone(made)
     else:
@@ -248,7 +248,7 @@ def install() -> None:
     for module, names in IN_PLACE.items():
         for name in names.split():
             setattr(Tensor, f"{name}_", _in_place(getattr(module, name), f"{name}_"))
-    Tensor.clip_ = _in_place(elementwise.clamp, "clip_")  # type: ignore[attr-defined]
+    setattr(Tensor, "clip_", _in_place(elementwise.clamp, "clip_"))  # noqa: B010
     for name, function in OPERATORS.items():
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
         setattr(Tensor, f"__r{name}__", _reflected(function, f"__r{name}__"))
@@ -257,7 +257,6 @@ def install() -> None:
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
     for name, value in (*SPECIAL.items(), *PROPERTIES.items()):
         setattr(Tensor, name, value)
-    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
     Tensor.__init__ = _construct  # type: ignore[method-assign, assignment]
     Tensor.__str__ = Tensor.__repr__  # type: ignore[method-assign]
 

@@ -152,7 +152,7 @@ def _update_running(
     momentum: float,
     numbers: int,
 ) -> None:
-    center, variance = _statistics(x.detach(), axes)  # type: ignore[attr-defined]
+    center, variance = _statistics(x.detach(), axes)
     unbiased = e.mul(variance, numbers / max(numbers - 1, 1))
     for running, new in ((running_mean, center), (running_var, unbiased)):
         fresh = cast(m.reshape(new, running.shape), running._type.dtype)

@@ -212,9 +212,9 @@ def _max_indices(
 ) -> Tensor:
     """The flat position in the unpadded plane of each window's first maximum."""
     count = len(window)
-    windows = _windows(padded.detach(), window, strides, dilations)  # type: ignore[attr-defined]
+    windows = _windows(padded.detach(), window, strides, dilations)
     tap = _first_maximum(windows, count)
-    flat: Any = None
+    flat = constant(0, int64)
     for at in range(count):
         below = math.prod(window[at + 1 :])
         place = e.remainder(e.floor_divide(tap, below), window[at])
@@ -223,7 +223,7 @@ def _max_indices(
         starts = m.reshape(e.sub(e.mul(starts, strides[at]), pads[at]), sizes)
         position = e.add(e.mul(place, dilations[at]), starts)
         size = x.shape[x.ndim - count + at]
-        flat = position if flat is None else e.add(e.mul(flat, size), position)
+        flat = e.add(e.mul(flat, size), position)
     return flat
 
 

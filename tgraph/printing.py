@@ -186,9 +186,9 @@ def tensor_format(self: Tensor, specification: str) -> str:
     if not self._type.shape and not isinstance(self._value, np.ndarray):
         return tensor_repr(self)
     if not self._type.shape and specification:
-        return format(self.item(), specification)  # type: ignore[attr-defined]
+        return format(self.item(), specification)
     if not self._type.shape and self._record is None and not self._requires_grad:
-        return format(self.item())  # type: ignore[attr-defined]
+        return format(self.item())
     if specification:
         raise TypeError(
             f"unsupported format string passed to Tensor.__format__ for shape {list(self.shape)}"

@@ -18,7 +18,7 @@ from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .creation import DeviceLike, as_dtype, check_device
-from .dispatch import apply, current_context
+from .dispatch import apply, apply_several, current_context
 from .inplace import assign
 from .operands import Scalar, cast
 from .runtime.dtypes import DType, float32, float64, int64
@@ -72,7 +72,7 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         """Go on from what `get_state` returned."""
-        seed, counter = state.tolist()  # type: ignore[attr-defined]
+        seed, counter = state.tolist()
         self._seed, self.counter = seed % (1 << 64), counter
         return self
 
@@ -144,7 +144,7 @@ def _float_dtype(dtype: Any, operation: str) -> DType:
 
 
 def _finished(result: Tensor, requires_grad: bool) -> Tensor:
-    return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]
+    return result.requires_grad_() if requires_grad else result
 
 
 def rand(
@@ -227,7 +227,7 @@ def randperm(
     """The integers below `n` in random order."""
     check_device(device)
     keys = _bits((n,), generator)
-    (order,) = apply(
+    (order,) = apply_several(
         p.host_call, keys, function=_order, results=(intern_type((n,), int64),), name="argsort"
     )
     return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
@@ -255,7 +255,7 @@ def normal(
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that the elements give, else zeros."""
     drawn = uniform(input._type.shape, input._type.dtype, generator)
-    return cast(e.lt(drawn, input.detach()), input._type.dtype)  # type: ignore[attr-defined]
+    return cast(e.lt(drawn, input.detach()), input._type.dtype)
 
 
 def multinomial(
@@ -270,7 +270,7 @@ def multinomial(
     By Gumbel's maximum: the index of the largest log(weight) + noise. Memory grows with the
     number of samples times the number of weights.
     """
-    weights = input.detach()  # type: ignore[attr-defined]
+    weights = input.detach()
     if not replacement and num_samples > weights._type.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
@@ -281,7 +281,7 @@ def multinomial(
     scores = e.add(e.log(m.unsqueeze(weights, -2) if replacement else weights), noise)
     if replacement:
         return apply(p.argmax, scores, axes=(len(rows) - 1,), keepdims=False)
-    order = scores.argsort(-1, descending=True)  # type: ignore[attr-defined]
+    order = scores.argsort(-1, descending=True)
     return m.clone(m.narrow(order, -1, 0, num_samples))
 
 

@@ -347,7 +347,7 @@ def norm(
     dtype: DType | None = None,
 ) -> Tensor:
     """The vector norm of order `p` over all of `dim` ("fro" is 2; inf, -inf and 0 are known)."""
-    order = 2.0 if p in ("fro", None) else float(p)  # type: ignore[arg-type]
+    order = 2.0 if p in ("fro", None) else float(p)
     x = input if dtype is None else cast(input, dtype)
     if not x._type.dtype.is_floating_point:
         raise RuntimeError(

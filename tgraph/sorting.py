@@ -14,7 +14,7 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
-from .dispatch import apply, array_type, current_context
+from .dispatch import apply, apply_several, array_type, current_context
 from .operands import cast
 from .runtime.dtypes import int64
 from .tensor import Tensor, intern_type, wrap
@@ -44,8 +44,8 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     if not input._type.shape:
         return apply(p.full, shape=(), value=0, dtype=int64)
     axis = normalize_axis(dim, input.ndim)
-    moved = m.movedim(input.detach(), axis, -1)  # type: ignore[attr-defined]
-    (order,) = apply(
+    moved = m.movedim(input.detach(), axis, -1)
+    (order,) = apply_several(
         p.host_call,
         moved,
         function=_descending if descending else _ascending,
@@ -106,7 +106,7 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False
     """Where `values` belong in an ascending vector: before equal elements, or after (`right`)."""
     if sorted_sequence.ndim != 1:
         raise NotImplementedError("searchsorted(): the sorted sequence must be a vector")
-    (found,) = apply(
+    (found,) = apply_several(
         p.host_call,
         sorted_sequence,
         values,

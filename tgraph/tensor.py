@@ -6,7 +6,7 @@ function of a module named after its family.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -132,6 +132,10 @@ class Tensor:
         return self
 
     __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # what methods.py adds
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @property
     def shape(self) -> Size:

@@ -110,7 +110,7 @@ def grad(
 def _or_zeros(found: Tensor | None, like: Tensor) -> Tensor:
     if found is not None:
         return found
-    return apply(p.full, shape=like._type.shape, value=0, dtype=like._type.dtype)  # type: ignore
+    return apply(p.full, shape=like._type.shape, value=0, dtype=like._type.dtype)
 
 
 # --- methods and properties of Tensor ----------------------------------------------------------

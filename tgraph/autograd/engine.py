@@ -215,4 +215,4 @@ def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool
     elif create_graph:
         context.write_grad(leaf, apply(p.add, grad, cotangent))
     else:
-        grad.add_(cotangent)  # type: ignore[attr-defined]
+        grad.add_(cotangent)

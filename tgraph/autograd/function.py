@@ -152,7 +152,7 @@ class FunctionRecord(Record):
 def _zeros(type_: Any) -> Tensor:
     context = current_context()
     zero = context.constant(0.0, type_.dtype)
-    zeros: Tensor = zero.expand(type_.shape)  # type: ignore[attr-defined]
+    zeros: Tensor = zero.expand(type_.shape)
     return zeros
 
 
@@ -234,7 +234,7 @@ def _recorded(
     inputs = {id(each) for each in args if isinstance(each, Tensor)}
     for at, each in enumerate(results):
         if isinstance(each, Tensor) and id(each) in inputs and id(each) not in ctx._dirty:
-            twin = each.view_as(each)  # type: ignore[attr-defined]
+            twin = each.view_as(each)
             ctx._to_save = tuple(each if kept is each else kept for kept in ctx._to_save)
             results[at] = twin.detach()
     tensors = [each for each in results if isinstance(each, Tensor)]

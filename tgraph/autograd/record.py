@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..compiler.ir import Primitive, TensorType
 from ..tensor import Storage, Tensor
@@ -31,13 +31,20 @@ class Rule(NamedTuple):
     variadic: bool  # serves every input; called with `position=`
 
 
-RULES: dict[Primitive, dict[int, Rule] | Rule] = {}
+class Operation(Protocol):
+    """What is recorded: a Primitive, or a Composite with a rule of its own."""
+
+    @property
+    def name(self) -> str: ...
+
+
+RULES: dict[Operation, dict[int, Rule] | Rule] = {}
 # Primitives whose float results carry no gradient at all.
 NON_DIFFERENTIABLE: set[Primitive] = set()
 
 
 def vjp(
-    primitive: Primitive, position: int | None = 0, saves: Collection[int | str] = ()
+    primitive: Operation, position: int | None = 0, saves: Collection[int | str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the rule for input `position` of `primitive`; None serves every input.
 

@@ -21,7 +21,7 @@ _LN2 = math.log(2.0)
 
 def zeros_of(type_: TensorType) -> Tensor:
     """Zeros of a type, which take no memory of their own."""
-    return apply(p.broadcast, constant(0, type_.dtype), shape=type_.shape)  # type: ignore
+    return apply(p.broadcast, constant(0, type_.dtype), shape=type_.shape)
 
 
 def _pass_on(primitive: Primitive, position: int = 0) -> None:
@@ -50,7 +50,7 @@ NON_DIFFERENTIABLE.add(p.floor_divide)
 
 @vjp(p.cast)
 def _cast(g: Tensor, out: TensorType, x: TensorType, dtype: Any) -> Tensor:
-    return apply(p.cast, g, dtype=x.dtype)  # type: ignore[no-any-return]
+    return apply(p.cast, g, dtype=x.dtype)
 
 
 @vjp(p.neg)
@@ -115,7 +115,7 @@ def _sin(g: Any, out: TensorType, x: Any) -> Any:
 
 @vjp(p.cos, saves=(0,))
 def _cos(g: Any, out: TensorType, x: Any) -> Any:
-    return g * -e.sin(x)
+    return g * e.neg(e.sin(x))
 
 
 @vjp(p.tan, saves=(OUTPUT,))
@@ -130,7 +130,7 @@ def _asin(g: Any, out: TensorType, x: Any) -> Any:
 
 @vjp(p.acos, saves=(0,))
 def _acos(g: Any, out: TensorType, x: Any) -> Any:
-    return g * -e.rsqrt(1 - x * x)
+    return g * e.neg(e.rsqrt(1 - x * x))
 
 
 @vjp(p.atan, saves=(0,))

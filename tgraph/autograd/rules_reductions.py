@@ -10,6 +10,7 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import reduce
 from ..dispatch import apply
+from ..operands import cast
 from ..tensor import Tensor
 from .record import OUTPUT, vjp
 
@@ -29,7 +30,7 @@ def _sum(g: Tensor, out: TensorType, x: TensorType, axes: Ints, keepdims: bool) 
 
 def _extreme(g: Tensor, out: Tensor, x: Tensor, axes: Ints, keepdims: bool) -> Any:
     """The cotangent, spread evenly over all places that hold the extreme value."""
-    mask = e.cast(e.eq(x, _restored(out, x._type, axes)), x._type.dtype)
+    mask = cast(e.eq(x, _restored(out, x._type, axes)), x._type.dtype)
     count = apply(p.sum_, mask, axes=axes, keepdims=True)
     return e.mul(mask, e.div(_restored(g, x._type, axes), count))
 
@@ -60,7 +61,7 @@ def _reversed(rows: Tensor) -> Any:
 def _products_before(rows: Tensor) -> Tensor:
     """The product of all elements to the left of each: a scan in log2(n) doubling steps."""
     count = rows._type.shape[-1]
-    result = _shifted(rows, 1)
+    result: Tensor = _shifted(rows, 1)
     reach = 1
     while reach < count:
         result = e.mul(result, _shifted(result, reach))
