@@ -1,0 +1,49 @@
+"""Errors of elementwise functions name the operation, what was expected and what came."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+
+import tgraph as tg
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    with pytest.raises(RuntimeError) as error:
+        tg.ones(2, 3) + tg.ones(2, 4)
+    assert str(error.value) == (
+        "add(float32[2, 3], float32[2, 4]): The size of tensor a (3) must match the size of "
+        "tensor b (4) at non-singleton dimension 1"
+    )
+    with pytest.raises(RuntimeError, match=r"where\(bool\[2\], float32\[\], float32\[3\]\)"):
+        tg.where(tg.ones(2) > 0, 1.0, tg.ones(3))
+
+
+def test_operands_of_other_types() -> None:
+    x = tg.ones(2)
+    for symbol in (operator.add, operator.truediv, operator.lt, operator.matmul):
+        with pytest.raises(TypeError):
+            symbol(x, "a")
+        with pytest.raises(TypeError):
+            symbol(None, x)
+    with pytest.raises(TypeError, match=r"mul\(\): expected a Tensor or a number, got str"):
+        tg.mul(x, "a")
+    with pytest.raises(TypeError, match=r"exp\(\): argument 'input' must be Tensor, not float"):
+        tg.exp(1.0)
+
+
+def test_values_that_are_refused() -> None:
+    integers = tg.arange(3)
+    with pytest.raises(RuntimeError, match="Integers to negative integer powers"):
+        integers**-1
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        integers // 0
+    with pytest.raises(RuntimeError, match="argument alpha must not be a float"):
+        tg.add(integers, integers, alpha=0.5)
+    with pytest.raises(RuntimeError, match="At least one of 'min' or 'max'"):
+        tg.clamp(integers)
+    with pytest.raises(RuntimeError, match="expected rounding_mode to be one of"):
+        tg.div(integers, 2, rounding_mode="up")
+    with pytest.raises(RuntimeError, match="where expected condition to be a boolean tensor"):
+        tg.where(tg.ones(2), 1, 2)
