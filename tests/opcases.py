@@ -1,0 +1,19 @@
+"""The table of operations: one row for each way in which a public function is tested."""
+
+import opcases_elementwise
+import opcases_losses
+import opcases_movement
+import opcases_nn
+import opcases_reductions
+from opcase import CASES, OpCase
+
+FAMILIES = (
+    opcases_elementwise,
+    opcases_reductions,
+    opcases_movement,
+    opcases_nn,
+    opcases_losses,
+)
+BY_NAME = {each.name: each for each in CASES}
+
+__all__ = ["BY_NAME", "CASES", "FAMILIES", "OpCase"]
