@@ -9,10 +9,8 @@ from typing import Any
 class _State(threading.local):
     """Read on every operation, so plain attributes with defaults on the class."""
 
-    context: Any = None  # a dispatch.Context
-    eager: Any = None  # the context at the bottom of every thread's stack
+    context: Any = None  # a dispatch.Context; None is the eager one
     grad_enabled: bool = True
-    inference: bool = False
     module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance
 
 
