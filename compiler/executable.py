@@ -9,7 +9,16 @@ import numpy as np
 
 from ..runtime import memory
 from ..runtime.plan import Plan
-from .fusion import Fuser, Refusal, is_given, is_matrix, strided_view, view_base
+from .fusion import (
+    Fuser,
+    Refusal,
+    alias_base,
+    is_given,
+    is_matrix,
+    is_step,
+    strided_view,
+    view_base,
+)
 from .ir import Builder, Graph, Node, transform
 from .ir import primitives as p
 from .kernel.lower import Buffer
@@ -37,7 +46,7 @@ class Executable:
             graph.inputs[number]: _strided(graph.inputs[number], given)
             for number, given in (strides or {}).items()
         }
-        self.graph = _copied_matrices(_copied_outputs(replace_empty(graph)), inputs)
+        self.graph = _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
         # Outputs without elements need no plan.
         kept = [number for number, node in enumerate(graph.outputs) if node.type.numel]
         planned = Graph(graph.inputs, [self.graph.outputs[number] for number in kept])
@@ -104,21 +113,25 @@ def _copied_outputs(graph: Graph) -> Graph:
     return Graph(graph.inputs, [own(node) for node in graph.outputs])
 
 
-def _copied_matrices(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
-    """Matrix operands that lie in a strided input as BLAS cannot read them get a copy."""
+def _copied_operands(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+    """What a library call or Python function cannot read of a strided input gets a copy."""
     if not inputs:
         return graph
 
-    def readable(build: Builder, operand: Node) -> Node:
-        base = view_base(operand)
-        view = strided_view(operand, base, inputs[base]) if base in inputs else None
-        if view is None or is_matrix(operand.shape, view[0]):
-            return operand
-        return build.apply(p.copy, [operand], where=operand.where)
+    def is_readable(step: Node, operand: Node) -> bool:
+        is_product = step.primitive is p.matmul
+        base = view_base(operand) if is_product else alias_base(operand)
+        if base not in inputs:
+            return True
+        view = strided_view(operand, base, inputs[base])
+        return view is not None and (not is_product or is_matrix(operand.shape, view[0]))
 
     def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
-        if node.primitive is p.matmul:
-            operands = tuple(readable(build, each) for each in operands)
+        if is_step(node):
+            operands = tuple(
+                each if is_readable(node, each) else build.apply(p.copy, [each], where=each.where)
+                for each in operands
+            )
         return build.rebuild(node, operands)
 
     return transform(graph, rewrite)

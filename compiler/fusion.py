@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from .ir import Family, Graph, Node
-from .ir.shapes import numel
+from .ir.shapes import contiguous_strides, numel
 from .kernel.index import Axis, Index, flatten, of_axis
 from .kernel.lower import (
     Buffer,
@@ -101,6 +101,8 @@ def is_given(node: Node) -> bool:
 
 def strided_view(node: Node, base: Node, memory: Buffer) -> tuple[tuple[int, ...], int] | None:
     """Element strides and offset of `node` in the memory of `base`, if views alone lead there."""
+    if alias_base(node) is base and memory == Buffer.contiguous(base.shape):
+        return contiguous_strides(node.shape), 0
     axes = [Axis(f"v{number}", size) for number, size in enumerate(node.shape)]
     coords: tuple[Index, ...] = tuple(map(of_axis, axes))
     while node is not base:

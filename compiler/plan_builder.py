@@ -218,8 +218,10 @@ class PlanBuilder:
         written = [root.node for root in group.roots if root.stored]
         if group.kind == "step" and written[0].primitive.family is Family.OPAQUE:
             written = self._results(written[0])
+        elif written and written[0].primitive.family is Family.GET:
+            written = []  # lies where the call put it
         for node in written:
-            if node not in self.place and node.primitive.family is not Family.GET:
+            if node not in self.place:
                 self.place[node] = self.arena.take(node.type.nbytes, node)
         if group.kind != "step":
             self._write_kernel(position, group)

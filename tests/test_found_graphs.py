@@ -189,6 +189,39 @@ def product_of_numbers_of_different_sizes() -> Case:
     return make.case(make(p.mul, make(p.mul, always, always), always))
 
 
+# -- Python functions inside a plan --------------------------------------------------------------
+
+
+def halves(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return array[:2], array[2:]
+
+
+def host_case(*arrays: np.ndarray, flat: bool) -> Case:
+    make = Make(*arrays)
+    x = make.inputs[0]
+    given = make(p.reshape, x, shape=(x.type.numel,)) if flat else x
+    rest = given.type.with_shape((given.shape[0] - 2, *given.shape[1:]))
+    results = (given.type.with_shape((2, *given.shape[1:])), rest)
+    call = make(p.host_call, given, function=halves, results=results, name="halves")
+    first, second = (make(p.get, call, index=at) for at in (0, 1))
+    return make.case(make(p.neg, second), make(p.add, first, first))
+
+
+@found
+def results_of_a_function_that_are_read_later() -> Case:
+    return host_case(np.arange(12.0).reshape(4, 3), flat=False)
+
+
+@found
+def function_of_a_reshaped_input() -> Case:
+    return host_case(np.arange(12.0).reshape(4, 3), flat=True)
+
+
+@found
+def function_of_a_reshaped_strided_input() -> Case:
+    return host_case(np.arange(24.0).reshape(4, 6)[:, ::2], flat=True)
+
+
 # -- rows saved between stages -----------------------------------------------------------------
 
 

@@ -213,7 +213,7 @@ def _earlier_output(case: Case, engine: str) -> Case | None:
     if case.donate or len(case.graph.outputs) > 1:
         return None
     for node in case.graph.nodes:
-        if node.primitive.name == "input" or node in case.graph.outputs:
+        if node.primitive.name in ("input", "host_call") or node in case.graph.outputs:
             continue
         smaller = _used(replace(case, graph=Graph(case.graph.inputs, [node])))
         if fails(smaller, engine):
@@ -228,7 +228,7 @@ def _later_inputs(case: Case, engine: str) -> Case | None:
     except IndexError:
         return None
     for node in reversed(case.graph.nodes):
-        if node.primitive.name in ("input", "full") or node in case.graph.outputs:
+        if node.primitive.name in ("input", "full", "host_call") or node in case.graph.outputs:
             continue
         smaller = _cut(case, node, np.ascontiguousarray(values[node]).reshape(node.shape))
         if fails(smaller, engine):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
-from tgraph.compiler.ir import Graph, Node
+from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.lower import Buffer
 from tgraph.compiler.passes.replace_empty import replace_empty
@@ -53,7 +53,7 @@ class _KernelRun:
     def __init__(self, graph: Graph, arrays: Sequence[Array]) -> None:
         self.graph = graph
         self.memory: dict[Node, Array] = {}
-        self.given: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
+        self.given: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
         layouts: dict[Node, Buffer] = {}
         for node, array in self.given.items():
             strides = element_strides(array)
@@ -71,14 +71,14 @@ class _KernelRun:
 
     def run(self) -> list[Array]:
         for number, group in enumerate(self.fuser.run().groups):
-            if not group.roots[0].node.type.numel:
-                continue
+            node = group.roots[0].node
             if group.kind == "step":
-                node = group.roots[0].node
                 operands = [self.value(each) for each in node.inputs]
-                result = evaluate(node.primitive.name, operands, node.attrs)
-                self.memory[node] = np.ascontiguousarray(result).reshape(-1)
-            else:
+                self.given[node] = evaluate(node.primitive.name, operands, node.attrs)
+                if isinstance(node.type, TensorType):
+                    flat = np.ascontiguousarray(self.given[node]).reshape(-1)
+                    self.memory[node] = flat
+            elif node.type.numel:
                 self._run_kernel(self.fuser.lowering(group, f"k{number}"))
         return [self.value(node) for node in self.graph.outputs]
 

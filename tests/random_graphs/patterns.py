@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 from tgraph.compiler.ir import primitives as p
@@ -304,6 +305,26 @@ def reuse(program: Program) -> None:
     program.keep(program.op(p.mul, other, value))
 
 
+def _sorted(array: Any) -> tuple[Any, Any]:
+    order = np.argsort(array.astype(np.float64), -1, kind="stable")
+    return np.take_along_axis(array, order, -1), order.astype(np.int64)
+
+
+def host_call(program: Program) -> None:
+    """A Python function with two results, of which one may not be used."""
+    value = program.draw(lambda v: v.exact and v.ndim > 0)
+    types = (value.node.type, value.node.type.with_dtype(int64))
+    attrs = {"function": _sorted, "results": types, "name": "sort"}
+    call = program.build.apply(p.host_call, [value.node], attrs)
+    results = [program.build.apply(p.get, [call], {"index": at}) for at in (0, 1)]
+    size = float(value.shape[-1])
+    known = [program.known(results[0], value.bound, 0.0, value.grain),
+             program.known(results[1], size, 0.0, 0)]  # fmt: skip
+    for at in (0, 1):
+        if program.choose(3):
+            program.keep(known[at])
+
+
 def count_matches(program: Program) -> None:
     """Equal positions counted, as accuracy is."""
     value = program.draw(lambda v: v.exact and v.ndim > 0)
@@ -317,5 +338,5 @@ def count_matches(program: Program) -> None:
 MAKERS = (
     softmax, log_softmax, cross_entropy, layer_norm, layer_norm, variance, gelu, relu_backward,
     matmul, matmul, linear, attention, attention, convolution, stencil, scan, optimizer, optimizer,
-    gradient_of_norm, pairwise, embedding, reuse, reuse, count_matches,
+    gradient_of_norm, pairwise, embedding, reuse, reuse, count_matches, host_call,
 )  # fmt: skip
