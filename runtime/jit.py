@@ -105,7 +105,7 @@ def _compiler() -> _Compiler:
 
 
 class _Compiler:
-    """LLVM's long-lived objects: a target machine, pass builders by option, one linker."""
+    """LLVM's long-lived objects: a target machine and one linker."""
 
     def __init__(self) -> None:
         import llvmlite
@@ -120,7 +120,6 @@ class _Compiler:
             cpu=self._cpu, features=self._features, opt=2
         )
         self._jit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
-        self._builders: dict[tuple[int, bool], Any] = {}
         self._trackers: list[Any] = []  # dropping one would unload its code
         self._links = 0
         self._host = (
@@ -149,22 +148,19 @@ class _Compiler:
             raise JitError(f"LLVM rejects a module: {error}\n{_numbered(text)}") from None
         module.triple = self._machine.triple
         module.data_layout = str(self._machine.target_data)
-        builder = self._builder(opt, unroll)
-        builder.getModulePassManager().run(module, builder)
+        self._optimise(module, opt, unroll)
         data: bytes = self._machine.emit_object(module)
         module.close()
         return data
 
-    def _builder(self, opt: int, unroll: bool) -> Any:
-        builder = self._builders.get((opt, unroll))
-        if builder is None:
-            options = self._llvm.create_pipeline_tuning_options(speed_level=opt)
-            options.loop_vectorization = options.slp_vectorization = opt > 1
-            options.loop_interleaving = opt > 1
-            options.loop_unrolling = unroll
-            builder = self._llvm.create_pass_builder(self._machine, options)
-            self._builders[opt, unroll] = builder
-        return builder
+    def _optimise(self, module: Any, opt: int, unroll: bool) -> None:
+        """Run LLVM's passes. A pass builder slows down with every use, so each has its own."""
+        options = self._llvm.create_pipeline_tuning_options(speed_level=opt)
+        options.loop_vectorization = options.slp_vectorization = opt > 1
+        options.loop_interleaving = opt > 1
+        options.loop_unrolling = unroll
+        builder = self._llvm.create_pass_builder(self._machine, options)
+        builder.getModulePassManager().run(module, builder)
 
     def _link(self, data: bytes, names: list[str]) -> dict[str, int]:
         library = self._llvm.JITLibraryBuilder().add_object_img(data).add_current_process()

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -211,3 +212,13 @@ def test_without_a_disk_cache(monkeypatch):
     x, out = run_scale(jit.compile_module(SCALE + "; no disk\n"))
     np.testing.assert_array_equal(out, 3 * x)
     assert cache.folder() is None
+
+
+def test_compiling_does_not_slow_down_with_use():
+    """What LLVM keeps per pass builder grows with every module that the builder has seen."""
+    spent = []
+    for number in range(600):
+        start = time.process_time()
+        jit.compile_module(SCALE.replace("fmul float %a, %f", f"fadd float %a, {number}.0"), opt=1)
+        spent.append(time.process_time() - start)
+    assert sum(spent[-100:]) < 2 * sum(spent[100:200])
