@@ -1,0 +1,384 @@
+"""The picture of a graph: as it was traced, or as kernels after it was compiled."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from .compiler.executable import Executable
+from .compiler.ir import Family, Graph, Node, Provenance, TensorType
+from .compiler.ir.text import format_attr, format_node, format_type, node_names
+from .compiler.plan_builder import StepInfo
+from .draw_picture import Arrow, Box, Cluster, Picture
+
+# A constant of at most this many elements is written inside of what reads it.
+_INLINE = 4
+_OPEN = "·"  # an operand that arrives by an arrow
+
+KINDS = {
+    Family.SOURCE: "constant",
+    Family.ELEMENTWISE: "elementwise",
+    Family.REDUCE: "reduce",
+    Family.VIEW: "view",
+    Family.GATHER: "gather",
+    Family.SCATTER: "gather",
+    Family.WINDOW: "reduce",
+    Family.CONTRACTION: "contraction",
+    Family.RANDOM: "sampling",
+    Family.SORT_SCAN: "reduce",
+    Family.OPAQUE: "opaque",
+    Family.GET: "view",
+}
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What a graph's inputs and outputs are, as far as it is known.
+
+    `kinds` gives the kind of the box of an input ("argument" where it is missing), `names` what
+    an input is called if not by its own name, `written` maps output numbers to the input whose
+    memory they are written into, `outputs` names outputs, and `saved` are the outputs that only
+    the backward plan reads.
+    """
+
+    kinds: Mapping[Node, str] = field(default_factory=dict)
+    names: Mapping[Node, str] = field(default_factory=dict)
+    written: Mapping[int, int] = field(default_factory=dict)
+    outputs: Mapping[int, str] = field(default_factory=dict)
+    saved: frozenset[int] = frozenset()
+
+
+def graph_picture(graph: Graph, title: str = "graph", ends: Ends | None = None) -> Picture:
+    """Every node of `graph` as a box."""
+    drawn = _Drawing(graph, (), ends or Ends())
+    count = len(graph.nodes) - len(graph.inputs)
+    summary = (
+        f"{count:,} operations, {plural(len(graph.inputs), 'input')}, "
+        f"{plural(len(graph.outputs), 'output')}"
+    )
+    return drawn.picture(title, summary)
+
+
+def executable_picture(
+    executable: Executable, title: str = "compiled graph", ends: Ends | None = None
+) -> Picture:
+    """The optimised graph of `executable`: a cluster per fused kernel, a box per library call."""
+    ends = ends or Ends(written=executable.donate)
+    infos = executable.kernels
+    counts = Counter(info.kind for info in infos)
+    parts = [plural(counts["kernel"], "fused kernel")]
+    parts += [plural(counts["gemm"], "library call")] if counts["gemm"] else []
+    parts += [plural(counts["python"], "Python step")] if counts["python"] else []
+    moved, flops = sum(info.bytes for info in infos), sum(info.flops for info in infos)
+    summary = f"{', '.join(parts)}, {si(moved, 'B')} moved, {si(flops, 'flop')}"
+    return _Drawing(executable.graph, infos, ends).picture(title, summary)
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """Such as "1 node" and "2 nodes"."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
+def si(value: float, unit: str) -> str:
+    """A number with a decimal prefix: 12,345 B is "12.3 kB"."""
+    for prefix in ("", "k", "M", "G"):
+        if value < 999.5:
+            return f"{value:.3g} {prefix}{unit}"
+        value /= 1000
+    return f"{value:,.0f} T{unit}"
+
+
+# --- where a value comes from ------------------------------------------------------------------
+
+
+def place(where: Provenance) -> str:
+    """Short: the file's name and the line."""
+    return f"{os.path.basename(where.file)}:{where.line}" if where.file else ""
+
+
+def place_lines(where: Provenance) -> list[str]:
+    """In full, with the text of the line."""
+    if not where.file:
+        return []
+    lines = [f"{where.file}:{where.line}" + (f" in {where.function}" if where.function else "")]
+    if code := code_at(where.file, where.line):
+        lines.append(f"    {code}")
+    return [*lines, *([f"module {where.module}"] if where.module else [])]
+
+
+@lru_cache(maxsize=4096)
+def code_at(file: str, line: int) -> str:
+    """The text of a line of the user's program, if it can be read."""
+    return linecache.getline(file, line).strip()
+
+
+_BACKWARD = re.compile(r"\b(backward|grad|value_and_grad|vjp)\(")
+_STEP = re.compile(r"\.step\(")
+
+
+def phase_of(code: str) -> str:
+    """What a line of a training step does, as far as its text tells."""
+    return "backward" if _BACKWARD.search(code) else "step" if _STEP.search(code) else ""
+
+
+# --- one node as text --------------------------------------------------------------------------
+
+
+def inline_text(node: Node) -> str | None:
+    """How a small constant is written inside of what reads it; None for everything else."""
+    while node.primitive.name in ("broadcast", "reshape", "cast"):
+        node = node.inputs[0]
+    if node.primitive.name == "full":
+        return scalar_text(node.attrs["value"])
+    if node.primitive.name == "constant" and node.type.numel <= _INLINE:
+        value = node.attrs["value"]
+        return scalar_text(value.item()) if value.ndim == 0 else format_attr(value)
+    return None
+
+
+def scalar_text(value: Any) -> str:
+    """A Python number, floats to six digits."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _axes(axes: Sequence[int]) -> str:
+    return f"{'dim' if len(axes) == 1 else 'dims'} {', '.join(map(str, axes))}" if axes else ""
+
+
+def _slice_text(attrs: Mapping[str, Any], shape: tuple[int, ...]) -> str:
+    parts = []
+    for size, start, stop, step in zip(
+        shape, attrs["starts"], attrs["stops"], attrs["steps"], strict=True
+    ):
+        first, last = start or "", "" if stop == size else stop
+        parts.append(f"{first}:{last}" + (f":{step}" if step != 1 else ""))
+    return f"[{', '.join(parts)}]"
+
+
+def detail_text(node: Node) -> str:
+    """The attributes that matter, short; shape and dtype of the result are shown apart."""
+    name, attrs = node.primitive.name, node.attrs
+    if node.primitive.family is Family.REDUCE:
+        everything = len(attrs["axes"]) == node.inputs[0].type.ndim > 1
+        return "all" if everything else _axes(attrs["axes"])
+    match name:
+        case "slice" | "slice_update":
+            return _slice_text(attrs, node.inputs[0].shape)
+        case "permute":
+            return f"({', '.join(map(str, attrs['axes']))})"
+        case "flip" | "unfold" | "fold":
+            return _axes(attrs["axes"])
+        case "matmul":
+            flags = [side for side in "ab" if attrs[f"transpose_{side}"]]
+            return f"transposed {', '.join(flags)}" if flags else ""
+        case "full":
+            return scalar_text(attrs["value"])
+        case "get":
+            return str(attrs["index"])
+        case "host_call":
+            return str(attrs.get("name", ""))
+        case "random_bits":
+            return f"call {attrs['offset']}"
+        case "pad":
+            return f"with {scalar_text(attrs['value'])}"
+        case "index_put":
+            return "accumulate" if attrs["accumulate"] else ""
+    return _axes([attrs["axis"]]) if isinstance(attrs.get("axis"), int) else ""
+
+
+def operands_text(node: Node) -> str:
+    """The constants among the operands: "0.5", or "1 ·" where it matters which they are."""
+    texts = [inline_text(operand) for operand in node.inputs]
+    if all(text is None for text in texts):
+        return ""
+    given = [text for text in texts if text is not None]
+    if len(texts) == 2 and len(given) == 1 and (node.primitive.commutative or texts[1]):
+        return given[0]
+    return " ".join(_OPEN if text is None else text for text in texts)
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) if shape else "scalar"
+
+
+# --- the picture -------------------------------------------------------------------------------
+
+# A node as part of a step; a value that several kernels compute for themselves is drawn in each.
+_Part = tuple[Node, int | None]
+
+
+class _Drawing:
+    """Boxes and arrows of one graph; `steps` is empty for a graph that is not compiled."""
+
+    def __init__(self, graph: Graph, steps: Sequence[StepInfo], ends: Ends) -> None:
+        self.graph = graph
+        self.steps = steps
+        self.ends = ends
+        self.names = node_names(graph)
+        self.number = {node: number for number, node in enumerate(graph.nodes)}
+        self.written_inputs = {graph.inputs[at] for at in ends.written.values()}
+        self.kept = set(graph.outputs)
+        self.owner: dict[Node, int] = {}
+        self.parts: dict[_Part, None] = {}
+        for number, step in enumerate(steps):
+            self.owner.update((node, number) for node in (*step.nodes[-1:], *step.outputs))
+            self.parts.update(((node, number), None) for node in step.nodes)
+
+    def picture(self, title: str, summary: str) -> Picture:
+        order = self._parts()
+        boxes = [self._box(part) for part in order]
+        arrows = [arrow for part in order for arrow in self._arrows(part)]
+        for number, node in enumerate(self.graph.outputs):
+            box = self._output(number, node)
+            boxes.append(box)
+            arrows.append(Arrow(self._key(self._source(node, None)), box.key))
+        clusters = [
+            self._cluster(number, step)
+            for number, step in enumerate(self.steps)
+            if step.kind == "kernel"
+        ]
+        return Picture(title, summary, tuple(boxes), tuple(arrows), tuple(clusters))
+
+    # -- which nodes are drawn where --
+
+    def _parts(self) -> list[_Part]:
+        """What is drawn, in the order of the graph; constants inside of what reads them are not."""
+        wanted: dict[_Part, None] = {(node, None): None for node in self.graph.inputs}
+        pending = [self._source(node, None) for node in self.graph.outputs]
+        pending += [part for part in self.parts if self._is_drawn(part)]
+        while pending:
+            part = pending.pop()
+            if part not in wanted:
+                wanted[part] = None
+                pending += [source for source, _ in self._sources(part)]
+        return sorted(wanted, key=self._rank)
+
+    def _rank(self, part: _Part) -> tuple[int, int]:
+        return self.number[part[0]], -1 if part[1] is None else part[1]
+
+    def _is_drawn(self, part: _Part) -> bool:
+        return part[0] in self.kept or inline_text(part[0]) is None
+
+    def _source(self, node: Node, step: int | None) -> _Part:
+        """Where `node` comes from when it is read in `step`."""
+        if node.primitive.family is Family.GET:
+            node = node.inputs[0]
+        if step is not None and (node, step) in self.parts:
+            return node, step
+        return node, self.owner.get(node)
+
+    def _sources(self, part: _Part) -> list[tuple[_Part, list[int]]]:
+        """The parts that one reads, with the positions of the operands."""
+        found: dict[_Part, list[int]] = {}
+        for position, operand in enumerate(part[0].inputs):
+            source = self._source(operand, part[1])
+            if self._is_drawn(source):
+                found.setdefault(source, []).append(position)
+        return list(found.items())
+
+    # -- boxes --
+
+    def _key(self, part: _Part) -> str:
+        node, step = part
+        return f"n{self.number[node]}" + ("" if step is None else f"_{step}")
+
+    def _box(self, part: _Part) -> Box:
+        node, number = part
+        if node.primitive.name == "input":
+            return self._input(node)
+        step = None if number is None else self.steps[number]
+        kind, title = KINDS[node.primitive.family], node.primitive.name
+        detail = " ".join(filter(None, (detail_text(node), operands_text(node))))
+        lines, tooltip = [format_type(node.type)], self._tooltip(node)
+        if step is not None and step.kind != "kernel":
+            kind = "gemm" if step.kind == "gemm" else "python"
+            lines.append(_work(step))
+            tooltip = f"{step.name}: {_work(step)}\n{tooltip}"
+        elif self.steps and step is None and node.primitive.family is not Family.SOURCE:
+            kind = "free"
+        cluster = f"k{number}" if step is not None and step.kind == "kernel" else ""
+        where, code = place(node.where), code_at(node.where.file, node.where.line)
+        if not cluster or len(_places(self.steps[number or 0])) > 1:
+            lines.append(where)
+        return Box(
+            self._key(part), kind, title, detail, tuple(filter(None, lines)), tooltip,
+            cluster, node.where.module, where, code, phase_of(code),
+        )  # fmt: skip
+
+    def _input(self, node: Node) -> Box:
+        name, kind = self._name(node), self.ends.kinds.get(node, "argument")
+        lines = [str(node.type), *(["overwritten"] if node in self.written_inputs else [])]
+        return Box(self._key((node, None)), kind, name, "", tuple(lines), self._tooltip(node))
+
+    def _name(self, node: Node) -> str:
+        return self.ends.names.get(node) or str(node.attrs["name"])
+
+    def _output(self, number: int, node: Node) -> Box:
+        key, type_ = f"out{number}", format_type(node.type)
+        if number in self.ends.saved:
+            return Box(key, "saved", "saved", "", (type_,), f"saved for the backward plan: {type_}")
+        target = self.ends.written.get(number)
+        if target is None:
+            name = self.ends.outputs.get(number, f"output {number}")
+            return Box(key, "output", name, "", (type_,), f"output {number}: {type_}")
+        name = self._name(self.graph.inputs[target])
+        text = f"output {number}, written into the memory of {name}: {type_}"
+        return Box(key, "written", name, "", ("written in place",), text)
+
+    def _tooltip(self, node: Node) -> str:
+        lines = [format_node(node, self.names) if node.inputs or node.attrs else ""]
+        if isinstance(node.type, TensorType):
+            lines.append(si(node.type.nbytes, "B"))
+        return "\n".join(filter(None, (*lines, *place_lines(node.where))))
+
+    # -- arrows and clusters --
+
+    def _arrows(self, part: _Part) -> Iterable[Arrow]:
+        node = part[0]
+        for source, positions in self._sources(part):
+            types = [node.inputs[position].type for position in positions]
+            label = ""
+            if isinstance(types[0], TensorType) and isinstance(node.type, TensorType):
+                changes = types[0].shape != node.type.shape
+                label = shape_text(types[0].shape) if changes else ""
+            text = " and ".join(map(str, positions))
+            tooltip = f"{format_type(types[0])}, operand {text} of {node.primitive.name}"
+            yield Arrow(self._key(source), self._key(part), label, tooltip)
+
+    def _cluster(self, number: int, step: StepInfo) -> Cluster:
+        places = _places(step)
+        lines = [f"{step.name}: {_work(step)}", *_schedule_lines(step), *places]
+        detail = f"{_work(step)}, {places[0]}" if len(places) == 1 else _work(step)
+        return Cluster(f"k{number}", "kernel", step.name, detail, "\n".join(lines))
+
+
+def _work(step: StepInfo) -> str:
+    flops = f", {si(step.flops, 'flop')}" if step.flops else ""
+    return f"{si(step.bytes, 'B')}{flops}"
+
+
+def _places(step: StepInfo) -> list[str]:
+    """The lines that the operations of a step come from; constants may come from anywhere."""
+    return sorted({place(node.where) for node in step.nodes if inline_text(node) is None} - {""})
+
+
+def _schedule_lines(step: StepInfo) -> list[str]:
+    """How a kernel loops: its rows, the stages of each, and what is vectorised."""
+    if step.kernel is None:
+        return []
+    rows = " × ".join(str(axis.size) for axis in step.kernel.rows) or "1"
+    stages = ", ".join(
+        " × ".join(str(axis.size) for axis in stage.axes) or "1" for stage in step.kernel.stages
+    )
+    lines = [f"rows {rows}, stages of {stages}"]
+    if step.schedule is not None:
+        lane = step.schedule.lane
+        across = "the last axis of each stage" if lane is None else f"{lane.name} < {lane.size}"
+        lines.append(f"vectorised along {across}; {step.schedule.extent:,} tasks")
+    return lines
