@@ -11,7 +11,7 @@ tensor([2., 4.])
 import builtins
 import math as _math
 
-from . import autograd, functional, losses, nn, optim
+from . import autograd, functional, losses, nn, optim, pytree, tracing
 from . import methods as _methods  # gives Tensor its operations
 from .autograd import (
     enable_grad,
@@ -21,6 +21,7 @@ from .autograd import (
     set_grad_enabled,
 )
 from .autograd.transforms import grad, value_and_grad, vjp
+from .compile import compile
 from .compiler.ir.promotion import can_cast, promote_types
 from .creation import (
     arange,
@@ -154,7 +155,7 @@ from .functions import (
 from .indexing import index_put
 from .joining import flip, hstack, repeat_interleave, roll, tile, vstack
 from .limits import finfo, iinfo
-from .linalg import einsum, inner, tensordot, trace
+from .linalg import einsum, inner, tensordot
 from .movement import (
     broadcast_shapes,
     broadcast_tensors,
@@ -261,6 +262,7 @@ from .runtime.dtypes import (
 from .runtime.parallel import get_num_threads, set_num_threads
 from .sorting import argsort, bincount, cumsum, kthvalue, median, searchsorted, sort, topk, unique
 from .tensor import Size, Tensor
+from .tracing import TraceError, trace
 
 float = float32
 double = float64

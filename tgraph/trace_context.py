@@ -187,7 +187,7 @@ class Trace(Context):
         self.arguments: dict[int, Tensor] = {}  # id of the private handle -> the user's tensor
         self.generators: dict[int, GeneratorUse] = {}
         self.host_reads: list[Source] = []
-        self.static_reads: list[tuple[Source, float]] = []
+        self.static_reads: list[tuple[Source, Any]] = []
         self.where: Provenance | None = None
         self._own: set[Node] = set()
         self._taken: dict[str, int] = {}
@@ -213,8 +213,8 @@ class Trace(Context):
         """The private handle that stands for `tensor`, an argument or a gradient."""
         entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
         handle = shell_of(tensor, entry.node)
+        handle._requires_grad = tensor._requires_grad
         if tensor._requires_grad:
-            handle._requires_grad = True
             if tensor._record is not None:
                 handle._record = Boundary(tensor._type, name)
             handle._hooks = None if tensor._record is not None else tensor._hooks
@@ -250,6 +250,12 @@ class Trace(Context):
         entry = self.new_input(Source("host", getter), "number", intern_type((), float64))
         number = TracedFloat(self, entry.node, frozenset({source}))
         return number if dtype is None else self.constant(number, dtype)
+
+    def host_constant(self, getter: Any) -> Any:
+        """See `tracing.host_constant`."""
+        value = getter()
+        self.static_reads.append((Source("host", getter), value))
+        return value
 
     # --- values ---
 
@@ -313,9 +319,7 @@ class Trace(Context):
             found = self._sites[key] = site.provenance
         return found
 
-    def record(
-        self, primitive: Primitive, nodes: Sequence[Node], attrs: Any = _NO_ATTRS
-    ) -> Node:
+    def record(self, primitive: Primitive, nodes: Sequence[Node], attrs: Any = _NO_ATTRS) -> Node:
         """The node of applying `primitive`."""
         node = self.builder.apply(primitive, nodes, attrs, self.site())
         self._own.add(node)
@@ -362,9 +366,7 @@ class Trace(Context):
         tensor = EAGER.array_constant(array)
         dtype = tensor._type.dtype
         if array.ndim == 0:
-            return self._scalar(
-                float(array) if dtype.is_floating_point else array.item(), dtype
-            )
+            return self._scalar(float(array) if dtype.is_floating_point else array.item(), dtype)
         fixed = array.copy()
         fixed.flags.writeable = False
         return wrap(self.record(p.constant, [], {"value": fixed}), tensor._type)

@@ -1,0 +1,490 @@
+"""Writes the hot path of a compiled plan as a Python function, and holds what that calls.
+
+A call costs a few attribute reads per tensor: guards are straight-line code, and memory of
+captured tensors is known by the identity of its array.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import pytree
+from .autograd.record import Record
+from .compiler.ir import TensorType, promotion
+from .dispatch import apply, detach, settled, user_site
+from .graph_function import CompiledRecord, GraphFunction
+from .guards import Guard
+from .inplace import take_history
+from .interrupts import hold, release
+from .state import state
+from .tensor import Tensor, storage_of, wrap
+from .trace_context import TraceInput
+from .tracing import Call, Ref, Source
+
+Array = np.ndarray[Any, Any]
+
+
+class _Miss:
+    def __repr__(self) -> str:
+        return "MISS"
+
+
+# What the hot path returns where the plan does not fit a call; nothing has happened then.
+MISS: Any = _Miss()
+
+
+class FreedRecord(Record):
+    """The history of a result whose gradient the compiled function has used up itself."""
+
+    __slots__ = ()
+
+    def __init__(self, type_: TensorType) -> None:
+        super().__init__(((_NOWHERE, 0),), (type_,), user_site())
+        self.freed = True
+
+    def name(self) -> str:
+        return "CompiledFunctionBackward"
+
+
+_NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
+
+
+# --- what generated code calls -------------------------------------------------------------------
+
+
+def same_static(before: Any, now: Any) -> bool:
+    """Whether a static value is still the same: plain values by value, all else by identity."""
+    if before is now:
+        return True
+    if type(before) is not type(now):
+        return False
+    if type(now) is float:
+        return struct.pack("<d", before) == struct.pack("<d", now)
+    if isinstance(now, (int, str, bytes, complex, np.generic, slice, range, frozenset)):
+        return bool(before == now)
+    return False
+
+
+def root_of(array: Array) -> Any:
+    """The object that owns the memory of an array."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return base
+
+
+def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
+    """Whether arrays may share memory with each other or with captured tensors."""
+    seen = set()
+    for array in arrays:
+        key = id(array if array.base is None else root_of(array))
+        if key in fixed or key in seen:
+            return True
+        seen.add(key)
+    return False
+
+
+def overlap(written: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Whether memory that a plan writes is also read or written as something else."""
+    every = [*written, *others]
+    return any(
+        np.may_share_memory(array, other) and np.shares_memory(array, other)
+        for at, array in enumerate(written)
+        for other in every[at + 1 :]
+    )
+
+
+def count_write(tensor: Tensor, times: int, written: Any) -> None:
+    """Count writes into the memory of `tensor`, as its own in-place operations would."""
+    storage = storage_of(tensor)
+    storage.version += times
+    storage.written = written
+    view = tensor._view
+    if view is not None and not view.base._requires_grad:
+        view.version = storage.version
+
+
+def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool) -> Tensor:
+    """The view of `base` that a recorded call returned."""
+    for step in steps:
+        base = apply(step.primitive, base, **step.attrs)
+    return base if differentiable else detach(base)
+
+
+def freed(tensor: Tensor) -> Tensor:
+    """Give a tensor the history of a graph that was used up."""
+    tensor._record, tensor._index = FreedRecord(tensor._type), 0
+    tensor._requires_grad = True
+    return tensor
+
+
+def random_key(generator: Any) -> Array:
+    return np.array([generator.seed_as_int64, generator.counter], np.int64)
+
+
+def number(value: float) -> Array:
+    return np.array(value, np.float64)
+
+
+def give_history(tensor: Tensor, record: CompiledRecord, output: int) -> None:
+    """The history of a written tensor becomes that of an output."""
+    new = wrap(tensor._value, tensor._type)
+    new._record, new._requires_grad = record, True
+    new._index = list(record.function.differentiable).index(output)
+    take_history(tensor, new)
+
+
+_HELPERS: dict[str, Any] = {
+    "MISS": MISS,
+    "ndarray": np.ndarray,
+    "state": state,
+    "promotion": promotion,
+    "wrap": wrap,
+    "settled": settled,
+    "same_static": same_static,
+    "count_write": count_write,
+    "clash": clash,
+    "overlap": overlap,
+    "view_of": view_of,
+    "freed": freed,
+    "random_key": random_key,
+    "number": number,
+    "hold": hold,
+    "release": release,
+    "dense": np.ascontiguousarray,
+    "copyto": np.copyto,
+    "give_history": give_history,
+}
+
+
+# --- the writer ----------------------------------------------------------------------------------
+
+
+class CallWriter:
+    """Writes `run(leaves)` for one recorded call.
+
+    `captured` lists the tensors of the outside whose memory is bound as A0, A1, ... in
+    `namespace`; `fixed_roots` holds the owners of that memory.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        leaves: Sequence[Any],
+        floats: frozenset[int],
+        function: GraphFunction,
+        recorded: bool,
+        guards: Sequence[Guard],
+        environment: dict[str, Any],
+        eager: Any,
+    ) -> None:
+        self.call, self.leaves, self.floats = call, leaves, floats
+        self.function, self.recorded, self.guards = function, recorded, guards
+        self.captured: list[Tensor] = []
+        self.fixed_roots: dict[int, Any] = {}
+        self.namespace: dict[str, Any] = {
+            **environment,
+            **_HELPERS,
+            "GRAD_MODE": state.grad_enabled,
+            "DEFAULT_DTYPE": promotion.default_dtype,
+            "FIXED": self.fixed_roots,
+            "eager": eager,
+        }
+        self._lines: list[str] = []
+        self._indent = "    "
+        self._consts: dict[int, str] = {}
+        self._kept: list[Any] = []
+        self._refs: dict[int, str] = {}
+        self._views: list[str] = []
+        self._results: dict[int, str] = {}  # output number -> variable of its tensor
+
+    def write(self) -> str:
+        """The text of the function."""
+        self._modes()
+        for position, leaf in enumerate(self.leaves):
+            self._argument(position, leaf)
+        self._environment()
+        inputs = [self._input(at, each) for at, each in enumerate(self.call.inputs)]
+        self._aliases(inputs)
+        if self._has_effects():
+            self._add("held = hold()")
+            self._add("try:")
+            self._indent += "    "
+        self._execute(inputs)
+        refs = [self._ref(ref) for ref in self.call.refs]
+        self._effects(inputs)
+        self._add(f"return {self._assembled(refs)}")
+        if self._has_effects():
+            self._indent = "    "
+            self._add("finally:")
+            self._add("    release(held)")
+        names = "".join(f"a{position}, " for position in range(len(self.leaves)))
+        head = f"    ({names}) = leaves" if names else "    pass"
+        return "\n".join(["def run(leaves):", head, *self._lines, ""])
+
+    # --- pieces ---
+
+    def _add(self, line: str) -> None:
+        self._lines.append(self._indent + line)
+
+    def _const(self, value: Any) -> str:
+        """A name for an object in the globals of the function."""
+        name = self._consts.get(id(value))
+        if name is None:
+            name = self._consts[id(value)] = f"k{len(self._consts)}"
+            self.namespace[name] = value
+            self._kept.append(value)
+        return name
+
+    def _miss_unless(self, *conditions: str) -> None:
+        self._add(f"if not ({' and '.join(conditions)}):")
+        self._add("    return MISS")
+
+    def _modes(self) -> None:
+        self._miss_unless(
+            f"state.grad_enabled is {state.grad_enabled}",
+            "promotion.default_dtype is DEFAULT_DTYPE",
+        )
+
+    def _argument(self, position: int, leaf: Any) -> None:
+        name = f"a{position}"
+        if position in self.floats:
+            self._miss_unless(f"type({name}) is float")
+        elif not isinstance(leaf, Tensor):
+            const = self._const(leaf)
+            self._miss_unless(f"({name} is {const} or same_static({const}, {name}))")
+        else:
+            self._tensor_argument(position, leaf)
+
+    def _tensor_argument(self, position: int, leaf: Tensor) -> None:
+        name, value, type_ = f"a{position}", f"v{position}", self._const(leaf._type)
+        first = next(at for at, each in enumerate(self.leaves) if each is leaf)
+        if first != position:
+            self._miss_unless(f"{name} is a{first}")
+            return
+        self._miss_unless(
+            f"type({name}) is {self._const(type(leaf))}",
+            f"({name}._type is {type_} or {name}._type == {type_})",
+        )
+        self._add(f"if {name}._view is not None:")
+        self._add(f"    settled({name})")
+        self._add(f"{value} = {name}._value")
+        conditions = [
+            f"{name}._requires_grad is {leaf._requires_grad}",
+            f"({name}._record is None) is {leaf._record is None}",
+            f"(type({value}) is ndarray or isinstance({value}, ndarray))",
+        ]
+        if leaf._value.flags.c_contiguous:
+            conditions.append(f"{value}.flags.c_contiguous")
+        else:
+            conditions.append(f"{value}.strides == {leaf._value.strides}")
+        self._miss_unless(*conditions)
+        if self._writes_arguments():
+            for other in range(position):
+                if isinstance(self.leaves[other], Tensor):
+                    self._miss_unless(f"{name} is not a{other}")
+
+    def _writes_arguments(self) -> bool:
+        inputs = self.call.inputs
+        return any(
+            inputs[write.input].source.kind == "argument" for write in self.call.effects.writes
+        )
+
+    def _environment(self) -> None:
+        """Guards on what the function reads through Python, which may have gone away."""
+        conditions = []
+        for guard in self.guards:
+            const = self._const(guard.expected)
+            conditions.append(
+                f"({guard.code} is {const} or same_static({guard.code}, {const}))"
+                if guard.by_value
+                else f"{guard.code} is {const}"
+            )
+        for source, value in self.call.trace.static_reads:
+            conditions.append(f"{self._const(source.key)}() == {self._const(value)}")
+        if not conditions:
+            return
+        self._add("try:")
+        self._indent += "    "
+        for condition in conditions:
+            self._miss_unless(condition)
+        self._indent = self._indent[:-4]
+        self._add("except (LookupError, AttributeError, ValueError, NameError):")
+        self._add("    return MISS")
+
+    def _owner(self, source: Source) -> str:
+        """The tensor that is found at a source."""
+        if source.kind == "argument":
+            return f"a{source.key}"
+        if source.kind == "captured":
+            return self._const(source.key)
+        assert source.kind == "grad", source.kind
+        return f"{self._owner(source.key)}._grad"
+
+    def _input(self, at: int, entry: TraceInput) -> str:
+        """The variable with the array of an input, after its guards."""
+        source = entry.source
+        match source.kind:
+            case "argument":
+                return self._dense(at, f"v{source.key}")
+            case "captured":
+                return self._dense(at, self._captured(source.key))
+            case "grad":
+                return self._dense(at, self._grad(at, entry))
+            case "float":
+                return f"number(a{source.key})"
+            case "host":
+                return f"number({self._const(source.key)}())"
+            case "random":
+                return f"random_key({self._const(source.key)})"
+        raise AssertionError(source.kind)
+
+    def _dense(self, at: int, value: str) -> str:
+        """Kernels cannot go backwards through memory: such arrays are copied."""
+        strides = self.call.inputs[at].node.attrs.get("strides")
+        if strides is None or min(strides) >= 0:
+            return value
+        self._add(f"d{at} = dense({value})")
+        return f"d{at}"
+
+    def _captured(self, tensor: Tensor) -> str:
+        number = len(self.captured)
+        self.captured.append(tensor)
+        self.namespace[f"A{number}"] = tensor._value
+        root = root_of(tensor._value)
+        self.fixed_roots[id(root)] = root
+        const = self._const(tensor)
+        self._add(f"c{number} = {const}._value")
+        self._miss_unless(
+            f"c{number} is A{number}", f"{const}._requires_grad is {tensor._requires_grad}"
+        )
+        return f"c{number}"
+
+    def _grad(self, at: int, entry: TraceInput) -> str:
+        owner, type_ = self._owner(entry.source), self._const(entry.node.type)
+        self._add(f"g{at} = {owner}")
+        self._miss_unless(
+            f"g{at} is not None", f"(g{at}._type is {type_} or g{at}._type == {type_})"
+        )
+        self._add(f"w{at} = g{at}._value")
+        strides = entry.node.attrs.get("strides")
+        if strides is None:
+            self._miss_unless(f"type(w{at}) is ndarray", f"w{at}.flags.c_contiguous")
+        else:
+            nbytes = tuple(stride * entry.node.type.dtype.itemsize for stride in strides)
+            self._miss_unless(f"type(w{at}) is ndarray", f"w{at}.strides == {nbytes}")
+        return f"w{at}"
+
+    def _aliases(self, inputs: Sequence[str]) -> None:
+        """Grads that must be absent; and memory that is written must be nobody else's."""
+        for owner, was_none in self.call.grads_read:
+            if was_none:
+                self._miss_unless(f"{self._owner(owner)}._grad is None")
+        written = [write.input for write in self.call.effects.writes if write.output is not None]
+        kinds = [entry.source.kind for entry in self.call.inputs]
+        moving = [inputs[at] for at, kind in enumerate(kinds) if kind in ("argument", "grad")]
+        if not written or not moving:
+            return
+        held = ("argument", "grad", "captured")
+        others = [inputs[at] for at, k in enumerate(kinds) if k in held and at not in written]
+        mine = "".join(f"{inputs[at]}, " for at in written)
+        rest = "".join(f"{each}, " for each in others)
+        together = "".join(f"{each}, " for each in moving)
+        self._add(f"if clash(({together}), FIXED) and overlap(({mine}), ({rest})):")
+        self._add("    return eager(leaves)")
+
+    def _has_effects(self) -> bool:
+        effects = self.call.effects
+        return bool(
+            effects.writes or effects.grads or effects.flags or effects.histories
+            or effects.generators
+        )  # fmt: skip
+
+    def _execute(self, inputs: Sequence[str]) -> None:
+        arrays = "".join(f"{each}, " for each in inputs)
+        function = self.function
+        if self.recorded:
+            tensors = "".join(
+                f"{self._owner(entry.source) if entry.handle is not None else None}, "
+                for entry in self.call.inputs
+            )
+            self._add(f"o, record = {self._const(function.run_recorded)}(({tensors}), ({arrays}))")
+            return
+        run = function.plain.run if function.outputs.simple else function.run
+        self._add(f"o = {self._const(run)}(({arrays}))")
+
+    def _ref(self, ref: Ref) -> str:
+        """A variable with what stands for `ref` after the call."""
+        found = self._refs.get(id(ref))
+        if found is None:
+            found = self._refs[id(ref)] = self._new_ref(ref, f"r{len(self._refs)}")
+            self._kept.append(ref)
+        return found
+
+    def _new_ref(self, ref: Ref, name: str) -> str:
+        match ref.kind:
+            case "static":
+                return self._const(ref.key)
+            case "number":
+                self._add(f"{name} = o[{ref.key}].item()")
+            case "outside":
+                return self._owner(ref.key)
+            case "view":
+                base = self._ref(ref.key)
+                steps = self._const(ref.steps)
+                # Made later, when the base has its final value and history.
+                self._views.append(f"{name} = view_of({base}, {steps}, {ref.differentiable})")
+            case _:
+                type_ = self._const(self.call.graph.outputs[ref.key].type)
+                self._add(f"{name} = wrap(o[{ref.key}], {type_})")
+                self._results[ref.key] = name
+                if ref.leaf:
+                    self._add(f"{name}._requires_grad = True")
+                elif self._is_freed(ref.key):
+                    self._add(f"freed({name})")
+        return name
+
+    def _is_freed(self, output: int) -> bool:
+        differentiable = output in self.function.differentiable and self.recorded
+        return output in self.call.differentiable and not differentiable
+
+    def _effects(self, inputs: Sequence[str]) -> None:
+        effects = self.call.effects
+        grads = [(owner, None if ref is None else self._ref(ref)) for owner, ref in effects.grads]
+        if self.recorded:
+            results = ", ".join(f"{number}: {name}" for number, name in self._results.items())
+            self._add(f"record.attach({{{results}}})")
+        for write in effects.writes:
+            self._written(write, inputs)
+        for owner, output in effects.histories:
+            tensor = self._owner(owner)
+            made = f"give_history({tensor}, record, {output})"
+            self._add(f"freed({tensor})" if self._is_freed(output) else made)
+        for line in self._views:
+            self._add(line)
+        for generator, calls in effects.generators:
+            self._add(f"{self._const(generator)}.counter += {calls}")
+        for owner, grad in grads:
+            self._add(f"{self._owner(owner)}._grad = {grad}")
+        for owner, flag in effects.flags:
+            self._add(f"{self._owner(owner)}._requires_grad = {flag}")
+
+    def _written(self, write: Any, inputs: Sequence[str]) -> None:
+        source = self.call.inputs[write.input].source
+        owner = self._owner(source)
+        if inputs[write.input] == f"d{write.input}" and write.output is not None:
+            self._add(f"copyto({owner}._value, d{write.input})")
+        self._add(f"count_write({owner}, {write.times}, {self._const(write.written)})")
+
+    def _assembled(self, refs: Sequence[str]) -> str:
+        tree = self.call.result
+        if tree == pytree.LEAF:
+            return refs[0]
+        inner = "".join(f"{each}, " for each in refs)
+        if tree.container is tuple and all(each == pytree.LEAF for each in tree.children):
+            return f"({inner})"
+        return f"{self._const(tree.unflatten)}(({inner}))"

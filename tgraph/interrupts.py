@@ -1,0 +1,33 @@
+"""Hold Ctrl-C back while a call writes its results, so that it happens whole or not at all."""
+
+from __future__ import annotations
+
+import _signal  # signal.signal wraps its arguments in enumerations, which costs microseconds
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+_MAIN = threading.main_thread().ident
+_held: list[FrameType | None] = []
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    _held.append(frame)
+
+
+def hold() -> Any:
+    """Only note Ctrl-C from now on; gives what `release` needs. Other threads never see it."""
+    return _signal.signal(signal.SIGINT, _note) if threading.get_ident() == _MAIN else None
+
+
+def release(handler: Any) -> None:
+    """Go back to `handler`, and call it if Ctrl-C was pressed meanwhile."""
+    if handler is None:  # another thread, or a handler that Python did not install
+        return
+    _signal.signal(signal.SIGINT, handler)
+    if _held and handler is not _note:
+        frame = _held.pop()
+        _held.clear()
+        if callable(handler):
+            handler(signal.SIGINT, frame)

@@ -1,0 +1,338 @@
+"""Run a function once to record what it does to tensors.
+
+`trace` gives the graph of a function to look at. `record_call` is what `compile` builds on: the
+graph, where its inputs are read, what its outputs mean, and what else the function changed.
+
+Some helpers serve code that keeps state between calls, such as optimizers: under
+`suspend_tracing()` tensors are computed at once, so that state made inside a traced function is
+real; `host_scalar(getter)` reads a hyperparameter anew at every call of the compiled function, so
+that changing it needs no new compilation; `host_constant(getter)` fixes one, and compiles anew
+when it has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import pytree
+from .compiler.ir import Graph, Node
+from .dispatch import EAGER, current_context, settled, use_context
+from .linalg import trace as matrix_trace
+from .runtime.dtypes import DType
+from .tensor import Step, Tensor
+from .trace_context import HandleState, Source, Trace, TraceError, TraceInput
+from .traced_float import Specialize, TracedFloat
+
+__all__ = [
+    "Call", "Effects", "Ref", "Source", "Specialize", "Trace", "TraceError",
+    "host_constant", "host_scalar", "is_tracing", "record_call", "suspend_tracing", "trace",
+]  # fmt: skip
+
+
+def is_tracing() -> bool:
+    """Whether operations of this thread are recorded into a graph now."""
+    return current_context().tracing
+
+
+@contextmanager
+def suspend_tracing() -> Iterator[None]:
+    """Compute at once inside the block, also in a traced function.
+
+    For state that outlives the call, made on first use: what is made here is a real tensor, which
+    a compiled function finds by identity and writes in place. Values of traced tensors cannot be
+    used inside.
+
+    >>> import tgraph as tg
+    >>> state = {}
+    >>> @tg.compile
+    ... def count(x):
+    ...     if not state:
+    ...         with tg.tracing.suspend_tracing():
+    ...             state["n"] = tg.zeros(())
+    ...     state["n"].add_(1)
+    ...     return x * state["n"]
+    >>> count(tg.ones(2)), count(tg.ones(2)), state["n"]
+    (tensor([1., 1.]), tensor([2., 2.]), tensor(2.))
+    """
+    with use_context(EAGER):
+        yield
+
+
+def host_scalar(getter: Callable[[], float], dtype: DType | None = None) -> Any:
+    """The number that `getter()` gives now and at every later call of the compiled function.
+
+    Outside of a trace simply `getter()`. Inside, something that behaves like a Python float in
+    arithmetic with numbers and tensors (with `dtype`: a tensor of no dimensions of that type);
+    comparing it, or asking for its value, fixes it, and a change then compiles anew.
+    """
+    context = current_context()
+    return context.host_number(getter, dtype) if isinstance(context, Trace) else getter()
+
+
+def host_constant(getter: Callable[[], Any]) -> Any:
+    """What `getter()` gives, fixed in the compiled function while it gives an equal value.
+
+    For choices that decide which operations run: a change compiles anew. Outside of a trace
+    simply `getter()`.
+    """
+    context = current_context()
+    return context.host_constant(getter) if isinstance(context, Trace) else getter()
+
+
+# --- what a recorded call means ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Ref:
+    """What stands at one leaf of a result, or in a gradient, after a call.
+
+    `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
+    tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (output
+    `key` as a Python float), "static" (the object `key` itself). `leaf` says that a new tensor
+    requires grad without a history.
+    """
+
+    kind: str
+    key: Any
+    steps: tuple[Step, ...] = ()
+    differentiable: bool = True
+    leaf: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """Memory that the call overwrites: input number `input` becomes output number `output`."""
+
+    input: int
+    output: int | None  # None: only counted as written
+    times: int
+    written: Any
+
+
+@dataclass(eq=False)
+class Effects:
+    """What a call changes besides computing its result."""
+
+    writes: list[Write] = field(default_factory=list)
+    # (owner, what its .grad becomes; None for no gradient)
+    grads: list[tuple[Source, Ref | None]] = field(default_factory=list)
+    # (owner, requires_grad) of leaves
+    flags: list[tuple[Source, bool]] = field(default_factory=list)
+    # (owner, output) whose history becomes that of the output
+    histories: list[tuple[Source, int]] = field(default_factory=list)
+    generators: list[tuple[Any, int]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Call:
+    """One recorded call of a function."""
+
+    trace: Trace
+    graph: Graph
+    inputs: list[TraceInput]
+    result: pytree.TreeSpec
+    refs: list[Ref]
+    effects: Effects
+    # Outputs that require grad: number -> the handle in the trace.
+    differentiable: dict[int, Tensor]
+    # What was read of gradients: (owner, whether there was none).
+    grads_read: list[tuple[Source, bool]]
+    final: list[HandleState]
+
+    @property
+    def donate(self) -> dict[int, int]:
+        """Output number -> the input whose memory it is written into."""
+        writes = self.effects.writes
+        return {write.output: write.input for write in writes if write.output is not None}
+
+
+def record_call(
+    function: Callable[..., Any],
+    leaves: Sequence[Any],
+    spec: pytree.TreeSpec,
+    names: Sequence[str],
+    trace: Trace,
+    floats: frozenset[int] = frozenset(),
+) -> Call:
+    """Record `function` called with `leaves` put together to (args, kwargs) by `spec`.
+
+    Tensors among the leaves become inputs, and so do the floats at the positions `floats`; all
+    else is passed as it is. Nothing outside changes, whether the function returns or raises.
+    """
+    with use_context(trace):
+        try:
+            args, kwargs = spec.unflatten(_stand_ins(trace, leaves, names, floats))
+            results, tree = pytree.flatten(function(*args, **kwargs))
+            collected = _Collector(trace)
+            refs = [collected.ref(leaf) for leaf in results]
+            effects = collected.effects()
+        finally:
+            final = trace.roll_back()
+    graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
+    read = [
+        (trace.owner(_handle(trace, key)), access.was_none)
+        for key, access in trace.grads.items()
+        if access.read
+    ]
+    return Call(
+        trace,
+        graph,
+        list(trace.inputs),
+        tree,
+        refs,
+        effects,
+        collected.differentiable,
+        read,
+        final,
+    )
+
+
+def _stand_ins(
+    trace: Trace, leaves: Sequence[Any], names: Sequence[str], floats: frozenset[int]
+) -> list[Any]:
+    """The leaves as the function sees them; one tensor given twice is one handle."""
+    made: dict[int, Tensor] = {}
+    result: list[Any] = []
+    for position, (leaf, name) in enumerate(zip(leaves, names, strict=True)):
+        source = Source("argument", position)
+        if isinstance(leaf, Tensor):
+            if id(leaf) not in made:
+                made[id(leaf)] = trace.argument(source, settled_outside(leaf), name)
+            result.append(made[id(leaf)])
+        elif position in floats:
+            result.append(trace.float_input(Source("float", position), name))
+        else:
+            result.append(leaf)
+    return result
+
+
+def settled_outside(tensor: Tensor) -> Tensor:
+    """`tensor`, up to date with writes to its memory, as eager code sees it."""
+    with use_context(EAGER):
+        EAGER.value_of(tensor)
+        return settled(tensor)
+
+
+def _handle(trace: Trace, key: int) -> Tensor:
+    """The tensor of the outside, or the stand-in, whose id is `key`."""
+    entry = trace.by_handle.get(key)
+    if entry is not None and entry.handle is not None:
+        return entry.handle
+    return trace.journal[key].tensor
+
+
+class _Collector:
+    """Gives every tensor that leaves the trace its meaning, and the graph its outputs."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.nodes: list[Node] = []
+        self.differentiable: dict[int, Tensor] = {}
+        self._refs: dict[int, Ref] = {}
+        self._kept: list[Any] = []  # so that ids stay theirs
+
+    def ref(self, value: Any) -> Ref:
+        if type(value) is TracedFloat:
+            return Ref("number", self.output(value.node))
+        if not isinstance(value, Tensor):
+            return Ref("static", value)
+        found = self._refs.get(id(value))
+        if found is None:
+            self._kept.append(value)
+            found = self._refs[id(value)] = self._ref(settled(value))
+        return found
+
+    def _ref(self, tensor: Tensor) -> Ref:
+        if self._is_outside(tensor):
+            return Ref("outside", self.trace.owner(tensor))
+        view = tensor._view
+        if view is not None and (self._is_outside(view.base) or id(view.base) in self._refs):
+            return Ref("view", self.ref(view.base), view.steps, view.differentiable)
+        number = self.output(self.trace.value_of(tensor))
+        leaf = tensor._requires_grad and tensor._record is None
+        if tensor._requires_grad and not leaf:
+            self.differentiable[number] = tensor
+        return Ref("output", number, leaf=leaf)
+
+    def _is_outside(self, tensor: Tensor) -> bool:
+        return type(tensor._value) is not Node or id(tensor) in self.trace.arguments
+
+    def output(self, node: Node) -> int:
+        """The number of a new output that gives `node`."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    # --- effects ---
+
+    def effects(self) -> Effects:
+        trace, found = self.trace, Effects()
+        for number, entry in enumerate(trace.inputs):
+            if entry.handle is not None:
+                self._changes(number, entry, entry.handle, found)
+        for key, access in trace.grads.items():
+            if access.written:
+                self._grad(_handle(trace, key), found)
+        for before in trace.journal.values():
+            tensor = before.tensor
+            if id(tensor) not in trace.by_handle and tensor._view is None:
+                changed = tensor._requires_grad is not before.requires_grad
+                if changed:
+                    found.flags.append((trace.owner(tensor), tensor._requires_grad))
+        found.generators = [(use.generator, use.calls) for use in trace.generators.values()]
+        return found
+
+    def _grad(self, owner: Tensor, found: Effects) -> None:
+        grad = owner._grad
+        ref = None if grad is None else self.ref(grad)
+        found.grads.append((self.trace.owner(owner), ref))
+
+    def _changes(self, number: int, entry: TraceInput, handle: Tensor, found: Effects) -> None:
+        trace = self.trace
+        before = trace.journal.get(id(handle))
+        times = handle._version - (0 if before is None else before.version)
+        node = trace.value_of(handle)
+        if times:
+            output = None if node is entry.node else self.output(node)
+            assert handle._storage is not None
+            found.writes.append(Write(number, output, times, handle._storage.written))
+        if handle._record is not entry.record:
+            assert handle._requires_grad and handle._record is not None
+            self._history(entry, handle, node, found)
+        elif handle._requires_grad is not entry.requires_grad:
+            found.flags.append((entry.source, handle._requires_grad))
+
+    def _history(self, entry: TraceInput, handle: Tensor, node: Node, found: Effects) -> None:
+        output = self.output(node)
+        self.differentiable[output] = handle
+        found.histories.append((entry.source, output))
+
+
+# --- looking at a graph --------------------------------------------------------------------------
+
+
+def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The graph of `function(*args, **kwargs)`, which is run once without computing anything.
+
+    (Of a tensor instead of a function: the sum of its diagonal.)
+
+    Outputs are the tensors of the result, then new values of arguments and of tensors of the
+    outside that the function changes in place, then gradients that its `backward()` leaves.
+
+    >>> import tgraph as tg
+    >>> print(tg.trace(lambda x: (x * 2).sum(), tg.ones(3)))
+    graph(%x: float32[3])
+      %0: float32[] = full(dtype=float32, shape=(), value=2.0)
+      %1: float32[3] = mul(%x, %0)
+      %2: float32[] = sum(%1; axes=(0,), keepdims=False)
+      return %2
+    """
+    if isinstance(function, Tensor):
+        return matrix_trace(function)
+    if is_tracing():
+        raise TraceError("tg.trace cannot be called in a function that is being traced")
+    leaves, spec = pytree.flatten((args, kwargs))
+    names = [path or "x" for path in spec.paths()]
+    return record_call(function, leaves, spec, names, Trace()).graph
