@@ -20,7 +20,6 @@ a tensor; a static value; what the function reads from closures, globals and mod
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ from .graph_function import COMPILE_LOCK, GraphFunction
 from .guards import Watch
 from .state import state
 from .tensor import Tensor
-from .tracing import Call, Source, Specialize, Trace, TraceError, record_call
+from .tracing import Call, Source, Specialize, Trace, TraceError, leaf_names, record_call
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""
@@ -145,7 +144,7 @@ class CompiledFunction:
         return plan
 
     def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
-        names = self._names(spec)
+        names = leaf_names(self.function, spec)
         _refuse_arrays(leaves, names)
         reason = self._reason(leaves, spec, names)
         start = time.perf_counter()
@@ -202,18 +201,6 @@ class CompiledFunction:
             changed = ", ".join(f"`{names[at]}`" for at in sorted(new))
             reason += f"; {changed} is an input from now on"
         return reason
-
-    def _names(self, spec: pytree.TreeSpec) -> list[str]:
-        """What the user calls each leaf."""
-        args, kwargs = spec.children
-        parameters = _parameters(self.function)
-        found = []
-        for at, child in enumerate(args.children):
-            root = parameters[at] if at < len(parameters) else f"argument {at}"
-            found += child.paths(root)
-        for name, child in zip(kwargs.meta, kwargs.children):
-            found += child.paths(str(name))
-        return found
 
     # --- looking inside ---
 
@@ -278,15 +265,6 @@ class CompiledModule(CompiledFunction):
 
 def _flatten(args: Any, kwargs: dict[str, Any]) -> tuple[list[Any], pytree.TreeSpec]:
     return pytree.flatten((args, dict(sorted(kwargs.items())) if len(kwargs) > 1 else kwargs))
-
-
-def _parameters(function: Any) -> list[str]:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [each.name for each in parameters if each.kind in positional]
 
 
 def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:

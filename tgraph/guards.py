@@ -212,11 +212,7 @@ class Watch:
             elif attribute == "_module_names":
                 table = self._hold(value)
                 self._guard(Guard(f"the modules of {path}", f"tuple({table})", tuple(value), True))
-            elif (
-                (_is_plain(value) and attribute != "_path")
-                or isinstance(value, Tensor)
-                or hasattr(value, "_parameter_names")
-            ):
+            elif attribute != "_path" and _is_watched(value):
                 self._value(value, code, label)
         self._object(module, path)
 
@@ -247,6 +243,11 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(_is_plain(each) for each in value)
     return isinstance(value, (*_SINGLETONS, Device)) or type(value) in _BY_VALUE
+
+
+def _is_watched(value: Any) -> bool:
+    """What of a module is watched whether code names it or not."""
+    return _is_plain(value) or isinstance(value, Tensor) or hasattr(value, "_parameter_names")
 
 
 def _function_of(found: Any) -> FunctionType | None:

@@ -12,6 +12,7 @@ when it has changed.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -334,5 +335,21 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
     if is_tracing():
         raise TraceError("tg.trace cannot be called in a function that is being traced")
     leaves, spec = pytree.flatten((args, kwargs))
-    names = [path or "x" for path in spec.paths()]
-    return record_call(function, leaves, spec, names, Trace()).graph
+    return record_call(function, leaves, spec, leaf_names(function, spec), Trace()).graph
+
+
+def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]:
+    """What the user calls each leaf of (args, kwargs)."""
+    args, kwargs = spec.children
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [each.name for each in parameters if each.kind in positional]
+    found = []
+    for at, child in enumerate(args.children):
+        found += child.paths(names[at] if at < len(names) else f"args[{at - len(names)}]")
+    for name, child in zip(kwargs.meta, kwargs.children, strict=True):
+        found += child.paths(str(name))
+    return found
