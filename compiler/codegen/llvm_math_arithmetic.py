@@ -80,10 +80,10 @@ def floor_divide(b: FunctionBuilder, x: Value, y: Value) -> Value:
 
 
 def remainder(b: FunctionBuilder, x: Value, y: Value) -> Value:
-    """x - y * floor(x / y) computed exactly and rounded once; a zero has the sign of y."""
+    """x - y * floor(x / y) computed exactly and rounded once; a zero has the sign of x."""
     exact = remainder_float32 if b.format is FLOAT32 else remainder_float64
     rest = exact(b, x, y)
-    return b.select(rest.equal(0.0), b.copysign(rest, y), rest)
+    return b.select(rest.equal(0.0), b.copysign(rest, x), rest)
 
 
 def remainder_float32(b: FunctionBuilder, x: Value, y: Value) -> Value:

@@ -101,17 +101,14 @@ def _abs(emit: Emit, args: Sequence[str], dtype: DType) -> str:
 
 
 def _sign(emit: Emit, args: Sequence[str], dtype: DType) -> str:
+    """0 for NaN and for both zeros."""
     type_, zero = llvm_type(dtype), literal(0, dtype)
     x = args[0]
     above = _compare("gt")(emit, [x, zero], dtype)
     below = _compare("lt")(emit, [x, zero], dtype)
     one, minus = literal(1, dtype), literal(-1, dtype)
     down = emit.op(f"select i1 {below}, {type_} {minus}, {type_} {zero}")
-    result = emit.op(f"select i1 {above}, {type_} {one}, {type_} {down}")
-    if not _float(dtype):
-        return result
-    nan = emit.op(f"fcmp uno {type_} {x}, {x}")
-    return emit.op(f"select i1 {nan}, {type_} {x}, {type_} {result}")
+    return emit.op(f"select i1 {above}, {type_} {one}, {type_} {down}")
 
 
 def _div(emit: Emit, args: Sequence[str], dtype: DType) -> str:
