@@ -6,7 +6,6 @@ captured tensors is known by the identity of its array.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
 from .dispatch import apply, detach, settled, user_site
 from .graph_function import CompiledRecord, GraphFunction
-from .guards import Guard
+from .guards import Guard, same_static
 from .inplace import take_history
 from .interrupts import hold, release
 from .state import state
@@ -54,19 +53,6 @@ _NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
 
 
 # --- what generated code calls -------------------------------------------------------------------
-
-
-def same_static(before: Any, now: Any) -> bool:
-    """Whether a static value is still the same: plain values by value, all else by identity."""
-    if before is now:
-        return True
-    if type(before) is not type(now):
-        return False
-    if type(now) is float:
-        return struct.pack("<d", before) == struct.pack("<d", now)
-    if isinstance(now, (int, str, bytes, complex, np.generic, slice, range, frozenset)):
-        return bool(before == now)
-    return False
 
 
 def root_of(array: Array) -> Any:
@@ -296,25 +282,26 @@ class CallWriter:
 
     def _environment(self) -> None:
         """Guards on what the function reads through Python, which may have gone away."""
-        conditions = []
-        for guard in self.guards:
-            const = self._const(guard.expected)
-            conditions.append(
-                f"({guard.code} is {const} or same_static({guard.code}, {const}))"
-                if guard.by_value
-                else f"{guard.code} is {const}"
-            )
+        conditions = [self._guarded(guard) for guard in self.guards]
         for source, value in self.call.trace.static_reads:
             conditions.append(f"{self._const(source.key)}() == {self._const(value)}")
         if not conditions:
             return
         self._add("try:")
         self._indent += "    "
-        for condition in conditions:
-            self._miss_unless(condition)
+        for at in range(0, len(conditions), 32):
+            self._miss_unless(*conditions[at : at + 32])
         self._indent = self._indent[:-4]
         self._add("except (LookupError, AttributeError, ValueError, NameError):")
         self._add("    return MISS")
+
+    def _guarded(self, guard: Guard) -> str:
+        if not guard.by_value:
+            return f"{guard.code} is {self._const(guard.expected)}"
+        if guard.code.startswith("len("):
+            return f"{guard.code} == {guard.expected}"
+        const = self._const(guard.expected)
+        return f"({guard.code} is {const} or same_static({const}, {guard.code}))"
 
     def _owner(self, source: Source) -> str:
         """The tensor that is found at a source."""

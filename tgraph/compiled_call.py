@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .call_writer import CallWriter, overlap, root_of, same_static
+from .call_writer import CallWriter, overlap, root_of
 from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
-from .guards import Guard
+from .guards import Guard, same_static
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import struct
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -42,6 +43,21 @@ _BY_VALUE = (int, float, str, bytes, complex, np.generic)
 _SINGLETONS = (bool, type(None), type(...), DType, Enum)
 
 
+def same_static(before: Any, now: Any) -> bool:
+    """Whether a static value is still the same: plain values by value, all else by identity."""
+    if before is now:
+        return True
+    if type(before) is not type(now):
+        return False
+    if type(now) is float:
+        return struct.pack("<d", before) == struct.pack("<d", now)  # tells -0.0 and NaN apart
+    if isinstance(now, tuple):
+        return len(before) == len(now) and all(map(same_static, before, now))
+    if isinstance(now, (int, str, bytes, complex, np.generic, slice, range, frozenset)):
+        return bool(before == now)
+    return False
+
+
 @dataclass(frozen=True)
 class Guard:
     """`code` reads a value in a namespace, which must be (or equal) `expected`."""
@@ -61,7 +77,7 @@ class Guard:
     def accepts(self, found: Any) -> bool:
         if found is self.expected:
             return True
-        return self.by_value and type(found) is type(self.expected) and found == self.expected
+        return self.by_value and same_static(self.expected, found)
 
     def reason(self, namespace: dict[str, Any]) -> str:
         """Why it does not hold."""
@@ -210,8 +226,9 @@ class Watch:
             if attribute == "_training":
                 self._value(value, code, f"{path}.training")
             elif attribute == "_module_names":
-                table = self._hold(value)
-                self._guard(Guard(f"the modules of {path}", f"tuple({table})", tuple(value), True))
+                if value:  # the modules themselves are attributes like any other
+                    table = self._hold(value)
+                    self._guard(Guard(f"the modules of {path}", f"len({table})", len(value), True))
             elif attribute != "_path" and _is_watched(value):
                 self._value(value, code, label)
         self._object(module, path)
