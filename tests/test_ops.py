@@ -264,6 +264,53 @@ def test_gradient_layouts(case: OpCase) -> None:
             check_values(have.detach().numpy(), want.detach().numpy(), 1e3, case.name)
 
 
+# -- promotion -------------------------------------------------------------------------------
+
+DTYPES = (tg.bool, tg.uint8, tg.int8, tg.int16, tg.int32, tg.int64, tg.float16, tg.bfloat16,
+          tg.float32, tg.float64)  # fmt: skip
+SCALARS = (True, 2, 1.5)
+
+
+def mixed(x: Any, y: Any) -> tuple[Any, ...]:
+    """Operations that promote: of arithmetic, choice and comparison one each."""
+    return tg.add(x, y), tg.mul(x, y), tg.maximum(x, tg.mul(y, y)), tg.eq(x, y), tg.div(x, y)
+
+
+def values(dtype: Any, shape: tuple[int, ...]) -> Array:
+    return np.resize(np.array([1, 3, 2, 1]), shape).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("other", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_promotion(dtype: Any, other: Any) -> None:
+    """Tensors of two dtypes, with dimensions and without: as after casting both, everywhere."""
+    run = compiled(mixed)
+    for shapes in [((4,), (4,)), ((4,), ()), ((), (4,)), ((), ())]:
+        x, y = tensors([values(dtype, shapes[0]), values(other, shapes[1])])
+        both = tg.result_type(x, y)
+        expected = mixed(x.to(both), y.to(both))
+        for found in (mixed(x, y), run(x, y)):
+            for have, want in zip(found, expected, strict=True):
+                assert have.dtype is want.dtype, (dtype, other, shapes)
+                check_values(have.numpy(), want.numpy(), 4, f"{dtype} {other} {shapes}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_promotion_of_scalars(dtype: Any) -> None:
+    for scalar in SCALARS:
+        run = compiled(lambda x, s=scalar: (x * s, s + x, tg.div(x, s), x == s))
+        for shape in ((4,), ()):
+            (x,) = tensors([values(dtype, shape)])
+            both = tg.result_type(x, scalar)
+            wide = x.to(both)
+            number = tg.tensor(scalar).to(both)
+            expected = wide * number, number + wide, tg.div(wide, number), wide == number
+            for found in (run(x), (x * scalar, scalar + x, tg.div(x, scalar), x == scalar)):
+                for have, want in zip(found, expected, strict=True):
+                    assert have.dtype is want.dtype, (dtype, scalar, shape)
+                    check_values(have.numpy(), want.numpy(), 4, f"{dtype} {scalar} {shape}")
+
+
 # -- the table itself ------------------------------------------------------------------------
 
 # Public functions that have tests of their own: they make tensors, draw random numbers, ask for

@@ -1,0 +1,152 @@
+"""The tables that a new primitive must be entered into, and whether its facts are true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tgraph.compiler.codegen.llvm_scalar import TEMPLATES, reduction_identity
+from tgraph.compiler.fusion import is_step
+from tgraph.compiler.ir import (
+    PRIMITIVES,
+    Builder,
+    Family,
+    IRTypeError,
+    Primitive,
+    TensorType,
+    input_node,
+)
+from tgraph.compiler.kernel import views
+from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUNCTIONS
+from tgraph.runtime.arrays import FUNCTIONS, evaluate
+from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
+
+from tgraph.autograd.record import NON_DIFFERENTIABLE, RULES
+
+Array = np.ndarray[Any, Any]
+ELEMENTWISE = [each for each in PRIMITIVES.values() if each.family is Family.ELEMENTWISE]
+# Integers, booleans, positions and sources: nothing to differentiate.
+NO_GRADIENT = {
+    "input", "constant", "full", "iota", "random_bits", "host_call", "get", "isnan", "isinf", "eq",
+    "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor",
+    "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
+    "argmax", "argmin", "any", "all",
+}  # fmt: skip
+
+
+def test_every_primitive_has_an_array_function() -> None:
+    assert set(FUNCTIONS) == set(PRIMITIVES) - {"input"}
+
+
+def test_every_elementwise_primitive_has_a_scalar_template() -> None:
+    assert set(TEMPLATES) == {each.name for each in ELEMENTWISE} - {"cast"}
+
+
+def test_every_fusible_primitive_has_a_scalar_form() -> None:
+    """What fusion takes, lowering can read and emit."""
+    by_table = set(views._NEEDS) | set(views.COMBINE) | {each.name for each in ELEMENTWISE}
+    by_kernel = {"argmax", "argmin", "scatter_add", "index_put"}  # roots of their own
+    given = {"input"}
+    steps = {"matmul", "convolution", "host_call", "get"}
+    assert by_table | by_kernel | given | steps == set(PRIMITIVES)
+    for name in by_table | by_kernel:
+        assert PRIMITIVES[name].family not in (Family.CONTRACTION, Family.OPAQUE, Family.GET)
+
+
+def test_library_calls_and_python_functions_are_steps() -> None:
+    build = Builder()
+    x = input_node("x", TensorType((2, 2), float32))
+    flags = {"transpose_a": False, "transpose_b": False}
+    assert is_step(build.apply(PRIMITIVES["matmul"], [x, x], flags))
+    assert not is_step(build.apply(PRIMITIVES["exp"], [x]))
+
+
+def test_every_reduction_has_an_identity_in_generated_code() -> None:
+    for name in REDUCTION_FUNCTIONS:
+        for dtype in ALL_DTYPES:
+            reduction_identity(name, dtype)
+
+
+@pytest.mark.parametrize("name", sorted(set(PRIMITIVES) - NO_GRADIENT))
+def test_every_differentiable_primitive_has_a_gradient_rule(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    assert primitive in RULES or primitive in NON_DIFFERENTIABLE
+
+
+# -- facts -----------------------------------------------------------------------------------
+
+
+def samples(dtype: DType) -> Array:
+    if dtype is bool_:
+        return np.array([False, True])
+    if dtype.is_floating_point:
+        with np.errstate(all="ignore"):
+            values = [0.0, -0.0, 1.0, -1.0, 2.5, -0.5, 1e30, -1e-30, np.inf, -np.inf, np.nan]
+            return np.array(values).astype(dtype.numpy)
+    info = np.iinfo(dtype.numpy)
+    values = [0, 1, 2, 3, 7, 100, info.max, info.min]
+    return np.array(values if info.min == 0 else [*values, -1, -2, -7], dtype.numpy)
+
+
+def same(a: Array, b: Array) -> bool:
+    """Equal, NaN with NaN; zeros of either sign are equal here."""
+    if a.dtype.kind in "biu":
+        return bool(np.array_equal(a, b))
+    return bool(np.array_equal(a.astype(float), b.astype(float), equal_nan=True))
+
+
+def dtypes_of(primitive: Primitive) -> list[DType]:
+    found = []
+    for dtype in ALL_DTYPES:
+        try:
+            result = primitive.infer([TensorType((), dtype)] * (primitive.arity or 1), {})
+        except IRTypeError:
+            continue
+        if getattr(result, "dtype", None) is dtype or primitive.commutative:
+            found.append(dtype)
+    return found
+
+
+def apply(primitive: Primitive, *arrays: Array) -> Array:
+    result: Array = evaluate(primitive.name, arrays, {})
+    return result
+
+
+FACTS = [
+    (primitive, dtype)
+    for primitive in ELEMENTWISE
+    if primitive.name not in ("cast", "where")
+    for dtype in dtypes_of(primitive)
+]
+
+
+@pytest.mark.parametrize(("primitive", "dtype"), FACTS, ids=str)
+def test_facts_are_true(primitive: Primitive, dtype: DType) -> None:
+    x = samples(dtype)
+    if primitive.arity == 1:
+        once = apply(primitive, x)
+        if primitive.involution:
+            assert same(apply(primitive, once), x)
+        if primitive.idempotent:
+            assert same(apply(primitive, once), once)
+        return
+    left, right = np.repeat(x, x.size), np.tile(x, x.size)
+    if primitive.commutative:
+        assert same(apply(primitive, left, right), apply(primitive, right, left))
+    if primitive.idempotent:
+        assert same(apply(primitive, x, x), x)
+    if primitive.identity is not None:
+        identity = np.asarray(primitive.identity).astype(dtype.numpy)
+        assert same(apply(primitive, x, identity), x)
+    if primitive.absorbing is not None:
+        absorbing = np.asarray(primitive.absorbing).astype(dtype.numpy)
+        assert same(apply(primitive, x, absorbing), np.broadcast_to(absorbing, x.shape))
+    if primitive.associative and not dtype.is_floating_point:
+        third = np.roll(right, 3)
+        inner = apply(primitive, apply(primitive, left, right), third)
+        assert same(inner, apply(primitive, left, apply(primitive, right, third)))
+
+
+def test_costs_are_positive() -> None:
+    assert all(each.cost >= 1 for each in PRIMITIVES.values())
