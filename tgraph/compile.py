@@ -33,6 +33,7 @@ from . import pytree
 from .call_writer import MISS
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph
+from .explain import Explanation, explain_plan
 from .graph_function import COMPILE_LOCK, GraphFunction
 from .guards import Watch
 from .state import state
@@ -209,10 +210,12 @@ class CompiledFunction:
         leaves, spec = _flatten(args, kwargs)
         return self._plan(leaves, spec).call.graph
 
-    def explain(self, *args: Any, **kwargs: Any) -> Any:
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What a call with these arguments runs: kernels, their operations and sizes."""
         leaves, spec = _flatten(args, kwargs)
-        return explain_plan(self.name, self._plan(leaves, spec))
+        plan = self._plan(leaves, spec)
+        reason = next(record.reason for record in self.compiles if record.plan is plan)
+        return explain_plan(self.name, reason, plan)
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}, {len(self.compiles)} plans>"
@@ -351,8 +354,4 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
 
 
 def run_checked(*_):
-    raise NotImplementedError
-
-
-def explain_plan(*_):
     raise NotImplementedError

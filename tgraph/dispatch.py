@@ -84,6 +84,9 @@ class Context:
     def touch(self, tensor: Tensor) -> None:
         """Called before the metadata of a handle changes: history, version, hooks."""
 
+    def backward_of(self, site: Site | None) -> None:
+        """Operations from now on belong to the backward pass of those made at `site`."""
+
     def read_grad(self, tensor: Tensor) -> Tensor | None:
         """The accumulated gradient of `tensor`."""
         return tensor._grad

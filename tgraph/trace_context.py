@@ -19,7 +19,7 @@ import numpy as np
 from .autograd.record import Record
 from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
 from .compiler.ir import primitives as p
-from .dispatch import EAGER, Context, apply, user_site, would_alias
+from .dispatch import EAGER, Context, Site, apply, user_site, would_alias
 from .inplace import written_through
 from .runtime.dtypes import DType, float64, int64
 from .state import state
@@ -312,7 +312,9 @@ class Trace(Context):
         """The user's line that is running now."""
         if self.where is not None:
             return self.where
-        site = user_site()
+        return self._provenance(user_site())
+
+    def _provenance(self, site: Site) -> Provenance:
         key = (site.code, site.instruction, site.module_path)
         found = self._sites.get(key)
         if found is None:
@@ -445,6 +447,9 @@ class Trace(Context):
         if entry is not None:
             return str(entry.node.attrs["name"])
         return self.names.get(id(tensor), "captured")
+
+    def backward_of(self, site: Site | None) -> None:
+        self.where = None if site is None else self._provenance(site)
 
     # --- randomness ---
 

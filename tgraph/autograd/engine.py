@@ -93,6 +93,7 @@ class _Pass:
             return
         if record.freed:
             raise RuntimeError(_FREED.format(name=record.name(), site=record.site))
+        current_context().backward_of(record.site)
         outgoing = record.cotangents(incoming, mask)
         if not retain_graph:
             record.free()
@@ -190,6 +191,7 @@ def run_backward(
             _accumulate_inner(asked, captured, create_graph)
     finally:
         state.grad_enabled = previous
+        current_context().backward_of(None)
     return [captured.get(_edge_key(_asked_edge(each))) for each in inputs or ()]
 
 
