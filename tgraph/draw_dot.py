@@ -6,7 +6,6 @@ the same and needs no installation of Graphviz.
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -210,9 +209,11 @@ def find_dot() -> str:
 
 def _installed_program() -> str | None:
     """The program of the graphviz-pure package, where its folder is not on PATH."""
+    from importlib import metadata  # takes 10 ms, which `import tgraph` need not pay
+
     try:
-        files = importlib.metadata.files("graphviz-pure") or []
-    except importlib.metadata.PackageNotFoundError:
+        files = metadata.files("graphviz-pure") or []
+    except metadata.PackageNotFoundError:
         return None
     for file in files:
         if file.name in ("graphviz-pure", "graphviz-pure.exe"):

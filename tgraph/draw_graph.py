@@ -7,9 +7,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from .compiler.executable import Executable
 from .compiler.ir import Family, Graph, Node, Provenance, TensorType
@@ -37,8 +37,10 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Ends:
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Ends(NamedTuple):
     """What a graph's inputs and outputs are, as far as it is known.
 
     `kinds` gives the kind of the box of an input ("argument" where it is missing), `names` what
@@ -47,10 +49,10 @@ class Ends:
     the backward plan reads.
     """
 
-    kinds: Mapping[Node, str] = field(default_factory=dict)
-    names: Mapping[Node, str] = field(default_factory=dict)
-    written: Mapping[int, int] = field(default_factory=dict)
-    outputs: Mapping[int, str] = field(default_factory=dict)
+    kinds: Mapping[Node, str] = _NOTHING
+    names: Mapping[Node, str] = _NOTHING
+    written: Mapping[int, int] = _NOTHING
+    outputs: Mapping[int, str] = _NOTHING
     saved: frozenset[int] = frozenset()
 
 
@@ -294,7 +296,7 @@ class _Drawing:
             return self._input(node)
         step = None if number is None else self.steps[number]
         kind, title = KINDS[node.primitive.family], node.primitive.name
-        detail = " ".join(filter(None, (detail_text(node), operands_text(node))))
+        detail = ", ".join(filter(None, (detail_text(node), operands_text(node))))
         lines, tooltip = [format_type(node.type)], self._tooltip(node)
         if step is not None and step.kind != "kernel":
             kind = "gemm" if step.kind == "gemm" else "python"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 # More boxes than this are not laid out one by one: that would take minutes.
 MAX_BOXES = 2000
@@ -16,8 +16,7 @@ MAX_BOXES = 2000
 _NAMED = 3
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """One box. `kind` chooses its style, `detail` follows the title, `lines` stand below.
 
     `module`, `line` and `code` (the text of that line) are what boxes are put together by;
@@ -38,8 +37,7 @@ class Box:
     link: str = ""
 
 
-@dataclass(frozen=True)
-class Arrow:
+class Arrow(NamedTuple):
     """From box to box; `label` is the shape, where it changes."""
 
     source: str
@@ -48,8 +46,7 @@ class Arrow:
     tooltip: str = ""
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(NamedTuple):
     """A frame around the boxes that name it."""
 
     key: str
@@ -59,8 +56,7 @@ class Cluster:
     tooltip: str = ""
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A title, a line below it, and what is drawn; `notes` tell what is left out."""
 
     title: str
@@ -150,7 +146,7 @@ def _merged(
     boxes: dict[str, Box] = {}
     key_of: dict[str, str] = {}
     for box in picture.boxes:
-        alone = box if clusters else replace(box, cluster="")
+        alone = box if clusters else box._replace(cluster="")
         kept = made[groups[box.key]] if box.key in groups else alone
         boxes[kept.key] = kept
         key_of[box.key] = kept.key
@@ -158,9 +154,9 @@ def _merged(
     for arrow in picture.arrows:
         ends = key_of[arrow.source], key_of[arrow.target]
         if ends[0] != ends[1]:
-            arrows.setdefault(ends, replace(arrow, source=ends[0], target=ends[1]))
-    return replace(
-        picture, boxes=tuple(boxes.values()), arrows=tuple(arrows.values()), clusters=clusters
+            arrows.setdefault(ends, arrow._replace(source=ends[0], target=ends[1]))
+    return picture._replace(
+        boxes=tuple(boxes.values()), arrows=tuple(arrows.values()), clusters=clusters
     )
 
 
@@ -177,7 +173,11 @@ _LISTED = 4
 
 
 def bundled(picture: Picture) -> Picture:
-    """Inputs of one kind that only one kernel reads as one box, and outputs that it gives."""
+    """Inputs of one kind that only one kernel reads as one box, and outputs that it gives.
+
+    Numbers that several kernels read stand beside each.
+    """
+    picture = _scattered(picture)
     places = {box.key: box.cluster or box.key for box in picture.boxes}
     near: dict[str, set[tuple[bool, str]]] = {}
     for arrow in picture.arrows:
@@ -192,13 +192,30 @@ def bundled(picture: Picture) -> Picture:
     return _merged(picture, groups, made, picture.clusters)
 
 
+def _scattered(picture: Picture) -> Picture:
+    places = {box.key: box.cluster or box.key for box in picture.boxes}
+    numbers = {box.key: box for box in picture.boxes if box.kind == "number"}
+    copies: dict[tuple[str, str], Box] = {}
+    arrows: list[Arrow] = []
+    for arrow in picture.arrows:
+        if arrow.source in numbers:
+            near = arrow.source, places[arrow.target]
+            key = f"{arrow.source}_at{len(copies)}"
+            copy = copies.setdefault(near, numbers[arrow.source]._replace(key=key))
+            arrow = arrow._replace(source=copy.key)
+        arrows.append(arrow)
+    read = {source for source, _ in copies}
+    boxes = [box for box in picture.boxes if box.key not in read]
+    return picture._replace(boxes=(*copies.values(), *boxes), arrows=tuple(arrows))
+
+
 def _bundle(boxes: list[Box]) -> Box:
     titles = list(dict.fromkeys(box.title for box in boxes))
     shown = titles if len(titles) <= _LISTED else titles[: _LISTED - 1]
     rest = [f"{len(titles) - len(shown)} more"] if len(titles) > len(shown) else []
     tooltip = "\n".join(f"{box.title}: {', '.join(box.lines)}" for box in boxes)
     title = f"{len(boxes)} {_BUNDLED[boxes[0].kind]}"
-    return replace(boxes[0], title=title, lines=(*shown, *rest), tooltip=tooltip)
+    return boxes[0]._replace(title=title, lines=(*shown, *rest), tooltip=tooltip)
 
 
 def limited(picture: Picture, limit: int = MAX_BOXES) -> Picture:
@@ -210,7 +227,7 @@ def limited(picture: Picture, limit: int = MAX_BOXES) -> Picture:
         smaller = collapse(picture, by)
         if len(smaller.boxes) <= min(limit, count // 2):
             note = f"{count:,} boxes are too many to draw: one box per {by} instead"
-            return replace(smaller, notes=(*picture.notes, note))
+            return smaller._replace(notes=(*picture.notes, note))
     return _cut(picture, limit)
 
 
@@ -222,7 +239,8 @@ def _cut(picture: Picture, limit: int) -> Picture:
     left_out = Box("left_out", "note", text, "", (_counts(list(middle)),))
     groups = {box.key: "middle" for box in middle}
     note = f"{text} are left out: {len(picture.boxes):,} are too many to draw"
-    return replace(_merged(picture, groups, {"middle": left_out}), notes=(*picture.notes, note))
+    cut = _merged(picture, groups, {"middle": left_out})
+    return cut._replace(notes=(*picture.notes, note))
 
 
 # --- long arrows ---------------------------------------------------------------------------------
@@ -251,9 +269,9 @@ def shortened(picture: Picture, crossings: int = _CROSSINGS) -> Picture:
         if length > longest:
             near = (arrow.source, box_of[arrow.target].cluster, row[arrow.target] // _SHARED)
             stub = stubs.setdefault(near, _stub(box_of[arrow.source], len(stubs)))
-            arrow = replace(arrow, source=stub.key)
+            arrow = arrow._replace(source=stub.key)
         arrows.append(arrow)
-    return replace(picture, boxes=(*picture.boxes, *stubs.values()), arrows=tuple(arrows))
+    return picture._replace(boxes=(*picture.boxes, *stubs.values()), arrows=tuple(arrows))
 
 
 def _stub(source: Box, number: int) -> Box:

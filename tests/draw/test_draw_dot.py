@@ -1,6 +1,5 @@
 import shutil
 import subprocess
-import sys
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -137,10 +136,7 @@ def test_no_program_at_all(monkeypatch):
         render("digraph { a }", "svg")
 
 
-def test_no_graphviz_package(monkeypatch):
-    for name in [each for each in sys.modules if each.split(".")[0] == "graphviz"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "graphviz", None)
+def test_no_graphviz_package(without_graphviz):
     with pytest.raises(RuntimeError, match=r"needs the graphviz package.*tgraph\[draw\]"):
         render("digraph { a }", "svg")
 

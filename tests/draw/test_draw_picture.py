@@ -119,3 +119,11 @@ def test_state_of_one_kernel_is_one_box():
     ]
     assert picture.boxes[1].lines == ("exp_avg", "exp_avg_sq", "step")
     assert "exp_avg: float32[2]" in picture.boxes[1].tooltip
+
+
+def test_numbers_stand_beside_each_reader():
+    boxes = (Box("n", "number", "lr"), Box("a", "kernel", "a"), Box("b", "kernel", "b"))
+    picture = bundled(Picture("t", "s", boxes, (Arrow("n", "a"), Arrow("n", "b"))))
+    check(picture)
+    assert titles(picture) == ["lr", "lr", "a", "b"]
+    assert len({arrow.source for arrow in picture.arrows}) == 2
