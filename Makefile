@@ -1,20 +1,34 @@
 # Every target makes what it needs; the environment lives in .venv.
 PYTHON ?= python3
+JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin
+INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo lint types clean
+.PHONY: test demo examples lint types clean
 
-$(VENV)/.installed: pyproject.toml
-	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+$(RUN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(RUN)/python
+	$(INSTALL) -e '.[dev]'
 	touch $@
 
-test: $(VENV)/.installed
-	$(RUN)/python -m pytest $(ARGS)
+$(VENV)/.examples: pyproject.toml | $(RUN)/python
+	$(INSTALL) -e '.[examples]'
+	touch $@
 
-demo: $(VENV)/.installed
+# ARGS goes to pytest: make test ARGS="tests/test_ops.py -k softmax"
+test: $(VENV)/.installed
+	$(RUN)/python -m pytest -n $(JOBS) $(ARGS)
+
+demo: $(VENV)/.examples
 	$(RUN)/python examples/digits.py $(ARGS)
+
+# Every example in its short form, as CI runs them.
+examples: $(VENV)/.examples
+	set -e; for example in $(wildcard examples/*.py); do $(RUN)/python $$example --quick; done
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff check .
@@ -23,8 +37,9 @@ lint: $(VENV)/.installed
 # The type checker reads the installed package, which is what ships.
 types: $(VENV)/.installed
 	rm -rf build/types build/lib
-	$(RUN)/python -m pip install -q --disable-pip-version-check --no-deps --target build/types .
-	MYPYPATH=build/types $(RUN)/mypy -p tgraph.runtime -p tgraph.compiler $(ARGS)
+	$(INSTALL) --no-deps --target build/types .
+	MYPYPATH=build/types $(RUN)/mypy --follow-imports=silent \
+		-p tgraph.runtime -p tgraph.compiler $(ARGS)
 
 clean:
 	rm -rf build $(VENV)

@@ -1,0 +1,64 @@
+"""The examples in the documentation of every module, and those of the README."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tgraph
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {"tgraph": "tgraph", "compiler": "tgraph.compiler", "runtime": "tgraph.runtime"}
+
+
+def module_names() -> list[str]:
+    found = []
+    for folder, package in FOLDERS.items():
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            inner = [*file.relative_to(ROOT / folder).with_suffix("").parts]
+            found.append(".".join([package, *inner]).removesuffix(".__init__"))
+    return found
+
+
+def examples_of(module: ModuleType) -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    return [test for test in finder.find(module) if test.examples]
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_examples(name: str) -> None:
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    results = doctest.testmod(importlib.import_module(name), optionflags=options)
+    assert results.failed == 0
+
+
+def test_there_are_examples() -> None:
+    """So that a broken search does not go unnoticed."""
+    names = ("tgraph.elementwise", "tgraph.reductions", "tgraph.compiler.ir.node")
+    for name in names:
+        assert examples_of(importlib.import_module(name)), name
+    assert tgraph.__doc__ is not None
+
+
+def readme_blocks() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python in the README runs from top to bottom, as somebody would paste it."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "readme"}
+    for number, block in enumerate(readme_blocks()):
+        if block.lstrip().startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(block, names, f"block {number}", None, 0)
+            runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+            assert runner.run(test, clear_globs=False).failed == 0
+            names = test.globs
+        else:
+            exec(compile(block, f"README.md, block {number}", "exec"), names)
