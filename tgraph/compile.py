@@ -31,6 +31,7 @@ import numpy as np
 
 from . import pytree
 from .call_writer import MISS
+from .check import run_checked
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
@@ -104,7 +105,7 @@ class CompiledFunction:
         if state.context is None and self.enabled:
             leaves, spec = _flatten(args, kwargs)
             plan = self._plan(leaves, spec)
-            return run_checked(self, plan, leaves, spec)
+            return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
         # Inside a trace the function becomes a part of what is traced.
         return self.function(*args, **kwargs)
 
@@ -351,7 +352,3 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
         function = function.function
     is_module = hasattr(function, "_parameter_names")
     return (CompiledModule if is_module else CompiledFunction)(function, check)
-
-
-def run_checked(*_):
-    raise NotImplementedError
