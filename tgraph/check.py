@@ -22,7 +22,7 @@ from .compiler.ir import Graph, Node, TensorType
 from .compiler.pipeline import compile_graph, optimize
 from .graph_function import odd_strides
 from .tensor import Tensor, wrap
-from .tracing import Ref, Source
+from .tracing import Source
 
 Array = np.ndarray[Any, Any]
 

@@ -1,0 +1,357 @@
+"""Results, containers, static values and floats of compiled functions."""
+
+import dataclasses
+import enum
+import math
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+
+
+def both(function, *args):
+    """The results of a function eagerly and compiled, which must agree; gives the compiled one."""
+    compiled = tg.compile(function)
+    eager, result = function(*args), compiled(*args)
+    again = compiled(*args)
+    for wanted, *found in zip(*map(tg.pytree.leaves, (eager, result, again)), strict=True):
+        for each in found:
+            assert type(each) is type(wanted)
+            if isinstance(wanted, tg.Tensor):
+                assert each.dtype is wanted.dtype and each.shape == wanted.shape
+                np.testing.assert_allclose(
+                    each.detach().numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-6
+                )
+            else:
+                assert each == wanted
+    assert len(compiled.compiles) == 1
+    return result
+
+
+X = tg.tensor(np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32))
+Y = tg.tensor(np.random.default_rng(1).standard_normal((4,)).astype(np.float32))
+
+FUNCTIONS = {
+    "arithmetic": lambda x, y: (x + y) * 2 - x / (y * y + 1),
+    "reduction": lambda x, y: (x.sum(), x.mean(1), (x * y).amax(0)),
+    "softmax": lambda x, y: x.softmax(-1) @ y,
+    "views": lambda x, y: x.t().reshape(2, 6)[:, ::2] + 1,
+    "comparison": lambda x, y: tg.where(x > y, x, -y),
+    "matmul": lambda x, y: (x @ y, x @ x.t()),
+    "indexing": lambda x, y: x[tg.tensor([2, 0, 1])][:, 1:3],
+    "creation": lambda x, y: x + tg.arange(4) + tg.ones(3, 1) + tg.tensor([1.0, 2.0, 3.0, 4.0]),
+    "constant only": lambda x, y: tg.zeros(2, 2),
+    "same twice": lambda x, y: (x + 1, x + 1),
+    "integers": lambda x, y: (x * 10).to(tg.int64) // 3,
+    "unrolled": lambda x, y: sum(row * len(row) for row in x),
+    "static results": lambda x, y: {"n": x.shape[0], "name": "x", "none": None, "value": x * 1},
+    "nothing": lambda x, y: None,
+    "clone": lambda x, y: x.clone(),
+    "casts": lambda x, y: x.half() + y.double().sum(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_is_eager(name):
+    both(FUNCTIONS[name], X, Y)
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclasses.dataclass
+class State:
+    weight: Any
+    steps: int
+    more: Any = None
+
+
+def test_containers_go_in_and_come_out():
+    def function(state, extra, *, scale):
+        assert isinstance(state, State) and isinstance(extra["p"], Point)
+        new = State(state.weight * scale + extra["p"].x, state.steps + 1, [extra["p"]])
+        return {"state": new, "list": [(state.weight,), extra]}
+
+    compiled = tg.compile(function)
+    arguments = State(X, 3), {"p": Point(Y, 2), "k": "v"}
+    eager, result = function(*arguments, scale=2), compiled(*arguments, scale=2)
+    wanted, found = tg.pytree.flatten(eager), tg.pytree.flatten(result)
+    assert wanted[1] == found[1]
+    assert result["state"].steps == 4 and result["state"].more[0].x is Y
+    assert result["list"][0][0] is X
+    np.testing.assert_allclose(result["state"].weight.numpy(), (X * 2 + Y).numpy())
+    compiled(*arguments, scale=2)
+    assert len(compiled.compiles) == 1
+
+
+def test_keyword_arguments_and_defaults():
+    @tg.compile
+    def function(x, power=2, *, flip=False):
+        return (-x if flip else x) ** power
+
+    assert function(Y).tolist() == (Y**2).tolist()
+    assert function(Y, power=3).tolist() == pytest.approx((Y**3).tolist())
+    assert function(flip=True, x=Y, power=3).tolist() == pytest.approx((-(Y**3)).tolist())
+    assert function(x=Y, power=3, flip=True).tolist() == pytest.approx((-(Y**3)).tolist())
+    assert len(function.compiles) == 3
+
+
+def test_results_own_their_memory():
+    function = tg.compile(lambda x: (x + 1, x.clone()))
+    first, copy = function(Y)
+    kept = first.tolist()
+    function(Y * 2)
+    assert first.tolist() == kept
+    copy.zero_()
+    assert Y.abs().sum() > 0
+
+
+def test_untouched_arguments_come_back_as_they_are_and_views_are_views():
+    weight = tg.zeros(4)
+
+    @tg.compile
+    def function(x):
+        return x, x[1:], weight, weight.reshape(2, 2), x.detach()
+
+    x = tg.ones(3)
+    for _ in range(2):
+        same, part, captured, shaped, detached = function(x)
+        assert same is x and captured is weight
+        part.zero_()
+        assert x.tolist() == [1, 0, 0]
+        shaped.add_(1)
+        detached[0] = 1
+    assert weight.tolist() == [2, 2, 2, 2]
+
+
+def test_a_view_of_a_result_is_a_view_of_it():
+    whole, part = tg.compile(lambda x: (y := x + 1, y[0]))(X)
+    part.zero_()
+    assert whole[0].tolist() == [0, 0, 0, 0]
+
+
+class Mode(enum.Enum):
+    UP = 1
+    DOWN = 2
+
+
+def test_static_values_are_part_of_the_key():
+    @tg.compile
+    def function(x, mode, count, name, dtype, flag):
+        x = x * (2 if mode is Mode.UP else 3)
+        for _ in range(count):
+            x = x + 1
+        return (x if flag is None else -x).to(dtype)
+
+    one = function(Y, Mode.UP, 2, "a", tg.float32, None)
+    np.testing.assert_allclose(one.numpy(), (Y * 2 + 2).numpy())
+    two = function(Y, Mode.DOWN, 2, "a", tg.float32, None)
+    np.testing.assert_allclose(two.numpy(), (Y * 3 + 2).numpy())
+    function(Y, Mode.DOWN, 1, "a", tg.float32, None)
+    function(Y, Mode.DOWN, 1, "a", tg.float64, None)
+    function(Y, Mode.DOWN, 1, "a", tg.float64, True)
+    function(Y, Mode.UP, 2, "a", tg.float32, None)
+    reasons = [record.reason for record in function.compiles]
+    assert reasons[0] == "first call"
+    assert reasons[1].startswith("static value `mode` changed:")
+    assert reasons[2] == "static value `count` changed: 2 -> 1"
+    assert reasons[4] == "static value `flag` changed: None -> True"
+    assert len(reasons) == 5
+
+
+def test_one_true_and_one_point_zero_are_different():
+    function = tg.compile(lambda x, n: x * n)
+    x = tg.tensor([1, 2])
+    assert function(x, 1).dtype is tg.int64
+    assert function(x, 1.0).dtype is tg.float32
+    assert function(x, True).dtype is tg.int64
+    assert len(function.compiles) == 3
+
+
+# --- floats --------------------------------------------------------------------------------------
+
+
+def test_a_float_that_changes_becomes_an_input():
+    @tg.compile
+    def function(x, scale, shift=0.5):
+        return x * scale + (1 - scale) * shift
+
+    for scale in (0.5, 0.25, 0.125, math.inf, -0.0, 3.0):
+        eager = X * scale + (1 - scale) * 0.5
+        result = function(X, scale)
+        assert result.dtype is tg.float32
+        np.testing.assert_allclose(result.numpy(), eager.numpy(), rtol=1e-6)
+    assert [record.reason for record in function.compiles] == [
+        "first call",
+        "static value `scale` changed: 0.5 -> 0.25; `scale` is an input from now on",
+    ]
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.float32, tg.float64, tg.int64])
+def test_an_input_float_promotes_like_a_number(dtype):
+    function = tg.compile(
+        lambda x, s: (x * s, s * x, x + s, s - x, tg.maximum(x.new_ones(1) * s, x))
+    )
+    x = tg.tensor([1, 2, 3], dtype=dtype)
+    for scale in (0.3, 0.7, 1.1):
+        eager = function.function(x, scale)
+        result = function(x, scale)
+        for a, b in zip(eager, result, strict=True):
+            assert a.dtype is b.dtype
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3)
+    assert len(function.compiles) == 2
+
+
+def test_a_float_whose_value_is_asked_for_stays_fixed():
+    @tg.compile
+    def function(x, scale, limit):
+        if scale > limit:
+            return x * math.sqrt(scale)
+        return -x
+
+    for scale in (4.0, 9.0, 1.0):
+        wanted = Y * math.sqrt(scale) if scale > 2 else -Y
+        np.testing.assert_allclose(function(Y, scale, 2.0).numpy(), wanted.numpy())
+    assert len(function.compiles) == 3
+    function(Y, 9.0, 2.0)
+    assert len(function.compiles) == 3
+
+
+def test_a_float_that_is_returned_is_a_float_again():
+    function = tg.compile(lambda x, s: (s * 2, x))
+    for scale in (0.5, 0.75, 1.5):
+        value, _ = function(Y, scale)
+        assert type(value) is float and value == scale * 2
+
+
+def test_numpy_arrays_are_refused():
+    with pytest.raises(TypeError, match=r"argument `x` .* NumPy array.*tg\.from_numpy"):
+        tg.compile(lambda x: x)(np.ones(3))
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def test_methods_have_plans_of_their_own():
+    class Scaler:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @tg.compile
+        def scale(self, x):
+            return x * self.factor
+
+    two, three = Scaler(2.0), Scaler(3.0)
+    assert two.scale(Y).tolist() == (Y * 2).tolist()
+    assert three.scale(Y).tolist() == (Y * 3).tolist()
+    assert len(two.scale.compiles) == len(three.scale.compiles) == 1
+    assert two.scale is two.scale
+    two.factor = 4.0
+    assert two.scale(Y).tolist() == (Y * 4).tolist()
+    assert two.scale.compiles[1].reason == "`self.factor` changed: 2.0 -> 4.0"
+
+
+def test_methods_of_objects_without_a_dictionary():
+    class Slotted:
+        __slots__ = ("factor",)
+
+        def __init__(self, factor):
+            self.factor = factor
+
+        @tg.compile
+        def scale(self, x):
+            return x * self.factor
+
+    two, three = Slotted(2.0), Slotted(3.0)
+    assert two.scale(Y).tolist() == (Y * 2).tolist()
+    assert three.scale(Y).tolist() == (Y * 3).tolist()
+
+
+def test_compiled_modules_are_still_modules():
+    model = tg.nn.Sequential(tg.nn.Linear(4, 2), tg.nn.ReLU())
+    compiled = tg.compile(model)
+    np.testing.assert_allclose(
+        compiled(X).detach().numpy(), model(X).detach().numpy(), rtol=1e-5, atol=1e-6
+    )
+    assert [*compiled.parameters()] == [*model.parameters()]
+    assert compiled.training and not compiled.eval().training
+
+
+def test_nested_and_recursive_calls_are_inlined():
+    @tg.compile
+    def inner(x):
+        return x * 2
+
+    @tg.compile
+    def outer(x, depth):
+        return inner(x) if depth == 0 else outer(x + 1, depth - 1)
+
+    assert outer(Y, 2).tolist() == ((Y + 2) * 2).tolist()
+    assert len(outer.compiles) == 1 and not inner.compiles
+
+
+def test_exceptions_pass_through_and_leave_nothing_behind():
+    w = tg.ones(3, requires_grad=True)
+
+    @tg.compile
+    def function(x, fail):
+        (w * x).sum().backward()
+        w.detach().mul_(3)
+        if fail:
+            raise KeyError("mine")
+        return x
+
+    with pytest.raises(KeyError, match="mine"):
+        function(tg.ones(3), True)
+    assert w.grad is None and w.tolist() == [1, 1, 1] and w._version == 0
+    assert not tg.tracing.is_tracing()
+    function(tg.ones(3), False)
+    assert w.grad.tolist() == [1, 1, 1] and w.tolist() == [3, 3, 3]
+
+
+def test_the_environment_can_turn_compiling_off(monkeypatch):
+    monkeypatch.setenv("TGRAPH_COMPILE", "0")
+    seen = []
+
+    @tg.compile
+    def function(x):
+        seen.append(x.tolist())
+        return x + 1
+
+    assert function(tg.ones(1)).tolist() == [2]
+    assert function(tg.zeros(1)).tolist() == [1]
+    assert seen == [[1], [0]] and not function.compiles
+
+
+def test_decorating_with_and_without_arguments():
+    def function(x):
+        """Doc."""
+        return x * 2
+
+    for made in (tg.compile(function), tg.compile()(function), tg.compile(check=True)(function)):
+        assert made(Y).tolist() == (Y * 2).tolist()
+        assert made.__name__ == "function" and made.__doc__ == "Doc."
+    with pytest.raises(TypeError, match="compile expected a function or module, got int"):
+        tg.compile(3)
+
+
+def test_old_plans_are_dropped(monkeypatch):
+    monkeypatch.setattr(sys.modules["tgraph.compile"], "MAX_PLANS", 3)
+    function = tg.compile(lambda x, n: x * n)
+    for n in range(5):
+        function(Y, n)
+    function(Y, 4)
+    assert len(function.compiles) == 5
+    function(Y, 0)
+    assert len(function.compiles) == 6
+
+
+def test_half_precision_and_empty_tensors():
+    both(lambda x: (x * 2).sum(), X.half())
+    both(lambda x: (x * 2).sum(0), tg.zeros(0, 3))
+    both(lambda x: x.reshape(3, 0), tg.zeros(0, 3))
