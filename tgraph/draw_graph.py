@@ -101,7 +101,9 @@ def si(value: float, unit: str) -> str:
 
 def place(where: Provenance) -> str:
     """Short: the file's name and the line."""
-    return f"{os.path.basename(where.file)}:{where.line}" if where.file else ""
+    if not where.file:
+        return ""
+    return f"{os.path.basename(where.file)}:{where.line}{' backward' if where.backward else ''}"
 
 
 def place_lines(where: Provenance) -> list[str]:
@@ -111,7 +113,14 @@ def place_lines(where: Provenance) -> list[str]:
     lines = [f"{where.file}:{where.line}" + (f" in {where.function}" if where.function else "")]
     if code := code_at(where.file, where.line):
         lines.append(f"    {code}")
+    if where.backward:
+        lines.append("gradients of that line")
     return [*lines, *([f"module {where.module}"] if where.module else [])]
+
+
+def module_of(where: Provenance) -> str:
+    """The module path by which boxes are put together."""
+    return f"{where.module} backward" if where.module and where.backward else where.module
 
 
 @lru_cache(maxsize=4096)
@@ -120,13 +129,14 @@ def code_at(file: str, line: int) -> str:
     return linecache.getline(file, line).strip()
 
 
-_BACKWARD = re.compile(r"\b(backward|grad|value_and_grad|vjp)\(")
 _STEP = re.compile(r"\.step\(")
 
 
-def phase_of(code: str) -> str:
-    """What a line of a training step does, as far as its text tells."""
-    return "backward" if _BACKWARD.search(code) else "step" if _STEP.search(code) else ""
+def phase_of(where: Provenance) -> str:
+    """What a value is for in a training step: the text of a line tells where optimizers step."""
+    if where.backward:
+        return "backward"
+    return "step" if _STEP.search(code_at(where.file, where.line)) else ""
 
 
 # --- one node as text --------------------------------------------------------------------------
@@ -310,7 +320,7 @@ class _Drawing:
             lines.append(where)
         return Box(
             self._key(part), kind, title, detail, tuple(filter(None, lines)), tooltip,
-            cluster, node.where.module, where, code, phase_of(code),
+            cluster, module_of(node.where), where, code, phase_of(node.where),
         )  # fmt: skip
 
     def _input(self, node: Node) -> Box:

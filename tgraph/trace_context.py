@@ -449,7 +449,7 @@ class Trace(Context):
         return self.names.get(id(tensor), "captured")
 
     def backward_of(self, site: Site | None) -> None:
-        self.where = None if site is None else self._provenance(site)
+        self.where = None if site is None else self._provenance(site)._replace(backward=True)
 
     # --- randomness ---
 

@@ -17,12 +17,16 @@ _COMPARED_BYTES = 4096
 
 
 class Provenance(NamedTuple):
-    """Where the user's program made a value: file, line, function and module path."""
+    """Where the user's program made a value: file, line, function and module path.
+
+    `backward` marks what computes the gradients of that line.
+    """
 
     file: str = ""
     line: int = 0
     function: str = ""
     module: str = ""
+    backward: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.file else "unknown"

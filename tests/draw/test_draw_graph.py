@@ -1,7 +1,7 @@
 import numpy as np
 from graphs import Writer, layer, scaled_sum
 from tgraph.compiler.executable import Executable
-from tgraph.compiler.ir import Graph, TensorType
+from tgraph.compiler.ir import Graph, Provenance, TensorType
 from tgraph.compiler.ir import primitives as p
 from tgraph.runtime.dtypes import bool_, float32, int64
 
@@ -197,8 +197,18 @@ def test_numbers_with_units():
     ]  # fmt: skip
 
 
-def test_phases_by_the_text_of_the_line():
-    assert phase_of("loss.backward()") == "backward"
-    assert phase_of("g = tg.grad(f)(x)") == "backward"
-    assert phase_of("optimizer.step()") == "step"
-    assert phase_of("with tg.no_grad():") == phase_of("x.zero_grad()") == ""
+def test_phases(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text("loss = net(x)\noptimizer.step()\n")
+    forward = Provenance(str(program), 1, "step", "net")
+    assert phase_of(forward) == ""
+    assert phase_of(forward._replace(line=2)) == "step"
+    assert phase_of(forward._replace(backward=True)) == "backward"
+    write = Writer()
+    x = write.input("x", 3)
+    write.where = forward._replace(backward=True)
+    picture = graph_picture(Graph([x], [write(p.neg, x)]))
+    assert box(picture, "neg").lines[-1] == "train.py:1 backward"
+    assert box(picture, "neg").module == "net backward"
+    assert "gradients of that line" in box(picture, "neg").tooltip
+    assert "loss = net(x)" in box(picture, "neg").tooltip
