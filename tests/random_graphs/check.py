@@ -120,7 +120,9 @@ RUN: dict[str, Callable[[Case], list[Array]]] = {
     "kernels": lambda case: run_kernel_interpreter(case.graph, case.arrays),
     "compiled": lambda case: run_compiled(case.graph, case.arrays, case.donate),
     "passes": _run_passes,
-    "optimised": lambda case: run_compiled(optimize(case.graph), case.arrays, case.donate),
+    "optimised": lambda case: run_compiled(
+        optimize(case.graph), case.arrays, case.donate, large=True
+    ),
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+from tgraph.compiler.codegen import llvm_kernel
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
+from tgraph.compiler.kernel import schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.lower import Buffer
 from tgraph.compiler.passes.replace_empty import replace_empty
@@ -104,11 +107,26 @@ class _KernelRun:
         return result
 
 
+@contextmanager
+def as_if_large() -> Iterator[None]:
+    """Small kernels are vectorised and shared among threads too, as large ones are."""
+    small, grain = llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS
+    llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS = 0, 40
+    try:
+        yield
+    finally:
+        llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS = small, grain
+
+
 def run_compiled(
-    graph: Graph, arrays: Sequence[Array], donate: Mapping[int, int] | None = None
+    graph: Graph,
+    arrays: Sequence[Array],
+    donate: Mapping[int, int] | None = None,
+    large: bool = False,
 ) -> list[Array]:
     """Fused and generated code, twice: what a first call leaves behind must not show."""
-    executable = Executable(graph, donate, irregular_strides(graph, arrays))
+    with as_if_large() if large else nullcontext():
+        executable = Executable(graph, donate, irregular_strides(graph, arrays))
     first = [each.copy() for each in executable.run(_copies(arrays, donate or {}))]
     fed = _copies(arrays, donate or {})
     before = [each.copy() for each in fed]
