@@ -11,3 +11,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--graphs", type=int, default=500, help="random graphs that hold the engines to each other"
     )
     group.addoption("--seed", type=int, default=0, help="the seed of the first random graph")
+    group.addoption(
+        "--update-golden", action="store_true", help="write the golden texts of kernels anew"
+    )

@@ -1,0 +1,138 @@
+"""Golden texts: the kernels of typical programs, their schedules, and what LLVM makes of them.
+
+`pytest tests/kernel --update-golden` writes the texts anew; read the difference before keeping it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_cases import CASES
+from tgraph.compiler.codegen.llvm_kernel import kernel_text, kernels_module
+from tgraph.compiler.executable import Executable
+from tgraph.compiler.fusion import Fuser
+from tgraph.compiler.ir import Graph
+from tgraph.compiler.kernel.interpret import interpret_kernel
+from tgraph.compiler.kernel.kernel import Kernel
+from tgraph.compiler.kernel.schedule_cpu import Schedule, schedule_cpu
+from tgraph.compiler.pipeline import optimize
+from tgraph.runtime import jit
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def scheduled(graph: Graph) -> list[Schedule]:
+    """The kernels that a graph becomes, as the plan runs them."""
+    found = [info.schedule for info in Executable(optimize(graph)).kernels]
+    return [schedule for schedule in found if schedule is not None]
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """What threads share, and which loop is vectorised."""
+    tasks = ", ".join(
+        f"{task.axis.name} by {task.tile} ({task.count} of them)" for task in schedule.tasks
+    )
+    lane = schedule.lane.name if schedule.lane is not None else "the last axis of each stage"
+    direct = ", one vector loop over any range of tasks" if schedule.direct else ""
+    return f"tasks {tasks or 'one'}\nlanes {lane}{direct}\ngrain {schedule.grain}"
+
+
+def text_of(graph: Graph) -> str:
+    parts = []
+    for number, schedule in enumerate(scheduled(graph)):
+        kernel = schedule.kernel.renamed(f"k{number}")
+        parts.append(f"{kernel}\n{schedule_text(schedule)}")
+    return "\n\n".join(parts) + "\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name: str, request: pytest.FixtureRequest) -> None:
+    file = FOLDER / f"{name}.txt"
+    found = text_of(CASES[name]())
+    if request.config.getoption("--update-golden"):
+        file.write_text(found)
+    assert found == file.read_text()
+
+
+def test_no_golden_text_is_left_over() -> None:
+    assert {file.stem for file in FOLDER.glob("*.txt")} == set(CASES)
+
+
+# -- what the texts stand for ----------------------------------------------------------------
+
+
+def kernels(graph: Graph) -> list[Kernel]:
+    return [schedule.kernel for schedule in scheduled(graph)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gelu", "softmax", "layer_norm", "column_sum", "pairwise_forces", "several_outputs"],
+)
+def test_one_kernel_is_enough(name: str) -> None:
+    assert len(kernels(CASES[name]())) == 1
+
+
+def test_a_long_sum_is_shared() -> None:
+    first, *_ = scheduled(CASES["long_sum"]())
+    assert first.extent > 8
+
+
+def optimised_text(schedule: Schedule) -> str:
+    """The kernel after LLVM's passes."""
+    compiler = jit._compiler()
+    text = kernels_module({"kernel": kernel_text(schedule)})
+    module = compiler._llvm.parse_assembly(text, compiler._llvm.create_context())
+    module.triple = compiler._machine.triple
+    module.data_layout = str(compiler._machine.target_data)
+    compiler._optimise(module, 3, False)
+    return str(module)
+
+
+# Loops whose addresses or order depend on data, or that do too little, are left alone.
+NOT_VECTORISED = {"scatter_add", "pad", "position_of_maximum"}
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - NOT_VECTORISED))
+def test_generated_code_is_vectorised(name: str) -> None:
+    for schedule in scheduled(CASES[name]()):
+        if schedule.work > 1000:
+            text = optimised_text(schedule)
+            widths = [int(width) for width in re.findall(r"<(\d+) x float>", text)]
+            assert widths and max(widths) >= 4, f"{name}: no vectors of floats"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lowering_is_deterministic(name: str) -> None:
+    """Equal graphs give equal texts, which the cache of compiled objects relies on."""
+    first, second = (
+        [kernel_text(schedule).text for schedule in scheduled(CASES[name]())] for _ in range(2)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ["softmax", "pad", "pairwise_forces"])
+def test_scheduled_loops_compute_the_same(name: str) -> None:
+    """Splitting, merging and reordering loops leaves every element as it was."""
+    graph = CASES[name]()
+    fuser = Fuser(graph)
+    (group,) = fuser.run().groups
+    lowering = fuser.lowering(group)
+    kernel = lowering.run()
+    rng = np.random.default_rng(0)
+    results = []
+    for each in (kernel, schedule_cpu(kernel).kernel):
+        rng = np.random.default_rng(0)
+        buffers = [
+            np.zeros(param.elements, param.dtype.numpy)
+            if param.written
+            else rng.standard_normal(param.elements).astype(param.dtype.numpy)
+            for param in each.params
+        ]
+        interpret_kernel(each, buffers)
+        results.append([b for b, param in zip(buffers, each.params, strict=True) if param.written])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
