@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo examples lint types clean
+.PHONY: test demo examples bench lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -29,6 +29,16 @@ demo: $(VENV)/.examples
 # Every example in its short form, as CI runs them.
 examples: $(VENV)/.examples
 	set -e; for example in $(wildcard examples/*.py); do $(RUN)/python $$example --quick; done
+
+# tgraph beside its peers, which have an environment of their own: see benchmarks/README.md.
+bench: $(VENV)-bench/.installed
+	$(VENV)-bench/bin/python -m benchmarks $(ARGS)
+
+$(VENV)-bench/.installed: pyproject.toml
+	test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install -q --disable-pip-version-check -e . \
+		setuptools torch==2.13.0 jax
+	touch $@
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff check .

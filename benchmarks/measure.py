@@ -46,7 +46,8 @@ class Options:
 class Result:
     """What one contender did on one workload; seconds per call.
 
-    rounds: the median of each round. foreign: in each, processors kept busy by other programs.
+    rounds: the median of each round; least: of all rounds, the shortest.
+    foreign: in each round, processors kept busy by other programs.
     error: why there are no times, if so; `failed` tells a fault from a missing library.
     """
 
@@ -55,6 +56,7 @@ class Result:
     first_cold: float | None = None
     first_warm: float | None = None
     rounds: list[float] = field(default_factory=list)
+    least: float = math.inf
     foreign: list[float] = field(default_factory=list)
     deviation: float | None = None
     error: str = ""
@@ -212,27 +214,29 @@ def _take_turns(
         tell(f"{title}: round {number + 1} of {options.rounds}")
         first = number % max(1, len(running))
         for each in running[first:] + running[:first]:
-            median, foreign = _turn(each, options.patience)
-            results[each.name].rounds.append(median)
-            results[each.name].foreign.append(foreign)
+            median, least, foreign = _turn(each, options.patience)
+            result = results[each.name]
+            result.rounds.append(median)
+            result.least = min(result.least, least)
+            result.foreign.append(foreign)
 
 
-def _turn(running: _Running, patience: int) -> tuple[float, float]:
-    """Seconds per call, and how many processors other programs kept busy meanwhile."""
+def _turn(running: _Running, patience: int) -> tuple[float, float, float]:
+    """Seconds per call, median and least, and processors that others kept busy meanwhile."""
     process = running.process
     process.resume()
-    turns: list[tuple[float, float]] = []
+    turns: list[tuple[float, float, float]] = []
     while len(turns) <= patience:
         process.ask("run", calls=1, batch=running.batch)
         busy, own, began = _busy_seconds(), process.cpu_seconds(), time.perf_counter()
         times = process.ask("run", calls=running.calls, batch=running.batch)["times"]
         wall = time.perf_counter() - began
         others = (_busy_seconds() - busy) - (process.cpu_seconds() - own)
-        turns.append((statistics.median(times), max(0.0, others / wall)))
-        if turns[-1][1] <= DISTURBED:
+        turns.append((statistics.median(times), min(times), max(0.0, others / wall)))
+        if turns[-1][2] <= DISTURBED:
             break
     process.pause()
-    return min(turns, key=lambda turn: turn[1])
+    return min(turns, key=lambda turn: turn[2])
 
 
 def _warm(name: str, workload: Workload, options: Options, result: Result) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -55,6 +56,7 @@ def markdown(machine: Mapping[str, str], results: Results) -> str:
         "## Steady calls",
         _steady_note(results),
         _steady(results, names),
+        *_least(results, names),
         "## First calls",
         FIRST_NOTE,
         _first_calls(results, names),
@@ -87,14 +89,18 @@ def _facts(machine: Mapping[str, str], results: Results, names: Sequence[str]) -
     return "\n".join(f"- {name}: {value}" for name, value in facts.items())
 
 
-def _steady_note(results: Results) -> str:
+def _disturbed(results: Results) -> float:
+    """The part of all rounds that other programs disturbed."""
     rounds = [share for row in results.values() for each in row.values() for share in each.foreign]
-    disturbed = sum(share > DISTURBED for share in rounds) / max(1, len(rounds))
+    return sum(share > DISTURBED for share in rounds) / max(1, len(rounds))
+
+
+def _steady_note(results: Results) -> str:
     return (
         "Median over interleaved rounds, with half the distance between their quartiles. The ratio "
         "is tgraph's time by the best peer's, round by round: below 1 tgraph is faster. *Of copy* "
         "is the time to copy as many bytes as must be moved at least, divided by tgraph's time. "
-        f"Other programs disturbed {disturbed:.0%} of the rounds."
+        f"Other programs disturbed {_disturbed(results):.0%} of the rounds."
     )
 
 
@@ -105,6 +111,22 @@ def _steady(results: Results, names: Sequence[str]) -> str:
         cells = [_cell(row[name]) for name in names if name in row]
         rows.append([_title(workload), *cells, *_comparison(row)])
     return _table(heading, rows)
+
+
+def _least(results: Results, names: Sequence[str]) -> list[str]:
+    """On a busy machine the shortest calls tell more than the medians."""
+    if _disturbed(results) <= DISTURBED:
+        return []
+    rows = []
+    for workload, row in results.items():
+        times = {name: row[name].least for name in names if name in row}
+        peer = min((times[name] for name in times if name != OURS), default=math.inf)
+        ours = times.get(OURS, math.inf)
+        compared = f"{ours / peer:.2f}" if max(ours, peer) < math.inf else "–"
+        cells = [seconds(times[n]) if times[n] < math.inf else "–" for n in times]
+        rows.append([f"`{workload}`", *cells, compared])
+    heading = ["workload", *(TITLES[name] for name in names), "ratio"]
+    return ["## Shortest calls", "The machine was busy.", _table(heading, rows)]
 
 
 def _title(workload: str) -> str:
@@ -164,12 +186,17 @@ def _faults(results: Results) -> Iterable[str]:
                 yield line
 
 
+def _plain(result: Result) -> dict[str, Any]:
+    fields = dataclasses.asdict(result)
+    return {name: value for name, value in fields.items() if value != math.inf}
+
+
 def as_json(machine: Mapping[str, str], results: Results) -> dict[str, Any]:
     """Everything measured."""
     return {
         "machine": dict(machine),
         "workloads": {
-            workload: {name: dataclasses.asdict(each) for name, each in row.items()}
+            workload: {name: _plain(each) for name, each in row.items()}
             for workload, row in results.items()
         },
     }
