@@ -37,16 +37,22 @@ MISS: Any = _Miss()
 
 
 class FreedRecord(Record):
-    """The history of a result whose gradient the compiled function has used up itself."""
+    """The history of a result that cannot be differentiated, as the trace found.
 
-    __slots__ = ()
+    Most often because the compiled function called backward() itself, which frees what it saved.
+    """
 
-    def __init__(self, type_: TensorType) -> None:
+    __slots__ = ("message",)
+
+    def __init__(self, type_: TensorType, message: str) -> None:
         super().__init__(((_NOWHERE, 0),), (type_,), user_site())
-        self.freed = True
+        self.message = message
 
     def name(self) -> str:
         return "CompiledFunctionBackward"
+
+    def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> list[Tensor | None]:
+        raise RuntimeError(self.message)
 
 
 _NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
@@ -101,9 +107,9 @@ def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool) -> Tensor:
     return base if differentiable else detach(base)
 
 
-def freed(tensor: Tensor) -> Tensor:
-    """Give a tensor the history of a graph that was used up."""
-    tensor._record, tensor._index = FreedRecord(tensor._type), 0
+def freed(tensor: Tensor, message: str) -> Tensor:
+    """Give a new tensor a history that cannot be differentiated."""
+    tensor._record, tensor._index = FreedRecord(tensor._type, message), 0
     tensor._requires_grad = True
     return tensor
 
@@ -122,6 +128,11 @@ def give_history(tensor: Tensor, record: CompiledRecord, output: int) -> None:
     new._record, new._requires_grad = record, True
     new._index = list(record.function.differentiable).index(output)
     take_history(tensor, new)
+
+
+def give_freed(tensor: Tensor, message: str) -> None:
+    """Give a written tensor a history that cannot be differentiated."""
+    take_history(tensor, freed(wrap(tensor._value, tensor._type), message))
 
 
 _HELPERS: dict[str, Any] = {
@@ -144,6 +155,7 @@ _HELPERS: dict[str, Any] = {
     "dense": np.ascontiguousarray,
     "copyto": np.copyto,
     "give_history": give_history,
+    "give_freed": give_freed,
 }
 
 
@@ -163,13 +175,14 @@ class CallWriter:
         leaves: Sequence[Any],
         floats: frozenset[int],
         function: GraphFunction,
-        recorded: bool,
+        freed: dict[int, str],
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Any,
     ) -> None:
         self.call, self.leaves, self.floats = call, leaves, floats
-        self.function, self.recorded, self.guards = function, recorded, guards
+        self.function, self.guards = function, guards
+        self.freed = freed  # outputs that require grad, and why they cannot be differentiated
         self.captured: list[Tensor] = []
         self.fixed_roots: dict[int, Any] = {}
         self.namespace: dict[str, Any] = {
@@ -200,6 +213,8 @@ class CallWriter:
             self._add("held = hold()")
             self._add("try:")
             self._indent += "    "
+        for owner, flag in self.call.effects.flags:  # the record looks at them
+            self._add(f"{self._owner(owner)}._requires_grad = {flag}")
         self._execute(inputs)
         refs = [self._ref(ref) for ref in self.call.refs]
         self._effects(inputs)
@@ -394,7 +409,7 @@ class CallWriter:
     def _execute(self, inputs: Sequence[str]) -> None:
         arrays = "".join(f"{each}, " for each in inputs)
         function = self.function
-        if self.recorded:
+        if self.function.differentiable:
             tensors = "".join(
                 f"{self._owner(entry.source) if entry.handle is not None else None}, "
                 for entry in self.call.inputs
@@ -431,34 +446,30 @@ class CallWriter:
                 self._results[ref.key] = name
                 if ref.leaf:
                     self._add(f"{name}._requires_grad = True")
-                elif self._is_freed(ref.key):
-                    self._add(f"freed({name})")
+                elif ref.key in self.freed:
+                    self._add(f"freed({name}, {self._const(self.freed[ref.key])})")
         return name
-
-    def _is_freed(self, output: int) -> bool:
-        differentiable = output in self.function.differentiable and self.recorded
-        return output in self.call.differentiable and not differentiable
 
     def _effects(self, inputs: Sequence[str]) -> None:
         effects = self.call.effects
         grads = [(owner, None if ref is None else self._ref(ref)) for owner, ref in effects.grads]
-        if self.recorded:
+        if self.function.differentiable:
             results = ", ".join(f"{number}: {name}" for number, name in self._results.items())
             self._add(f"record.attach({{{results}}})")
         for write in effects.writes:
             self._written(write, inputs)
         for owner, output in effects.histories:
             tensor = self._owner(owner)
-            made = f"give_history({tensor}, record, {output})"
-            self._add(f"freed({tensor})" if self._is_freed(output) else made)
+            if output in self.freed:
+                self._add(f"give_freed({tensor}, {self._const(self.freed[output])})")
+            else:
+                self._add(f"give_history({tensor}, record, {output})")
         for line in self._views:
             self._add(line)
         for generator, calls in effects.generators:
             self._add(f"{self._const(generator)}.counter += {calls}")
         for owner, grad in grads:
             self._add(f"{self._owner(owner)}._grad = {grad}")
-        for owner, flag in effects.flags:
-            self._add(f"{self._owner(owner)}._requires_grad = {flag}")
 
     def _written(self, write: Any, inputs: Sequence[str]) -> None:
         source = self.call.inputs[write.input].source

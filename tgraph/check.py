@@ -65,7 +65,7 @@ def run_checked(
 
 def _run_plan(plan: CompiledCall, inputs: list[Array]) -> tuple[list[Array], Any]:
     """Outputs on copies, and the record where calls are recorded."""
-    if not plan.recorded:
+    if not plan.function.differentiable:
         return plan.function.run(inputs), None
     return plan.function.run_recorded(inputs, inputs)
 

@@ -156,14 +156,14 @@ class CompiledFunction:
         watch.run(roots)
         call, floats = self._record(leaves, spec, names, watch)
         traced = time.perf_counter()
-        function, recorded = _differentiable(call, self.name)
+        function, freed = _differentiable(call, self.name)
         plan = CompiledCall(
             call,
             leaves,
             names,
             floats,
             function,
-            recorded,
+            freed,
             list(watch.guards.values()),
             watch.namespace,
             functools.partial(self._eager, spec),
@@ -280,8 +280,8 @@ def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _differentiable(call: Call, name: str) -> tuple[GraphFunction, bool]:
-    """The graph as a function, and whether calls are recorded for gradients."""
+def _differentiable(call: Call, name: str) -> tuple[GraphFunction, dict[int, str]]:
+    """The graph as a function, and why some of its outputs cannot be differentiated."""
     asked = {
         number: entry.differentiable
         for number, entry in enumerate(call.inputs)
@@ -291,32 +291,33 @@ def _differentiable(call: Call, name: str) -> tuple[GraphFunction, bool]:
     def make(outputs: dict[int, Tensor]) -> GraphFunction:
         return GraphFunction(call.graph, call.trace, call.final, outputs, asked, call.donate, name)
 
-    outputs = call.differentiable
-    if not outputs or not asked:
-        return _ready(make({})), False
-    whole = make(outputs)
-    if not _is_freed(whole):
-        return whole, True
+    left = call.differentiable if asked else {}
+    whole = make(left)
+    if left and _why_freed(whole) is None:
+        return whole, {}
     # Some results have a gradient that the function has used up itself, by backward().
-    left = {number: each for number, each in outputs.items() if not _is_freed(make({number: each}))}
+    freed = {number: _why_freed(make({number: each})) for number, each in left.items()}
+    messages = {number: why for number, why in freed.items() if why is not None}
+    messages |= {number: _NO_INPUT for number in call.differentiable if number not in left}
+    left = {number: each for number, each in left.items() if number not in messages}
     function = make(left)
-    return (function, not _is_freed(function)) if left else (_ready(function), False)
+    if not left:
+        _ = function.plain  # compiled now rather than in the first call
+    return function, messages
 
 
-def _ready(function: GraphFunction) -> GraphFunction:
-    """Compile now rather than in the first call."""
-    _ = function.plain
-    return function
+_NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"
 
 
-def _is_freed(function: GraphFunction) -> bool:
+def _why_freed(function: GraphFunction) -> str | None:
+    """Why the outputs of `function` cannot be differentiated, if so."""
     try:
         _ = function.forward
     except TraceError:
         raise
-    except RuntimeError:
-        return True
-    return False
+    except RuntimeError as error:
+        return str(error)
+    return None
 
 
 # --- the decorator -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from .guards import Guard, same_static
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source
+
+# Inside of this package, so that its lines never pass for the user's.
+_GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<compiled call>")
 
 
 class Described:
@@ -62,8 +66,8 @@ class CompiledCall:
     """A recorded call made ready to be repeated.
 
     `run(leaves)` is the hot path: it returns MISS where the plan does not fit. `why_not(leaves)`
-    says in words what does not fit. `freed` tells for results that require grad why their
-    gradient cannot be had, where the plan has no backward.
+    says in words what does not fit. `freed` says why outputs that require grad cannot be
+    differentiated.
     """
 
     def __init__(
@@ -73,12 +77,12 @@ class CompiledCall:
         names: Sequence[str],
         floats: frozenset[int],
         function: GraphFunction,
-        recorded: bool,
+        freed: dict[int, str],
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Callable[[Sequence[Any]], Any],
     ) -> None:
-        self.call, self.function, self.recorded = call, function, recorded
+        self.call, self.function = call, function
         self.names, self.floats = list(names), floats
         self.guards, self.environment = list(guards), environment
         self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
@@ -86,11 +90,13 @@ class CompiledCall:
         self._same_as = [first[id(leaf)] for leaf in leaves]
         self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._eager = eager
-        writer = CallWriter(call, leaves, floats, function, recorded, guards, environment, eager)
+        writer = CallWriter(
+            call, leaves, floats, function, freed, guards, environment, eager
+        )
         self.source = writer.write()
         self._namespace, self._roots = writer.namespace, writer.fixed_roots
         self._captured = [(each, Described(each)) for each in writer.captured]
-        exec(compile(self.source, "<compiled call>", "exec"), self._namespace)
+        exec(compile(self.source, _GENERATED, "exec"), self._namespace)
         self._generated: Callable[[Sequence[Any]], Any] = self._namespace["run"]
         self.run = self._choose_run()
 

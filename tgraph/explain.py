@@ -106,7 +106,7 @@ class Explanation:
 def explain_plan(name: str, reason: str, plan: CompiledCall) -> Explanation:
     """The report on one plan, with its backward plan where it has one."""
     function = plan.function
-    if not plan.recorded:
+    if not plan.function.differentiable:
         plans = [_explained("plan", function.plain)]
     else:
         wanted = (True,) * len(function.asked)

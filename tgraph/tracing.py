@@ -302,7 +302,7 @@ class _Collector:
         if handle._record is not entry.record:
             assert handle._requires_grad and handle._record is not None
             self._history(entry, handle, node, found)
-        elif handle._requires_grad is not entry.requires_grad:
+        elif handle._requires_grad is not (entry if before is None else before).requires_grad:
             found.flags.append((entry.source, handle._requires_grad))
 
     def _history(self, entry: TraceInput, handle: Tensor, node: Node, found: Effects) -> None:

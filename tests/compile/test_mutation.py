@@ -1,0 +1,432 @@
+"""In-place changes of arguments, captured tensors, views and gradients in compiled functions."""
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+
+
+def same(a, b):
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_arguments_are_changed_in_place():
+    @tg.compile
+    def function(x, y):
+        x.add_(y)
+        y[0] = 7
+        x *= 2
+        return x, x.sum()
+
+    x, y = tg.ones(3), tg.tensor([1.0, 2.0, 3.0])
+    array = x.numpy()
+    result, total = function(x, y)
+    assert result is x and x.tolist() == [4, 6, 8] and array.tolist() == [4, 6, 8]
+    assert y.tolist() == [7, 2, 3] and total.item() == 18
+    assert x._version == 2 and y._version == 1
+    function(x, y)
+    assert x.tolist() == [22, 16, 22] and len(function.compiles) == 1
+
+
+def test_captured_tensors_are_changed_in_place():
+    count, total = tg.zeros((), dtype=tg.int64), tg.zeros(2)
+
+    @tg.compile
+    def function(x):
+        count.add_(1)
+        total.add_(x)
+        return total / count
+
+    for n in range(1, 5):
+        assert function(tg.tensor([1.0, 2.0])).tolist() == [1, 2]
+        assert count.item() == n and total.tolist() == [n, 2 * n]
+    assert len(function.compiles) == 1
+
+
+VIEWS = {
+    "row": lambda x: x[1].mul_(10),
+    "slice": lambda x: x[:, 1::2].add_(5),
+    "assigned": lambda x: x.__setitem__((slice(None), 0), 3.0),
+    "transposed": lambda x: x.t()[2].zero_(),
+    "reshaped": lambda x: x.reshape(-1)[3:7].neg_(),
+    "view of view": lambda x: x[1:][0][::2].copy_(tg.tensor([8.0, 9.0])),
+    "unsqueezed": lambda x: x.unsqueeze(0)[0, 2].fill_(4),
+    "detached": lambda x: x.detach()[0].add_(1),
+    "masked": lambda x: x.masked_fill_(x > 5, 0.5),
+    "scattered": lambda x: x.index_put_((tg.tensor([0, 2]), tg.tensor([1, 1])), tg.tensor(6.0)),
+    "diagonal by step": lambda x: x.reshape(-1)[::5].fill_(-1),
+}
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_writing_through_views(name, captured):
+    change = VIEWS[name]
+
+    def function(x):
+        early = x[1]
+        change(x)
+        late = x[1] * 1
+        return early * 1, late, x.sum()
+
+    eager, compiled = tg.arange(12.0).reshape(3, 4), tg.arange(12.0).reshape(3, 4)
+    outside = compiled[2]
+    traced = tg.compile((lambda: function(compiled)) if captured else function)
+    for _ in range(2):
+        wanted = function(eager)
+        found = traced() if captured else traced(compiled)
+        for a, b in zip(wanted, found, strict=True):
+            same(a, b)
+        same(eager, compiled)
+        same(eager[2], outside)
+    assert len(traced.compiles) == 1
+
+
+def test_views_made_outside_follow_their_base():
+    base = tg.zeros(4)
+    view, other = base[1:3], base.reshape(2, 2)
+
+    @tg.compile
+    def function():
+        view.add_(1)
+        other[1] += 10
+        return base * 1, view * 1, other.sum()
+
+    whole, part, total = function()
+    assert whole.tolist() == [0, 1, 11, 10] and part.tolist() == [1, 11] and total.item() == 22
+    function()
+    assert base.tolist() == [0, 2, 22, 20] and view.tolist() == [2, 22]
+    assert len(function.compiles) == 1
+
+
+def test_swapping_through_a_copy():
+    a, b = tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])
+
+    @tg.compile
+    def swap():
+        kept = a.clone()
+        a.copy_(b)
+        b.copy_(kept)
+        return kept
+
+    assert swap().tolist() == [1, 2]
+    assert (a.tolist(), b.tolist()) == ([3, 4], [1, 2])
+    swap()
+    assert (a.tolist(), b.tolist()) == ([1, 2], [3, 4])
+
+
+def test_two_tensors_take_one_value_and_it_is_returned():
+    a, b = tg.zeros(2), tg.zeros(2)
+
+    @tg.compile
+    def function(x):
+        y = x + 1
+        a.copy_(y)
+        b.copy_(y)
+        return y, y
+
+    first, second = function(tg.ones(2))
+    assert first is second
+    first.zero_()
+    assert a.tolist() == b.tolist() == [2, 2]
+    a.zero_()
+    assert b.tolist() == [2, 2]
+
+
+def test_an_array_that_is_not_contiguous_is_written_where_it_lies():
+    @tg.compile
+    def function(x):
+        x.mul_(2)
+        return x.sum(0)
+
+    memory = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (memory.T, memory[::2, 1:4], memory[:, ::3]):
+        x, wanted = tg.from_numpy(view), view * 2
+        np.testing.assert_allclose(function(x).numpy(), wanted.sum(0))
+        np.testing.assert_allclose(view, wanted)
+
+
+def test_one_tensor_given_twice():
+    @tg.compile
+    def function(x, y):
+        x.add_(1)
+        return x * y
+
+    x = tg.ones(2)
+    assert function(x, x).tolist() == [4, 4]
+    assert function(tg.ones(2), tg.ones(2)).tolist() == [2, 2]
+    assert function(x, x).tolist() == [9, 9]
+    assert len(function.compiles) == 2
+
+
+def test_arguments_that_share_memory():
+    @tg.compile
+    def function(x, y):
+        x.add_(1)
+        return y * 10
+
+    base = tg.zeros(4)
+    assert function(tg.zeros(2), tg.zeros(2)).tolist() == [0, 0]
+    assert function(base[:2], base[2:]).tolist() == [0, 0]
+    assert function(base[1:3], base[:2]).tolist() == [10, 20]
+    assert base.tolist() == [1, 2, 1, 0]
+    array = np.zeros(2, np.float32)
+    assert function(tg.from_numpy(array), tg.from_numpy(array)).tolist() == [10, 10]
+
+
+def test_an_argument_that_is_also_captured():
+    w = tg.ones(2)
+
+    @tg.compile
+    def function(x):
+        w.add_(1)
+        return x * 1
+
+    assert function(tg.zeros(2)).tolist() == [0, 0]
+    assert function(w).tolist() == [3, 3]
+    assert function(w[:]).tolist() == [4, 4]
+
+
+def test_captured_tensors_that_share_memory_without_knowing():
+    array = np.ones(2, np.float32)
+    a, b = tg.from_numpy(array), tg.from_numpy(array)
+
+    @tg.compile
+    def function():
+        a.add_(1)
+        return b * 1
+
+    assert function().tolist() == [2, 2]
+    assert function().tolist() == [3, 3]
+
+
+def test_new_memory_of_a_captured_tensor_is_used():
+    w = tg.ones(2)
+
+    @tg.compile
+    def function():
+        w.mul_(3)
+        return w.sum()
+
+    assert function().item() == 6
+    w.data = tg.tensor([5.0, 6.0])
+    assert function().item() == 33 and w.tolist() == [15, 18]
+    assert len(function.compiles) == 1
+    w.data = tg.ones(3)
+    assert function().item() == 9
+    assert "captured tensor `w` changed: float32[2] -> float32[3]" in function.compiles[1].reason
+
+
+# --- gradients left behind -----------------------------------------------------------------------
+
+
+def loss_of(w, x):
+    return ((w * x).tanh() ** 2).sum()
+
+
+def run_backward_twice(compiled, before):
+    """What `.grad` is after two calls of a function that calls backward."""
+    w = tg.tensor([1.0, -2.0, 0.5], requires_grad=True)
+    w.grad = None if before is None else before.clone()
+    held = w.grad
+
+    def function(x):
+        loss = loss_of(w, x)
+        loss.backward()
+        return loss
+
+    function = tg.compile(function) if compiled else function
+    results = [function(tg.tensor([1.0, 2.0, 3.0])) for _ in range(2)]
+    return w, held, results, function
+
+
+@pytest.mark.parametrize("before", [None, tg.ones(3)])
+def test_backward_in_a_compiled_function_accumulates(before):
+    w, held, results, _ = run_backward_twice(False, before)
+    w2, held2, results2, function = run_backward_twice(True, before)
+    same(w.grad, w2.grad)
+    same(results[1], results2[1])
+    assert (w.grad is held) == (w2.grad is held2)
+    assert w2.grad.is_leaf and not w2.grad.requires_grad
+    assert len(function.compiles) == (2 if before is None else 1)
+    if before is None:
+        reason = function.compiles[1].reason
+        assert reason == "`w.grad`: there was no gradient, now there is a"
+
+
+def test_gradients_of_arguments():
+    @tg.compile
+    def function(w, x):
+        w.grad = None
+        loss_of(w, x).backward()
+        return w.grad * 2
+
+    x = tg.tensor([1.0, 2.0])
+    for value in (1.0, 2.0):
+        w = tg.full((2,), value, requires_grad=True)
+        eager = tg.full((2,), value, requires_grad=True)
+        loss_of(eager, x).backward()
+        result = function(w, x)
+        same(w.grad, eager.grad)
+        same(result, eager.grad * 2)
+    assert len(function.compiles) == 1
+
+
+def test_gradients_are_cleared_and_replaced():
+    w = tg.ones(2, requires_grad=True)
+    other = tg.ones(2, requires_grad=True)
+
+    @tg.compile
+    def function(x):
+        w.grad = x * 2
+        other.grad = w.grad
+        (w * x).sum().backward()
+
+    for _ in range(2):
+        function(tg.tensor([1.0, 2.0]))
+        assert w.grad is other.grad and w.grad.tolist() == [3, 6]
+
+    @tg.compile
+    def clear():
+        w.grad = None
+
+    clear()
+    assert w.grad is None and other.grad is not None
+
+
+def test_a_gradient_written_by_hand():
+    w = tg.ones(2, requires_grad=True)
+    w.grad = tg.tensor([1.0, 2.0])
+
+    @tg.compile
+    def clip(limit):
+        w.grad.clamp_(max=limit)
+        return w.grad.sum()
+
+    held = w.grad
+    assert clip(1.5).item() == 2.5 and w.grad is held and held.tolist() == [1, 1.5]
+    w.grad = tg.tensor([5.0, 5.0])
+    assert clip(1.5).item() == 3 and w.grad.tolist() == [1.5, 1.5] and held.tolist() == [1, 1.5]
+    assert len(clip.compiles) == 1
+
+
+def test_the_loss_of_a_compiled_step_is_used_up():
+    w = tg.ones(2, requires_grad=True)
+
+    @tg.compile
+    def step():
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    loss = step()
+    assert loss.requires_grad and not loss.is_leaf
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+
+
+def test_requires_grad_set_inside():
+    w = tg.ones(2)
+
+    @tg.compile
+    def function():
+        w.requires_grad_()
+        return (w * 2).sum()
+
+    function()
+    assert w.requires_grad and w.is_leaf
+
+
+def test_hooks_of_captured_tensors_run_inside():
+    w = tg.ones(2, requires_grad=True)
+    w.register_hook(lambda grad: grad * 10)
+
+    @tg.compile
+    def function():
+        w.grad = None
+        (w * 3).sum().backward()
+
+    function()
+    assert w.grad.tolist() == [30, 30]
+
+
+# --- histories -----------------------------------------------------------------------------------
+
+
+def test_a_written_argument_gets_a_history():
+    @tg.compile
+    def function(x, w):
+        x.add_(w * 2)
+        return x.sum()
+
+    w = tg.tensor([2.0, 3.0], requires_grad=True)
+    x = tg.tensor([1.0, 1.0])
+    total = function(x, w)
+    assert x.requires_grad and not x.is_leaf
+    (total + (x * x).sum()).backward()
+    assert w.grad.tolist() == [2 + 4 * 5, 2 + 4 * 7]
+
+
+def test_a_view_that_is_written_gives_its_base_a_history():
+    @tg.compile
+    def function(view, w):
+        view.add_(w)
+
+    w = tg.tensor([2.0, 3.0], requires_grad=True)
+    base = tg.ones(4)
+    function(base[:2], w)
+    assert base.requires_grad and base.tolist() == [3, 4, 1, 1]
+    (base * tg.tensor([1.0, 10.0, 100.0, 1000.0])).sum().backward()
+    assert w.grad.tolist() == [1, 10]
+
+
+def test_a_history_that_eager_code_would_refuse_is_refused_when_it_is_used():
+    @tg.compile
+    def function(x, w):
+        x.mul_(w)  # the gradient of w needs what x was
+        return x.sum()
+
+    x, w = tg.ones(2), tg.ones(2, requires_grad=True)
+    result = function(x, w)
+    for each in (result, x.sum()):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            each.backward()
+
+
+def test_leaves_that_require_grad_are_not_written():
+    w = tg.ones(2, requires_grad=True)
+
+    def function():
+        w.add_(1)
+
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        tg.compile(function)()
+    assert w.tolist() == [1, 1]
+
+
+def test_saved_values_that_are_written_later_are_noticed():
+    x = tg.ones(2)
+    w = tg.ones(2, requires_grad=True)
+    result = tg.compile(lambda: (w * x).sum())()
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.backward()
+
+
+def test_a_buffer_written_in_a_differentiable_function():
+    average = tg.zeros(2)
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+
+    @tg.compile
+    def function(x):
+        y = x * w * average.clone()
+        with tg.no_grad():
+            average.mul_(0.5).add_(x)
+        return (y + average).sum()
+
+    for _ in range(3):
+        before = average.clone()
+        w.grad = None
+        function(tg.tensor([1.0, 2.0])).backward()
+        same(w.grad, tg.tensor([1.0, 2.0]) * before)
+    assert len(function.compiles) == 1
