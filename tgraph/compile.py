@@ -194,7 +194,8 @@ class CompiledFunction:
         plans = self._plans.get(spec)
         if not plans:
             return "new structure of arguments"
-        reason = plans[0].why_not(leaves) or "no plan fits"
+        closest = min((list(plan.differences(leaves)) for plan in plans), key=len)
+        reason = closest[0] if closest else "no plan fits"
         moving = self._moving.setdefault(spec, set())
         moved = {at for plan in plans for at in plan.moved_floats(leaves)}
         new = moved - moving - self._fixed.get(spec, set())

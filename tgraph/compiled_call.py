@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,11 +114,17 @@ class CompiledCall:
 
     def why_not(self, leaves: Sequence[Any]) -> str | None:
         """The first thing about a call that the plan does not fit; None where it fits."""
+        return next(self.differences(leaves), None)
+
+    def differences(self, leaves: Sequence[Any]) -> Iterator[str]:
+        """What about a call the plan does not fit."""
         for position, leaf in enumerate(leaves):
             reason = self._argument_reason(position, leaf, leaves)
             if reason is not None:
-                return reason
-        return self._mode_reason() or self._captured_reason() or self._guard_reason()
+                yield reason
+        for reason in (self._mode_reason(), self._captured_reason(), self._guard_reason()):
+            if reason is not None:
+                yield reason
 
     def _argument_reason(self, position: int, leaf: Any, leaves: Sequence[Any]) -> str | None:
         before, name = self._leaves[position], self.names[position]

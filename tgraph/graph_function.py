@@ -20,7 +20,7 @@ from .autograd.record import Edge, Record, Saved
 from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
 from .compiler.pipeline import compile_graph
-from .dispatch import edge_of, unpack, user_site
+from .dispatch import edge_of, settled, unpack, user_site
 from .partition import partition
 from .state import state
 from .tensor import Tensor, storage_of, wrap
@@ -243,8 +243,26 @@ class GraphFunction:
             return [wrap(*each) for each in zip(outputs, self.types)]
         outputs, record = self.run_recorded(inputs, arrays)
         results = [wrap(*each) for each in zip(outputs, self.types)]
-        record.attach(dict(enumerate(results)))
+        wanted = sum(1 << at for at, edge in enumerate(record.edges) if edge is not None)
+        connected = {n: each for n, each in enumerate(results) if self.reaches.get(n, 0) & wanted}
+        record.attach(connected)
         return results
+
+    @cached_property
+    def reaches(self) -> dict[int, int]:
+        """For each differentiable output, the asked inputs it depends on, as bits of a number."""
+        with COMPILE_LOCK, self.trace.resumed(self.final):
+            bits: dict[Any, int] = {}
+            for at, handle in enumerate(self.asked.values()):
+                bits[_edge_key(edge_of(handle) or (handle, 0))] = 1 << at
+            ends = {n: edge_of(settled(each)) for n, each in self.differentiable.items()}
+            for record in _records_of([edge for edge in ends.values() if edge is not None]):
+                found = 0
+                for edge in record.edges:
+                    found |= 0 if edge is None else bits.get(_edge_key(edge), 0)
+                for index in range(len(record.outputs)):
+                    bits.setdefault((id(record), index), found)
+        return {n: 0 if edge is None else bits[_edge_key(edge)] for n, edge in ends.items()}
 
     def _needs_grad(self, inputs: Sequence[Any]) -> bool:
         return bool(self.differentiable) and any(
@@ -300,12 +318,14 @@ class CompiledRecord(Record):
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> list[Tensor | None]:
+        if None in incoming:
+            wanted = self._reached(incoming, wanted)
         given = [
             np.zeros(type_.shape, type_.dtype.numpy) if each is None else each
             for each, type_ in zip(incoming, self.outputs, strict=True)
         ]
         if state.grad_enabled:
-            return self._again(given)
+            return self._again(given, wanted)
         assert self.saved is not None
         plan, places = self.function.backward_plan(tuple(wanted))
         arrays = [self._array(each) for each in self.saved]
@@ -320,7 +340,15 @@ class CompiledRecord(Record):
             return array
         return saved  # type: ignore[no-any-return]
 
-    def _again(self, given: list[Any]) -> list[Tensor | None]:
+    def _reached(self, incoming: list[Tensor | None], wanted: Sequence[bool]) -> list[bool]:
+        """The wanted inputs on which outputs with a cotangent depend."""
+        reaches = self.function.reaches
+        bits = 0
+        for number, cotangent in zip(self.function.differentiable, incoming):
+            bits |= 0 if cotangent is None else reaches[number]
+        return [bool(is_wanted and bits >> at & 1) for at, is_wanted in enumerate(wanted)]
+
+    def _again(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
         """The backward pass as a differentiable function of inputs and cotangents."""
         assert self.primals is not None
         higher = self.function.higher
@@ -332,11 +360,33 @@ class CompiledRecord(Record):
         ]
         results = iter(higher([*primals, *given]))
         gradients = self.function.forward.gradients
-        return [None if place is None else next(results) for place in gradients]
+        found = [None if place is None else next(results) for place in gradients]
+        return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
 
     def free(self) -> None:
         self.freed = True
         self.primals = self.saved = None
+
+
+def _edge_key(edge: tuple[Any, int]) -> Any:
+    target, index = edge
+    return id(target) if isinstance(target, Tensor) else (id(target), index)
+
+
+def _records_of(edges: Sequence[tuple[Any, int]]) -> list[Record]:
+    """Every record behind `edges`, each after those that it leads to."""
+    found: dict[int, Record] = {}
+    waiting = [edge[0] for edge in edges if not isinstance(edge[0], Tensor)]
+    while waiting:
+        record = waiting.pop()
+        if id(record) not in found:
+            found[id(record)] = record
+            waiting += [
+                edge[0]
+                for edge in record.edges
+                if edge is not None and not isinstance(edge[0], Tensor)
+            ]
+    return sorted(found.values(), key=lambda record: record.order)
 
 
 def _held(primal: Any) -> Any:

@@ -1,0 +1,253 @@
+"""Gradients of compiled functions, of any order, from inside and outside."""
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from tgraph.autograd import Function
+from tgraph.autograd import grad as gradient
+
+
+def same(a, b):
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=2e-5, atol=1e-6)
+
+
+def random(*shape, seed=0):
+    values = np.random.default_rng(seed).uniform(0.3, 1.7, shape)
+    return tg.tensor(values.astype(np.float64))
+
+
+FUNCTIONS = {
+    "product": lambda x, y: (x * y).sum(),
+    "chain": lambda x, y: ((x * y).tanh().exp() / (1 + x * x)).sum(),
+    "matmul": lambda x, y: ((x @ y.t()) ** 2).sum(),
+    "softmax": lambda x, y: (x.softmax(-1) * y).log().sum(),
+    "layer norm": lambda x, y: (
+        ((x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 0.1).sqrt()) * y
+    ).sum(),
+    "views": lambda x, y: (x.t()[1:].reshape(-1) * y[:, :2].reshape(-1)).prod(),
+    "indexing": lambda x, y: (x[tg.tensor([0, 0, 2])] * y).square().sum(),
+    "where": lambda x, y: tg.where(x > y, x * x, y * y * y).sum(),
+    "in place": lambda x, y: (x.clone().add_(y).mul_(2).add_(x)).square().sum(),
+    "extremes": lambda x, y: (x.amax(1) * y.amin(0)[0]).sum(),
+    "one input": lambda x, y: (x**3).sum() + y.detach().sum(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_to_the_third_order(name):
+    function = FUNCTIONS[name]
+    compiled = tg.compile(function)
+
+    def derivatives(f):
+        x, y = random(3, 3).requires_grad_(), random(3, 3, seed=1).requires_grad_()
+        values, found = [f(x, y)], []
+        for order in range(3):
+            grads = gradient(values, [x, y], create_graph=True, allow_unused=True)
+            found += [each for each in grads if each is not None]
+            values = [(each * (order + each.detach())).sum() for each in grads if each is not None]
+            values = [value for value in values if value.requires_grad]
+            if not values:
+                break
+        return found
+
+    wanted = derivatives(function)
+    for _ in range(2):
+        found = derivatives(compiled)
+        assert len(found) == len(wanted) >= 2
+        for a, b in zip(found, wanted, strict=True):
+            same(a, b)
+    assert len(compiled.compiles) == 1
+
+
+def test_transforms_around_and_inside():
+    def function(x):
+        return (x.sin() * x * x).sum()
+
+    x = random(4)
+    wanted = tg.grad(lambda z: tg.grad(function)(z).sum())(x)
+    compiled = tg.compile(function)
+    same(tg.grad(lambda z: tg.grad(compiled)(z).sum())(x), wanted)
+    same(tg.compile(tg.grad(lambda z: tg.grad(function)(z).sum()))(x), wanted)
+    same(tg.compile(tg.grad(lambda z: tg.grad(compiled)(z).sum()))(x), wanted)
+    same(tg.grad(tg.compile(lambda z: tg.grad(compiled)(z).sum()))(x), wanted)
+    value, grads = tg.compile(tg.value_and_grad(function))(x)
+    same(value, function(x))
+    same(grads, tg.grad(function)(x))
+
+
+def test_captured_parameters_get_gradients():
+    model = tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.GELU(), tg.nn.Linear(4, 2))
+    compiled = tg.compile(model)
+    x = random(5, 3).float()
+    model(x).square().sum().backward()
+    wanted = [each.grad for each in model.parameters()]
+    for _ in range(2):
+        model.zero_grad()
+        compiled(x).square().sum().backward()
+        for parameter, grad in zip(model.parameters(), wanted, strict=True):
+            same(parameter.grad, grad)
+    assert len(compiled.compiles) == 1
+
+
+def test_several_results_of_which_some_are_used():
+    @tg.compile
+    def function(x, y):
+        return x * y, (x + y).exp(), x.detach() * 2, (y > 1)
+
+    for used in ([0], [1], [0, 1]):
+        x, y = random(3).requires_grad_(), random(3, seed=1).requires_grad_()
+        results = function(x, y)
+        assert [each.requires_grad for each in results] == [True, True, False, False]
+        grads = gradient([results[at].sum() for at in used], [x, y])
+        eager = function.function(x, y)
+        wanted = gradient([eager[at].sum() for at in used], [x, y])
+        for a, b in zip(grads, wanted, strict=True):
+            same(a, b)
+
+
+def test_detach_and_no_grad_keep_their_meaning_in_every_order():
+    def function(x):
+        with tg.no_grad():
+            frozen = x * 3
+        return (x.detach() * x + frozen * x).sum()
+
+    for f in (function, tg.compile(function)):
+        x = random(3).requires_grad_()
+        (first,) = gradient(f(x), x, create_graph=True)
+        same(first, x.detach() * 4)
+        assert not first.requires_grad or gradient(first.sum(), x, allow_unused=True) == (None,)
+
+
+def test_custom_gradients():
+    class Odd(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * 100 * x
+
+    compiled = tg.compile(lambda x: Odd.apply(x).sum())
+    x = random(3).requires_grad_()
+    (first,) = gradient(compiled(x), x, create_graph=True)
+    same(first, x * 100)
+    (second,) = gradient(first.sum(), x)
+    same(second, tg.full((3,), 100.0))
+
+
+def test_only_what_is_asked_for_is_computed():
+    compiled = tg.compile(lambda x, y: (x * y).sum())
+    x, y = random(3).requires_grad_(), random(3, seed=1).requires_grad_()
+    same(gradient(compiled(x, y), y)[0], x)
+    same(gradient(compiled(x, y), x)[0], y)
+    assert compiled(x.detach(), y).requires_grad
+    assert not compiled(x.detach(), y.detach()).requires_grad
+    with tg.no_grad():
+        assert not compiled(x, y).requires_grad
+    reasons = [record.reason for record in compiled.compiles]
+    assert reasons[-1] == "gradient mode changed: True -> False"
+    assert len(reasons) == 4
+
+
+def test_backward_twice_needs_retain_graph():
+    compiled = tg.compile(lambda x: (x * x).sum())
+    x = random(3).requires_grad_()
+    loss = compiled(x)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    same(x.grad, x * 4)
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        loss.backward()
+
+
+def test_results_that_were_saved_are_watched():
+    compiled = tg.compile(lambda x: x.exp())
+    x = random(3).requires_grad_()
+    result = compiled(x)
+    with tg.no_grad():
+        result.add_(1)
+    try:
+        result.sum().backward()
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)
+    else:  # computed again rather than saved
+        same(x.grad, x.exp())
+
+
+def test_gradients_flow_through_arguments_with_a_history():
+    compiled = tg.compile(lambda x: x.square().sum())
+    w = random(3).requires_grad_()
+    for _ in range(2):
+        w.grad = None
+        compiled(w * 2).backward()
+        same(w.grad, w * 8)
+    base = random(2, 3).requires_grad_()
+    compiled(base[1]).backward()
+    assert base.grad[0].tolist() == [0, 0, 0]
+    same(base.grad[1], base[1] * 2)
+
+
+def test_captured_tensors_with_a_history():
+    w = random(3).requires_grad_()
+    scaled = w * 2
+    compiled = tg.compile(lambda: scaled.square().sum())
+    compiled().backward(retain_graph=True)
+    same(w.grad, w * 8)
+
+
+def test_backward_inside_stops_at_what_was_computed_outside():
+    w = random(3).requires_grad_()
+
+    @tg.compile
+    def function(x):
+        (x * x).sum().backward()
+
+    with pytest.raises(tg.TraceError, match="reached 'x', which was computed outside"):
+        function(w * 2)
+    function(w)
+    same(w.grad, w * 2)
+
+
+def test_non_contiguous_inputs_and_cotangents():
+    compiled = tg.compile(lambda x: x * x)
+    memory = random(4, 6)
+    x, y = memory.t().requires_grad_(), memory.t().clone().requires_grad_()
+    weight = random(4, 6, seed=2).t()
+    (compiled(x) * weight).sum().backward()
+    ((y * y) * weight).sum().backward()
+    same(x.grad, y.grad)
+    z = random(3).requires_grad_()
+    compiled(z).sum().backward()  # an expanded cotangent
+    same(z.grad, z * 2)
+
+
+def test_a_leaf_made_inside_is_a_leaf_outside():
+    result = tg.compile(lambda: tg.zeros(3, requires_grad=True))()
+    assert result.requires_grad and result.is_leaf
+
+
+def test_a_view_of_an_argument_has_its_history():
+    compiled = tg.compile(lambda x: x[1:])
+    x = random(3).requires_grad_()
+    compiled(x).sum().backward()
+    assert x.grad.tolist() == [0, 1, 1]
+
+
+def test_random_numbers_are_the_same_in_backward():
+    def function(x):
+        return tg.functional.dropout(x * x, 0.5).sum()
+
+    compiled, grads = tg.compile(function), []
+    for f in (function, compiled):
+        tg.manual_seed(3)
+        x = random(50).requires_grad_()
+        f(x).backward()
+        grads.append(x.grad)
+        (first,) = gradient(f(x), x, create_graph=True)
+        grads.append(gradient(first.sum(), x)[0])
+    same(grads[0], grads[2])
+    same(grads[1], grads[3])
