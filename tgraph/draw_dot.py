@@ -33,6 +33,9 @@ class Style(NamedTuple):
     dashed: bool = False
 
 
+# Fonts of Helvetica's widths, by which the boxes were measured.
+_FONTS = b'"Helvetica,Arial,Liberation Sans,Arimo,sans-serif"'
+
 # Tints with dark text and full colours with white text, each of contrast 4.5:1 or better; kinds
 # also differ in shape, so that nothing depends on seeing colours.
 STYLES = {
@@ -240,4 +243,4 @@ def render(text: str, format: str) -> bytes:
         said = error.stderr.decode(errors="replace").strip()
         raise RuntimeError(f"Graphviz could not draw the picture: {said}") from error
     picture: bytes = done.stdout
-    return picture
+    return picture.replace(b'"Helvetica,sans-Serif"', _FONTS) if format == "svg" else picture

@@ -47,7 +47,7 @@ def compiled_picture(function: CompiledFunction, args: Any, kwargs: Any) -> Pict
     else:
         plan = function._plan(*pytree.flatten((args, dict(sorted(kwargs.items())))))
     title = f"{function.name}, compiled"
-    if not plan.recorded:
+    if not plan.function.differentiable:
         return _plan_picture(plan, plan.function.plain, title)
     forward = _plan_picture(plan, plan.function.forward.executable, title)
     return _with_backward(plan, forward)

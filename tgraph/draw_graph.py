@@ -236,6 +236,7 @@ class _Drawing:
         self.number = {node: number for number, node in enumerate(graph.nodes)}
         self.written_inputs = {graph.inputs[at] for at in ends.written.values()}
         self.kept = set(graph.outputs)
+        self.places = [_places(step) for step in steps]
         self.owner: dict[Node, int] = {}
         self.parts: dict[_Part, None] = {}
         for number, step in enumerate(steps):
@@ -316,7 +317,7 @@ class _Drawing:
             kind = "free"
         cluster = f"k{number}" if step is not None and step.kind == "kernel" else ""
         where, code = place(node.where), code_at(node.where.file, node.where.line)
-        if not cluster or len(_places(self.steps[number or 0])) > 1:
+        if number is None or not cluster or len(self.places[number]) > 1:
             lines.append(where)
         return Box(
             self._key(part), kind, title, detail, tuple(filter(None, lines)), tooltip,
@@ -364,7 +365,7 @@ class _Drawing:
             yield Arrow(self._key(source), self._key(part), label, tooltip)
 
     def _cluster(self, number: int, step: StepInfo) -> Cluster:
-        places = _places(step)
+        places = self.places[number]
         lines = [f"{step.name}: {_work(step)}", *_schedule_lines(step), *places]
         detail = f"{_work(step)}, {places[0]}" if len(places) == 1 else _work(step)
         return Cluster(f"k{number}", "kernel", step.name, detail, "\n".join(lines))

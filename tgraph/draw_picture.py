@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 # More boxes than this are not laid out one by one: that would take minutes.
@@ -74,7 +75,10 @@ ENDS = frozenset(
         "written",
     )
 )  # fmt: skip
-COLLAPSES = ("kernel", "module", "line")
+
+
+# Ways to put boxes together, and the field that says with which others.
+COLLAPSES = {"kernel": "cluster", "module": "module", "line": "line"}
 
 
 def collapse(picture: Picture, by: str) -> Picture:
@@ -85,11 +89,7 @@ def collapse(picture: Picture, by: str) -> Picture:
     if by not in COLLAPSES:
         raise ValueError(f"collapse expected one of {', '.join(COLLAPSES)}, got {by!r}")
     clusters = {cluster.key: cluster for cluster in picture.clusters}
-    groups: dict[str, str] = {}
-    for box in picture.boxes:
-        name = {"kernel": box.cluster, "module": box.module, "line": box.line}[by]
-        if name and box.kind not in ENDS:
-            groups[box.key] = name
+    groups = _groups(picture, by)
     members: dict[str, list[Box]] = {}
     for box in picture.boxes:
         if box.key in groups:
@@ -99,6 +99,13 @@ def collapse(picture: Picture, by: str) -> Picture:
         for name, boxes in members.items()
     }
     return _merged(picture, groups, made)
+
+
+def _groups(picture: Picture, by: str) -> dict[str, str]:
+    """The name of the group for each box that belongs to one."""
+    name_of = attrgetter(COLLAPSES[by])
+    named = ((box.key, name_of(box)) for box in picture.boxes if box.kind not in ENDS)
+    return {key: name for key, name in named if name}
 
 
 def _group_box(name: str, by: str, boxes: list[Box]) -> Box:
@@ -224,8 +231,9 @@ def limited(picture: Picture, limit: int = MAX_BOXES) -> Picture:
     if count <= limit:
         return picture
     for by in COLLAPSES:
-        smaller = collapse(picture, by)
-        if len(smaller.boxes) <= min(limit, count // 2):
+        groups = _groups(picture, by)
+        if count - len(groups) + len(set(groups.values())) <= min(limit, count // 2):
+            smaller = collapse(picture, by)
             note = f"{count:,} boxes are too many to draw: one box per {by} instead"
             return smaller._replace(notes=(*picture.notes, note))
     return _cut(picture, limit)
