@@ -44,6 +44,7 @@ def main() -> None:
     write("mlp_step_traced.svg", step, images, labels)
     write("mlp_step.svg", compiled, images, labels)
     write("mlp_step_kernels.svg", compiled, images, labels, collapse="kernel")
+    write("mlp_step_lines.svg", compiled, images, labels, collapse="line")
     write("softmax.svg", tg.compile(softmax_of_layer_norm), tg.rand(512, 256))
     loss = nn.functional.cross_entropy(model(images), labels)
     write("autograd.svg", loss)
