@@ -82,6 +82,7 @@ class CompiledFunction:
         # Positions of floats that changed, and of those whose value the function asks for.
         self._moving: dict[pytree.TreeSpec, set[int]] = {}
         self._fixed: dict[pytree.TreeSpec, set[int]] = {}
+        self._getters: set[Any] = set()  # code of functions that give settings at each call
         if hasattr(function, "__name__"):
             functools.update_wrapper(self, function)
 
@@ -150,11 +151,12 @@ class CompiledFunction:
         _refuse_arrays(leaves, names)
         reason = self._reason(leaves, spec, names)
         start = time.perf_counter()
-        watch = Watch()
+        watch = Watch(frozenset(self._getters))
         roots = [(self.name, self.function)]
         roots += [(n, x) for n, x in zip(names, leaves) if not isinstance(x, Tensor)]
         watch.run(roots)
         call, floats = self._record(leaves, spec, names, watch)
+        self._getters |= call.trace.getters()
         traced = time.perf_counter()
         function, freed = _differentiable(call, self.name)
         plan = CompiledCall(
@@ -194,8 +196,8 @@ class CompiledFunction:
         plans = self._plans.get(spec)
         if not plans:
             return "new structure of arguments"
-        closest = min((list(plan.differences(leaves)) for plan in plans), key=len)
-        reason = closest[0] if closest else "no plan fits"
+        closest = min(plans, key=lambda plan: plan.distance(leaves))
+        reason = closest.why_not(leaves) or "no plan fits"
         moving = self._moving.setdefault(spec, set())
         moved = {at for plan in plans for at in plan.moved_floats(leaves)}
         new = moved - moving - self._fixed.get(spec, set())

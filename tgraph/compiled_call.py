@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from .call_writer import CallWriter, overlap, root_of
 from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
-from .guards import Guard, same_static
+from .guards import Guard, brief, same_static
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source
@@ -52,6 +50,12 @@ class Described:
             return text
         return text + (" requiring grad" if self.is_leaf else " with a history")
 
+    def distance(self, tensor: Tensor) -> int:
+        """In how many things `tensor` differs; shape and dtype matter most."""
+        pairs = zip(self._key(), Described(tensor)._key(), strict=True)
+        types = zip(self.type, tensor._type, strict=True)
+        return sum(a != b for a, b in pairs) + 2 * sum(a != b for a, b in types)
+
     def reason(self, name: str, tensor: Tensor) -> str | None:
         """Why `tensor` does not fit, or None."""
         now = Described(tensor)
@@ -90,9 +94,7 @@ class CompiledCall:
         self._same_as = [first[id(leaf)] for leaf in leaves]
         self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._eager = eager
-        writer = CallWriter(
-            call, leaves, floats, function, freed, guards, environment, eager
-        )
+        writer = CallWriter(call, leaves, floats, function, freed, guards, environment, eager)
         self.source = writer.write()
         self._namespace, self._roots = writer.namespace, writer.fixed_roots
         self._captured = [(each, Described(each)) for each in writer.captured]
@@ -114,17 +116,23 @@ class CompiledCall:
 
     def why_not(self, leaves: Sequence[Any]) -> str | None:
         """The first thing about a call that the plan does not fit; None where it fits."""
-        return next(self.differences(leaves), None)
+        return next((why for _, why in self.differences(leaves)), None)
 
-    def differences(self, leaves: Sequence[Any]) -> Iterator[str]:
-        """What about a call the plan does not fit."""
+    def distance(self, leaves: Sequence[Any]) -> int:
+        """How much a call differs from those that the plan fits: 0 where it fits."""
+        return sum(weight for weight, _ in self.differences(leaves))
+
+    def differences(self, leaves: Sequence[Any]) -> Iterator[tuple[int, str]]:
+        """What about a call the plan does not fit: how much it matters, and in words."""
         for position, leaf in enumerate(leaves):
             reason = self._argument_reason(position, leaf, leaves)
             if reason is not None:
-                yield reason
+                before = self._leaves[position]
+                both = isinstance(before, Described) and isinstance(leaf, Tensor)
+                yield before.distance(leaf) if both else 1, reason
         for reason in (self._mode_reason(), self._captured_reason(), self._guard_reason()):
             if reason is not None:
-                yield reason
+                yield 1, reason
 
     def _argument_reason(self, position: int, leaf: Any, leaves: Sequence[Any]) -> str | None:
         before, name = self._leaves[position], self.names[position]
@@ -133,9 +141,9 @@ class CompiledCall:
         if not isinstance(before, Described):
             if same_static(before, leaf):
                 return None
-            return f"static value `{name}` changed: {_brief(before)} -> {_brief(leaf)}"
+            return f"static value `{name}` changed: {brief(before)} -> {brief(leaf)}"
         if not isinstance(leaf, Tensor):
-            return f"argument `{name}` is no tensor any more: {_brief(leaf)}"
+            return f"argument `{name}` is no tensor any more: {brief(leaf)}"
         reason = before.reason(name, settled(leaf))
         return reason or self._identity_reason(position, leaves)
 
@@ -180,7 +188,7 @@ class CompiledCall:
                 return guard.reason(self.environment)
         for source, value in self.call.trace.static_reads:
             if source.key() != value:
-                return f"a setting changed: {_brief(value)} -> {_brief(source.key())}"
+                return f"a setting changed: {brief(value)} -> {brief(source.key())}"
         return None
 
     def moved_floats(self, leaves: Sequence[Any]) -> list[int]:
@@ -206,9 +214,3 @@ class CompiledCall:
             self._roots.update((id(root), root) for root in roots)
             self.run = self._choose_run()
         return changed
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, (int, float, str, bytes, complex, np.generic, type(None), slice, range)):
-        return repr(value)
-    return f"a {type(value).__name__}"

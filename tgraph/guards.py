@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,23 +85,28 @@ class Guard:
             found = eval(self.code, namespace)
         except (LookupError, AttributeError, ValueError, NameError):
             return f"`{self.path}` is gone"
-        if self.by_value:
-            return f"`{self.path}` changed: {self.expected!r} -> {found!r}"
-        return f"`{self.path}` is another object: {_brief(found)}"
+        if _is_plain(self.expected):
+            return f"`{self.path}` changed: {brief(self.expected)} -> {brief(found)}"
+        return f"`{self.path}` is another object: {brief(found)}"
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A value in the words of a reason."""
     if isinstance(value, Tensor):
         return f"a tensor of type {value._type}"
-    if isinstance(value, (*_BY_VALUE, type(None))):
+    if _is_plain(value) or isinstance(value, (slice, range)):
         return repr(value)
     return f"a {type(value).__name__}"
 
 
 @dataclass
 class Watch:
-    """Walks over what a function reads. `guards` and `names` (id -> path) are the result."""
+    """Walks over what a function reads. `guards` and `names` (id -> path) are the result.
 
+    `skip` are code objects that run anew at every call, whose reads need no guards.
+    """
+
+    skip: frozenset[CodeType] = frozenset()
     guards: dict[str, Guard] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     namespace: dict[str, Any] = field(default_factory=dict)
@@ -194,7 +199,24 @@ class Watch:
         if _is_library(_file_of(type(value))):
             return
         self._attributes_of(value, path)
+        own = vars(value)
+        for attribute in sorted(self._attributes - own.keys()):
+            self._class_attribute(value, attribute, path)
         self._methods(type(value), path)
+
+    def _class_attribute(self, value: Any, attribute: str, path: str) -> None:
+        """An attribute that an object has from its class, until it gets one of its own."""
+        for each in type(value).__mro__:
+            if attribute not in vars(each):
+                continue
+            found = vars(each)[attribute]
+            if _is_library(_file_of(each)) or callable(found) or hasattr(found, "__get__"):
+                return
+            label = f"{path}.{attribute}"
+            own, of_class = self._hold(vars(value)), self._hold(each)
+            self._guard(Guard(label, f"{attribute!r} in {own}", False, False))
+            self._value(found, f"{of_class}.__dict__[{attribute!r}]", label)
+            return
 
     def _attributes_of(self, value: Any, path: str) -> None:
         """The attributes of an object, class or Python module that watched code names."""
@@ -237,15 +259,18 @@ class Watch:
 
     def _function(self, function: FunctionType) -> None:
         globals_ = function.__globals__
-        names = None
-        for code in _codes(function.__code__):
-            mentioned_globals, attributes = _mentioned(code)
-            self._attributes |= attributes
-            for name in mentioned_globals:
+        names, local = None, set()
+        for code in _codes(function.__code__, self.skip):
+            mentioned = _mentioned(code)
+            self._attributes |= mentioned.attributes
+            local |= mentioned.cells
+            for name in mentioned.globals:
                 if name in globals_:
                     names = names or self._hold(globals_)
                     self._value(globals_[name], f"{names}[{name!r}]", name)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name not in local:  # only handed on to a function that is skipped
+                continue
             try:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
@@ -275,26 +300,40 @@ def _function_of(found: Any) -> FunctionType | None:
     return found if isinstance(found, FunctionType) else None
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _codes(code: CodeType, skip: frozenset[CodeType]) -> Iterator[CodeType]:
     """A code object and those of the functions and comprehensions in it."""
-    waiting = [code]
+    waiting = [] if code in skip else [code]
     while waiting:
         each = waiting.pop()
         yield each
-        waiting.extend(const for const in each.co_consts if isinstance(const, CodeType))
+        waiting.extend(
+            const for const in each.co_consts if isinstance(const, CodeType) and const not in skip
+        )
+
+
+class _Mentioned(NamedTuple):
+    """Names that code loads: globals, variables of enclosing functions, attributes."""
+
+    globals: tuple[str, ...]
+    cells: frozenset[str]
+    attributes: frozenset[str]
 
 
 @functools.cache
-def _mentioned(code: CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Names of globals that `code` loads, and of attributes that it reads."""
-    globals_: dict[str, None] = {}
-    attributes: set[str] = set()
+def _mentioned(code: CodeType) -> _Mentioned:
+    found: dict[str, dict[str, None]] = {"GLOBAL": {}, "DEREF": {}, "ATTR": {}}
     for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            globals_[instruction.argval] = None
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
-            attributes.add(instruction.argval)
-    return tuple(globals_), frozenset(attributes)
+        kind = _LOADS.get(instruction.opname)
+        if kind is not None:
+            found[kind][instruction.argval] = None
+    return _Mentioned(tuple(found["GLOBAL"]), frozenset(found["DEREF"]), frozenset(found["ATTR"]))
+
+
+_LOADS = {
+    "LOAD_GLOBAL": "GLOBAL", "LOAD_NAME": "GLOBAL", "LOAD_DEREF": "DEREF",
+    "LOAD_CLASSDEREF": "DEREF", "LOAD_FROM_DICT_OR_DEREF": "DEREF", "LOAD_ATTR": "ATTR",
+    "LOAD_METHOD": "ATTR", "LOAD_SUPER_ATTR": "ATTR",
+}  # fmt: skip
 
 
 def _file_of(class_: type) -> str:

@@ -257,6 +257,11 @@ class Trace(Context):
         self.static_reads.append((Source("host", getter), value))
         return value
 
+    def getters(self) -> set[Any]:
+        """The code of the functions that settings were read through."""
+        read = [*self.host_reads, *(source for source, _ in self.static_reads)]
+        return {each.key.__code__ for each in read if hasattr(each.key, "__code__")}
+
     # --- values ---
 
     def value_of(self, tensor: Tensor) -> Node:
