@@ -45,6 +45,11 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
         help="how often to repeat a turn that other programs disturbed (%(default)s)",
     )
     parser.add_argument(
+        "--realtime",
+        action="store_true",
+        help="time calls at a real-time priority, for busy machines; needs root's rights",
+    )
+    parser.add_argument(
         "--threads",
         type=int,
         default=min(2, len(os.sched_getaffinity(0))),
@@ -84,6 +89,7 @@ def measure_all(options: argparse.Namespace) -> dict[str, dict[str, Result]]:
             options.rounds,
             options.seconds,
             options.patience,
+            options.realtime,
             not options.no_warm,
             options.timeout,
             Path(caches),

@@ -31,12 +31,14 @@ class Options:
     seconds: the time of one contender in one round.
     patience: how often a turn that other programs disturbed is repeated; the least disturbed
     counts.
+    realtime: time calls at a priority that keeps other programs away.
     """
 
     threads: int
     rounds: int
     seconds: float
     patience: int
+    realtime: bool
     warm: bool
     timeout: float
     caches: Path
@@ -214,23 +216,27 @@ def _take_turns(
         tell(f"{title}: round {number + 1} of {options.rounds}")
         first = number % max(1, len(running))
         for each in running[first:] + running[:first]:
-            median, least, foreign = _turn(each, options.patience)
+            median, least, foreign = _turn(each, options)
             result = results[each.name]
             result.rounds.append(median)
             result.least = min(result.least, least)
             result.foreign.append(foreign)
 
 
-def _turn(running: _Running, patience: int) -> tuple[float, float, float]:
+def _turn(running: _Running, options: Options) -> tuple[float, float, float]:
     """Seconds per call, median and least, and processors that others kept busy meanwhile."""
     process = running.process
     process.resume()
     turns: list[tuple[float, float, float]] = []
-    while len(turns) <= patience:
+    while len(turns) <= options.patience:
         process.ask("run", calls=1, batch=running.batch)
+        if options.realtime:
+            process.hurry(True)
         busy, own, began = _busy_seconds(), process.cpu_seconds(), time.perf_counter()
         times = process.ask("run", calls=running.calls, batch=running.batch)["times"]
         wall = time.perf_counter() - began
+        if options.realtime:
+            process.hurry(False)
         others = (_busy_seconds() - busy) - (process.cpu_seconds() - own)
         turns.append((statistics.median(times), min(times), max(0.0, others / wall)))
         if turns[-1][2] <= DISTURBED:

@@ -98,6 +98,12 @@ class Process:
         """Undo `pause`."""
         self._process.send_signal(signal.SIGCONT)
 
+    def hurry(self, on: bool) -> None:
+        """Let its threads run before those of all other programs, which needs root's rights."""
+        policy, priority = (os.SCHED_RR, 1) if on else (os.SCHED_OTHER, 0)
+        for thread in os.listdir(f"/proc/{self._process.pid}/task"):
+            os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
+
     def cpu_seconds(self) -> float:
         """Processor time that it has used."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
