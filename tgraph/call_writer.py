@@ -21,8 +21,8 @@ from .inplace import take_history
 from .interrupts import hold, release
 from .state import state
 from .tensor import Tensor, storage_of, wrap
-from .trace_context import TraceInput
-from .tracing import Call, Ref, Source
+from .trace_state import Source, TraceInput
+from .tracing import Call, Ref
 
 Array = np.ndarray[Any, Any]
 
@@ -163,7 +163,10 @@ _HELPERS: dict[str, Any] = {
 
 
 class CallWriter:
-    """Writes `run(leaves)` for one recorded call.
+    """Writes `run(leaves, checked)` for one recorded call.
+
+    Without `checked`, guards on the Python world are passed over: just after tracing they may not
+    hold, where the function changes what it reads.
 
     `captured` lists the tensors of the outside whose memory is bound as A0, A1, ... in
     `namespace`; `fixed_roots` holds the owners of that memory.
@@ -225,7 +228,7 @@ class CallWriter:
             self._add("    release(held)")
         names = "".join(f"a{position}, " for position in range(len(self.leaves)))
         head = f"    ({names}) = leaves" if names else "    pass"
-        return "\n".join(["def run(leaves):", head, *self._lines, ""])
+        return "\n".join(["def run(leaves, checked=True):", head, *self._lines, ""])
 
     # --- pieces ---
 
@@ -302,13 +305,14 @@ class CallWriter:
             conditions.append(f"{self._const(source.key)}() == {self._const(value)}")
         if not conditions:
             return
-        self._add("try:")
-        self._indent += "    "
+        self._add("if checked:")
+        self._add("    try:")
+        self._indent += 8 * " "
         for at in range(0, len(conditions), 32):
             self._miss_unless(*conditions[at : at + 32])
-        self._indent = self._indent[:-4]
-        self._add("except (LookupError, AttributeError, ValueError, NameError):")
-        self._add("    return MISS")
+        self._indent = self._indent[:-8]
+        self._add("    except (LookupError, AttributeError, ValueError, NameError):")
+        self._add("        return MISS")
 
     def _guarded(self, guard: Guard) -> str:
         if not guard.by_value:
@@ -466,8 +470,10 @@ class CallWriter:
                 self._add(f"give_history({tensor}, record, {output})")
         for line in self._views:
             self._add(line)
-        for generator, calls in effects.generators:
-            self._add(f"{self._const(generator)}.counter += {calls}")
+        for generator, calls, seed in effects.generators:
+            name = self._const(generator)
+            restarted = f"{name}.restart({seed}, {calls})"
+            self._add(f"{name}.counter += {calls}" if seed is None else restarted)
         for owner, grad in grads:
             self._add(f"{self._owner(owner)}._grad = {grad}")
 

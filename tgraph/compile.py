@@ -117,7 +117,7 @@ class CompiledFunction:
             if result is not MISS:
                 self._use(plan, spec)
                 return result
-        result = self._plan(leaves, spec).run(leaves)
+        result = self._plan(leaves, spec).run(leaves, False)  # why_not has looked, or it is new
         return self._eager(spec, leaves) if result is MISS else result
 
     def _eager(self, spec: pytree.TreeSpec, leaves: Sequence[Any]) -> Any:

@@ -69,7 +69,7 @@ class Described:
 class CompiledCall:
     """A recorded call made ready to be repeated.
 
-    `run(leaves)` is the hot path: it returns MISS where the plan does not fit. `why_not(leaves)`
+    `run(leaves, checked)` is the hot path: it returns MISS where the plan does not fit. `why_not(leaves)`
     says in words what does not fit. `freed` says why outputs that require grad cannot be
     differentiated.
     """
@@ -99,10 +99,10 @@ class CompiledCall:
         self._namespace, self._roots = writer.namespace, writer.fixed_roots
         self._captured = [(each, Described(each)) for each in writer.captured]
         exec(compile(self.source, _GENERATED, "exec"), self._namespace)
-        self._generated: Callable[[Sequence[Any]], Any] = self._namespace["run"]
+        self._generated: Callable[..., Any] = self._namespace["run"]
         self.run = self._choose_run()
 
-    def _choose_run(self) -> Callable[[Sequence[Any]], Any]:
+    def _choose_run(self) -> Callable[..., Any]:
         """Eager, if captured tensors that are written share memory unknown to each other."""
         inputs = self.call.inputs
         written = {write.input for write in self.call.effects.writes if write.output is not None}
@@ -110,7 +110,10 @@ class CompiledCall:
         for at, entry in enumerate(inputs):
             if entry.source.kind == "captured":
                 arrays[0 if at in written else 1].append(entry.source.key._value)
-        return self._eager if overlap(*arrays) else self._generated
+        return self._run_eagerly if overlap(*arrays) else self._generated
+
+    def _run_eagerly(self, leaves: Sequence[Any], checked: bool = True) -> Any:
+        return self._eager(leaves)
 
     # --- when it does not fit ---
 

@@ -81,6 +81,13 @@ class Context:
         """Key and offset for the next `random_bits` call; advances `generator` by one call."""
         raise NotImplementedError
 
+    def random_state(self, generator: Any) -> Tensor:
+        """Seed and counter of `generator` as an int64 tensor of two elements."""
+        raise NotImplementedError
+
+    def seeded(self, generator: Any, seed: int) -> None:
+        """Called before `generator` starts from `seed` (0 to 2**64 - 1), calls counted from 0."""
+
     def touch(self, tensor: Tensor) -> None:
         """Called before the metadata of a handle changes: history, version, hooks."""
 
@@ -175,6 +182,10 @@ class EagerContext(Context):
         key = np.array([generator.seed_as_int64, generator.counter], np.int64)
         generator.counter += 1
         return wrap(key, intern_type((2,), int64)), 0
+
+    def random_state(self, generator: Any) -> Tensor:
+        state_ = np.array([generator.seed_as_int64, generator.counter], np.int64)
+        return wrap(state_, intern_type((2,), int64))
 
 
 _constants: dict[Any, Tensor] = {}

@@ -24,7 +24,8 @@ from .dispatch import edge_of, settled, unpack, user_site
 from .partition import partition
 from .state import state
 from .tensor import Tensor, storage_of, wrap
-from .trace_context import HandleState, Source, Trace
+from .trace_context import Trace
+from .trace_state import HandleState, Source
 
 Array = np.ndarray[Any, Any]
 # Tracing changes tensors of the outside for a while, and compiling is done once: one at a time.

@@ -41,14 +41,20 @@ class Generator:
         check_device(device)
         self._seed = _DEFAULT_SEED
         self.counter = 0
+        current_context().seeded(self, self._seed)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`, a number of 64 bits."""
         seed = seed.__index__()
         if not -(1 << 63) <= seed < 1 << 64:
             raise RuntimeError(f"Overflow when unpacking long: seed {seed} has more than 64 bits")
-        self._seed, self.counter = seed % (1 << 64), 0
+        current_context().seeded(self, seed % (1 << 64))
+        self.restart(seed, 0)
         return self
+
+    def restart(self, seed: int, counter: int) -> None:
+        """Go on from a seed and a number of calls."""
+        self._seed, self.counter = seed % (1 << 64), counter
 
     def seed(self) -> int:
         """Start again from a seed that the operating system gives, and return it."""
@@ -66,14 +72,12 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Seed and counter as an int64 tensor of two elements."""
-        return current_context().array_constant(
-            np.array([self.seed_as_int64, self.counter], np.int64)
-        )
+        return current_context().random_state(self)
 
     def set_state(self, state: Tensor) -> Generator:
         """Go on from what `get_state` returned."""
         seed, counter = state.tolist()
-        self._seed, self.counter = seed % (1 << 64), counter
+        self.restart(seed, counter)
         return self
 
     def __repr__(self) -> str:

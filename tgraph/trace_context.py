@@ -16,149 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from .autograd.record import Record
 from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
 from .compiler.ir import primitives as p
 from .dispatch import EAGER, Context, Site, apply, user_site, would_alias
 from .inplace import written_through
 from .runtime.dtypes import DType, float64, int64
 from .state import state
-from .tensor import Storage, Tensor, intern_type, wrap
-from .traced_float import Specialize, TracedFloat
-
-__all__ = ["Boundary", "Source", "Specialize", "Trace", "TraceError", "TraceInput", "TracedFloat"]
-
-
-class TraceError(RuntimeError):
-    """Something that a traced function cannot do. Names the user's line and the way out."""
-
-
-# --- where the values of inputs come from --------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where an input of a traced graph is read at each call.
-
-    `kind` is one of: "argument" (leaf number `key` of the arguments), "captured" (the tensor
-    `key`), "grad" (the gradient of the source `key`), "float" (leaf number `key`), "host" (the
-    number that calling `key` gives), "random" (seed and counter of the generator `key`).
-    """
-
-    kind: str
-    key: Any
-
-
-@dataclass(eq=False)
-class TraceInput:
-    """An input of the graph: its node, and the handle that stands for it in the trace."""
-
-    source: Source
-    node: Node
-    handle: Tensor | None = None
-    # What gradients with respect to this input are asked of; None where it needs none.
-    differentiable: Tensor | None = None
-    # History of the handle as the trace began with it.
-    record: Any = None
-    requires_grad: bool = False
-
-
-_OUTSIDE = wrap(np.zeros(()), intern_type((), float64))
-
-
-class Boundary(Record):
-    """The history of a tensor that was computed before the traced function was called."""
-
-    __slots__ = ("name_of_input",)
-
-    def __init__(self, type_: TensorType, name: str) -> None:
-        super().__init__(((_OUTSIDE, 0),), (type_,), user_site())
-        self.name_of_input = name
-
-    def name(self) -> str:
-        return "OutsideOfTheCompiledFunction"
-
-    def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> list[Tensor | None]:
-        raise TraceError(
-            f"backward() in a compiled function, at {user_site()}, reached '{self.name_of_input}', "
-            "which was computed outside of it. Compute it inside the compiled function, detach() "
-            "it, or call backward() outside."
-        )
-
-
-# --- the state of tensors of the outside ---------------------------------------------------------
-
-
-@dataclass(eq=False)
-class HandleState:
-    """What a trace may change about a tensor of the outside."""
-
-    tensor: Tensor
-    record: Any
-    index: int
-    requires_grad: bool
-    grad: Tensor | None
-    hooks: Any  # the dictionary itself
-    hooks_held: Any  # and what it held
-    storage: Storage | None
-    version: int
-    written: Any
-    view_version: int
-
-    @staticmethod
-    def of(tensor: Tensor) -> HandleState:
-        storage, view, hooks = tensor._storage, tensor._view, tensor._hooks
-        return HandleState(
-            tensor,
-            tensor._record,
-            tensor._index,
-            tensor._requires_grad,
-            tensor._grad,
-            hooks,
-            None if hooks is None else dict(hooks),
-            storage,
-            0 if storage is None else storage.version,
-            None if storage is None else storage.written,
-            0 if view is None else view.version,
-        )
-
-    def restore(self, grad: bool = True) -> None:
-        tensor, storage = self.tensor, self.storage
-        tensor._record, tensor._index = self.record, self.index
-        tensor._requires_grad = self.requires_grad
-        tensor._storage = storage
-        tensor._hooks = self.hooks
-        if self.hooks is not None and self.hooks != self.hooks_held:
-            self.hooks.clear()
-            self.hooks.update(self.hooks_held)
-        if grad:
-            tensor._grad = self.grad
-        if storage is not None:
-            storage.version, storage.written = self.version, self.written
-        if tensor._view is not None:
-            tensor._view.version = self.view_version
-
-
-@dataclass(eq=False)
-class GeneratorUse:
-    """A random generator that a trace draws from."""
-
-    generator: Any
-    key: Tensor
-    counter: int
-    calls: int = 0
-
-
-@dataclass(eq=False)
-class GradAccess:
-    """How the gradient of one tensor of the outside was used: read as it came, or replaced."""
-
-    read: bool = False
-    was_none: bool = False
-    written: bool = False
-
-
-# --- the context ---------------------------------------------------------------------------------
+from .tensor import Tensor, intern_type, wrap
+from .trace_state import (
+    Boundary,
+    GeneratorUse,
+    GradAccess,
+    HandleState,
+    Source,
+    TraceError,
+    TraceInput,
+)
+from .traced_float import TracedFloat
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 
@@ -186,6 +60,7 @@ class Trace(Context):
         self.grads: dict[int, GradAccess] = {}
         self.arguments: dict[int, Tensor] = {}  # id of the private handle -> the user's tensor
         self.generators: dict[int, GeneratorUse] = {}
+        self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}  # of generators seeded inside
         self.host_reads: list[Source] = []
         self.static_reads: list[tuple[Source, Any]] = []
         self.where: Provenance | None = None
@@ -347,6 +222,7 @@ class Trace(Context):
         return tuple(self.record(p.get, [node], {"index": at}) for at in range(len(type_)))
 
     def _full(self, attrs: dict[str, Any], value: TracedFloat) -> Node:
+        value.check()
         number = self.record(p.cast, [value.node], {"dtype": attrs["dtype"]})
         return self.record(p.broadcast, [number], {"shape": attrs["shape"]})
 
@@ -354,11 +230,12 @@ class Trace(Context):
         raise TraceError(
             f"{operation} needs the value of a tensor at {user_site()}, but {self.function} is "
             "being traced: values are known only when the compiled function runs. "
-            + _WAYS_OUT.get(operation.removesuffix("()"), _WAY_OUT)
+            + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
         )
 
     def constant(self, value: Any, dtype: DType) -> Tensor:
         if type(value) is TracedFloat:
+            value.check()
             node = self.record(p.cast, [value.node], {"dtype": dtype})
             return wrap(node, intern_type((), dtype))
         checked = EAGER.constant(value, dtype)._value
@@ -458,16 +335,33 @@ class Trace(Context):
 
     # --- randomness ---
 
-    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+    def _use(self, generator: Any) -> GeneratorUse:
         use = self.generators.get(id(generator))
         if use is None:
-            source = Source("random", generator)
-            entry = self.new_input(source, "random_key", intern_type((2,), int64))
-            key = wrap(entry.node, entry.node.type)
-            use = GeneratorUse(generator, key, generator.counter)
+            entry = self.new_input(
+                Source("random", generator), "random_key", intern_type((2,), int64)
+            )
+            use = GeneratorUse(generator, wrap(entry.node, entry.node.type))
             self.generators[id(generator)] = use
+        return use
+
+    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+        use = self._use(generator)
         use.calls += 1
         return use.key, use.calls - 1
+
+    def random_state(self, generator: Any) -> Tensor:
+        use = self._use(generator)
+        made: Tensor = apply(p.add, use.key, self.array_constant(np.array([0, use.calls])))
+        return made
+
+    def seeded(self, generator: Any, seed: int) -> None:
+        self.seeds.setdefault(
+            id(generator), (generator, (generator.initial_seed(), generator.counter))
+        )
+        signed = seed - (1 << 64) if seed >= 1 << 63 else seed
+        key = self.array_constant(np.array([signed, 0], np.int64))
+        self.generators[id(generator)] = GeneratorUse(generator, key, seed=seed)
 
     # --- beginning and end ---
 
@@ -476,6 +370,8 @@ class Trace(Context):
         final = [HandleState.of(each.tensor) for each in self.journal.values()]
         for before in reversed(self.journal.values()):
             before.restore()
+        for generator, (seed, counter) in self.seeds.values():
+            generator.restart(seed, counter)
         return final
 
     @contextmanager
@@ -494,12 +390,21 @@ class Trace(Context):
 
 
 _WAY_OUT = "Move it out of the compiled function."
+_RETURN_IT = "return the tensor, and ask for its value outside of the compiled function."
+_KNOWN_SHAPE = (
+    "Results of a shape that depends on values cannot be compiled. Use tg.where, masked_fill or "
+    "multiplication with the mask, which keep the shape, or move it out of the compiled function."
+)
 _WAYS_OUT = {
     "bool": "Use tg.where(condition, a, b) to choose between values, or move the decision out of "
     "the compiled function.",
-    "item": "Keep it as a tensor of no dimensions, or call item() on what the compiled function "
-    "returns.",
-    "numpy": "Use tgraph's own functions here, or return the tensor and call numpy() outside.",
+    "item": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
+    "float": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
+    "int": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
+    "numpy": f"Use tgraph's own functions here, or {_RETURN_IT}",
+    "tolist": f"Go on with tensors instead, or {_RETURN_IT}",
+    "nonzero": _KNOWN_SHAPE,
+    "unique": _KNOWN_SHAPE,
 }
 
 

@@ -31,7 +31,7 @@ def _arithmetic(primitive: Primitive, reflected: bool = False) -> Any:
 
 def _needs_value(name: str) -> Any:
     def method(self: TracedFloat, *args: Any, **kwargs: Any) -> Any:
-        self._check()
+        self.check()
         raise Specialize(self.sources)
 
     method.__name__ = name
@@ -56,12 +56,13 @@ class TracedFloat:
         self.node = node
         self.sources = sources
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """TraceError where the trace that this belongs to is not the running one."""
         if state.context is not self.trace:
             raise self.trace.leaked(self.node)
 
     def _combine(self, primitive: Primitive, other: Any, reflected: bool) -> Any:
-        self._check()
+        self.check()
         sources = self.sources
         if type(other) is TracedFloat:
             node, sources = other.node, sources | other.sources
@@ -73,7 +74,7 @@ class TracedFloat:
         return TracedFloat(self.trace, self.trace.record(primitive, operands), sources)
 
     def _apply(self, primitive: Primitive) -> TracedFloat:
-        self._check()
+        self.check()
         return TracedFloat(self.trace, self.trace.record(primitive, [self.node]), self.sources)
 
     __add__ = _arithmetic(p.add)

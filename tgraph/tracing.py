@@ -24,7 +24,8 @@ from .dispatch import EAGER, current_context, settled, use_context
 from .linalg import trace as matrix_trace
 from .runtime.dtypes import DType
 from .tensor import Step, Tensor
-from .trace_context import HandleState, Source, Trace, TraceError, TraceInput
+from .trace_context import Trace
+from .trace_state import HandleState, Source, TraceError, TraceInput
 from .traced_float import Specialize, TracedFloat
 
 __all__ = [
@@ -124,7 +125,8 @@ class Effects:
     flags: list[tuple[Source, bool]] = field(default_factory=list)
     # (owner, output) whose history becomes that of the output
     histories: list[tuple[Source, int]] = field(default_factory=list)
-    generators: list[tuple[Any, int]] = field(default_factory=list)
+    # (generator, calls drawn, seed where the call sets one)
+    generators: list[tuple[Any, int, int | None]] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -237,6 +239,7 @@ class _Collector:
 
     def ref(self, value: Any) -> Ref:
         if type(value) is TracedFloat:
+            value.check()
             return Ref("number", self.output(value.node))
         if not isinstance(value, Tensor):
             return Ref("static", value)
@@ -282,7 +285,8 @@ class _Collector:
                 changed = tensor._requires_grad is not before.requires_grad
                 if changed:
                     found.flags.append((trace.owner(tensor), tensor._requires_grad))
-        found.generators = [(use.generator, use.calls) for use in trace.generators.values()]
+        uses = trace.generators.values()
+        found.generators = [(use.generator, use.calls, use.seed) for use in uses]
         return found
 
     def _grad(self, owner: Tensor, found: Effects) -> None:

@@ -207,6 +207,23 @@ def test_tensors_of_the_same_kind_fit_one_plan():
     assert reasons(function)[-1] == "new shape of argument `x`: float32[3] -> float32[4]"
 
 
+def test_a_function_that_changes_what_it_reads_compiles_at_every_call():
+    counter = {"calls": 0}
+
+    @tg.compile
+    def function(x):
+        counter["calls"] += 1
+        return x * counter["calls"]
+
+    for n in (1, 2, 3):
+        assert function(X).tolist() == [n, 2 * n]
+    assert counter["calls"] == 3
+    assert reasons(function)[1:] == [
+        "`counter['calls']` changed: 0 -> 1",
+        "`counter['calls']` changed: 1 -> 2",
+    ]
+
+
 def test_structures_and_kinds_of_arguments():
     function = tg.compile(lambda x: x["a"] if isinstance(x, dict) else x)
     function(X)

@@ -1,0 +1,202 @@
+"""What a traced function cannot do, said with the user's line and the way out."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+
+X = tg.tensor([1.0, -2.0, 3.0])
+
+
+def line_of(function, offset=1):
+    return f"{__file__}:{inspect.getsourcelines(function)[1] + offset}"
+
+
+def uses_bool(x):
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def uses_item(x):
+    return x * x.sum().item()
+
+
+def uses_float(x):
+    return float(x[0])
+
+
+def uses_int(x):
+    return range(int(x[0]))
+
+
+def uses_index(x):
+    return [1, 2, 3][x[0].long()]
+
+
+def uses_numpy(x):
+    return x.numpy()
+
+
+def uses_asarray(x):
+    return np.asarray(x)
+
+
+def uses_tolist(x):
+    return x.tolist()
+
+
+def uses_mask(x):
+    return x[x > 0]
+
+
+def uses_nonzero(x):
+    return x.nonzero()
+
+
+CASES = [
+    (uses_bool, r"bool\(\)", "tg.where"),
+    (uses_item, r"item\(\)", "tensor of no dimensions"),
+    (uses_float, r"float\(\)", "tensor of no dimensions"),
+    (uses_int, r"int\(\)", "tensor of no dimensions"),
+    (uses_index, "Python integer", "Move it out"),
+    (uses_numpy, r"numpy\(\)", "tgraph's own functions"),
+    (uses_asarray, r"numpy\(\)", "tgraph's own functions"),
+    (uses_tolist, r"tolist\(\)", "tensors instead"),
+    (uses_mask, "mask", "tg.where, masked_fill"),
+    (uses_nonzero, r"nonzero\(\)", "tg.where, masked_fill"),
+]
+
+
+@pytest.mark.parametrize(("function", "what", "way_out"), CASES)
+def test_values_are_not_known_while_tracing(function, what, way_out):
+    with pytest.raises(tg.TraceError, match=what) as caught:
+        tg.compile(function)(X)
+    text = str(caught.value)
+    assert f"at {line_of(function)}" in text
+    assert f"'{function.__name__}' is being traced" in text
+    assert way_out in text
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_what_depends_on_shapes_alone_is_fine():
+    @tg.compile
+    def function(x):
+        rows = [row * 2 for row in x.reshape(3, 1)]
+        assert len(x) == 3 and x.shape[0] == 3 and x.numel() == 3
+        return tg.stack(rows), x.dim()
+
+    rows, dimensions = function(X)
+    assert rows.tolist() == [[2], [-4], [6]] and dimensions == 1
+
+
+def test_printing_a_traced_tensor_shows_where_it_was_made(capsys):
+    def function(x):
+        print(x * 2)
+
+    tg.compile(function)(X)
+    assert line_of(function) in capsys.readouterr().out
+
+
+LEAK = []
+
+
+def leaks(x):
+    LEAK.append(x * 2)
+    return x
+
+
+USES = {
+    "operation": lambda leak: leak + 1,
+    "other operand": lambda leak: X + leak,
+    "in place": lambda leak: leak.add_(1),
+    "written": lambda leak: X.clone().copy_(leak),
+    "numpy": lambda leak: leak.numpy(),
+    "tolist": lambda leak: leak.tolist(),
+    "view": lambda leak: leak[0] * 1,
+    "captured": lambda leak: tg.compile(lambda: leak * 2)(),
+    "argument": lambda leak: tg.compile(lambda x: x * 2)(leak),
+    "mixed": lambda leak: tg.compile(lambda x: x * leak)(X),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_traced_tensor_that_escaped_names_where_it_was_made(name):
+    LEAK.clear()
+    tg.compile(leaks)(X)
+    with pytest.raises(RuntimeError) as caught:
+        USES[name](LEAK[0])
+    assert line_of(leaks) in str(caught.value)
+    assert "kept" in str(caught.value) and "trace" in str(caught.value)
+
+
+def test_a_traced_number_that_escaped():
+    kept = []
+
+    @tg.compile
+    def function(x, s):
+        kept.append(s * 2)
+        return x * s
+
+    function(X, 1.0)
+    function(X, 2.0)
+    with pytest.raises(tg.TraceError, match="used outside of it"):
+        kept[-1] * 2
+    with pytest.raises(tg.TraceError, match="used outside of it"):
+        tg.compile(lambda x: x * kept[-1])(X)
+
+
+def test_a_failed_trace_can_be_tried_again():
+    broken = [True]
+
+    @tg.compile
+    def function(x):
+        y = x * 2
+        return y.sum().item() if broken[0] else y
+
+    with pytest.raises(tg.TraceError):
+        function(X)
+    broken[0] = False
+    assert function(X).tolist() == [2, -4, 6]
+
+
+def test_shape_errors_name_the_operation():
+    with pytest.raises(RuntimeError, match="must match the size"):
+        tg.compile(lambda x: x + tg.ones(2))(X)
+
+
+def test_an_index_out_of_range_names_the_line():
+    def function(x, i):
+        return x[i]
+
+    compiled = tg.compile(function)
+    assert compiled(X, tg.tensor([2, 0])).tolist() == [3, 1]
+    with pytest.raises(IndexError, match="index 3 is out of bounds") as caught:
+        compiled(X, tg.tensor([0, 3]))
+    assert line_of(function) in str(caught.value)
+
+
+def test_an_error_while_running_changes_nothing():
+    state = tg.zeros(2)
+    generator = tg.Generator().manual_seed(1)
+
+    @tg.compile
+    def function(x, i):
+        noise = tg.rand(2, generator=generator)
+        picked = x[i]
+        state.add_(picked)
+        return noise
+
+    function(X, tg.tensor([0, 1]))
+    assert state.tolist() == [1, -2] and state._version == 1
+    before = generator.counter
+    with pytest.raises(IndexError):
+        function(X, tg.tensor([0, 9]))
+    assert generator.counter == before and state._version == 1
+
+
+def test_tracing_inside_a_trace():
+    with pytest.raises(tg.TraceError, match=r"tg\.trace cannot be called"):
+        tg.compile(lambda x: tg.trace(lambda y: y, x))(X)

@@ -1,0 +1,144 @@
+"""What a trace keeps note of: its inputs, and the state of the tensors outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .autograd.record import Record
+from .compiler.ir import Node, TensorType
+from .dispatch import user_site
+from .runtime.dtypes import float64
+from .tensor import Storage, Tensor, intern_type, wrap
+
+
+class TraceError(RuntimeError):
+    """Something that a traced function cannot do. Names the user's line and the way out."""
+
+
+# --- where the values of inputs come from --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input of a traced graph is read at each call.
+
+    `kind` is one of: "argument" (leaf number `key` of the arguments), "captured" (the tensor
+    `key`), "grad" (the gradient of the source `key`), "float" (leaf number `key`), "host" (the
+    number that calling `key` gives), "random" (seed and counter of the generator `key`).
+    """
+
+    kind: str
+    key: Any
+
+
+@dataclass(eq=False)
+class TraceInput:
+    """An input of the graph: its node, and the handle that stands for it in the trace."""
+
+    source: Source
+    node: Node
+    handle: Tensor | None = None
+    # What gradients with respect to this input are asked of; None where it needs none.
+    differentiable: Tensor | None = None
+    # History of the handle as the trace began with it.
+    record: Any = None
+    requires_grad: bool = False
+
+
+_OUTSIDE = wrap(np.zeros(()), intern_type((), float64))
+
+
+class Boundary(Record):
+    """The history of a tensor that was computed before the traced function was called."""
+
+    __slots__ = ("name_of_input",)
+
+    def __init__(self, type_: TensorType, name: str) -> None:
+        super().__init__(((_OUTSIDE, 0),), (type_,), user_site())
+        self.name_of_input = name
+
+    def name(self) -> str:
+        return "OutsideOfTheCompiledFunction"
+
+    def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> list[Tensor | None]:
+        raise TraceError(
+            f"backward() in a compiled function, at {user_site()}, reached '{self.name_of_input}', "
+            "which was computed outside of it. Compute it inside the compiled function, detach() "
+            "it, or call backward() outside."
+        )
+
+
+# --- the state of tensors of the outside ---------------------------------------------------------
+
+
+@dataclass(eq=False)
+class HandleState:
+    """What a trace may change about a tensor of the outside."""
+
+    tensor: Tensor
+    record: Any
+    index: int
+    requires_grad: bool
+    grad: Tensor | None
+    hooks: Any  # the dictionary itself
+    hooks_held: Any  # and what it held
+    storage: Storage | None
+    version: int
+    written: Any
+    view_version: int
+
+    @staticmethod
+    def of(tensor: Tensor) -> HandleState:
+        storage, view, hooks = tensor._storage, tensor._view, tensor._hooks
+        return HandleState(
+            tensor,
+            tensor._record,
+            tensor._index,
+            tensor._requires_grad,
+            tensor._grad,
+            hooks,
+            None if hooks is None else dict(hooks),
+            storage,
+            0 if storage is None else storage.version,
+            None if storage is None else storage.written,
+            0 if view is None else view.version,
+        )
+
+    def restore(self, grad: bool = True) -> None:
+        tensor, storage = self.tensor, self.storage
+        tensor._record, tensor._index = self.record, self.index
+        tensor._requires_grad = self.requires_grad
+        tensor._storage = storage
+        tensor._hooks = self.hooks
+        if self.hooks is not None and self.hooks != self.hooks_held:
+            self.hooks.clear()
+            self.hooks.update(self.hooks_held)
+        if grad:
+            tensor._grad = self.grad
+        if storage is not None:
+            storage.version, storage.written = self.version, self.written
+        if tensor._view is not None:
+            tensor._view.version = self.view_version
+
+
+@dataclass(eq=False)
+class GeneratorUse:
+    """A random generator that a trace draws from."""
+
+    generator: Any
+    key: Tensor
+    calls: int = 0
+    seed: int | None = None  # where it was seeded in the trace
+
+
+@dataclass(eq=False)
+class GradAccess:
+    """How the gradient of one tensor of the outside was used: read as it came, or replaced."""
+
+    read: bool = False
+    was_none: bool = False
+    written: bool = False
