@@ -59,7 +59,7 @@ def run_checked(
         if not close(compiled, wanted):
             raise _difference(plan, name, what, compiled, wanted, before, outputs)
     if record is not None:
-        _check_gradients(plan, name, record, leaves, result)
+        _check_gradients(plan, name, record, leaves, result, before)
     return result
 
 
@@ -132,9 +132,9 @@ def close(compiled: Array, wanted: Array) -> bool:
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return False
-    largest = float(np.abs(b[finite]).max(initial=0.0))
-    tolerance = RELATIVE_ERROR[wanted.dtype.itemsize]
-    return bool(np.all(np.abs(a - b)[finite] <= tolerance * (largest + np.abs(b[finite]))))
+    a, b = a[finite], b[finite]
+    tolerance = RELATIVE_ERROR[wanted.dtype.itemsize] * np.abs(b).max(initial=0.0)
+    return bool(np.all(np.abs(a - b) <= tolerance))
 
 
 def _pairs(
@@ -173,7 +173,12 @@ def _owner_name(plan: CompiledCall, owner: Source) -> str:
 
 
 def _check_gradients(
-    plan: CompiledCall, name: str, record: Any, leaves: Sequence[Any], result: Any
+    plan: CompiledCall,
+    name: str,
+    record: Any,
+    leaves: Sequence[Any],
+    result: Any,
+    inputs: Sequence[Array],
 ) -> None:
     """Hold the backward plan against eager backward, for cotangents made for the purpose."""
     found, _ = pytree.flatten(result)
@@ -195,11 +200,9 @@ def _check_gradients(
             continue
         if not close(mine._value, eager._value):
             given = plan.call.inputs[at].node.attrs["name"]
-            saved = [record._array(each) for each in record.saved]
-            arrays = [*saved, *(each._value for each in cotangents)]
-            graph = function.forward.backward
             message = _headline(name, f"the gradient of `{given}`", mine._value, eager._value)
-            raise _located(message, graph, arrays)
+            arrays = [*inputs, *(each._value for each in cotangents)]
+            raise _located(message, function.joint, arrays)
 
 
 # --- finding the operation -----------------------------------------------------------------------

@@ -69,9 +69,9 @@ class Described:
 class CompiledCall:
     """A recorded call made ready to be repeated.
 
-    `run(leaves, checked)` is the hot path: it returns MISS where the plan does not fit. `why_not(leaves)`
-    says in words what does not fit. `freed` says why outputs that require grad cannot be
-    differentiated.
+    `run(leaves, checked)` is the hot path: it returns MISS where the plan does not fit.
+    `why_not(leaves)` says in words what does not fit. `freed` says why outputs that require grad
+    cannot be differentiated.
     """
 
     def __init__(

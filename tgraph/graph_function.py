@@ -165,6 +165,13 @@ class GraphFunction:
         places = tuple(None if value is None else next(numbers) for value in values)
         return Forward(executable, saved, parts.backward, places)
 
+    @property
+    def joint(self) -> Graph:
+        """(inputs, cotangents) -> gradients, before anything is divided into plans."""
+        cotangents, found = self.derive(create_graph=False)
+        inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
+        return Graph(inputs, [each._value for each in found if each is not None])
+
     def _own_saved(
         self, outputs: Sequence[Node], sources: Sequence[tuple[str, int]]
     ) -> tuple[list[Node], tuple[tuple[str, int], ...]]:
