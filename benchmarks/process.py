@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -13,8 +14,20 @@ from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# Settings of the surroundings that would slow one contender or another.
-UNWANTED = ("OPENBLAS_", "MKL_", "OMP_", "GOMP_", "KMP_", "XLA_", "JAX_", "TORCH", "TGRAPH_")
+# Settings of the surroundings that slow one contender or another, or favour those installed with
+# their modules compiled.
+UNWANTED = (
+    "PYTHONDONTWRITEBYTECODE",
+    "OPENBLAS_",
+    "MKL_",
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "XLA_",
+    "JAX_",
+    "TORCH",
+    "TGRAPH_",
+)
 KEPT = ("OMP_PROC_BIND",)
 
 
@@ -102,7 +115,9 @@ class Process:
         """Let its threads run before those of all other programs, which needs root's rights."""
         policy, priority = (os.SCHED_RR, 1) if on else (os.SCHED_OTHER, 0)
         for thread in os.listdir(f"/proc/{self._process.pid}/task"):
-            os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
+            # Threads may end meanwhile.
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
 
     def cpu_seconds(self) -> float:
         """Processor time that it has used."""
