@@ -58,7 +58,8 @@ class Trace(Context):
         self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
         self.journal: dict[int, HandleState] = {}  # in the order of first touch
         self.grads: dict[int, GradAccess] = {}
-        self.arguments: dict[int, Tensor] = {}  # id of the private handle -> the user's tensor
+        # id of the private handle -> the user's tensor, while the function is traced
+        self.arguments: dict[int, Tensor | None] = {}
         self.generators: dict[int, GeneratorUse] = {}
         self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}  # of generators seeded inside
         self.host_reads: list[Source] = []
@@ -305,7 +306,8 @@ class Trace(Context):
         if access.read or access.written:
             return tensor._grad
         access.read = True
-        grad = self.arguments.get(id(tensor), tensor)._grad
+        given = self.arguments.get(id(tensor))
+        grad = (tensor if given is None else given)._grad
         access.was_none = grad is None
         if grad is not None:
             owner = self.owner(tensor)
@@ -373,6 +375,10 @@ class Trace(Context):
         for generator, (seed, counter) in self.seeds.values():
             generator.restart(seed, counter)
         return final
+
+    def forget_arguments(self) -> None:
+        """Let go of the user's tensors, which a plan must not keep alive."""
+        self.arguments = dict.fromkeys(self.arguments)
 
     @contextmanager
     def resumed(self, final: Sequence[HandleState]) -> Iterator[None]:

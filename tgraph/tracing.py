@@ -174,6 +174,7 @@ def record_call(
             effects = collected.effects()
         finally:
             final = trace.roll_back()
+            trace.forget_arguments()
     graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
     read = [
         (trace.owner(_handle(trace, key)), access.was_none)
