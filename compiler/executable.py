@@ -34,6 +34,7 @@ class Executable:
     `run` takes one array per graph input and gives one per output. Outputs own fresh memory,
     except donated ones: those are written into the array of the input that they replace, which is
     returned for them. `kernels` tells of each step, `refused` of each fusion that was not made.
+    `seconds` is how long optimising, and fusing and generating, took.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Executable:
             graph.inputs[number]: _strided(graph.inputs[number], given)
             for number, given in (strides or {}).items()
         }
+        self.seconds = (0.0, 0.0)
         self.graph = _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
         # Outputs without elements need no plan.
         kept = [number for number, node in enumerate(graph.outputs) if node.type.numel]

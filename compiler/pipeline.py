@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -86,4 +87,9 @@ def compile_graph(
 
     `strides`, in elements, tells which inputs are not dense.
     """
-    return Executable(optimize(graph), donate, strides)
+    start = time.perf_counter()
+    optimized = optimize(graph)
+    half = time.perf_counter()
+    executable = Executable(optimized, donate, strides)
+    executable.seconds = (half - start, time.perf_counter() - half)
+    return executable

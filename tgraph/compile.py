@@ -49,11 +49,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class CompileRecord:
-    """One compilation: why it was needed and how long its parts took, in seconds."""
+    """One compilation: why it was needed and how long its parts took, in seconds.
+
+    `compile_seconds` is all but the trace, `optimize_seconds` and `codegen_seconds` are in it. A
+    backward plan is made when it is first needed and not counted.
+    """
 
     reason: str
     trace_seconds: float
     compile_seconds: float
+    optimize_seconds: float
+    codegen_seconds: float
     plan: CompiledCall = field(repr=False)
 
     @property
@@ -62,8 +68,9 @@ class CompileRecord:
         return self.plan.call.graph
 
     def __str__(self) -> str:
-        spent = f"trace {self.trace_seconds:.3f} s, compile {self.compile_seconds:.3f} s"
-        return f"{self.reason} ({spent})"
+        parts = ("trace", self.trace_seconds), ("optimize", self.optimize_seconds)
+        parts += (("codegen", self.codegen_seconds),)
+        return f"{self.reason} ({', '.join(f'{name} {spent:.3f} s' for name, spent in parts)})"
 
 
 class CompiledFunction:
@@ -171,7 +178,8 @@ class CompiledFunction:
             functools.partial(self._eager, spec),
         )
         done = time.perf_counter()
-        self.compiles.append(CompileRecord(reason, traced - start, done - traced, plan))
+        spent = function.executable.seconds
+        self.compiles.append(CompileRecord(reason, traced - start, done - traced, *spent, plan))
         return plan
 
     def _record(

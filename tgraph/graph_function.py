@@ -123,6 +123,11 @@ class GraphFunction:
         with COMPILE_LOCK:
             return compile_graph(self.graph, donate=self.donate, strides=self.strides)
 
+    @property
+    def executable(self) -> Any:
+        """The plan that calls run."""
+        return self.forward.executable if self.differentiable else self.plain
+
     def derive(self, create_graph: bool) -> tuple[list[Tensor], list[Tensor | None]]:
         """Cotangents, and the gradients of the differentiable inputs, as handles in the trace."""
         trace, made, entries = self.trace, len(self.trace.inputs), []
