@@ -13,7 +13,7 @@ model = nn.Linear(1, 1)
 optimizer = optim.SGD(model.parameters(), lr=0.3)
 loss_of = nn.MSELoss()
 
-for step in range(20 if "--quick" in sys.argv else 100):
+for _ in range(20 if "--quick" in sys.argv else 100):
     optimizer.zero_grad()
     loss = loss_of(model(x), y)
     loss.backward()

@@ -77,7 +77,7 @@ def trunc_normal_(
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
-    drawn = tensor.uniform_(0.0, 1.0, generator=generator).numpy().astype(np.float64)
+    drawn = tensor.uniform_(0.0, 1.0, generator=generator).detach().numpy().astype(np.float64)
     values = mean + std * ndtri(low + drawn * (high - low))
     return tensor.copy_(from_numpy(np.clip(values, a, b)))
 
@@ -170,7 +170,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     rows = tensor.shape[0]
-    drawn = tensor.normal_(0.0, 1.0, generator=generator).numpy().astype(np.float64)
+    drawn = tensor.normal_(0.0, 1.0, generator=generator).detach().numpy().astype(np.float64)
     matrix = drawn.reshape(rows, -1)
     wide = matrix.shape[0] < matrix.shape[1]
     q, r = np.linalg.qr(matrix.T if wide else matrix)

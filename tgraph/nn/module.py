@@ -442,10 +442,10 @@ def _key_errors(missing: list[str], unexpected: list[str]) -> list[str]:
         return ", ".join(f'"{key}"' for key in keys)
 
     errors = []
-    if unexpected:
-        errors.append(f"Unexpected key(s) in state_dict: {quoted(unexpected)}. ")
     if missing:
         errors.append(f"Missing key(s) in state_dict: {quoted(missing)}. ")
+    if unexpected:
+        errors.append(f"Unexpected key(s) in state_dict: {quoted(unexpected)}. ")
     return errors
 
 

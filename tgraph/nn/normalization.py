@@ -21,9 +21,9 @@ class LayerNorm(Module):
     Source: Ba, Kiros and Hinton, "Layer normalization" (2016).
 
     >>> import tgraph as tg
-    >>> tg.nn.LayerNorm(2)(tg.tensor([[1.0, 3.0], [10.0, 30.0]]))
+    >>> tg.nn.LayerNorm(2)(tg.tensor([[1.0, 3.0], [10.0, 30.0]])).detach()
     tensor([[-1.0000,  1.0000],
-            [-1.0000,  1.0000]], grad_fn=<...>)
+            [-1.0000,  1.0000]])
     """
 
     def __init__(
@@ -57,7 +57,8 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
 
 
@@ -80,6 +81,8 @@ class _BatchNorm(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -92,7 +95,7 @@ class _BatchNorm(Module):
             return make(num_features, device=device, dtype=dtype)
 
         self.register_parameter("weight", Parameter(made(ones)) if affine else None)
-        self.register_parameter("bias", Parameter(made(zeros)) if affine else None)
+        self.register_parameter("bias", Parameter(made(zeros)) if affine and bias else None)
         track = track_running_stats
         self.register_buffer("running_mean", made(zeros) if track else None)
         self.register_buffer("running_var", made(ones) if track else None)
@@ -136,7 +139,8 @@ class _BatchNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
         )
 
 

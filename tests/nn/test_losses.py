@@ -1,0 +1,108 @@
+"""Losses against formulas in NumPy; values and gradients."""
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from tgraph import nn
+
+RNG = np.random.default_rng(7)
+X, Y = RNG.standard_normal((6, 5)), RNG.standard_normal((6, 5))
+PROBABILITIES = RNG.random((6, 5))
+CLASSES = np.array([0, 4, 2, 1, 1, 3])
+WEIGHT = np.array([0.5, 1.5, 2.0, 0.1, 1.0])
+
+
+def log_softmax(x, axis=1):
+    return x - np.log(np.exp(x).sum(axis, keepdims=True))
+
+
+def reduced(losses, reduction):
+    return {"mean": losses.mean(), "sum": losses.sum(), "none": losses}[reduction]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_regression_losses(reduction):
+    x, y = tg.tensor(X), tg.tensor(Y)
+    small = np.abs(X - Y) < 0.5
+    smooth = np.where(small, (X - Y) ** 2, np.abs(X - Y) - 0.25)
+    cases = [
+        (nn.MSELoss(reduction), (X - Y) ** 2),
+        (nn.L1Loss(reduction), np.abs(X - Y)),
+        (nn.SmoothL1Loss(reduction, beta=0.5), smooth),
+    ]
+    for loss, expected in cases:
+        np.testing.assert_allclose(loss(x, y).numpy(), reduced(expected, reduction), rtol=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_binary_cross_entropy_with_logits(reduction):
+    p = 1 / (1 + np.exp(-X))
+    positive = np.array([2.0, 1.0, 0.5, 3.0, 1.0])
+    losses = -(positive * PROBABILITIES * np.log(p) + (1 - PROBABILITIES) * np.log(1 - p)) * WEIGHT
+    loss = nn.BCEWithLogitsLoss(tg.tensor(WEIGHT), reduction, tg.tensor(positive))
+    found = loss(tg.tensor(X), tg.tensor(PROBABILITIES))
+    np.testing.assert_allclose(found.numpy(), reduced(losses, reduction), rtol=1e-12)
+    huge = nn.BCEWithLogitsLoss()(tg.tensor([1000.0, -1000.0]), tg.tensor([0.0, 0.0]))
+    assert huge.item() == 500
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("ignored", [-100, 1])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy(reduction, weight, ignored, smoothing):
+    weights = np.ones(5) if weight is None else weight
+    logs = log_softmax(X)
+    counted = (ignored != CLASSES) * 1.0
+    nll = -logs[np.arange(6), CLASSES] * weights[CLASSES] * counted
+    spread = -(logs * weights).sum(1) * counted
+    losses = (1 - smoothing) * nll + smoothing / 5 * spread
+    expected = losses
+    if reduction == "sum":
+        expected = losses.sum()
+    elif reduction == "mean":
+        expected = losses.sum() / (weights[CLASSES] * counted).sum()
+    given = None if weight is None else tg.tensor(weight)
+    loss = nn.CrossEntropyLoss(given, ignored, reduction, smoothing)
+    found = loss(tg.tensor(X), tg.tensor(CLASSES))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_cross_entropy_gradient():
+    x = tg.tensor(X, requires_grad=True)
+    nn.CrossEntropyLoss()(x, tg.tensor(CLASSES)).backward()
+    expected = (np.exp(log_softmax(X)) - np.eye(5)[CLASSES]) / 6
+    np.testing.assert_allclose(x.grad.numpy(), expected, atol=1e-14)
+
+
+def test_cross_entropy_of_images_and_probabilities():
+    x, y = RNG.standard_normal((3, 5, 2, 4)), RNG.integers(0, 5, (3, 2, 4))
+    logs = log_softmax(x)
+    losses = -np.take_along_axis(logs, y[:, None], 1)[:, 0]
+    none = nn.CrossEntropyLoss(reduction="none")
+    np.testing.assert_allclose(none(tg.tensor(x), tg.tensor(y)).numpy(), losses, rtol=1e-12)
+    mean = nn.CrossEntropyLoss()(tg.tensor(X), tg.tensor(PROBABILITIES)).item()
+    expected = -(log_softmax(X) * PROBABILITIES).sum(1).mean()
+    assert mean == pytest.approx(expected, rel=1e-12)
+
+
+def test_nll_is_cross_entropy_of_the_logarithms():
+    x, y = tg.tensor(X), tg.tensor(CLASSES)
+    for options in ({}, {"weight": tg.tensor(WEIGHT)}, {"ignore_index": 1, "reduction": "sum"}):
+        logs = nn.LogSoftmax(dim=1)(x)
+        found, expected = nn.NLLLoss(**options)(logs, y), nn.CrossEntropyLoss(**options)(x, y)
+        assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+
+
+def test_losses_refuse_what_they_do_not_know():
+    with pytest.raises(ValueError, match="average is not a valid value for reduction"):
+        nn.MSELoss("average")
+    with pytest.warns(UserWarning, match="different to the input size"):
+        nn.MSELoss()(tg.ones(2), tg.ones(2, 1))
+
+
+def test_class_weights_move_with_the_loss():
+    loss = nn.CrossEntropyLoss(weight=tg.ones(5)).double()
+    assert loss(tg.tensor(X), tg.tensor(CLASSES)).dtype is tg.float64
+    assert list(loss.state_dict()) == ["weight"]

@@ -1,0 +1,173 @@
+"""What optimizers share: groups, state, closures, errors."""
+
+import copy
+
+import pytest
+
+import tgraph as tg
+from tgraph import nn, optim
+
+
+def leaf(*values):
+    return tg.tensor(list(values), requires_grad=True)
+
+
+def stepped(optimizer, times=1):
+    for _ in range(times):
+        for group in optimizer.param_groups:
+            for each in group["params"]:
+                each.grad = tg.ones_like(each)
+        optimizer.step()
+
+
+def test_groups_have_their_own_hyperparameters():
+    a, b = leaf(1.0), leaf(1.0)
+    optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 0.5}], lr=0.1)
+    stepped(optimizer)
+    assert a.item() == pytest.approx(0.9) and b.item() == pytest.approx(0.5)
+    c = leaf(1.0)
+    optimizer.add_param_group({"params": [c], "lr": 1.0})
+    stepped(optimizer)
+    assert c.item() == 0
+    assert optimizer.param_groups[2]["momentum"] == 0
+    optimizer.param_groups[0]["lr"] = 0.0
+    before = a.item()
+    stepped(optimizer)
+    assert a.item() == before
+
+
+def test_parameters_without_gradient_are_skipped():
+    a, b = leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([a, b], lr=0.1)
+    a.grad = tg.ones(1)
+    optimizer.step()
+    assert a.item() == pytest.approx(0.9) and b.item() == 1
+    assert b not in optimizer.state
+    b.grad = tg.ones(1)
+    optimizer.step()
+    assert optimizer.state[a]["step"].item() == 2 and optimizer.state[b]["step"].item() == 1
+
+
+def test_closure():
+    x = leaf(3.0)
+    optimizer = optim.SGD([x], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 9
+    assert x.item() == 0
+
+
+def test_zero_grad():
+    x = leaf(3.0)
+    optimizer = optim.SGD([x])
+    x.grad = tg.ones(1)
+    optimizer.zero_grad(set_to_none=False)
+    assert x.grad.tolist() == [0]
+    optimizer.zero_grad()
+    assert x.grad is None
+
+
+def test_learning_rate_may_be_a_tensor():
+    x = leaf(3.0)
+    rate = tg.tensor(0.5)
+    optimizer = optim.SGD([x], lr=rate)
+    stepped(optimizer)
+    assert x.item() == 2.5
+    rate.fill_(1.0)
+    stepped(optimizer)
+    assert x.item() == 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SGD", {"momentum": 0.9}),
+        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
+        ("Adam", {"amsgrad": True}),
+        ("AdamW", {}),
+        ("RMSprop", {"centered": True, "momentum": 0.1}),
+    ],
+)
+def test_state_dict_round_trip(name, options):
+    make = getattr(optim, name)
+    one = leaf(1.0, 2.0)
+    first = make([one], lr=0.1, **options)
+    stepped(first, 3)
+    other = leaf(*one.tolist())
+    second = make([other], lr=0.7)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    assert second.param_groups[0]["lr"] == 0.1
+    stepped(first, 2)
+    stepped(second, 2)
+    assert one.tolist() == other.tolist()
+    assert list(first.state_dict()["state"]) == [0]
+    assert first.state_dict()["param_groups"][0]["params"] == [0]
+
+
+def test_loading_writes_tensors_in_place_and_converts():
+    x = leaf(1.0)
+    optimizer = optim.Adam([x], lr=0.1)
+    stepped(optimizer)
+    kept = optimizer.state[x]["exp_avg"]
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["state"][0]["exp_avg"].fill_(7)
+    optimizer.load_state_dict(saved)
+    assert optimizer.state[x]["exp_avg"] is kept and kept.item() == 7
+    y = tg.ones(1, dtype=tg.float64, requires_grad=True)
+    wide = optim.Adam([y])
+    wide.load_state_dict(saved)
+    assert wide.state[y]["exp_avg"].dtype is tg.float64
+    assert wide.state[y]["step"].dtype is tg.float32
+    assert wide.state[y]["exp_avg"] is not saved["state"][0]["exp_avg"]
+
+
+def test_loading_checks_the_groups():
+    optimizer = optim.SGD([leaf(1.0), leaf(2.0)])
+    with pytest.raises(ValueError, match="different number of parameter groups"):
+        optimizer.load_state_dict({"state": {}, "param_groups": []})
+    with pytest.raises(ValueError, match="doesn't match the size of optimizer's group"):
+        optimizer.load_state_dict({"state": {}, "param_groups": [{"params": [0]}]})
+
+
+def test_bad_arguments():
+    x = leaf(1.0)
+    with pytest.raises(ValueError, match="optimizer got an empty parameter list"):
+        optim.SGD([])
+    with pytest.raises(TypeError, match="should be an iterable of Tensors or dicts, but got Tens"):
+        optim.SGD(x)
+    with pytest.raises(TypeError, match="can only optimize Tensors, but got float"):
+        optim.SGD([1.0])
+    with pytest.raises(ValueError, match="can't optimize a non-leaf Tensor"):
+        optim.SGD([x * 2])
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        optim.SGD([x, x])
+    with pytest.raises(TypeError, match="organized in ordered collections"):
+        optim.SGD([{"params": {x}}])
+    with pytest.raises(ValueError, match=r"Invalid learning rate: -0.1"):
+        optim.SGD([x], lr=-0.1)
+    with pytest.raises(ValueError, match=r"Invalid epsilon value: -1"):
+        optim.Adam([x], eps=-1)
+    with pytest.raises(ValueError, match=r"Invalid beta parameter at index 1: 1.0"):
+        optim.Adam([x], betas=(0.9, 1.0))
+    with pytest.raises(ValueError, match="Nesterov momentum requires a momentum"):
+        optim.SGD([x], nesterov=True)
+    with pytest.raises(ValueError, match=r"Invalid weight_decay value: -1"):
+        optim.AdamW([{"params": [x], "weight_decay": -1}])
+
+
+def test_named_parameters_are_accepted():
+    layer = nn.Linear(2, 2)
+    optimizer = optim.SGD(layer.named_parameters(), lr=0.1)
+    assert optimizer.param_groups[0]["params"] == list(layer.parameters())
+
+
+def test_repr():
+    assert repr(optim.SGD([leaf(1.0)], lr=0.1)) == (
+        "SGD (\nParameter Group 0\n    dampening: 0.0\n    lr: 0.1\n    maximize: False\n"
+        "    momentum: 0.0\n    nesterov: False\n    weight_decay: 0.0\n)"
+    )
