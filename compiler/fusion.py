@@ -423,8 +423,10 @@ class Fuser:
             return roots
         return self._refuse(group, node, reason)
 
-    def _refuse(self, group: Group, node: Node, reason: str) -> None:
+    def _refuse(self, group: Group, node: Node, reason: str) -> list[Root] | None:
+        """Note why `node` does not join `group`: there are no merged roots."""
         self.refusals.append(Refusal(node, group.roots[-1].node, reason))
+        return None
 
     def lowering(self, group: Group, name: str = "kernel", save_rows: bool = True) -> Lowering:
         """The lowering of a group over the memory of everything outside it."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 Shape = tuple[int, ...]
 
 
-def numel(shape: Shape) -> int:
+def numel(shape: Sequence[int]) -> int:
     """The number of elements of `shape`; 1 for a scalar."""
     return math.prod(shape)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,9 +48,8 @@ class _Interpreter:
         args = [self.values[arg] for arg in instr.args]
         special = getattr(self, f"_{instr.op}_instr", None)
         if special is not None:
-            found: Array = special(stage, instr, args)
-            return found
-        return evaluate(instr.op, args, {})
+            return cast(Array, special(stage, instr, args))
+        return cast(Array, evaluate(instr.op, args, {}))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -162,10 +161,11 @@ class _Interpreter:
 
     def _cast_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
         target: DType = instr.value
-        return evaluate("cast", args, {"dtype": target}).astype(instr.dtype.numpy)
+        return cast(Array, evaluate("cast", args, {"dtype": target}).astype(instr.dtype.numpy))
 
     def _random_bits_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
         assert instr.index is not None
         at = np.broadcast_to(self.index(instr.index), self.shape)
         bits = random_bits(int(args[0].flat[0]), int(args[1].flat[0]), int(at.max(initial=-1)) + 1)
-        return bits[np.maximum(at, 0)]  # masked elements may lie before the first
+        # Masked elements may lie before the first.
+        return cast(Array, bits[np.maximum(at, 0)])
