@@ -178,14 +178,12 @@ class CallWriter:
         leaves: Sequence[Any],
         floats: frozenset[int],
         function: GraphFunction,
-        freed: dict[int, str],
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Any,
     ) -> None:
         self.call, self.leaves, self.floats = call, leaves, floats
         self.function, self.guards = function, guards
-        self.freed = freed  # outputs that require grad, and why they cannot be differentiated
         self.captured: list[Tensor] = []
         self.fixed_roots: dict[int, Any] = {}
         self.namespace: dict[str, Any] = {
@@ -282,6 +280,8 @@ class CallWriter:
             f"({name}._record is None) is {leaf._record is None}",
             f"(type({value}) is ndarray or isinstance({value}, ndarray))",
         ]
+        if leaf._requires_grad:
+            conditions.append(self._hooks(name, leaf))
         if leaf._value.flags.c_contiguous:
             conditions.append(f"{value}.flags.c_contiguous")
         else:
@@ -365,10 +365,19 @@ class CallWriter:
         self.fixed_roots[id(root)] = root
         const = self._const(tensor)
         self._add(f"c{number} = {const}._value")
-        self._miss_unless(
-            f"c{number} is A{number}", f"{const}._requires_grad is {tensor._requires_grad}"
-        )
+        conditions = [f"c{number} is A{number}"]
+        conditions.append(f"{const}._requires_grad is {tensor._requires_grad}")
+        if tensor._requires_grad:
+            conditions.append(f"({const}._record is None) is {tensor._record is None}")
+            conditions.append(self._hooks(const, tensor))
+        self._miss_unless(*conditions)
         return f"c{number}"
+
+    def _hooks(self, name: str, tensor: Tensor) -> str:
+        """Hooks run inside where the traced function calls backward."""
+        if not tensor._hooks:
+            return f"not {name}._hooks"
+        return f"{name}._hooks == {self._const(dict(tensor._hooks))}"
 
     def _grad(self, at: int, entry: TraceInput) -> str:
         owner, type_ = self._owner(entry.source), self._const(entry.node.type)
@@ -450,8 +459,8 @@ class CallWriter:
                 self._results[ref.key] = name
                 if ref.leaf:
                     self._add(f"{name}._requires_grad = True")
-                elif ref.key in self.freed:
-                    self._add(f"freed({name}, {self._const(self.freed[ref.key])})")
+                elif ref.key in self.call.freed:
+                    self._add(f"freed({name}, {self._const(self.call.freed[ref.key])})")
         return name
 
     def _effects(self, inputs: Sequence[str]) -> None:
@@ -464,8 +473,8 @@ class CallWriter:
             self._written(write, inputs)
         for owner, output in effects.histories:
             tensor = self._owner(owner)
-            if output in self.freed:
-                self._add(f"give_freed({tensor}, {self._const(self.freed[output])})")
+            if output in self.call.freed:
+                self._add(f"give_freed({tensor}, {self._const(self.call.freed[output])})")
             else:
                 self._add(f"give_history({tensor}, record, {output})")
         for line in self._views:

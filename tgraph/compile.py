@@ -39,7 +39,7 @@ from .graph_function import COMPILE_LOCK, GraphFunction
 from .guards import Watch
 from .state import state
 from .tensor import Tensor
-from .tracing import Call, Source, Specialize, Trace, TraceError, leaf_names, record_call
+from .tracing import Call, Source, Specialize, Trace, leaf_names, record_call
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""
@@ -165,14 +165,13 @@ class CompiledFunction:
         call, floats = self._record(leaves, spec, names, watch)
         self._getters |= call.trace.getters()
         traced = time.perf_counter()
-        function, freed = _differentiable(call, self.name)
+        function = _as_function(call, self.name)
         plan = CompiledCall(
             call,
             leaves,
             names,
             floats,
             function,
-            freed,
             list(watch.guards.values()),
             watch.namespace,
             functools.partial(self._eager, spec),
@@ -291,44 +290,20 @@ def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _differentiable(call: Call, name: str) -> tuple[GraphFunction, dict[int, str]]:
-    """The graph as a function, and why some of its outputs cannot be differentiated."""
-    asked = {
-        number: entry.differentiable
-        for number, entry in enumerate(call.inputs)
-        if entry.differentiable is not None
-    }
-
-    def make(outputs: dict[int, Tensor]) -> GraphFunction:
-        return GraphFunction(call.graph, call.trace, call.final, outputs, asked, call.donate, name)
-
-    left = call.differentiable if asked else {}
-    whole = make(left)
-    if left and _why_freed(whole) is None:
-        return whole, {}
-    # Some results have a gradient that the function has used up itself, by backward().
-    freed = {number: _why_freed(make({number: each})) for number, each in left.items()}
-    messages = {number: why for number, why in freed.items() if why is not None}
-    messages |= {number: _NO_INPUT for number in call.differentiable if number not in left}
-    left = {number: each for number, each in left.items() if number not in messages}
-    function = make(left)
-    if not left:
-        _ = function.plain  # compiled now rather than in the first call
-    return function, messages
-
-
-_NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"
-
-
-def _why_freed(function: GraphFunction) -> str | None:
-    """Why the outputs of `function` cannot be differentiated, if so."""
-    try:
-        _ = function.forward
-    except TraceError:
-        raise
-    except RuntimeError as error:
-        return str(error)
-    return None
+def _as_function(call: Call, name: str) -> GraphFunction:
+    """The graph of a call as a function, with its plan made."""
+    function = GraphFunction(
+        call.graph,
+        call.trace,
+        call.final,
+        call.differentiable,
+        call.asked,
+        call.derivation,
+        call.donate,
+        name,
+    )
+    _ = function.executable
+    return function
 
 
 # --- the decorator -------------------------------------------------------------------------------

@@ -28,17 +28,15 @@ class Described:
         self.type = tensor._type
         self.requires_grad = tensor._requires_grad
         self.is_leaf = tensor._record is None
+        self.hooks = dict(tensor._hooks or {})
         dense = array.flags.c_contiguous
         self.strides = None if dense else tuple(s // array.itemsize for s in array.strides)
 
     def _key(self) -> Any:
-        return (self.class_, self.type, self.requires_grad, self.is_leaf, self.strides)
+        return (self.class_, self.type, self.requires_grad, self.is_leaf, self.strides, self.hooks)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Described) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __str__(self) -> str:
         text = str(self.type)
@@ -48,7 +46,8 @@ class Described:
             text += f" with strides {self.strides}"
         if not self.requires_grad:
             return text
-        return text + (" requiring grad" if self.is_leaf else " with a history")
+        text += " requiring grad" if self.is_leaf else " with a history"
+        return text + (" and hooks" if self.hooks else "")
 
     def distance(self, tensor: Tensor) -> int:
         """In how many things `tensor` differs; shape and dtype matter most."""
@@ -66,12 +65,17 @@ class Described:
         return None if now == self else f"argument `{name}` changed: {self} -> {now}"
 
 
+def _owner(source: Source, leaves: Sequence[Any]) -> Tensor:
+    """The tensor whose gradient is meant."""
+    owner: Tensor = leaves[source.key] if source.kind == "argument" else source.key
+    return owner
+
+
 class CompiledCall:
     """A recorded call made ready to be repeated.
 
     `run(leaves, checked)` is the hot path: it returns MISS where the plan does not fit.
-    `why_not(leaves)` says in words what does not fit. `freed` says why outputs that require grad
-    cannot be differentiated.
+    `why_not(leaves)` says in words what does not fit.
     """
 
     def __init__(
@@ -81,7 +85,6 @@ class CompiledCall:
         names: Sequence[str],
         floats: frozenset[int],
         function: GraphFunction,
-        freed: dict[int, str],
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Callable[[Sequence[Any]], Any],
@@ -93,8 +96,11 @@ class CompiledCall:
         first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
         self._same_as = [first[id(leaf)] for leaf in leaves]
         self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._tensors = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        gradients = [_owner(owner, leaves)._grad for owner, _ in call.grads_read]
+        self._gradients = [None if each is None else Described(each) for each in gradients]
         self._eager = eager
-        writer = CallWriter(call, leaves, floats, function, freed, guards, environment, eager)
+        writer = CallWriter(call, leaves, floats, function, guards, environment, eager)
         self.source = writer.write()
         self._namespace, self._roots = writer.namespace, writer.fixed_roots
         self._captured = [(each, Described(each)) for each in writer.captured]
@@ -133,7 +139,13 @@ class CompiledCall:
                 before = self._leaves[position]
                 both = isinstance(before, Described) and isinstance(leaf, Tensor)
                 yield before.distance(leaf) if both else 1, reason
-        for reason in (self._mode_reason(), self._captured_reason(), self._guard_reason()):
+        tensors_fit = all(isinstance(leaves[at], Tensor) for at in self._tensors)
+        for reason in (
+            self._mode_reason(),
+            self._captured_reason(),
+            self._gradient_reason(leaves) if tensors_fit else None,
+            self._guard_reason(),
+        ):
             if reason is not None:
                 yield 1, reason
 
@@ -176,13 +188,22 @@ class CompiledCall:
             if now != before:
                 name = self.call.trace.names.get(id(tensor), "captured")
                 return f"captured tensor `{name}` changed: {before} -> {now}"
-        for owner, was_none in self.call.grads_read:
-            if owner.kind == "captured" and (owner.key._grad is None) is not was_none:
+        return None
+
+    def _gradient_reason(self, leaves: Sequence[Any]) -> str | None:
+        """Gradients that are there, or not, other than when the function was traced."""
+        for (owner, was_none), before in zip(self.call.grads_read, self._gradients, strict=True):
+            grad, name = _owner(owner, leaves)._grad, f"`{self._name(owner)}.grad`"
+            if (grad is None) is not was_none:
                 had, has = ("no", "a") if was_none else ("a", "no")
-                return f"`{self._name(owner)}.grad`: there was {had} gradient, now there is {has}"
+                return f"{name}: there was {had} gradient, now there is {has}"
+            if grad is not None and Described(grad) != before:
+                return f"{name} changed: {before} -> {Described(grad)}"
         return None
 
     def _name(self, owner: Source) -> str:
+        if owner.kind == "argument":
+            return self.names[owner.key]
         return self.call.trace.names.get(id(owner.key), "captured")
 
     def _guard_reason(self) -> str | None:

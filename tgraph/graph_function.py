@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .autograd.engine import run_backward
 from .autograd.record import Edge, Record, Saved
 from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
 from .compiler.pipeline import compile_graph
+from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site
 from .partition import partition
 from .state import state
 from .tensor import Tensor, storage_of, wrap
 from .trace_context import Trace
-from .trace_state import HandleState, Source
+from .trace_state import HandleState, TraceError
 
 Array = np.ndarray[Any, Any]
 # Tracing changes tensors of the outside for a while, and compiling is done once: one at a time.
@@ -89,7 +89,8 @@ class GraphFunction:
     """`graph` together with the trace that it came from, from which gradients are derived.
 
     `differentiable` gives the handles in the trace of the outputs that require grad, `asked` those
-    of the inputs with respect to which gradients are wanted, both by number.
+    of the inputs with respect to which gradients are wanted, both by number. `derivation` are the
+    gradients where they are known already.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class GraphFunction:
         final: Sequence[HandleState],
         differentiable: Mapping[int, Tensor],
         asked: Mapping[int, Tensor],
+        derivation: Derivation | None = None,
         donate: Mapping[int, int] | None = None,
         name: str = "compiled",
     ) -> None:
@@ -108,6 +110,7 @@ class GraphFunction:
         self.trace = trace
         self.final = final
         self.differentiable = dict(differentiable)
+        self.derivation = derivation
         self.asked = dict(asked)
         self.donate = self.outputs.donate
         self.overwritten = set((donate or {}).values())
@@ -128,37 +131,23 @@ class GraphFunction:
         """The plan that calls run."""
         return self.forward.executable if self.differentiable else self.plain
 
-    def derive(self, create_graph: bool) -> tuple[list[Tensor], list[Tensor | None]]:
-        """Cotangents, and the gradients of the differentiable inputs, as handles in the trace."""
-        trace, made, entries = self.trace, len(self.trace.inputs), []
-        outputs = list(self.differentiable.values())
-        hooks = [(each, each._hooks) for each in self.asked.values() if each._record is None]
-        with COMPILE_LOCK, trace.resumed(self.final):
-            for handle, _ in hooks:
-                handle._hooks = None  # they run when the gradient arrives in earnest
-            try:
-                for number, output in self.differentiable.items():
-                    source = Source("cotangent", number)
-                    entries.append(trace.new_input(source, f"d_output{number}", output._type))
-                del trace.inputs[made:]
-                cotangents = [wrap(each.node, each.node.type) for each in entries]
-                for each in cotangents:
-                    each._requires_grad = create_graph
-                asked = list(self.asked.values())
-                found = run_backward(outputs, cotangents, True, create_graph, asked, False)
-                for each in found:
-                    if each is not None:
-                        trace.value_of(each)
-            finally:
-                for handle, held in hooks:
-                    handle._hooks = held
-        return cotangents, found
+    def derive(self, create_graph: bool) -> Derivation:
+        """Cotangents and gradients, recorded in the trace."""
+        with COMPILE_LOCK, self.trace.resumed(self.final):
+            known = len(self.trace.inputs)
+            found = derive(self.trace, self.differentiable, self.asked, create_graph)
+            if len(self.trace.inputs) > known:
+                raise TraceError(
+                    f"the gradient of '{self.name}' reads a tensor of the outside that neither the "
+                    "function nor its first gradient reads; pass it to the function"
+                )
+            return found
 
     @cached_property
     def forward(self) -> Forward:
         """The plan that also saves what the backward plan reads."""
         with COMPILE_LOCK:
-            cotangents, found = self.derive(create_graph=False)
+            cotangents, found = self.derivation or self.derive(create_graph=False)
             values = [each._value if each is not None else None for each in found]
             gradients = [value for value in values if value is not None]
             incoming = [each._value for each in cotangents]
@@ -173,7 +162,7 @@ class GraphFunction:
     @property
     def joint(self) -> Graph:
         """(inputs, cotangents) -> gradients, before anything is divided into plans."""
-        cotangents, found = self.derive(create_graph=False)
+        cotangents, found = self.derivation or self.derive(create_graph=False)
         inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
         return Graph(inputs, [each._value for each in found if each is not None])
 

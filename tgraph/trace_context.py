@@ -374,11 +374,12 @@ class Trace(Context):
             before.restore()
         for generator, (seed, counter) in self.seeds.values():
             generator.restart(seed, counter)
-        return final
-
-    def forget_arguments(self) -> None:
-        """Let go of the user's tensors, which a plan must not keep alive."""
+        # A plan must not keep arguments and old gradients alive.
         self.arguments = dict.fromkeys(self.arguments)
+        self.journal.clear()
+        for each in final:
+            each.grad = None
+        return final
 
     @contextmanager
     def resumed(self, final: Sequence[HandleState]) -> Iterator[None]:
@@ -393,6 +394,7 @@ class Trace(Context):
             state.context = previous
             for each in reversed(now):
                 each.restore(grad=False)
+            self.journal.clear()
 
 
 _WAY_OUT = "Move it out of the compiled function."

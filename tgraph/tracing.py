@@ -20,6 +20,7 @@ from typing import Any
 
 from . import pytree
 from .compiler.ir import Graph, Node
+from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
 from .linalg import trace as matrix_trace
 from .runtime.dtypes import DType
@@ -139,11 +140,16 @@ class Call:
     result: pytree.TreeSpec
     refs: list[Ref]
     effects: Effects
-    # Outputs that require grad: number -> the handle in the trace.
-    differentiable: dict[int, Tensor]
     # What was read of gradients: (owner, whether there was none).
     grads_read: list[tuple[Source, bool]]
     final: list[HandleState]
+    # Input number -> what gradients with respect to it are asked of.
+    asked: dict[int, Tensor]
+    # Outputs that can be differentiated: number -> the handle in the trace.
+    differentiable: dict[int, Tensor]
+    derivation: Derivation | None
+    # Outputs that require grad, yet cannot be differentiated, and why.
+    freed: dict[int, str]
 
     @property
     def donate(self) -> dict[int, int]:
@@ -159,11 +165,13 @@ def record_call(
     names: Sequence[str],
     trace: Trace,
     floats: frozenset[int] = frozenset(),
+    gradients: bool = True,
 ) -> Call:
     """Record `function` called with `leaves` put together to (args, kwargs) by `spec`.
 
     Tensors among the leaves become inputs, and so do the floats at the positions `floats`; all
-    else is passed as it is. Nothing outside changes, whether the function returns or raises.
+    else is passed as it is. Nothing outside changes, whether the function returns or raises. With
+    `gradients`, those of outputs that require grad are recorded as well.
     """
     with use_context(trace):
         try:
@@ -172,26 +180,29 @@ def record_call(
             collected = _Collector(trace)
             refs = [collected.ref(leaf) for leaf in results]
             effects = collected.effects()
+            read = collected.gradients_read()
+            asked = asked_of(trace.inputs)
+            derived = _derived(trace, collected.differentiable if gradients else {}, asked)
         finally:
             final = trace.roll_back()
-            trace.forget_arguments()
     graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
-    read = [
-        (trace.owner(_handle(trace, key)), access.was_none)
-        for key, access in trace.grads.items()
-        if access.read
-    ]
-    return Call(
-        trace,
-        graph,
-        list(trace.inputs),
-        tree,
-        refs,
-        effects,
-        collected.differentiable,
-        read,
-        final,
-    )
+    inputs = list(trace.inputs)
+    return Call(trace, graph, inputs, tree, refs, effects, read, final, asked, *derived)
+
+
+def _derived(
+    trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
+) -> tuple[dict[int, Tensor], Derivation | None, dict[int, str]]:
+    return derive_what_can_be(trace, outputs, asked) if outputs else ({}, None, {})
+
+
+def asked_of(inputs: Sequence[TraceInput]) -> dict[int, Tensor]:
+    """Input number -> what gradients with respect to it are asked of."""
+    return {
+        number: entry.differentiable
+        for number, entry in enumerate(inputs)
+        if entry.differentiable is not None
+    }
 
 
 def _stand_ins(
@@ -272,6 +283,15 @@ class _Collector:
 
     # --- effects ---
 
+    def gradients_read(self) -> list[tuple[Source, bool]]:
+        """(owner, whether there was none) of the gradients that were read as they came."""
+        trace = self.trace
+        return [
+            (trace.owner(_handle(trace, key)), access.was_none)
+            for key, access in trace.grads.items()
+            if access.read
+        ]
+
     def effects(self) -> Effects:
         trace, found = self.trace, Effects()
         for number, entry in enumerate(trace.inputs):
@@ -340,7 +360,8 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
     if is_tracing():
         raise TraceError("tg.trace cannot be called in a function that is being traced")
     leaves, spec = pytree.flatten((args, kwargs))
-    return record_call(function, leaves, spec, leaf_names(function, spec), Trace()).graph
+    names = leaf_names(function, spec)
+    return record_call(function, leaves, spec, names, Trace(), gradients=False).graph
 
 
 def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]:

@@ -139,6 +139,25 @@ def test_custom_gradients():
     same(second, tg.full((3,), 100.0))
 
 
+def test_a_custom_gradient_that_reads_tensors_of_the_outside():
+    factor = tg.full((3,), 7.0, dtype=tg.float64)
+
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * factor
+
+    compiled = tg.compile(lambda x: Scaled.apply(x).sum())
+    x = random(3).requires_grad_()
+    for _ in range(2):
+        same(gradient(compiled(x), x)[0], factor)
+        factor.add_(1)
+
+
 def test_only_what_is_asked_for_is_computed():
     compiled = tg.compile(lambda x, y: (x * y).sum())
     x, y = random(3).requires_grad_(), random(3, seed=1).requires_grad_()

@@ -1,5 +1,8 @@
 """In-place changes of arguments, captured tensors, views and gradients in compiled functions."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -272,6 +275,40 @@ def test_gradients_of_arguments():
     assert len(function.compiles) == 1
 
 
+def test_gradients_of_arguments_accumulate():
+    @tg.compile
+    def function(w, x):
+        loss_of(w, x).backward()
+
+    x = tg.tensor([1.0, 2.0])
+    w, eager = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
+    for _ in range(4):
+        loss_of(eager, x).backward()
+        function(w, x)
+        same(w.grad, eager.grad)
+    assert [record.reason for record in function.compiles] == [
+        "first call",
+        "`w.grad`: there was no gradient, now there is a",
+    ]
+
+
+def test_plans_keep_neither_arguments_nor_old_gradients():
+    w = tg.ones(1000, requires_grad=True)
+    w.grad = tg.ones(1000)
+
+    @tg.compile
+    def function(x):
+        w.grad = None
+        (w * x).sum().backward()
+
+    x = tg.ones(1000)
+    dead = [weakref.ref(w.grad), weakref.ref(x)]
+    function(x)
+    del x
+    gc.collect()
+    assert [each() for each in dead] == [None, None]
+
+
 def test_gradients_are_cleared_and_replaced():
     w = tg.ones(2, requires_grad=True)
     other = tg.ones(2, requires_grad=True)
@@ -348,6 +385,14 @@ def test_hooks_of_captured_tensors_run_inside():
 
     function()
     assert w.grad.tolist() == [30, 30]
+    second = w.register_hook(lambda grad: grad + 1)
+    function()
+    assert w.grad.tolist() == [31, 31]
+    second.remove()
+    function()
+    assert w.grad.tolist() == [30, 30]
+    assert len(function.compiles) == 2
+    assert "and hooks" in function.compiles[1].reason
 
 
 # --- histories -----------------------------------------------------------------------------------
