@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, TypeVar, overload
@@ -231,6 +233,18 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<compiled {self.name}, {len(self.compiles)} plans>"
 
+    # --- copies: the function, without its plans ---
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        return type(self)(deepcopy(self.function, memo), self.check)
+
+    def __reduce__(self) -> Any:
+        # A decorated function is found under its own name, where the plain one is not.
+        name = getattr(self, "__qualname__", None)
+        if getattr(sys.modules.get(self.__module__), name or "", None) is self:
+            return name
+        return type(self), (self.function, self.check)
+
     # --- methods ---
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -238,7 +252,7 @@ class CompiledFunction:
         if instance is None:
             return self
         attributes = getattr(instance, "__dict__", None)
-        if attributes is None:
+        if not isinstance(attributes, dict):  # slots, or the class of a class method
             return MethodType(self, instance)
         held = attributes.get(_METHODS)
         if held is None or held.instance is not instance:

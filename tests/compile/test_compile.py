@@ -1,8 +1,10 @@
 """Results, containers, static values and floats of compiled functions."""
 
+import copy
 import dataclasses
 import enum
 import math
+import pickle
 import sys
 from typing import Any, NamedTuple
 
@@ -280,6 +282,59 @@ def test_compiled_modules_are_still_modules():
     )
     assert [*compiled.parameters()] == [*model.parameters()]
     assert compiled.training and not compiled.eval().training
+
+
+class Model(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = tg.nn.Parameter(tg.ones(4))
+
+    @tg.compile
+    def forward(self, x):
+        return x * self.weight
+
+
+@tg.compile
+def doubled(x):
+    return x * 2
+
+
+def test_copies_and_pickles_begin_without_plans():
+    model = Model()
+    wanted = model(X).tolist()
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        with tg.no_grad():
+            other.weight.mul_(2)
+        assert other(X).tolist() != wanted
+        assert len(other.forward.compiles) == 1
+    assert model(X).tolist() == wanted and len(model.forward.compiles) == 1
+    assert [*dict(model.named_parameters())] == ["weight"]
+
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    compiled = tg.compile(model)
+    other = copy.deepcopy(compiled)
+    assert other(X).tolist() == wanted and other.weight is not compiled.weight
+    assert pickle.loads(pickle.dumps(compiled))(X).tolist() == wanted
+
+
+def test_class_and_static_methods():
+    class Scaler:
+        factor = 3.0
+
+        @classmethod
+        @tg.compile
+        def scale(cls, x):
+            return x * cls.factor
+
+        @staticmethod
+        @tg.compile
+        def double(x):
+            return x * 2
+
+    assert Scaler.scale(Y).tolist() == Scaler().scale(Y).tolist() == (Y * 3).tolist()
+    assert Scaler.double(Y).tolist() == Scaler().double(Y).tolist() == (Y * 2).tolist()
+    Scaler.factor = 4.0
+    assert Scaler.scale(Y).tolist() == (Y * 4).tolist()
 
 
 def test_nested_and_recursive_calls_are_inlined():
