@@ -7,7 +7,6 @@ from importlib import metadata
 from typing import Any
 
 import tgraph as tg
-from tgraph.compile import compile
 from tgraph.nn import functional as F
 
 from ..case import Array, Case
@@ -26,7 +25,7 @@ def versions() -> dict[str, str]:
 
 
 def _case(function: Callable[..., Any], *inputs: tg.Tensor) -> Case:
-    compiled = compile(function)
+    compiled = tg.compile(function)
     return Case(lambda: compiled(*inputs), _arrays)
 
 
@@ -118,7 +117,7 @@ def embedding(data: Data) -> Case:
 def _training(loss_of: Callable[[], tg.Tensor], optimizer: Any, values: list[tg.Tensor]) -> Case:
     """The whole step as one plan."""
 
-    @compile
+    @tg.compile
     def step() -> tg.Tensor:
         optimizer.zero_grad()
         loss = loss_of()
