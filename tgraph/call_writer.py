@@ -22,7 +22,7 @@ from .interrupts import hold, release
 from .state import state
 from .tensor import Tensor, storage_of, wrap
 from .trace_state import Source, TraceInput
-from .tracing import Call, Ref
+from .tracing import Call, Ref, follows_its_base
 
 Array = np.ndarray[Any, Any]
 
@@ -208,6 +208,8 @@ class CallWriter:
         for position, leaf in enumerate(self.leaves):
             self._argument(position, leaf)
         self._environment()
+        for view in self.call.trace.views:
+            self._captured_view(view)
         inputs = [self._input(at, each) for at, each in enumerate(self.call.inputs)]
         self._aliases(inputs)
         if self._has_effects():
@@ -373,6 +375,15 @@ class CallWriter:
         self._miss_unless(*conditions)
         return f"c{number}"
 
+    def _captured_view(self, view: Tensor) -> None:
+        """A view of the outside must still be one, with the same part in gradients."""
+        const = self._const(view)
+        conditions = [f"{const}._view is {self._const(view._view)}"]
+        if not follows_its_base(view):
+            conditions.append(f"{const}._requires_grad is {view._requires_grad}")
+            conditions.append(f"({const}._record is None) is {view._record is None}")
+        self._miss_unless(*conditions)
+
     def _hooks(self, name: str, tensor: Tensor) -> str:
         """Hooks run inside where the traced function calls backward."""
         if not tensor._hooks:
@@ -405,7 +416,9 @@ class CallWriter:
         if not written or not moving:
             return
         held = ("argument", "grad", "captured")
-        others = [inputs[at] for at, k in enumerate(kinds) if k in held and at not in written]
+        shown = {at for at, entry in enumerate(self.call.inputs) if entry.shown}
+        own = {at for at, kind in enumerate(kinds) if kind in held} - shown
+        others = [inputs[at] for at in sorted(own.difference(written))]
         mine = "".join(f"{inputs[at]}, " for at in written)
         rest = "".join(f"{each}, " for each in others)
         together = "".join(f"{each}, " for each in moving)

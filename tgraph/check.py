@@ -96,7 +96,8 @@ def _tensor(source: Source, leaves: Sequence[Any]) -> Tensor | None:
 
 def _shares_memory(plan: CompiledCall, inputs: Sequence[Array]) -> bool:
     written = {write.input for write in plan.call.effects.writes}
-    others = [array for at, array in enumerate(inputs) if at not in written]
+    shown = {at for at, entry in enumerate(plan.call.inputs) if entry.shown}
+    others = [array for at, array in enumerate(inputs) if at not in written | shown]
     return overlap([inputs[at] for at in written], others)
 
 

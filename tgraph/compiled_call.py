@@ -28,6 +28,7 @@ class Described:
         self.type = tensor._type
         self.requires_grad = tensor._requires_grad
         self.is_leaf = tensor._record is None
+        self.is_view = tensor._view is not None
         self.hooks = dict(tensor._hooks or {})
         dense = array.flags.c_contiguous
         self.strides = None if dense else tuple(s // array.itemsize for s in array.strides)
@@ -104,6 +105,7 @@ class CompiledCall:
         self.source = writer.write()
         self._namespace, self._roots = writer.namespace, writer.fixed_roots
         self._captured = [(each, Described(each)) for each in writer.captured]
+        self._views = [(each, Described(each)) for each in call.trace.views]
         exec(compile(self.source, _GENERATED, "exec"), self._namespace)
         self._generated: Callable[..., Any] = self._namespace["run"]
         self.run = self._choose_run()
@@ -114,7 +116,7 @@ class CompiledCall:
         written = {write.input for write in self.call.effects.writes if write.output is not None}
         arrays: tuple[list[Any], list[Any]] = ([], [])
         for at, entry in enumerate(inputs):
-            if entry.source.kind == "captured":
+            if entry.source.kind == "captured" and not entry.shown:
                 arrays[0 if at in written else 1].append(entry.source.key._value)
         return self._run_eagerly if overlap(*arrays) else self._generated
 
@@ -183,9 +185,10 @@ class CompiledCall:
         return None
 
     def _captured_reason(self) -> str | None:
-        for tensor, before in self._captured:
+        for tensor, before in [*self._captured, *self._views]:
             now = Described(settled(tensor))
-            if now != before:
+            is_view = tensor._view is not None
+            if now != before or is_view != before.is_view:
                 name = self.call.trace.names.get(id(tensor), "captured")
                 return f"captured tensor `{name}` changed: {before} -> {now}"
         return None

@@ -340,7 +340,7 @@ def refresh_view(tensor: Tensor) -> None:
     finally:
         state.grad_enabled = previous
     context.refresh(tensor, derived)
-    if view.differentiable and derived is not base:
+    if view.differentiable and derived is not base and base._requires_grad:
         tensor._record, tensor._index = derived._record, derived._index
         tensor._requires_grad = derived._requires_grad
     view.version = storage.version

@@ -56,6 +56,7 @@ class Trace(Context):
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
         self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
+        self.views: list[Tensor] = []  # of the outside; their values come from their bases
         self.journal: dict[int, HandleState] = {}  # in the order of first touch
         self.grads: dict[int, GradAccess] = {}
         # id of the private handle -> the user's tensor, while the function is traced
@@ -183,11 +184,23 @@ class Trace(Context):
                 derived = apply(step.primitive, derived, **step.attrs)
         finally:
             state.grad_enabled = recording
-        if view.differentiable and derived is not view.base:
-            tensor._record, tensor._index = derived._record, derived._index
-            tensor._requires_grad = derived._requires_grad
+        self.views.append(tensor)
         node = self.table[id(tensor)] = self.value_of(derived)
+        if view.differentiable and derived._requires_grad:
+            tensor._record, tensor._index = derived._record, derived._index
+        elif tensor._requires_grad:
+            self._shown(tensor)
         return node
+
+    def _shown(self, tensor: Tensor) -> None:
+        """Gradients are asked of a view itself, not of its base: it is detached, or a leaf."""
+        name = self.names.get(id(tensor), "captured")
+        source = Source("captured", tensor)
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        entry.shown = True
+        if tensor._record is not None:
+            tensor._record, tensor._index = Boundary(tensor._type, name), 0
+        self._register(entry, tensor)
 
     def site(self) -> Provenance:
         """The user's line that is running now."""

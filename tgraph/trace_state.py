@@ -47,6 +47,8 @@ class TraceInput:
     # History of the handle as the trace began with it.
     record: Any = None
     requires_grad: bool = False
+    # A view: the value comes from its base, only gradients belong to the input.
+    shown: bool = False
 
 
 _OUTSIDE = wrap(np.zeros(()), intern_type((), float64))

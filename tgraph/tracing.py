@@ -302,10 +302,8 @@ class _Collector:
                 self._grad(_handle(trace, key), found)
         for before in trace.journal.values():
             tensor = before.tensor
-            if id(tensor) not in trace.by_handle and tensor._view is None:
-                changed = tensor._requires_grad is not before.requires_grad
-                if changed:
-                    found.flags.append((trace.owner(tensor), tensor._requires_grad))
+            if id(tensor) not in trace.by_handle and not follows_its_base(tensor):
+                self._changed_outside(tensor, before, found)
         uses = trace.generators.values()
         found.generators = [(use.generator, use.calls, use.seed) for use in uses]
         return found
@@ -320,20 +318,34 @@ class _Collector:
         before = trace.journal.get(id(handle))
         times = handle._version - (0 if before is None else before.version)
         node = trace.value_of(handle)
-        if times:
+        if times and not entry.shown:
             output = None if node is entry.node else self.output(node)
             assert handle._storage is not None
             found.writes.append(Write(number, output, times, handle._storage.written))
         if handle._record is not entry.record:
             assert handle._requires_grad and handle._record is not None
-            self._history(entry, handle, node, found)
+            self._history(entry.source, handle, node, found)
         elif handle._requires_grad is not (entry if before is None else before).requires_grad:
             found.flags.append((entry.source, handle._requires_grad))
 
-    def _history(self, entry: TraceInput, handle: Tensor, node: Node, found: Effects) -> None:
+    def _changed_outside(self, tensor: Tensor, before: HandleState, found: Effects) -> None:
+        """Changes of a tensor that is no input: a detached view, or never read."""
+        source = self.trace.owner(tensor)
+        if tensor._record is not before.record:
+            self._history(source, tensor, self.trace.value_of(tensor), found)
+        elif tensor._requires_grad is not before.requires_grad:
+            found.flags.append((source, tensor._requires_grad))
+
+    def _history(self, source: Source, handle: Tensor, node: Node, found: Effects) -> None:
         output = self.output(node)
         self.differentiable[output] = handle
-        found.histories.append((entry.source, output))
+        found.histories.append((source, output))
+
+
+def follows_its_base(tensor: Tensor) -> bool:
+    """Whether the history of a tensor is that of another, which it is a view of."""
+    view = tensor._view
+    return view is not None and view.differentiable and view.base._requires_grad
 
 
 # --- looking at a graph --------------------------------------------------------------------------

@@ -218,6 +218,51 @@ def test_captured_tensors_with_a_history():
     same(w.grad, w * 8)
 
 
+def test_leaves_that_are_views():
+    whole = tg.arange(6.0)
+    row = whole.reshape(2, 3)[1].requires_grad_()
+    detached = (random(3) * 1).detach().requires_grad_()
+    compiled = tg.compile(lambda: (row * row).sum() + (detached**3).sum())
+    for _ in range(2):
+        row.grad = detached.grad = None
+        compiled().backward()
+        assert row.grad.tolist() == [6, 8, 10]
+        same(detached.grad, 3 * detached**2)
+
+    @tg.compile
+    def step():
+        row.grad = None
+        (row * row).sum().backward()
+        with tg.no_grad():
+            row.sub_(row.grad, alpha=0.5)
+
+    step()
+    assert row.tolist() == [0, 0, 0] and whole.tolist() == [0, 1, 2, 0, 0, 0]
+    assert row.requires_grad and row.is_leaf
+    assert len(step.compiles) == len(compiled.compiles) == 1
+
+
+def test_a_detached_view_that_gets_a_history():
+    base, w = tg.ones(2), tg.ones(2, requires_grad=True)
+    detached = base.detach()
+
+    @tg.compile
+    def function():
+        detached.add_(w * 3)
+
+    function()
+    assert detached.requires_grad and not base.requires_grad and base.tolist() == [4, 4]
+    (detached * 2).sum().backward()
+    assert w.grad.tolist() == [6, 6]
+    function()  # now a tensor with a history
+    assert "requiring grad" not in function.compiles[0].reason
+    assert function.compiles[1].reason == (
+        "captured tensor `detached` changed: float32[2] -> float32[2] with a history"
+    )
+    with pytest.raises(RuntimeError, match="a second time"):
+        (detached * 2).sum().backward()
+
+
 def test_backward_inside_stops_at_what_was_computed_outside():
     w = random(3).requires_grad_()
 
