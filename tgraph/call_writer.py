@@ -466,6 +466,10 @@ class CallWriter:
                 steps = self._const(ref.steps)
                 # Made later, when the base has its final value and history.
                 self._views.append(f"{name} = view_of({base}, {steps}, {ref.differentiable})")
+                if ref.leaf:
+                    self._views.append(f"{name}._requires_grad = True")
+                elif ref.history is not None:
+                    self._views.append(self._with_history(name, ref.history))
             case _:
                 type_ = self._const(self.call.graph.outputs[ref.key].type)
                 self._add(f"{name} = wrap(o[{ref.key}], {type_})")
@@ -485,11 +489,7 @@ class CallWriter:
         for write in effects.writes:
             self._written(write, inputs)
         for owner, output in effects.histories:
-            tensor = self._owner(owner)
-            if output in self.call.freed:
-                self._add(f"give_freed({tensor}, {self._const(self.call.freed[output])})")
-            else:
-                self._add(f"give_history({tensor}, record, {output})")
+            self._add(self._with_history(self._owner(owner), output))
         for line in self._views:
             self._add(line)
         for generator, calls, seed in effects.generators:
@@ -498,6 +498,11 @@ class CallWriter:
             self._add(f"{name}.counter += {calls}" if seed is None else restarted)
         for owner, grad in grads:
             self._add(f"{self._owner(owner)}._grad = {grad}")
+
+    def _with_history(self, tensor: str, output: int) -> str:
+        if output in self.call.freed:
+            return f"give_freed({tensor}, {self._const(self.call.freed[output])})"
+        return f"give_history({tensor}, record, {output})"
 
     def _written(self, write: Any, inputs: Sequence[str]) -> None:
         source = self.call.inputs[write.input].source

@@ -70,9 +70,10 @@ class CompileRecord:
         return self.plan.call.graph
 
     def __str__(self) -> str:
-        parts = ("trace", self.trace_seconds), ("optimize", self.optimize_seconds)
-        parts += (("codegen", self.codegen_seconds),)
-        return f"{self.reason} ({', '.join(f'{name} {spent:.3f} s' for name, spent in parts)})"
+        return (
+            f"{self.reason} (trace {self.trace_seconds:.3f} s, "
+            f"optimize {self.optimize_seconds:.3f} s, codegen {self.codegen_seconds:.3f} s)"
+        )
 
 
 class CompiledFunction:

@@ -259,7 +259,8 @@ class Watch:
 
     def _function(self, function: FunctionType) -> None:
         globals_ = function.__globals__
-        names, local = None, set()
+        names: str | None = None
+        local: set[str] = set()
         for code in _codes(function.__code__, self.skip):
             mentioned = _mentioned(code)
             self._attributes |= mentioned.attributes

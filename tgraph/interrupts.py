@@ -18,12 +18,14 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 def hold() -> Any:
     """Only note Ctrl-C from now on; gives what `release` needs. Other threads never see it."""
-    return _signal.signal(signal.SIGINT, _note) if threading.get_ident() == _MAIN else None
+    if threading.get_ident() != _MAIN or _signal.getsignal(signal.SIGINT) is None:
+        return None  # only Python's own handlers can be put back
+    return _signal.signal(signal.SIGINT, _note)
 
 
 def release(handler: Any) -> None:
     """Go back to `handler`, and call it if Ctrl-C was pressed meanwhile."""
-    if handler is None:  # another thread, or a handler that Python did not install
+    if handler is None:
         return
     _signal.signal(signal.SIGINT, handler)
     if _held and handler is not _note:
@@ -31,3 +33,5 @@ def release(handler: Any) -> None:
         _held.clear()
         if callable(handler):
             handler(signal.SIGINT, frame)
+        else:
+            signal.raise_signal(signal.SIGINT)

@@ -24,7 +24,7 @@ from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
 from .linalg import trace as matrix_trace
 from .runtime.dtypes import DType
-from .tensor import Step, Tensor
+from .tensor import Step, Tensor, View
 from .trace_context import Trace
 from .trace_state import HandleState, Source, TraceError, TraceInput
 from .traced_float import Specialize, TracedFloat
@@ -95,7 +95,7 @@ class Ref:
     `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
     tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (output
     `key` as a Python float), "static" (the object `key` itself). `leaf` says that a new tensor
-    requires grad without a history.
+    requires grad without a history; `history` is the output whose history a view gets.
     """
 
     kind: str
@@ -103,6 +103,7 @@ class Ref:
     steps: tuple[Step, ...] = ()
     differentiable: bool = True
     leaf: bool = False
+    history: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,12 +267,21 @@ class _Collector:
             return Ref("outside", self.trace.owner(tensor))
         view = tensor._view
         if view is not None and (self._is_outside(view.base) or id(view.base) in self._refs):
-            return Ref("view", self.ref(view.base), view.steps, view.differentiable)
+            return self._view(tensor, view)
         number = self.output(self.trace.value_of(tensor))
         leaf = tensor._requires_grad and tensor._record is None
         if tensor._requires_grad and not leaf:
             self.differentiable[number] = tensor
         return Ref("output", number, leaf=leaf)
+
+    def _view(self, tensor: Tensor, view: View) -> Ref:
+        base, history = self.ref(view.base), None
+        own = tensor._requires_grad and not follows_its_base(tensor)
+        if own and tensor._record is not None:
+            history = self.output(self.trace.value_of(tensor))
+            self.differentiable[history] = tensor
+        leaf = own and history is None
+        return Ref("view", base, view.steps, view.differentiable, leaf, history)
 
     def _is_outside(self, tensor: Tensor) -> bool:
         return type(tensor._value) is not Node or id(tensor) in self.trace.arguments

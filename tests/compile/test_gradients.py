@@ -263,6 +263,24 @@ def test_a_detached_view_that_gets_a_history():
         (detached * 2).sum().backward()
 
 
+def test_a_detached_view_with_a_history_is_returned():
+    base, w = tg.ones(2), tg.ones(2, requires_grad=True)
+
+    @tg.compile
+    def function():
+        detached = base.detach()
+        detached.add_(w * 3)
+        return detached, base[0].requires_grad_()
+
+    detached, first = function()
+    assert detached.requires_grad and not base.requires_grad
+    assert first.requires_grad and first.is_leaf
+    (detached * 2).sum().backward()
+    assert w.grad.tolist() == [6, 6]
+    detached.detach().zero_()
+    assert base.tolist() == [0, 0] and first.item() == 0
+
+
 def test_backward_inside_stops_at_what_was_computed_outside():
     w = random(3).requires_grad_()
 
