@@ -1,0 +1,127 @@
+"""The benchmarks measure what they say: contenders compute the same, wrong results are told."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import contenders, measure, report
+from benchmarks.contenders import with_numpy, with_tgraph
+from benchmarks.measure import Options, Result
+from benchmarks.workloads import BY_NAME, Workload
+
+FOLDER = Path(contenders.__file__).parent
+# The others would only take time here: their results are checked before each benchmark.
+QUICK = ["gelu_chain_1k", "tiny_mlp", "mlp_train", "cnn_train", "transformer_train"]
+
+
+def options(caches: Path) -> Options:
+    return Options(1, 2, 0.01, 0, False, True, 60.0, caches)
+
+
+def defined(module: str) -> set[str]:
+    tree = ast.parse((FOLDER / f"with_{module}.py").read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("module", ["numpy", "torch", "jax", "tgraph"])
+def test_every_contender_has_every_workload(module: str) -> None:
+    assert {workload.implementation for workload in BY_NAME.values()} <= defined(module)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in BY_NAME]
+)
+def test_tgraph_computes_what_the_reference_does(name: str) -> None:
+    workload = BY_NAME[name]
+    case = getattr(with_tgraph, workload.implementation)(workload.data())
+    for _ in range(workload.steps):
+        result = case.call()
+    got = case.fetch(result)
+    assert measure.deviation(workload, got, measure.reference(workload)) <= workload.tolerance
+
+
+@pytest.mark.parametrize("name", ["mlp_train", "transformer_train", "cnn_train"])
+def test_the_reference_steps_down_the_slope(name: str) -> None:
+    """The gradients written by hand: a small step against one lowers the loss by its square."""
+    workload = BY_NAME[name]
+    seen = {}
+
+    class Watch:
+        def __init__(self, values: dict[str, np.ndarray]) -> None:
+            self.values = values
+
+        def step(self, gradients: dict[str, np.ndarray]) -> None:
+            seen.update(gradients)
+            for key, value in self.values.items():
+                value -= 1e-6 * gradients[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(with_numpy, "_AdamW", Watch)
+        patch.setattr(with_numpy, "_Momentum", Watch)
+        data = {
+            k: v.astype(float) if v.dtype == np.float32 else v for k, v in workload.data().items()
+        }
+        case = getattr(with_numpy, name)(data)
+        before = case.call()
+        squares = sum(float((gradient**2).sum()) for gradient in seen.values())
+        assert before - case.call() == pytest.approx(1e-6 * squares, rel=1e-3)
+
+
+def test_measuring_takes_turns_and_leaves_out_what_is_missing(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(measure.__dict__, "COMPILERS", ["numpy"])
+        results = measure.measure(
+            BY_NAME["tiny_mlp"], ["numpy", "absent"], options(tmp_path), lambda text: None
+        )
+    assert len(results["numpy"].rounds) == 2
+    assert results["numpy"].first_cold > 0
+    assert results["numpy"].first_warm > 0
+    assert "absent" in results["absent"].error
+    assert not results["absent"].failed
+
+
+def test_wrong_results_are_not_timed(tmp_path: Path) -> None:
+    exact = Workload("tiny_mlp", "", BY_NAME["tiny_mlp"].make, tolerance=0.0)
+    results = measure.measure(exact, ["numpy"], options(tmp_path), lambda text: None)
+    assert results["numpy"].failed
+    assert "wrong results: off by" in results["numpy"].error
+    assert not results["numpy"].rounds
+
+
+def test_training_is_compared_by_the_change_of_parameters() -> None:
+    workload = BY_NAME["mlp_train"]
+    expected = measure.reference(workload)
+    slightly = [*expected[:-1], expected[-1] * 1.0001]
+    assert measure.deviation(workload, expected, expected) == 0
+    assert measure.deviation(workload, slightly, expected) > workload.tolerance
+    assert measure.deviation(workload, [*expected[:-1], expected[-1] * np.nan], expected) == np.inf
+
+
+def measured(*rounds: float) -> Result:
+    return Result([0.1], {"x": "1"}, 0.5, 0.25, list(rounds), min(rounds), [0.0] * len(rounds))
+
+
+def test_the_report() -> None:
+    row = {
+        "numpy": measured(4e-3, 5e-3, 6e-3),
+        "torch": Result(error="not installed (no torch)"),
+        "jax": Result(error="wrong results: off by 1", failed=True),
+        "tgraph": measured(1e-3, 1e-3, 3e-3),
+        "copy": measured(5e-4, 5e-4, 5e-4),
+    }
+    text = report.markdown({"cpu": "some"}, {"softmax": row})
+    assert "| 5.00 ms ±20% | – | failed | 1.00 ms ±100% | NumPy | **0.25** | 50% |" in text
+    assert "| `softmax` | 500 ms | – | failed | 500 ms / 250 ms |" in text
+    assert "- torch: not installed (no torch)" in text
+    assert "- jax, softmax: wrong results: off by 1" in text
+    assert "Infinity" not in json.dumps(report.as_json({}, {"softmax": row}))
+
+
+def test_examples_in_docstrings() -> None:
+    assert doctest.testmod(report).failed == 0
