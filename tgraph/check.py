@@ -15,7 +15,7 @@ import numpy as np
 
 from . import pytree
 from .autograd.engine import run_backward
-from .call_writer import number, overlap, random_key
+from .call_helpers import number, overlap, random_key
 from .compiled_call import CompiledCall
 from .compiler.interpret import interpret
 from .compiler.ir import Graph, Node, TensorType

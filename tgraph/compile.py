@@ -32,7 +32,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from . import pytree
-from .call_writer import MISS
+from .call_helpers import MISS
 from .check import run_checked
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .call_writer import CallWriter, overlap, root_of
+from .call_helpers import overlap, root_of
+from .call_writer import CallWriter
 from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction

@@ -1,0 +1,149 @@
+"""What the generated hot path of a compiled plan calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .autograd.record import Record
+from .compiler.ir import TensorType, promotion
+from .dispatch import apply, detach, settled, user_site
+from .graph_function import CompiledRecord
+from .guards import same_static
+from .inplace import take_history
+from .interrupts import hold, release
+from .state import state
+from .tensor import Tensor, storage_of, wrap
+
+Array = np.ndarray[Any, Any]
+
+
+class _Miss:
+    def __repr__(self) -> str:
+        return "MISS"
+
+
+# What the hot path returns where the plan does not fit a call; nothing has happened then.
+MISS: Any = _Miss()
+
+
+class FreedRecord(Record):
+    """The history of a result that cannot be differentiated, as the trace found.
+
+    Most often because the compiled function called backward() itself, which frees what it saved.
+    """
+
+    __slots__ = ("message",)
+
+    def __init__(self, type_: TensorType, message: str) -> None:
+        super().__init__(((_NOWHERE, 0),), (type_,), user_site())
+        self.message = message
+
+    def name(self) -> str:
+        return "CompiledFunctionBackward"
+
+    def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> list[Tensor | None]:
+        raise RuntimeError(self.message)
+
+
+_NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
+
+
+def root_of(array: Array) -> Any:
+    """The object that owns the memory of an array."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return base
+
+
+def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
+    """Whether arrays may share memory with each other or with captured tensors."""
+    seen = set()
+    for array in arrays:
+        key = id(array if array.base is None else root_of(array))
+        if key in fixed or key in seen:
+            return True
+        seen.add(key)
+    return False
+
+
+def overlap(written: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Whether memory that a plan writes is also read or written as something else."""
+    every = [*written, *others]
+    return any(
+        np.may_share_memory(array, other) and np.shares_memory(array, other)
+        for at, array in enumerate(written)
+        for other in every[at + 1 :]
+    )
+
+
+def count_write(tensor: Tensor, times: int, written: Any) -> None:
+    """Count writes into the memory of `tensor`, as its own in-place operations would."""
+    storage = storage_of(tensor)
+    storage.version += times
+    storage.written = written
+    view = tensor._view
+    if view is not None and not view.base._requires_grad:
+        view.version = storage.version
+
+
+def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool) -> Tensor:
+    """The view of `base` that a recorded call returned."""
+    for step in steps:
+        base = apply(step.primitive, base, **step.attrs)
+    return base if differentiable else detach(base)
+
+
+def freed(tensor: Tensor, message: str) -> Tensor:
+    """Give a new tensor a history that cannot be differentiated."""
+    tensor._record, tensor._index = FreedRecord(tensor._type, message), 0
+    tensor._requires_grad = True
+    return tensor
+
+
+def random_key(generator: Any) -> Array:
+    return np.array([generator.seed_as_int64, generator.counter], np.int64)
+
+
+def number(value: float) -> Array:
+    return np.array(value, np.float64)
+
+
+def give_history(tensor: Tensor, record: CompiledRecord, output: int) -> None:
+    """The history of a written tensor becomes that of an output."""
+    new = wrap(tensor._value, tensor._type)
+    new._record, new._requires_grad = record, True
+    new._index = list(record.function.differentiable).index(output)
+    take_history(tensor, new)
+
+
+def give_freed(tensor: Tensor, message: str) -> None:
+    """Give a written tensor a history that cannot be differentiated."""
+    take_history(tensor, freed(wrap(tensor._value, tensor._type), message))
+
+
+HELPERS: dict[str, Any] = {
+    "MISS": MISS,
+    "ndarray": np.ndarray,
+    "state": state,
+    "promotion": promotion,
+    "wrap": wrap,
+    "settled": settled,
+    "same_static": same_static,
+    "count_write": count_write,
+    "clash": clash,
+    "overlap": overlap,
+    "view_of": view_of,
+    "freed": freed,
+    "random_key": random_key,
+    "number": number,
+    "hold": hold,
+    "release": release,
+    "dense": np.ascontiguousarray,
+    "copyto": np.copyto,
+    "give_history": give_history,
+    "give_freed": give_freed,
+}
