@@ -300,6 +300,7 @@ class Trace(Context):
         return primitive is not p.reshape or would_alias(source, attrs["shape"])
 
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        self.value_of(tensor)  # captured, if it has to be
         self._rebind(tensor, self.value_of(derived))
 
     def touch(self, tensor: Tensor) -> None:

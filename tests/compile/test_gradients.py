@@ -263,6 +263,25 @@ def test_a_detached_view_that_gets_a_history():
         (detached * 2).sum().backward()
 
 
+def test_a_detached_view_that_is_read_after_its_base_was_written():
+    base, w = tg.ones(2), tg.ones(2, requires_grad=True)
+    detached = base.detach()
+    leaf = base.detach().requires_grad_()
+
+    @tg.compile
+    def function():
+        base.mul_(2)
+        total = (leaf * 5).sum()
+        detached.add_(w)
+        return total
+
+    function().backward()
+    assert leaf.grad.tolist() == [5, 5]
+    assert detached.requires_grad and base.tolist() == [3, 3]
+    function()
+    assert function.compiles[1].reason.startswith("captured tensor `detached` changed")
+
+
 def test_a_detached_view_with_a_history_is_returned():
     base, w = tg.ones(2), tg.ones(2, requires_grad=True)
 
