@@ -144,3 +144,75 @@ def test_without_gradients(seed):
 @pytest.mark.parametrize("seed", range(60))
 def test_with_gradients(seed):
     check(1000 + seed, True)
+
+
+# --- training steps ------------------------------------------------------------------------------
+
+
+def step_program(seed):
+    """A step that calls backward, and reads, clears, replaces and writes gradients."""
+
+    def run(parameters, buffers, x):
+        pick = random.Random(seed)
+        if pick.random() < 0.5:
+            for each in parameters:
+                each.grad = None
+        values = [*parameters, *buffers, x]
+        for _ in range(pick.randrange(1, 5)):
+            values.append(computed(pick, [each * 1 for each in values]))
+        loss = sum((value * value).mean() for value in values[-3:]) + parameters[0].sum()
+        twice = pick.random() < 0.2
+        loss.backward(retain_graph=twice)
+        if twice:
+            loss.backward()
+        with tg.no_grad():
+            for each in parameters:
+                action = pick.randrange(6)
+                if each.grad is None:
+                    continue
+                if action == 0:
+                    each.grad.clamp_(-0.1, 0.1)
+                elif action == 1:
+                    each.grad = each.grad * 0.5
+                elif action <= 3:
+                    each.sub_(each.grad, alpha=0.1)
+                elif action == 4:
+                    buffers[0].add_(each.grad.sum())
+            if pick.random() < 0.3:
+                parameters[0].grad.zero_()
+        return loss, parameters[0].grad
+
+    return run
+
+
+def steps(seed, compiled):
+    generator = np.random.default_rng(seed)
+    parameters = [
+        tg.tensor(generator.uniform(-1, 1, shape)).requires_grad_() for shape in SHAPES[:3]
+    ]
+    buffers = [tg.tensor(generator.uniform(-1, 1, (2, 3))), tg.zeros(3, dtype=tg.float64)]
+    run = step_program(seed)
+    call = tg.compile(lambda x: run(parameters, buffers, x)) if compiled else None
+    found, held = [], None
+    for turn in range(4):
+        x = tg.tensor(generator.uniform(-1, 1, (2, 3)))
+        loss, grad = call(x) if compiled else run(parameters, buffers, x)
+        found += [loss.detach(), grad.clone(), grad is parameters[0].grad, grad is held]
+        held = grad
+        found += [each.detach().clone() for each in (*parameters, *buffers)]
+        found += [None if each.grad is None else each.grad.clone() for each in parameters]
+        found += [each._version for each in (*parameters, *buffers)]
+        if turn == 2:  # a gradient of another origin
+            parameters[1].grad = tg.ones_like(parameters[1])
+    return found, call
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_training_steps(seed):
+    (eager, _), (compiled, call) = steps(seed, False), steps(seed, True)
+    for at, (a, b) in enumerate(zip(eager, compiled, strict=True)):
+        if isinstance(a, tg.Tensor):
+            np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-9, atol=1e-9, err_msg=str(at))
+        else:
+            assert a == b, at
+    assert len(call.compiles) <= 3
