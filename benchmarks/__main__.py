@@ -80,7 +80,7 @@ def tell(text: str) -> None:
         print(f"\033[K{text}" if end == "\r" else text, end=end, file=sys.stderr, flush=True)
 
 
-def measure_all(options: argparse.Namespace) -> dict[str, dict[str, Result]]:
+def measure_all(options: argparse.Namespace, facts: dict[str, str]) -> dict[str, dict[str, Result]]:
     """Results by workload and contender."""
     results = {}
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as caches:
@@ -98,29 +98,30 @@ def measure_all(options: argparse.Namespace) -> dict[str, dict[str, Result]]:
             workload = BY_NAME[name]
             contenders = [*options.contenders, *(["copy"] if workload.least_bytes else [])]
             results[name] = measure(workload, contenders, how, tell)
+            if options.save is not None:  # what was measured outlives an interruption
+                save(options.save, facts, results)
     return results
 
 
-def save(name: str, facts: dict[str, str], text: str, results: report.Results) -> None:
-    """Write the report and the data beside each other."""
+def save(name: str, facts: dict[str, str], results: report.Results) -> Path:
+    """Write the report and the data beside each other; where, without the ending."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", facts["cpu"].split("(")[0]).strip("-").lower()
     path = RESULTS / (name or f"{facts['date']}-{slug}")
     path.parent.mkdir(exist_ok=True)
-    path.with_suffix(".md").write_text(text)
+    path.with_suffix(".md").write_text(report.markdown(facts, results))
     path.with_suffix(".json").write_text(json.dumps(report.as_json(facts, results), indent=1))
-    print(f"wrote {path}.md and .json", file=sys.stderr)
+    return path
 
 
 def main() -> int:
     options = parsed()
     began = time.perf_counter()
     facts = machine.describe(options.threads)
-    results = measure_all(options)
-    text = report.markdown(facts, results)
-    print(text)
+    results = measure_all(options, facts)
+    print(report.markdown(facts, results))
     print(f"took {time.perf_counter() - began:.0f} s", file=sys.stderr)
     if options.save is not None:
-        save(options.save, facts, text, results)
+        print(f"wrote {save(options.save, facts, results)}.md and .json", file=sys.stderr)
     failures = [each for row in results.values() for each in row.values() if each.failed]
     for each in failures:
         print(each.trace, file=sys.stderr)
