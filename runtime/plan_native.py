@@ -68,7 +68,7 @@ def load() -> Native:
 def _load() -> Native:
     _check_layouts()
     parallel.parallel_for_address()  # the runner calls it by name
-    module = jit.compile_module(_text(), opt=2)
+    module = jit.compile_module(_text(), opt=0)  # written as LLVM would leave it
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, ctypes.py_object)
     bodies = [module.address(name) for name in ("gemm", "gemv", "copy")]

@@ -27,7 +27,7 @@ class ThreadPool:
     """The generated pool; one per process."""
 
     def __init__(self, threads: int) -> None:
-        module = jit.compile_module(_text())
+        module = jit.compile_module(_text(), opt=0)  # written as LLVM would leave it
         number = ctypes.c_int64
         self.parallel_for = module.address("tgraph_parallel_for")
         self._reset = ctypes.CFUNCTYPE(None)(module.address("reset"))

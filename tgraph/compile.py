@@ -33,7 +33,6 @@ import numpy as np
 
 from . import pytree
 from .call_helpers import MISS
-from .check import run_checked
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
@@ -116,6 +115,8 @@ class CompiledFunction:
         if state.context is None and self.enabled:
             leaves, spec = _flatten(args, kwargs)
             plan = self._plan(leaves, spec)
+            from .check import run_checked
+
             return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
         # Inside a trace the function becomes a part of what is traced.
         return self.function(*args, **kwargs)

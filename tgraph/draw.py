@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .compile import CompiledFunction
-from .compiler.executable import Executable
 from .compiler.ir import Graph
-from .draw_autograd import autograd_picture
-from .draw_dot import render, to_dot
-from .draw_function import compiled_picture, traced_picture
-from .draw_graph import executable_picture, graph_picture
-from .draw_picture import Picture, bundled, limited, shortened
-from .draw_picture import collapse as collapsed
 from .nn.module import Module
 from .tensor import Tensor
 
@@ -61,6 +54,11 @@ def draw(
     >>> "sum" in svg
     True
     """
+    # Imported here, as most programs draw nothing.
+    from .draw_dot import render, to_dot
+    from .draw_picture import bundled, limited, shortened
+    from .draw_picture import collapse as collapsed
+
     format = "svg" if path is None else _format(path)
     picture = _picture(obj, args, kwargs)
     if collapse is not None:
@@ -82,7 +80,12 @@ def _format(path: str | os.PathLike[str]) -> str:
     return found
 
 
-def _picture(obj: Any, args: Any, kwargs: Any) -> Picture:
+def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
+    from .compiler.executable import Executable
+    from .draw_autograd import autograd_picture
+    from .draw_function import compiled_picture, traced_picture
+    from .draw_graph import executable_picture, graph_picture
+
     if isinstance(obj, (Graph, Executable, Tensor)) and (args or kwargs):
         raise TypeError(
             f"tg.draw takes arguments for functions only, got some for a {type(obj).__name__}"

@@ -18,7 +18,6 @@ import numpy as np
 from .autograd.record import Edge, Record, Saved
 from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
-from .compiler.pipeline import compile_graph
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site
 from .partition import partition
@@ -124,12 +123,15 @@ class GraphFunction:
     def plain(self) -> Any:
         """The plan without gradients."""
         with COMPILE_LOCK:
-            return compile_graph(self.graph, donate=self.donate, strides=self.strides)
+            return self._compile(self.graph)
 
     @property
     def executable(self) -> Any:
         """The plan that calls run."""
         return self.forward.executable if self.differentiable else self.plain
+
+    def _compile(self, graph: Graph) -> Any:
+        return _compile_graph(graph, donate=self.donate, strides=self.strides)
 
     def derive(self, create_graph: bool) -> Derivation:
         """Cotangents and gradients, recorded in the trace."""
@@ -154,7 +156,7 @@ class GraphFunction:
             parts = partition(self.graph.inputs, incoming, self.graph.outputs, gradients)
             outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
             forward = Graph(self.graph.inputs, outputs)
-            executable = compile_graph(forward, donate=self.donate, strides=self.strides)
+            executable = self._compile(forward)
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
         return Forward(executable, saved, parts.backward, places)
@@ -202,7 +204,7 @@ class GraphFunction:
             places.append(len(outputs))
             outputs.append(forward.backward.outputs[place])
         graph = Graph(forward.backward.inputs, outputs)
-        return compile_graph(graph, strides=odd_strides(graph)), places
+        return _compile_graph(graph, strides=odd_strides(graph)), places
 
     @cached_property
     def higher(self) -> GraphFunction:
@@ -416,6 +418,13 @@ def dense(given: Any) -> Array:
     """The array of a tensor or an array, copied where it is not contiguous."""
     array = _array_of(given)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _compile_graph(graph: Graph, **options: Any) -> Any:
+    """`compile_graph`; the passes and code generators are imported at the first compilation."""
+    from .compiler.pipeline import compile_graph
+
+    return compile_graph(graph, **options)
 
 
 def odd_strides(graph: Graph) -> dict[int, tuple[int, ...]]:
