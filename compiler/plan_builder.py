@@ -8,6 +8,7 @@ input's memory where nobody reads the old value any more, and copied there at th
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -235,7 +236,7 @@ class PlanBuilder:
                 self.arena.release(node)
 
     def _results(self, call: Node) -> list[Node]:
-        return [node for node in self.graph.nodes if node.inputs == (call,)]
+        return list(self.graph.consumers[call])
 
     def _lowered(self, group: Group) -> tuple[Kernel, list[Node | None]]:
         kernel, nodes, _ = self._scheduled(group)
@@ -472,20 +473,36 @@ class _Arena:
 
     def __init__(self) -> None:
         self.size = 0
-        self.live: list[tuple[int, int, Node]] = []
+        self.gaps: list[tuple[int, int]] = []  # (start, end), ascending, never touching
+        self.taken: dict[Node, tuple[int, int]] = {}
 
     def take(self, nbytes: int, node: Node) -> BufferRef:
         wanted = max(-(-nbytes // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
-        start = 0
-        at = len(self.live)
-        for number, (offset, size, _) in enumerate(self.live):
-            if offset - start >= wanted:
-                at = number
-                break
-            start = offset + size
-        self.live.insert(at, (start, wanted, node))
-        self.size = max(self.size, start + wanted)
+        start = self._fill_gap(wanted)
+        if start is None:
+            ends_free = self.gaps and self.gaps[-1][1] == self.size
+            start = self.gaps.pop()[0] if ends_free else self.size
+            self.size = start + wanted
+        self.taken[node] = start, start + wanted
         return BufferRef(ARENA_SLOT, start)
 
+    def _fill_gap(self, wanted: int) -> int | None:
+        for number, (start, end) in enumerate(self.gaps):
+            if end - start >= wanted:
+                left = [(start + wanted, end)] if end - start > wanted else []
+                self.gaps[number : number + 1] = left
+                return start
+        return None
+
     def release(self, node: Node) -> None:
-        self.live = [entry for entry in self.live if entry[2] is not node]
+        """Give the memory of `node` back, if it has any here."""
+        if node not in self.taken:
+            return
+        start, end = self.taken.pop(node)
+        at = bisect(self.gaps, (start, end))
+        if at < len(self.gaps) and self.gaps[at][0] == end:
+            end = self.gaps.pop(at)[1]
+        if at and self.gaps[at - 1][1] == start:
+            at -= 1
+            start = self.gaps.pop(at)[0]
+        self.gaps.insert(at, (start, end))

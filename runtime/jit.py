@@ -13,14 +13,12 @@ or be a function of libc, libm, libmvec or libgcc.
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import struct
-import threading
 from collections.abc import Iterator
 from typing import Any
 
-from . import cache
+from . import cache, locks
 
 # Part of the key of cached objects: raise it when passes or code generation options change.
 PIPELINE_VERSION = 1
@@ -85,12 +83,7 @@ def statistics() -> dict[str, int]:
 _modules: dict[tuple[str, int, bool], Module] = {}
 _symbols: dict[str, int] = {}
 _counts = {"compiled": 0, "from_disk": 0}
-_lock = threading.RLock()
-# A fork waits for a running compilation: LLVM's state would be torn in the child.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-    )
+_lock = locks.fork_safe()  # a compilation in progress would be torn in the child
 
 _instance: _Compiler | None = None
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from pathlib import Path
 
-from . import blas
+from . import blas, locks
 from .thread_pool import POSIX, ThreadPool
 
 MAX_THREADS = 1024
 
-_lock = threading.RLock()
+_lock = locks.fork_safe()
 _threads: int | None = None
 _pool: ThreadPool | None = None
 

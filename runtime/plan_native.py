@@ -24,11 +24,12 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import jit, parallel
+from . import jit, locks, parallel
 
 END, NATIVE, PYTHON = 0, 1, 2
 HEAD = 6
@@ -51,8 +52,19 @@ class Native(NamedTuple):
     copy: int
 
 
-_lock = threading.RLock()
+_lock = locks.fork_safe()
 _loaded: Native | None = None
+
+
+def prepare() -> None:
+    """Begin to `load` in another thread: LLVM's start alone takes as long as tracing a function."""
+    if _loaded is None:
+        threading.Thread(target=_load_early, name="tgraph-prepare").start()
+
+
+def _load_early() -> None:
+    with suppress(Exception):  # whoever needs the runner will meet the same error
+        load()
 
 
 def load() -> Native:

@@ -38,6 +38,7 @@ from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
 from .graph_function import COMPILE_LOCK, GraphFunction
 from .guards import Watch
+from .runtime import plan_native
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source, Specialize, Trace, leaf_names, record_call
@@ -160,6 +161,7 @@ class CompiledFunction:
     def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
         names = leaf_names(self.function, spec)
         _refuse_arrays(leaves, names)
+        plan_native.prepare()
         reason = self._reason(leaves, spec, names)
         start = time.perf_counter()
         watch = Watch(frozenset(self._getters))
@@ -331,6 +333,15 @@ def compile(function: _F, *, check: bool = ...) -> _F: ...
 def compile(function: None = ..., *, check: bool = ...) -> Callable[[_F], _F]: ...
 def compile(function: Any = None, *, check: bool = False) -> Any:
     """Compile a function, method or module; also a decorator, with or without arguments.
+
+    The first call runs the function once, to record its operations; later calls run the plan made
+    of them, not the Python code. A plan holds for the types of the tensors, the values of other
+    arguments, and what the function reads by itself: tensors and modules of its closure or its
+    globals by identity, numbers, strings and flags by value. Where one of them changes, a new plan
+    is made, and `compiles` tells why; a float that changes becomes an input instead. What the
+    function changes (parameters, buffers, gradients, random state) is changed by every call.
+    Anything else that Python code does (printing, files, the clock, attributes with computed names)
+    happens, or is read, only while recording.
 
     With `check`, every call also runs eagerly, on copies, and a result that differs is an error
     that names the first operation, kernel and source line that differ. The environment variable

