@@ -307,7 +307,7 @@ class PlanBuilder:
         return replace(schedule, kernel=kernel), [nodes[number] for number in kept]
 
     def _kernel_info(self, name: str, group: Group, kernel: Kernel, schedule: Schedule) -> StepInfo:
-        moved = sum(param.elements * param.dtype.itemsize for param in kernel.params)
+        moved = _moved_bytes(kernel)
         rows = prod(axis.size for axis in kernel.rows)
         flops = rows * sum(
             prod(axis.size for axis in stage.axes)
@@ -448,6 +448,21 @@ def _merge_batch(batch: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, 
                 continue
         merged.append((size, strides[0], strides[1], strides[2]))
     return merged
+
+
+def _moved_bytes(kernel: Kernel) -> int:
+    """Bytes that must move at least: what is accessed of each buffer, every element once."""
+    rows = prod(axis.size for axis in kernel.rows)
+    accesses = [0] * len(kernel.params)
+    for stage in kernel.stages:
+        steps = rows * prod(axis.size for axis in stage.axes)
+        for instr in stage.body:
+            if instr.op in ("load", "store"):
+                accesses[instr.param] += steps
+    return sum(
+        min(count, param.elements) * param.dtype.itemsize
+        for count, param in zip(accesses, kernel.params, strict=True)
+    )
 
 
 def _move_status(table: Mapping[int, int], instr: Any) -> Any:

@@ -10,11 +10,8 @@ from .array_functions_elementwise import Array, Function, as_array, quiet
 from .dtypes import from_numpy_dtype
 
 
-def _check(positions: Array, axis: int, size: int, wrapped: bool = False) -> None:
-    """IndexError unless all positions are in [0, size); one unsigned maximum tells both ends.
-
-    `wrapped` says that negative positions had `size` added, which the message undoes.
-    """
+def _check(positions: Array, axis: int, size: int) -> None:
+    """IndexError unless all positions are in [0, size); one unsigned maximum tells both ends."""
     if positions.size == 0:
         return
     unsigned = positions.view(np.uint64 if positions.itemsize == 8 else np.uint32)
@@ -22,8 +19,6 @@ def _check(positions: Array, axis: int, size: int, wrapped: bool = False) -> Non
         return
     flat = positions.reshape(-1)
     worst = int(flat[((flat < 0) | (flat >= size)).argmax()])
-    if wrapped and worst < 0:
-        worst -= size
     raise IndexError(f"index {worst} is out of bounds for dimension {axis} with size {size}")
 
 
@@ -70,7 +65,7 @@ def _added(xp: Any, base: Array, positions: tuple[Array, ...], values: Array) ->
 
 def _index(xp: Any, x: Array, *indices: Array, axis: int) -> Array:
     for offset, index in enumerate(indices):
-        _check(index, axis + offset, x.shape[axis + offset], wrapped=True)
+        _check(index, axis + offset, x.shape[axis + offset])
     if len(indices) == 1:
         return as_array(x.take(indices[0], axis=axis))
     chosen = x[(slice(None),) * axis + indices]
@@ -81,7 +76,7 @@ def _index(xp: Any, x: Array, *indices: Array, axis: int) -> Array:
 def _index_put(xp: Any, x: Array, *rest: Array, axis: int, accumulate: bool) -> Array:
     *indices, values = rest
     for offset, index in enumerate(indices):
-        _check(index, axis + offset, x.shape[axis + offset], wrapped=True)
+        _check(index, axis + offset, x.shape[axis + offset])
     if not accumulate:
         result = xp.array(x, copy=True, order="C")
         result[(slice(None),) * axis + tuple(indices)] = values

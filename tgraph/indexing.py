@@ -199,7 +199,7 @@ def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
 
 
 def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
-    """Positions counted from the front."""
+    """Positions counted from the front; those outside stay as they are, for the error's sake."""
     if not state.context:  # the values are known: look before computing
         array = index._value
         if array.size == 0 or (lowest := array.min()) >= 0:
@@ -208,7 +208,9 @@ def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
             raise IndexError(
                 f"index {lowest} is out of bounds for dimension {axis} with size {size}"
             )
-    return apply(p.where, e.lt(index, 0), e.add(index, size), index)
+        return apply(p.where, e.lt(index, 0), e.add(index, size), index)
+    from_the_end = e.logical_and(e.lt(index, 0), e.ge(index, -size))
+    return apply(p.where, from_the_end, e.add(index, size), index)
 
 
 def _in_front(x: Tensor, axes: list[int]) -> tuple[Tensor, tuple[int, ...] | None, int]:

@@ -256,9 +256,12 @@ def _is_sequential(kernel: Kernel) -> bool:
 
 
 def _sequential_lane(kernel: Kernel) -> Axis | None:
-    if kernel.scratch or kernel.rows[-1].size < MIN_LANES:
+    lane = kernel.rows[-1]
+    if kernel.scratch or lane.size < MIN_LANES:
         return None
-    return kernel.rows[-1]
+    copied = next((stage.axes[-1] for stage in kernel.stages if stage.axes), lane)
+    along_stage, along_rows = (_affinity(_strides(kernel, axis, True)) for axis in (copied, lane))
+    return lane if along_rows >= along_stage else None
 
 
 def _prefix_tasks(rows: tuple[Axis, ...]) -> tuple[TaskAxis, ...]:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from ..ir import Graph
 from ..rewrite import apply_rules
-from . import simplify_arithmetic, simplify_logic, simplify_movement, simplify_powers
+from . import (
+    simplify_arithmetic,
+    simplify_logic,
+    simplify_movement,
+    simplify_positions,
+    simplify_powers,
+)
 from .canonicalize import RULES as CANONICAL
 
 RULES = (
@@ -17,6 +23,7 @@ RULES = (
     *simplify_logic.RULES,
     *simplify_powers.RULES,
     *simplify_movement.RULES,
+    *simplify_positions.RULES,
     *CANONICAL,
 )
 

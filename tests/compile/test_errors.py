@@ -200,3 +200,23 @@ def test_an_error_while_running_changes_nothing():
 def test_tracing_inside_a_trace():
     with pytest.raises(tg.TraceError, match=r"tg\.trace cannot be called"):
         tg.compile(lambda x: tg.trace(lambda y: y, x))(X)
+
+
+@pytest.mark.parametrize("at", [-9, -8, 7, 2**40])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, at: x[at],
+        lambda x, at: x.index_select(0, at),
+        lambda x, at: tg.take(x, at),
+        lambda x, at: x.index_add(0, at, tg.ones(1)),
+        lambda x, at: tg.gather(x, 0, at),
+        lambda x, at: x.scatter_add(0, at, tg.ones(1)),
+        lambda x, at: x.index_put((at,), tg.ones(1)),
+    ],
+)
+def test_a_position_outside_is_named_as_it_was_given(read, at):
+    x, at = tg.arange(7.0), tg.tensor([at])
+    for run in (read, tg.compile(read)):
+        with pytest.raises(IndexError, match=f"index {at.item()} is out of bounds"):
+            run(x, at)

@@ -1,6 +1,5 @@
 """The whole pipeline: random graphs, long chains, and what each pass may be relied on for."""
 
-
 import numpy as np
 import pytest
 from pass_testing import Maker, assert_same, body, ordinary_inputs
