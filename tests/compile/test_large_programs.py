@@ -82,6 +82,7 @@ def python_calls(function, *args):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [chain, fan_out, outputs])
 def test_work_is_in_proportion_to_size(program):
     x = tg.ones(4)
