@@ -75,26 +75,10 @@ def _backward(
     ]
     build = Builder()
     new = dict(zip(saved, fed, strict=True)) | {node: node for node in cotangents}
-    for node in _toposort_until(gradients, new):
+    for node in toposort(gradients, known=new):
         if node not in new:
             new[node] = build.rebuild(node, [new[operand] for operand in node.inputs])
     return Graph([*fed, *cotangents], [new[node] for node in gradients])
-
-
-def _toposort_until(outputs: Sequence[Node], known: Collection[Node]) -> list[Node]:
-    """What `outputs` need beyond `known`, each after the nodes it reads."""
-    order: list[Node] = []
-    seen: set[Node] = set(known)
-    stack = [(node, False) for node in reversed(outputs)]
-    while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((operand, False) for operand in reversed(node.inputs))
-    return order
 
 
 def _dependent(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:

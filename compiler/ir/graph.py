@@ -59,10 +59,15 @@ class Graph:
         return f"<Graph of {len(self.nodes)} nodes>"
 
 
-def toposort(outputs: Iterable[Node], first: Iterable[Node] = ()) -> list[Node]:
-    """Every node that `outputs` need, after the nodes it reads; iterative, linear."""
+def toposort(
+    outputs: Iterable[Node], first: Iterable[Node] = (), known: Iterable[Node] = ()
+) -> list[Node]:
+    """Every node that `outputs` need, after the nodes it reads; iterative, linear.
+
+    `first` come before all others; nodes of `known`, and what they need, are left out.
+    """
     order: list[Node] = []
-    seen: set[Node] = set()
+    seen: set[Node] = set(known)
     stack: list[tuple[Node, bool]] = [(node, False) for node in reversed([*first, *outputs])]
     while stack:
         node, expanded = stack.pop()
