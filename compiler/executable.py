@@ -21,7 +21,7 @@ from .fusion import (
 )
 from .ir import Builder, Graph, Node, transform
 from .ir import primitives as p
-from .kernel.lower import Buffer
+from .kernel.roots import Buffer
 from .passes.replace_empty import replace_empty
 from .plan_builder import PlanBuilder, StepInfo
 

@@ -17,16 +17,9 @@ from math import prod
 from .ir import Family, Graph, Node
 from .ir.shapes import contiguous_strides, numel
 from .kernel.index import Axis, Index, flatten, of_axis
-from .kernel.lower import (
-    Buffer,
-    CannotFuse,
-    Lowering,
-    Root,
-    is_unrolled,
-    iteration_shape,
-    row_sizes,
-)
+from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
+from .kernel.roots import Buffer, CannotFuse, Root, is_unrolled, iteration_shape, row_sizes
 from .kernel.views import operand_needs
 
 # A value computed in at most this many operations is computed again rather than stored.

@@ -202,6 +202,8 @@ class Divides:
 
 
 Condition = InRange | Divides
+Coords = tuple[Index, ...]
+Mask = tuple[Condition, ...]
 ZERO = Index({})
 
 

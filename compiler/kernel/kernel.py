@@ -9,13 +9,13 @@ are float32 between load and store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...runtime.dtypes import DType, float32
 from ..ir import Provenance
-from .index import Axis, Condition, Index
+from .index import Axis, Index, Mask
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,22 @@ class Instr:
     dtype: DType = float32
     param: int = -1
     index: Index | None = None
-    mask: tuple[Condition, ...] = ()
+    mask: Mask = ()
     value: Any = None
+
+    @property
+    def indices(self) -> list[Index]:
+        """The index expressions of its conditions and its address."""
+        own = [] if self.index is None else [self.index]
+        return [*(condition.index for condition in self.mask), *own]
+
+    def with_indices(self, change: Callable[[Index], Index]) -> Instr:
+        """The same instruction with every index expression changed."""
+        if not self.indices:
+            return self
+        index = None if self.index is None else change(self.index)
+        mask = tuple(replace(each, index=change(each.index)) for each in self.mask)
+        return replace(self, index=index, mask=mask)
 
 
 @dataclass(frozen=True)

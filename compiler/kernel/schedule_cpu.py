@@ -93,25 +93,15 @@ def simplify_loops(kernel: Kernel) -> Kernel:
 
 def map_indices(kernel: Kernel, change: Callable[[Index], Index]) -> Kernel:
     """`kernel` with every index expression changed."""
-
-    def instr(old: Instr) -> Instr:
-        if old.index is None and not old.mask:
-            return old
-        index = None if old.index is None else change(old.index)
-        mask = tuple(replace(each, index=change(each.index)) for each in old.mask)
-        return replace(old, index=index, mask=mask)
-
-    stages = tuple(Stage(stage.axes, tuple(map(instr, stage.body))) for stage in kernel.stages)
+    stages = tuple(
+        Stage(stage.axes, tuple(instr.with_indices(change) for instr in stage.body))
+        for stage in kernel.stages
+    )
     return replace(kernel, stages=stages)
 
 
 def _all_indices(kernel: Kernel) -> set[Index]:
-    found: set[Index] = set()
-    for instr in kernel.instructions():
-        if instr.index is not None:
-            found.add(instr.index)
-        found.update(condition.index for condition in instr.mask)
-    return found
+    return {index for instr in kernel.instructions() for index in instr.indices}
 
 
 def _replace_axes(kernel: Kernel, old: tuple[Axis, ...], new: tuple[Axis, ...]) -> Kernel:

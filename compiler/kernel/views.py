@@ -9,30 +9,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
 
-from ...runtime.dtypes import bool_, int64
+from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Family, Node
 from ..ir.shapes import contiguous_strides
+from .body import Body
 from .index import (
     ZERO,
     Condition,
+    Coords,
     Divides,
     Index,
     InRange,
     Loaded,
+    Mask,
     constant,
     flatten,
     reshape_coords,
 )
 from .kernel import Instr, compute_dtype
+from .stages import Need
 
-if TYPE_CHECKING:
-    from .lower import Lowering, _Body
-
-Coords = tuple[Index, ...]
-Mask = tuple[Condition, ...]
-Needs = list[tuple[Node, Coords, Mask]]
+Needs = list[Need]
 
 NEVER = (InRange(constant(0), 1, 2),)
 
@@ -298,29 +296,22 @@ COMBINE = {
 }
 
 
-def emit(
-    body: _Body,
-    lowering: Lowering,
-    node: Node,
-    coords: Coords,
-    args: Sequence[int],
-    values: dict[Any, int],
-) -> int:
+def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     """The number of the value of `node` at `coords`, made from the values of its needs."""
     name = node.primitive.name
     if name in _MOVES:
         return args[-1]
     dtype = compute_dtype(node.type.dtype)
     if name in _SPECIAL:
-        return _SPECIAL[name](body, lowering, node, coords, args, values)
+        return _SPECIAL[name](body, node, coords, args)
     if node.primitive.family is Family.REDUCE:
-        return _combine(body, COMBINE[name], args, node, node.attrs)
+        return _combine(body, COMBINE[name], node, args)
     if name == "cast":
         return body.add(Instr("cast", tuple(args), dtype, value=node.attrs["dtype"]))
     return body.add(Instr(name, tuple(args), dtype))
 
 
-def _combine(body: _Body, op: str, args: Sequence[int], node: Node, attrs: Any) -> int:
+def _combine(body: Body, op: str, node: Node, args: Sequence[int]) -> int:
     dtype = compute_dtype(node.type.dtype)
     if not args:
         return body.constant(node.primitive.identity, dtype)
@@ -331,90 +322,75 @@ def _combine(body: _Body, op: str, args: Sequence[int], node: Node, attrs: Any) 
 
 
 def _choose(
-    body: _Body,
-    lowering: Lowering,
-    conditions: Iterable[Condition],
-    values: dict[Any, int],
-    chosen: int,
-    otherwise: int,
-    node: Node,
+    body: Body, conditions: Iterable[Condition], chosen: int, otherwise: int, dtype: DType
 ) -> int:
     """`chosen` where all conditions hold, else `otherwise`."""
     open_ = tuple(each for each in conditions if _bounded(each) is not True)
     if not open_:
         return chosen
-    mask = lowering.resolve_mask(body, open_, values)
-    condition = body.add(Instr("condition", (), bool_, mask=mask))
-    dtype = compute_dtype(node.type.dtype)
-    return body.add(Instr("where", (condition, chosen, otherwise), dtype))
+    condition = body.add(Instr("condition", (), bool_, mask=body.resolve_mask(open_)))
+    return body.add(Instr("where", (condition, chosen, otherwise), compute_dtype(dtype)))
 
 
-def _emit_full(body: Any, lowering: Any, node: Node, *rest: Any) -> int:
-    return int(body.constant(node.attrs["value"], node.type.dtype))
+def _emit_full(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    return body.constant(node.attrs["value"], node.type.dtype)
 
 
-def _emit_constant(body: Any, lowering: Any, node: Node, *rest: Any) -> int:
-    return int(body.constant(node.attrs["value"].reshape(-1)[0].item(), node.type.dtype))
+def _emit_constant(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    return body.constant(node.attrs["value"].reshape(-1)[0].item(), node.type.dtype)
 
 
-def _emit_iota(body: Any, lowering: Any, node: Node, coords: Coords, args: Any, values: Any) -> int:
-    index = lowering.resolve(body, coords[0], values)
-    value = body.add(Instr("index", (), int64, index=index))
+def _emit_iota(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    value = body.add(Instr("index", (), int64, index=body.resolve(coords[0])))
     if node.type.dtype is int64:
-        return int(value)
+        return value
     dtype = compute_dtype(node.type.dtype)
-    return int(body.add(Instr("cast", (value,), dtype, value=node.type.dtype)))
+    return body.add(Instr("cast", (value,), dtype, value=node.type.dtype))
 
 
-def _emit_pad(body: Any, lowering: Any, node: Node, coords: Coords, args: Any, values: Any) -> int:
+def _emit_pad(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     fill = body.constant(node.attrs["value"], node.type.dtype)
     if not args:
-        return int(fill)
+        return fill
     _, conditions = _pad_parts(node, coords)
-    return _choose(body, lowering, conditions, values, args[0], fill, node)
+    return _choose(body, conditions, args[0], fill, node.type.dtype)
 
 
-def _emit_concatenate(
-    body: Any, lowering: Any, node: Node, coords: Coords, args: Any, values: Any
-) -> int:
+def _emit_concatenate(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     total = args[-1]
-    for (_, _, condition), value in reversed(list(zip(_pieces(node, coords), args))[:-1]):
-        total = _choose(body, lowering, [condition], values, value, total, node)
-    return int(total)
+    pieces = list(zip(_pieces(node, coords), args, strict=True))
+    for (_, _, condition), value in reversed(pieces[:-1]):
+        total = _choose(body, [condition], value, total, node.type.dtype)
+    return total
 
 
-def _emit_slice_update(
-    body: Any, lowering: Any, node: Node, coords: Coords, args: Any, values: Any
-) -> int:
+def _emit_slice_update(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     if len(args) == 1:
-        return int(args[0])
+        return args[0]
     _, conditions = _update_parts(node, coords)
-    return _choose(body, lowering, conditions, values, args[1], args[0], node)
+    return _choose(body, conditions, args[1], args[0], node.type.dtype)
 
 
-def _emit_fold(body: Any, lowering: Any, node: Node, coords: Coords, args: Any, values: Any) -> int:
+def _emit_fold(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     zero = body.constant(0, node.type.dtype)
     landed = [c for _, c in _taps(node, coords) if _under((), c) != NEVER]
     parts = [
-        _choose(body, lowering, conditions, values, value, zero, node)
+        _choose(body, conditions, value, zero, node.type.dtype)
         for conditions, value in zip(landed, args, strict=True)
     ]
-    return _combine(body, "add", parts, node, node.attrs) if parts else int(zero)
+    return _combine(body, "add", node, parts) if parts else zero
 
 
-def _emit_random_bits(
-    body: Any, lowering: Any, node: Node, coords: Coords, args: Any, values: Any
-) -> int:
+def _emit_random_bits(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     counter = args[1]
     if node.attrs["offset"]:
         offset = body.constant(node.attrs["offset"], int64)
         counter = body.add(Instr("add", (counter, offset), int64))
-    element = flatten(list(coords), contiguous_strides(node.shape))
-    index = lowering.resolve(body, element, values)
-    return int(body.add(Instr("random_bits", (args[0], counter), node.type.dtype, index=index)))
+    index = body.resolve(flatten(coords, contiguous_strides(node.shape)))
+    return body.add(Instr("random_bits", (args[0], counter), node.type.dtype, index=index))
 
 
-_SPECIAL: dict[str, Callable[..., int]] = {
+_SPECIAL: dict[str, Callable[[Body, Node, Coords, Sequence[int]], int]] = {
     "full": _emit_full,
     "constant": _emit_constant,
     "iota": _emit_iota,

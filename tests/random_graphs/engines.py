@@ -13,7 +13,7 @@ from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
-from tgraph.compiler.kernel.lower import Buffer
+from tgraph.compiler.kernel.roots import Buffer
 from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.runtime.arrays import evaluate
 

@@ -1,0 +1,143 @@
+"""The body of a stage under construction, and the parameters that bodies of a kernel share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...runtime.dtypes import DType, int64
+from ..ir import Node, Provenance
+from ..ir.node import attr_key
+from .index import Index, Loaded, Mask, data_atoms, substitute
+from .kernel import EFFECTS, Instr, Param
+from .roots import Buffer
+from .stages import Need
+
+
+class Parameters:
+    """The parameters of a kernel, in the order in which instructions first use them.
+
+    `nodes` tells whose memory each is, None for the status. `checks` are the user's lines whose
+    positions are checked.
+    """
+
+    def __init__(self) -> None:
+        self.params: list[Param] = []
+        self.nodes: list[Node | None] = []
+        self.checks: list[Provenance] = []
+        self._number: dict[Node, int] = {}
+        self._status: int | None = None
+
+    def number_of(self, node: Node, buffer: Buffer, written: bool) -> int:
+        """The number of the parameter for `node`; a node both read and written has one."""
+        number = self._number.get(node)
+        if number is None:
+            number = self._number[node] = len(self.params)
+            name = ("out" if written else "in") + str(number)
+            self._add(Param(name, node.type.dtype, buffer.elements, written), node)
+        elif written and not self.params[number].written:
+            self.params[number] = replace(self.params[number], written=True)
+        return number
+
+    def check_site(self, where: Provenance) -> tuple[int, int]:
+        """The number of a check made for the line `where`, and the parameter it reports to."""
+        if self._status is None:
+            self._status = len(self.params)
+            self._add(Param("status", int64, 8, True), None)
+        self.checks.append(where)
+        return len(self.checks) - 1, self._status
+
+    def _add(self, param: Param, node: Node | None) -> None:
+        self.params.append(param)
+        self.nodes.append(node)
+
+
+class Body:
+    """Instructions in order, each known by its number; equal pure instructions are one.
+
+    `values` tells which instruction holds a needed element.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self.instrs: list[Instr] = []
+        self.values: dict[Need, int] = {}
+        self._known: dict[Instr, int] = {}
+        self._checked: dict[Loaded, int] = {}
+
+    def add(self, instr: Instr) -> int:
+        if instr.op in EFFECTS:
+            self.instrs.append(instr)
+            return len(self.instrs) - 1
+        key = _const_key(instr)
+        if key not in self._known:
+            self._known[key] = len(self.instrs)
+            self.instrs.append(instr)
+        return self._known[key]
+
+    def constant(self, value: Any, dtype: DType) -> int:
+        return self.add(Instr("const", (), dtype, value=np.dtype(dtype.numpy).type(value).item()))
+
+    # -- positions that are data ---------------------------------------------------------
+
+    def resolve(self, index: Index) -> Index:
+        """`index` with positions read from data replaced by checked scalar values."""
+        atoms = data_atoms(index)
+        if not atoms:
+            return index
+        return substitute(index, {a: Index({Loaded(self.checked(a), a.size): 1}) for a in atoms})
+
+    def resolve_mask(self, mask: Mask) -> Mask:
+        return tuple(replace(each, index=self.resolve(each.index)) for each in mask)
+
+    def checked(self, atom: Loaded) -> int:
+        """The value of a position after its check, which is made once."""
+        if atom not in self._checked:
+            node: Node = atom.key[0]
+            site, status = self.parameters.check_site(node.where)
+            position = self.values[atom.key]
+            if node.type.dtype is not int64:
+                position = self.add(Instr("cast", (position,), int64, value=int64))
+            check = Instr("check", (position,), int64, value=(atom.size, site, status))
+            self._checked[atom] = self.add(check)
+        return self._checked[atom]
+
+    # -- the finished body ---------------------------------------------------------------
+
+    def without_dead(self) -> tuple[Instr, ...]:
+        """The instructions that an effect depends on, renumbered."""
+        live: set[int] = set()
+        for number in range(len(self.instrs) - 1, -1, -1):
+            instr = self.instrs[number]
+            if instr.op in EFFECTS or number in live:
+                live.add(number)
+                live.update(instr.args)
+                live.update(atom.key for atom in _loaded(instr))
+        if len(live) == len(self.instrs):
+            return tuple(self.instrs)
+        new = {old: position for position, old in enumerate(sorted(live))}
+        return tuple(_renumber(self.instrs[old], new) for old in sorted(live))
+
+
+def _loaded(instr: Instr) -> list[Loaded]:
+    """The scalar values that an instruction's addresses and conditions depend on."""
+    return [atom for index in instr.indices for atom in data_atoms(index)]
+
+
+def _renumber(instr: Instr, new: Mapping[int, int]) -> Instr:
+    args = tuple(new[arg] for arg in instr.args)
+    loaded = _loaded(instr)
+    if not loaded:
+        return replace(instr, args=args) if args != instr.args else instr
+    table = {atom: Index({Loaded(new[atom.key], atom.size): 1}) for atom in loaded}
+    return replace(instr.with_indices(lambda index: substitute(index, table)), args=args)
+
+
+def _const_key(instr: Instr) -> Instr:
+    """Constants compare by their bits: -0.0 is not 0.0, and NaN is itself."""
+    if instr.op != "const":
+        return instr
+    return replace(instr, value=attr_key(instr.value))

@@ -1,0 +1,160 @@
+"""Lowering, second half: the scalar instructions of every stage that was planned.
+
+Producers come first, and each needed element becomes instructions once. Whatever lies outside the
+kernel is a load; a reduction that an earlier stage completed is a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ...runtime.dtypes import int64
+from ..ir import Family, Node
+from . import views
+from .body import Body, Parameters
+from .index import Coords, data_atoms, flatten
+from .kernel import Instr, Stage, compute_dtype
+from .roots import Buffer
+from .stages import Element, KernelPlan, Need, Reduce, Scatter, StagePlan, Store, Target
+
+
+def write_stages(
+    plan: KernelPlan, buffer_of: Callable[[Node], Buffer | None], parameters: Parameters
+) -> tuple[Stage, ...]:
+    """The stages with their bodies; those that have nothing to do are left out."""
+    saved_in: dict[Element, StagePlan] = {}
+    writers = [
+        _StageWriter(plan, each, buffer_of, Body(parameters), saved_in) for each in plan.stages
+    ]
+    stages = [Stage(writer.stage.axes, writer.write()) for writer in writers]
+    return tuple(stage for stage in stages if stage.body)
+
+
+@dataclass(frozen=True)
+class _StageWriter:
+    """Writes the body of one stage. `saved_in` tells which stage has saved an element."""
+
+    plan: KernelPlan
+    stage: StagePlan
+    buffer_of: Callable[[Node], Buffer | None]
+    body: Body
+    saved_in: dict[Element, StagePlan]
+
+    def write(self) -> tuple[Instr, ...]:
+        for target in self.stage.targets:
+            self._pull(target.needs)
+        for target in self.stage.targets:
+            self._write(target)
+        for store in self.stage.finished:
+            self._pull(store.needs)
+            self._store(store)
+        return self.body.without_dead()
+
+    # -- elements ------------------------------------------------------------------------
+
+    def _pull(self, needs: Iterable[Need]) -> None:
+        """Write `needs`, producers first; an explicit stack, since positions add edges."""
+        values = self.body.values
+        pending = list(needs)
+        while pending:
+            need = pending[-1]
+            missing = [each for each in self._depends(need) if each not in values]
+            if missing:
+                pending.extend(missing)
+                continue
+            pending.pop()
+            if need not in values:
+                values[need] = self._element(need)
+
+    def _depends(self, need: Need) -> list[Need]:
+        """What has to be written before `need`."""
+        node, coords, mask = need
+        found: list[Need] = []
+        if node in self.plan.nodes:
+            if (node, coords) in self.plan.results or self._is_saved(node, coords):
+                return []
+            found = views.operand_needs(node, coords, mask)
+        positions = [
+            atom.key
+            for index in (*coords, *(condition.index for condition in mask))
+            for atom in data_atoms(index)
+        ]
+        return [*positions, *found]
+
+    def _is_saved(self, node: Node, coords: Coords) -> bool:
+        """Whether an earlier stage over the same axes saved the value."""
+        origin = self.saved_in.get((node, coords))
+        if origin is None or origin is self.stage:
+            return False
+        return origin.axes == self.stage.axes
+
+    def _element(self, need: Need) -> int:
+        """Write one element; gives the number of its value."""
+        node, coords, mask = need
+        body, dtype = self.body, compute_dtype(node.type.dtype)
+        result = self.plan.results.get((node, coords))
+        if result is not None:
+            return body.add(Instr("result", (), dtype, value=result))
+        saved = self.plan.saved.get((node, coords))
+        if saved is not None and self._is_saved(node, coords):
+            return body.add(Instr("saved", (), dtype, index=saved.slot, value=saved.number))
+        if node not in self.plan.nodes:
+            return self._load(need)
+        needs = views.operand_needs(node, coords, mask)
+        if node.primitive.family is Family.GATHER:
+            self._check_positions(needs[-1])
+        value = views.emit(body, node, coords, [body.values[each] for each in needs])
+        if saved is not None and saved.stage == self.stage.number and not mask:
+            self.saved_in[node, coords] = self.stage
+            body.add(Instr("save", (value,), dtype, index=saved.slot, value=saved.number))
+        return value
+
+    def _load(self, need: Need) -> int:
+        node, coords, mask = need
+        buffer = self.buffer_of(node)
+        assert buffer is not None
+        param = self.body.parameters.number_of(node, buffer, written=False)
+        index = self.body.resolve(flatten(coords, buffer.strides) + buffer.offset)
+        conditions = self.body.resolve_mask(mask)
+        dtype = compute_dtype(node.type.dtype)
+        return self.body.add(Instr("load", (), dtype, param, index, conditions))
+
+    def _check_positions(self, read: Need) -> None:
+        """Positions are checked even where no address depends on them, as in an axis of size 1."""
+        for index in read[1]:
+            for atom in data_atoms(index):
+                if atom.key in self.body.values:
+                    self.body.checked(atom)
+
+    # -- targets -------------------------------------------------------------------------
+
+    def _write(self, target: Target) -> None:
+        match target:
+            case Store():
+                self._store(target)
+            case Reduce():
+                self._reduce(target)
+            case Scatter():
+                how = "add" if target.node.attrs.get("accumulate", True) else "put"
+                self._store(target, how)
+
+    def _store(self, target: Store | Scatter, how: str | None = None) -> None:
+        node = target.node
+        buffer = Buffer.contiguous(node.shape)
+        index = self.body.resolve(flatten(target.coords, buffer.strides))
+        param = self.body.parameters.number_of(node, buffer, written=True)
+        args = (self.body.values[target.value],)
+        dtype = compute_dtype(node.type.dtype)
+        self.body.add(Instr("store", args, dtype, param, index, value=how))
+
+    def _reduce(self, target: Reduce) -> None:
+        node, (operand, coords, _) = target.node, target.value
+        args = [self.body.values[target.value]]
+        name = node.primitive.name
+        if name in ("argmax", "argmin"):
+            position = coords[node.attrs["axes"][0]]
+            args.append(self.body.add(Instr("index", (), int64, index=position)))
+        number = self.plan.results[node, target.coords]
+        dtype = compute_dtype(operand.type.dtype)
+        self.body.add(Instr("reduce", tuple(args), dtype, value=(number, name)))

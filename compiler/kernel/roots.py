@@ -1,0 +1,67 @@
+"""What lowering starts from: the nodes that a kernel produces, and where all others lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir import Family, Node
+from ..ir.shapes import contiguous_strides, numel
+
+# Reductions over at most this many elements are written out inside their consumer's body.
+UNROLLED_ELEMENTS = 32
+
+
+class CannotFuse(Exception):
+    """The group has no kernel; the text says why."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Where a materialised node lies: element strides, offset, addressable elements."""
+
+    strides: tuple[int, ...]
+    offset: int = 0
+    elements: int = 0
+
+    @staticmethod
+    def contiguous(shape: tuple[int, ...]) -> Buffer:
+        return Buffer(contiguous_strides(shape), 0, numel(shape))
+
+
+@dataclass(frozen=True)
+class Root:
+    """A node that a kernel produces.
+
+    `dims` says for every axis of its iteration shape (the operand's shape for a reduction, its
+    own otherwise) whether it is a row axis (True) or an axis of its stage (False).
+    """
+
+    node: Node
+    dims: tuple[bool, ...]
+    stored: bool = True
+
+
+def iteration_shape(node: Node) -> tuple[int, ...]:
+    """The shape that a kernel producing `node` loops over."""
+    return node.inputs[0].shape if node.primitive.family is Family.REDUCE else node.shape
+
+
+def row_sizes(root: Root) -> tuple[int, ...]:
+    """The sizes of a root's row axes, without those of size 1."""
+    shape = iteration_shape(root.node)
+    return tuple(n for n, is_row in zip(shape, root.dims, strict=True) if is_row and n != 1)
+
+
+def inner_sizes(root: Root) -> tuple[int, ...]:
+    """The sizes of the axes of a root's stage, without those of size 1."""
+    shape = iteration_shape(root.node)
+    return tuple(n for n, is_row in zip(shape, root.dims, strict=True) if not is_row and n != 1)
+
+
+def is_unrolled(node: Node) -> bool:
+    """Whether a reduction is written out inside its consumers rather than looped over."""
+    if node.primitive.name == "fold":
+        return numel(node.inputs[0].shape[node.type.ndim :]) <= UNROLLED_ELEMENTS
+    if node.primitive.family is not Family.REDUCE or node.primitive.name in ("argmax", "argmin"):
+        return False
+    return numel([node.inputs[0].shape[axis] for axis in node.attrs["axes"]]) <= UNROLLED_ELEMENTS

@@ -1,0 +1,101 @@
+"""The plan of a kernel: what its stages make, and the elements that they need for it.
+
+Lowering fills it in (`lower`), and the instructions are written from it (`lower_instructions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir import Node
+from .index import Axis, Coords, Index, Mask
+
+Need = tuple[Node, Coords, Mask]
+"""The element of a node at some coordinates, wanted where the mask holds."""
+
+Element = tuple[Node, Coords]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that a stage makes of a value."""
+
+    value: Need
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class Compute(Target):
+    """The value is only computed; later stages read it where it is saved."""
+
+
+@dataclass(frozen=True)
+class Store(Target):
+    """The value becomes the element of `node` at `coords`."""
+
+    node: Node
+    coords: Coords
+
+
+@dataclass(frozen=True)
+class Reduce(Target):
+    """The value is folded into the element of the reduction `node` at `coords`."""
+
+    node: Node
+    coords: Coords
+
+
+@dataclass(frozen=True)
+class Scatter(Target):
+    """The value is written into `node`, or added to it, at `coords`, which `positions` tell."""
+
+    node: Node
+    coords: Coords
+    positions: tuple[Need, ...]
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*self.positions, self.value)
+
+
+class StagePlan:
+    """What one stage makes and, per node, where it is needed.
+
+    `finished` are reductions that earlier stages have completed and this one stores.
+    """
+
+    def __init__(self, number: int, axes: tuple[Axis, ...], targets: list[Target]) -> None:
+        self.number = number
+        self.axes = axes
+        self.targets = targets
+        self.finished: list[Store] = []
+        self.needs: dict[Node, dict[tuple[Coords, Mask], None]] = {}
+
+    def need(self, node: Node, coords: Coords, mask: Mask) -> None:
+        self.needs.setdefault(node, {})[coords, mask] = None
+
+
+@dataclass(frozen=True)
+class SavedRow:
+    """A value that the stage `stage` leaves for later ones, at `slot` of scratch row `number`."""
+
+    number: int
+    stage: int
+    slot: Index
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """Everything that is decided about a kernel before its instructions are written.
+
+    `nodes` are computed inside it; `results` number the elements of its reductions.
+    """
+
+    nodes: Collection[Node]
+    stages: Sequence[StagePlan]
+    results: Mapping[Element, int]
+    saved: Mapping[Element, SavedRow]
