@@ -28,7 +28,7 @@ from random_graphs.engines import run_eagerly
 from random_graphs.program import random_program
 from tgraph.compiler.ir import PRIMITIVES, Builder, Graph, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
-from tgraph.runtime.dtypes import float32
+from tgraph.runtime.dtypes import float32, int64
 
 CHUNKS = 10  # so that a parallel run has something to share
 SHOWN = 5
@@ -131,3 +131,22 @@ def test_a_missing_index_error_is_found():
     graph = Graph([x], [build.apply(p.index, [x, at], {"axis": 0})])
     case = Case(graph, (np.ones(3, np.float32),), (0.0,))
     check(case, ENGINES)
+
+
+def test_reads_outside_matter_where_a_result_depends_on_them():
+    """Compiled code checks the positions that it reads; an element that nobody wants has none."""
+    build, x = Builder(), input_node("x", TensorType((3, 4), float32))
+    at = input_node("at", TensorType((3, 1), int64))
+    picked = build.apply(p.gather, [x, at], {"axis": 1})
+    rows = input_node("rows", TensorType((2,), int64))
+    chosen = build.apply(p.index, [picked, rows], {"axis": 0})
+    graph = Graph([x, at, rows], [chosen])
+    arrays = [np.zeros((3, 4), np.float32), np.array([[0], [9], [1]])]
+    for wanted, refused in (([0, 2], False), ([0, 1], True)):
+        case = Case(graph, (*arrays, np.array(wanted)), (0.0,))
+        check(case)
+        if refused:
+            with pytest.raises(IndexError, match="index 9 is out of bounds"):
+                RUN["compiled"](case)
+        else:
+            np.testing.assert_array_equal(RUN["compiled"](case)[0], np.zeros((2, 1)))

@@ -33,10 +33,11 @@ import numpy as np
 
 from . import pytree
 from .call_helpers import MISS
+from .compile_lock import COMPILE_LOCK
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
-from .graph_function import COMPILE_LOCK, GraphFunction
+from .graph_function import GraphFunction
 from .guards import Watch
 from .runtime import plan_native
 from .state import state
@@ -341,7 +342,8 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     is made, and `compiles` tells why; a float that changes becomes an input instead. What the
     function changes (parameters, buffers, gradients, random state) is changed by every call.
     Anything else that Python code does (printing, files, the clock, attributes with computed names)
-    happens, or is read, only while recording.
+    happens, or is read, only while recording. What no result needs is not computed; so a position
+    outside its axis is an IndexError where an element of a result would be read or written there.
 
     With `check`, every call also runs eagerly, on copies, and a result that differs is an error
     that names the first operation, kernel and source line that differ. The environment variable
