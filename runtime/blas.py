@@ -11,9 +11,10 @@ import ctypes
 import importlib.util
 import os
 import re
-import threading
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from . import locks
 
 _NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 
@@ -42,7 +43,6 @@ class Blas(NamedTuple):
         return {"float32": self.sgemv, "float64": self.dgemv}[dtype]
 
 
-_lock = threading.RLock()
 _loaded: Blas | None = None
 
 
@@ -50,7 +50,7 @@ def load() -> Blas:
     """The BLAS that compiled plans call (looked for once)."""
     global _loaded
     if _loaded is None:
-        with _lock:
+        with locks.RUNTIME:
             if _loaded is None:
                 library = _bundled_openblas()
                 _loaded = _of_scipy_linalg() if library is None else library.blas()

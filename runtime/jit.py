@@ -61,7 +61,7 @@ def compile_module(text: str, *, opt: int = 3, unroll: bool = False) -> Module:
     module = _modules.get(key)
     if module is not None:
         return module
-    with _lock:
+    with locks.RUNTIME:
         module = _modules.get(key)
         if module is None:
             module = Module(text, _compiler().load(text, opt, unroll))
@@ -71,7 +71,7 @@ def compile_module(text: str, *, opt: int = 3, unroll: bool = False) -> Module:
 
 def add_symbol(name: str, address: int) -> None:
     """Let modules that are compiled from now on call `name`, which lives at `address`."""
-    with _lock:
+    with locks.RUNTIME:
         _symbols[name] = address
 
 
@@ -83,7 +83,6 @@ def statistics() -> dict[str, int]:
 _modules: dict[tuple[str, int, bool], Module] = {}
 _symbols: dict[str, int] = {}
 _counts = {"compiled": 0, "from_disk": 0}
-_lock = locks.fork_safe()  # a compilation in progress would be torn in the child
 
 _instance: _Compiler | None = None
 

@@ -11,7 +11,6 @@ from .thread_pool import POSIX, ThreadPool
 
 MAX_THREADS = 1024
 
-_lock = locks.fork_safe()
 _threads: int | None = None
 _pool: ThreadPool | None = None
 
@@ -33,7 +32,7 @@ def set_num_threads(count: int) -> None:
     global _threads
     if not 1 <= count <= MAX_THREADS:
         raise ValueError(f"set_num_threads: expected 1 to {MAX_THREADS} threads, got {count}")
-    with _lock:
+    with locks.RUNTIME:
         _threads = count if POSIX else 1
         if _pool is not None:
             _pool.set_threads(_threads)
@@ -57,7 +56,7 @@ def parallel_for_address() -> int:
 def _loaded_pool() -> ThreadPool:
     global _pool
     if _pool is None:
-        with _lock:
+        with locks.RUNTIME:
             if _pool is None:
                 _pool = ThreadPool(get_num_threads())
     return _pool

@@ -52,14 +52,14 @@ class Native(NamedTuple):
     copy: int
 
 
-_lock = locks.fork_safe()
 _loaded: Native | None = None
 
 
 def prepare() -> None:
     """Begin to `load` in another thread: LLVM's start alone takes as long as tracing a function."""
     if _loaded is None:
-        threading.Thread(target=_load_early, name="tgraph-prepare").start()
+        with suppress(RuntimeError):  # no more threads, as at the end of the process
+            threading.Thread(target=_load_early, name="tgraph-prepare").start()
 
 
 def _load_early() -> None:
@@ -71,7 +71,7 @@ def load() -> Native:
     """Compile (or take from the cache) the runner."""
     global _loaded
     if _loaded is None:
-        with _lock:
+        with locks.RUNTIME:
             if _loaded is None:
                 _loaded = _load()
     return _loaded

@@ -8,14 +8,13 @@ a function, of the inputs and the cotangents, derived from the same trace.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .autograd.record import Edge, Record, Saved
+from .compile_lock import COMPILE_LOCK, made_once
 from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
@@ -27,8 +26,6 @@ from .trace_context import Trace
 from .trace_state import HandleState, TraceError
 
 Array = np.ndarray[Any, Any]
-# Tracing changes tensors of the outside for a while, and compiling is done once: one at a time.
-COMPILE_LOCK = threading.RLock()
 
 
 class Forward(NamedTuple):
@@ -119,11 +116,10 @@ class GraphFunction:
 
     # --- plans ---
 
-    @cached_property
+    @made_once
     def plain(self) -> Any:
         """The plan without gradients."""
-        with COMPILE_LOCK:
-            return self._compile(self.graph)
+        return self._compile(self.graph)
 
     @property
     def executable(self) -> Any:
@@ -145,18 +141,17 @@ class GraphFunction:
                 )
             return found
 
-    @cached_property
+    @made_once
     def forward(self) -> Forward:
         """The plan that also saves what the backward plan reads."""
-        with COMPILE_LOCK:
-            cotangents, found = self.derivation or self.derive(create_graph=False)
-            values = [each._value if each is not None else None for each in found]
-            gradients = [value for value in values if value is not None]
-            incoming = [each._value for each in cotangents]
-            parts = partition(self.graph.inputs, incoming, self.graph.outputs, gradients)
-            outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
-            forward = Graph(self.graph.inputs, outputs)
-            executable = self._compile(forward)
+        cotangents, found = self.derivation or self.derive(create_graph=False)
+        values = [each._value if each is not None else None for each in found]
+        gradients = [value for value in values if value is not None]
+        incoming = [each._value for each in cotangents]
+        parts = partition(self.graph.inputs, incoming, self.graph.outputs, gradients)
+        outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
+        forward = Graph(self.graph.inputs, outputs)
+        executable = self._compile(forward)
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
         return Forward(executable, saved, parts.backward, places)
@@ -190,7 +185,8 @@ class GraphFunction:
         found = self._backwards.get(wanted)
         if found is None:
             with COMPILE_LOCK:
-                found = self._backwards[wanted] = self._make_backward(wanted)
+                found = self._backwards.get(wanted) or self._make_backward(wanted)
+                self._backwards[wanted] = found
         return found  # type: ignore[no-any-return]
 
     def _make_backward(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
@@ -206,15 +202,14 @@ class GraphFunction:
         graph = Graph(forward.backward.inputs, outputs)
         return _compile_graph(graph, strides=odd_strides(graph)), places
 
-    @cached_property
+    @made_once
     def higher(self) -> GraphFunction:
         """The gradients as a function of the inputs and the cotangents."""
-        with COMPILE_LOCK:
-            cotangents, found = self.derive(create_graph=True)
-            handles = [each for each in found if each is not None]
-            inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
-            asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
-            graph = Graph(inputs, [self.trace.value_of(each) for each in handles])
+        cotangents, found = self.derive(create_graph=True)
+        handles = [each for each in found if each is not None]
+        inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
+        asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
+        graph = Graph(inputs, [self.trace.value_of(each) for each in handles])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
         return GraphFunction(graph, self.trace, self.final, differentiable, asked, name=self.name)
 
@@ -252,10 +247,10 @@ class GraphFunction:
         record.attach(connected)
         return results
 
-    @cached_property
+    @made_once
     def reaches(self) -> dict[int, int]:
         """For each differentiable output, the asked inputs it depends on, as bits of a number."""
-        with COMPILE_LOCK, self.trace.resumed(self.final):
+        with self.trace.resumed(self.final):
             bits: dict[Any, int] = {}
             for at, handle in enumerate(self.asked.values()):
                 bits[_edge_key(edge_of(handle) or (handle, 0))] = 1 << at

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 
+from ...runtime import locks
 from ...runtime.jit import compile_module
 from .llvm_kernel import KernelText, kernels_module
 
@@ -12,13 +12,12 @@ from .llvm_kernel import KernelText, kernels_module
 BATCH = 12
 
 _addresses: dict[KernelText, int] = {}
-_lock = threading.Lock()
 
 
 def load_kernels(texts: Iterable[KernelText]) -> dict[KernelText, int]:
     """The address of every kernel, compiling in batches those that are new."""
     wanted = list(dict.fromkeys(texts))
-    with _lock:
+    with locks.RUNTIME:
         for small in (False, True):
             new = [text for text in wanted if text not in _addresses and text.small == small]
             for start in range(0, len(new), BATCH):

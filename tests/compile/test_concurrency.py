@@ -76,6 +76,61 @@ def test_other_threads_stay_eager_while_one_traces():
         thread.join()
 
 
+def test_threads_do_not_wait_for_each_other():
+    """One makes the second plan of a function while another compiles a function."""
+    w = tg.ones(3, requires_grad=True)
+    twice_planned = tg.compile(lambda x: x * w)
+    twice_planned(tg.ones(3)).sum().backward()  # keeps the plan without gradients for later
+    inside = threading.Event()
+
+    @tg.compile
+    def slow(x):
+        inside.set()
+        time.sleep(0.2)
+        return x + 1
+
+    def without_gradients():
+        with tg.no_grad():
+            twice_planned.compiles[0].plan.function([tg.ones(3), w])
+
+    threads = [threading.Thread(target=slow, args=(tg.ones(2),), daemon=True)]
+    threads[0].start()
+    assert inside.wait(10)
+    threads.append(threading.Thread(target=without_gradients, daemon=True))
+    threads[1].start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_child_of_a_fork_compiles_whatever_other_threads_did():
+    weight, inside = tg.ones(2), threading.Event()
+
+    @tg.compile
+    def slow(x):
+        weight.add_(x)
+        inside.set()
+        time.sleep(0.2)
+        return weight * 2
+
+    thread = threading.Thread(target=slow, args=(tg.ones(2),))
+    thread.start()
+    assert inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            other = tg.compile(lambda x: tg.exp(x).sum() * 3)
+            right = other(tg.zeros(5)).item() == 15 and weight.tolist() in ([1, 1], [2, 2])
+            os._exit(0 if right else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    assert weight.tolist() == [2, 2]
+
+
 def test_ctrl_c_waits_for_the_end_of_a_call():
     order = []
     handler = interrupts.hold()
