@@ -105,11 +105,12 @@ def _prune_sometimes(where: Path) -> None:
 
 def _prune(where: Path, limit: int) -> None:
     entries = []
-    for entry in os.scandir(where):
-        if entry.name.endswith((".bin", ".tmp")):
-            with suppress(FileNotFoundError):  # another process prunes too
-                status = entry.stat()
-                entries.append((status.st_mtime, status.st_size, entry.path))
+    with os.scandir(where) as found:
+        for entry in found:
+            with suppress(OSError):  # another process prunes too
+                status = entry.stat(follow_symlinks=False)
+                if entry.name.endswith((".bin", ".tmp")) and entry.is_file(follow_symlinks=False):
+                    entries.append((status.st_mtime, status.st_size, entry.path))
     excess = sum(size for _, size, _ in entries) - limit
     if excess <= 0:
         return
@@ -117,6 +118,6 @@ def _prune(where: Path, limit: int) -> None:
     for _, size, path in sorted(entries):
         if excess <= 0:
             return
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(path)
-        excess -= size
+            excess -= size

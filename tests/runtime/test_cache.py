@@ -1,5 +1,6 @@
 """The disk cache: what is stored comes back, what is damaged does not, nothing ever fails."""
 
+import errno
 import multiprocessing
 import os
 
@@ -67,6 +68,32 @@ def test_unusable_folder_costs_only_the_cache(tmp_path, monkeypatch):
     cache.prune()
 
 
+def test_read_only_folder_still_serves(folder, monkeypatch):
+    cache.put("key", b"content")
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "read-only file system")
+
+    for name in ("open", "mkdir", "replace", "unlink", "utime"):
+        monkeypatch.setattr(os, name, refuse)
+    cache.put("key", b"other")
+    cache.put("new", b"content")
+    assert cache.get("key") == b"content"
+    assert cache.get("new") is None
+    only_file(folder).write_bytes(b"damaged")
+    assert cache.get("key") is None
+
+
+def test_without_a_home_there_is_no_cache(monkeypatch):
+    """A process of an unknown user, as in many containers."""
+    monkeypatch.delenv("TGRAPH_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert cache.folder() is None
+    cache.put("key", b"content")
+    assert cache.get("key") is None
+
+
 def test_only_file_system_errors_are_swallowed(monkeypatch):
     def fail(*_):
         raise ZeroDivisionError
@@ -110,6 +137,15 @@ def test_prune_drops_what_was_unused_longest(folder):
     cache.prune(5000)
     assert 2 <= len(list(folder.glob("*.bin"))) <= 4
     assert cache.get("3") == bytes(1000)
+
+
+def test_prune_passes_over_what_is_no_file(folder):
+    for number in range(4):
+        cache.put(str(number), bytes(1000))
+    (folder / "loop.bin").symlink_to("loop.bin")
+    (folder / "folder.bin").mkdir()
+    cache.prune(4000)
+    assert 1 <= len([path for path in folder.glob("*.bin") if path.is_file()]) <= 2
 
 
 def test_puts_keep_the_folder_within_its_limit(folder, monkeypatch):
