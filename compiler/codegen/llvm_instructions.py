@@ -1,0 +1,234 @@
+"""The instructions of a stage as LLVM IR, with the addresses and conditions that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...runtime.dtypes import DType
+from ..kernel.index import (
+    Axis,
+    Condition,
+    Divides,
+    Index,
+    Loaded,
+    Quotient,
+    data_atoms,
+    loop_atoms,
+)
+from ..kernel.kernel import Instr, Stage
+from ..kernel.schedule_cpu import Schedule
+from .llvm_scalar import TEMPLATES, convert, literal, memory_type, narrow, widen
+from .llvm_storage import Storage
+from .llvm_writer import Writer
+
+
+class StageBody:
+    """The instructions of one stage on their way out: each is written once, as early as asked.
+
+    `axes` names the current values of the loops around it.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        storage: Storage,
+        axes: Mapping[Axis, str],
+        schedule: Schedule,
+        stage: Stage,
+    ) -> None:
+        self.writer = writer
+        self.storage = storage
+        self.axes = axes
+        self.kernel = schedule.kernel
+        self.stage = stage
+        self._values: dict[int, str] = {}
+        self._indices: dict[Index, str] = {}
+        self._depends = _dependences(schedule, stage)
+
+    def emit_invariant(self, bound: set[Axis]) -> None:
+        """Write what depends on no other loops than those of `bound`."""
+        for number, instr in enumerate(self.stage.body):
+            depends = self._depends[number]
+            if number not in self._values and depends is not None and depends <= bound:
+                self._values[number] = self._instr(instr)
+
+    def emit_all(self) -> None:
+        """Write the rest."""
+        for number, instr in enumerate(self.stage.body):
+            if number not in self._values:
+                self._values[number] = self._instr(instr)
+
+    def _instr(self, instr: Instr) -> str:
+        """Write one instruction; gives the name of its value."""
+        args = [self._values[arg] for arg in instr.args]
+        match instr.op:
+            case "const":
+                return literal(instr.value, instr.dtype)
+            case "index":
+                return self._index(instr.index)
+            case "condition":
+                return self._conditions(instr)
+            case "load":
+                return self._load(instr)
+            case "store":
+                return self._store(instr, args[0])
+            case "check":
+                return self._check(instr, args[0])
+            case "reduce":
+                return self.storage.reduce(instr, args)
+            case "result":
+                return self.storage.result(instr.value, instr.dtype)
+            case "save":
+                return self.storage.save(instr.value, self._index(instr.index), args[0])
+            case "saved":
+                return self.storage.saved(instr.value, self._index(instr.index))
+            case "cast":
+                return convert(self.writer, args[0], self._dtype(instr.args[0]), instr.value)
+            case "random_bits":
+                return self._random_bits(instr, args)
+        return TEMPLATES[instr.op](self.writer, args, self._dtype(instr.args[-1]))
+
+    def _dtype(self, number: int) -> DType:
+        return self.stage.body[number].dtype
+
+    def _random_bits(self, instr: Instr, args: list[str]) -> str:
+        self.writer.functions.add("tg_philox_u32")
+        at = self._index(instr.index)
+        seed, counter = args
+        return self.writer.op(f"call i32 @tg_philox_u32(i64 {seed}, i64 {counter}, i64 {at})")
+
+    # -- index expressions ---------------------------------------------------------------
+
+    def _index(self, index: Index | None) -> str:
+        """The name of an index expression's value."""
+        assert index is not None
+        if index not in self._indices:
+            self._indices[index] = self._sum(index)
+        return self._indices[index]
+
+    def _sum(self, index: Index) -> str:
+        op = self.writer.op
+        total = ""
+        for atom, coefficient in index.terms.items():
+            value = self._atom(atom)
+            if coefficient != 1:
+                value = op(f"mul nsw i64 {value}, {coefficient}")
+            total = value if not total else op(f"add nsw i64 {total}, {value}")
+        if not total:
+            return str(index.const)
+        return op(f"add nsw i64 {total}, {index.const}") if index.const else total
+
+    def _atom(self, atom: Any) -> str:
+        if isinstance(atom, Axis):
+            return self.axes[atom]
+        if isinstance(atom, Loaded):
+            return self._values[atom.key]
+        op = self.writer.op
+        inner = self._index(atom.index)
+        low = atom.index.bounds[0]
+        if low < 0:  # lift by a multiple of the divisor, so that truncation is floor
+            lift = -(low // atom.divisor)
+            inner = op(f"add nsw i64 {inner}, {lift * atom.divisor}")
+        if not isinstance(atom, Quotient):
+            return op(f"urem i64 {inner}, {atom.divisor}")
+        quotient = op(f"udiv i64 {inner}, {atom.divisor}")
+        return quotient if low >= 0 else op(f"sub nsw i64 {quotient}, {lift}")
+
+    # -- conditions ----------------------------------------------------------------------
+
+    def _conditions(self, instr: Instr) -> str:
+        total = ""
+        for condition in instr.mask:
+            for test in self._tests(condition):
+                total = test if not total else self.writer.op(f"and i1 {total}, {test}")
+        return total
+
+    def _tests(self, condition: Condition) -> list[str]:
+        op = self.writer.op
+        at = self._index(condition.index)
+        low, high = condition.index.bounds
+        if isinstance(condition, Divides):
+            lift = -(low // condition.divisor) * condition.divisor
+            lifted = op(f"add nsw i64 {at}, {lift}") if low < 0 else at
+            rest = op(f"urem i64 {lifted}, {condition.divisor}")
+            return [op(f"icmp eq i64 {rest}, 0")]
+        tests = []
+        if low < condition.low:
+            tests.append(op(f"icmp sge i64 {at}, {condition.low}"))
+        if high >= condition.high:
+            tests.append(op(f"icmp slt i64 {at}, {condition.high}"))
+        return tests or ["true"]
+
+    # -- memory --------------------------------------------------------------------------
+
+    def _address(self, instr: Instr) -> str:
+        at = self._index(instr.index)
+        type_ = memory_type(self.kernel.params[instr.param].dtype)
+        return self.writer.op(f"getelementptr inbounds {type_}, ptr %p{instr.param}, i64 {at}")
+
+    def _load(self, instr: Instr) -> str:
+        writer, dtype = self.writer, self.kernel.params[instr.param].dtype
+        type_ = memory_type(dtype)
+        if not instr.mask:
+            return widen(writer, writer.op(f"load {type_}, ptr {self._address(instr)}"), dtype)
+        wanted = self._conditions(instr)
+        # Where it is not wanted the address may lie outside the buffer; there, nothing uses it.
+        address = self._address(instr)
+        then, join, before = writer.fresh("then"), writer.fresh("join"), writer.block
+        writer.line(f"br i1 {wanted}, label %{then}, label %{join}")
+        writer.label(then)
+        raw = writer.op(f"load {type_}, ptr {address}")
+        writer.line(f"br label %{join}")
+        writer.label(join)
+        zero = "0.0" if type_ in ("half", "float", "double") else "0"
+        merged = writer.op(f"phi {type_} [ {raw}, %{then} ], [ {zero}, %{before} ]")
+        return widen(writer, merged, dtype)
+
+    def _store(self, instr: Instr, value: str) -> str:
+        writer, dtype = self.writer, self.kernel.params[instr.param].dtype
+        type_ = memory_type(dtype)
+        address = self._address(instr)
+        if instr.value == "add":
+            old = widen(writer, writer.op(f"load {type_}, ptr {address}"), dtype)
+            name = "logical_or" if dtype.kind == "bool" else "add"
+            value = TEMPLATES[name](writer, [old, value], dtype)
+        writer.line(f"store {type_} {narrow(writer, value, dtype)}, ptr {address}")
+        return value
+
+    def _check(self, instr: Instr, position: str) -> str:
+        """Report a position outside [0, size) and go on at 0, which is inside."""
+        writer = self.writer
+        size, site, status = instr.value
+        bad = writer.op(f"icmp uge i64 {position}, {size}")
+        fail, join = writer.fresh("fail"), writer.fresh("join")
+        writer.line(f"br i1 {bad}, label %{fail}, label %{join}")
+        writer.label(fail)
+        for slot, value in enumerate((str(site + 1), position, str(size))):
+            at = writer.op(f"getelementptr inbounds i64, ptr %p{status}, i64 {slot}")
+            writer.line(f"store i64 {value}, ptr {at}")
+        writer.line(f"br label %{join}")
+        writer.label(join)
+        return writer.op(f"select i1 {bad}, i64 0, i64 {position}")
+
+
+def _dependences(schedule: Schedule, stage: Stage) -> list[frozenset[Axis] | None]:
+    """For each instruction the axes that its value depends on; None where it must stay inside."""
+    params = schedule.kernel.params
+    found: list[frozenset[Axis] | None] = []
+    for instr in stage.body:
+        axes: set[Axis] = set()
+        stays = instr.op in ("store", "reduce", "save", "saved")
+        stays |= instr.op == "load" and params[instr.param].written
+        if instr.op == "result" and schedule.lane is not None:
+            axes.add(schedule.lane)
+        sources = list(instr.args)
+        for index in instr.indices:
+            axes |= loop_atoms(index)
+            sources += (atom.key for atom in data_atoms(index))
+        for source in sources:
+            inner = found[source]
+            stays |= inner is None
+            axes |= inner or frozenset()
+        found.append(None if stays else frozenset(axes))
+    return found

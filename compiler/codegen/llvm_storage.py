@@ -1,0 +1,133 @@
+"""Local memory of a kernel: results of reductions while they are folded, and saved rows.
+
+Where lanes are a tile of a row axis, each lane has an accumulator of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...runtime.dtypes import DType
+from ..kernel.kernel import Instr, Stage
+from ..kernel.schedule_cpu import Schedule
+from ..kernel.views import COMBINE
+from .llvm_scalar import TEMPLATES, literal, llvm_type, reduction_identity
+from .llvm_writer import Writer
+
+_POSITIONS = ("argmax", "argmin")
+
+
+class Storage:
+    """The accumulators and saved rows of one kernel, declared as it is made.
+
+    `%rN` are the results, `%bN` the best values so far of those that are positions, `%sN` the
+    saved rows. `lane` and `lane_start` name the current lane and the first one of the tile.
+    """
+
+    def __init__(self, writer: Writer, schedule: Schedule) -> None:
+        self.writer = writer
+        self.kernel = schedule.kernel
+        self.lane = ""
+        self.lane_start = "0"
+        tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
+        self.lanes = tiles[0] if tiles else 1
+        self._declare()
+
+    def _declare(self) -> None:
+        for number, dtype in enumerate(self.kernel.results):
+            self._alloca(f"%r{number}", llvm_type(dtype), self.lanes)
+        for instr in self.kernel.instructions():
+            if instr.op == "reduce" and instr.value[1] in _POSITIONS:
+                self._alloca(f"%b{instr.value[0]}", llvm_type(instr.dtype), self.lanes)
+        for number, (dtype, elements) in enumerate(self.kernel.scratch):
+            whole = f"[{elements} x {llvm_type(dtype)}]"
+            self.writer.allocas.append(f"%s{number} = alloca {whole}, align 64")
+
+    def _alloca(self, name: str, type_: str, lanes: int) -> None:
+        whole = type_ if lanes == 1 else f"[{lanes} x {type_}]"
+        self.writer.allocas.append(f"{name} = alloca {whole}, align 64")
+
+    def _slot(self, name: str, type_: str) -> str:
+        """Where the current lane's accumulator lies."""
+        if self.lanes == 1:
+            return name
+        offset = self.writer.op(f"sub nsw i64 {self.lane}, {self.lane_start}")
+        return self.writer.op(f"getelementptr inbounds {type_}, ptr {name}, i64 {offset}")
+
+    # -- reductions ----------------------------------------------------------------------
+
+    def set_identities(self, stage: Stage) -> None:
+        """Start the current lane's accumulators of the reductions of `stage`."""
+        for instr in stage.body:
+            if instr.op != "reduce":
+                continue
+            number, operation = instr.value
+            type_ = llvm_type(instr.dtype)
+            start = literal(reduction_identity(operation, instr.dtype), instr.dtype)
+            if operation in _POSITIONS:
+                best = self._slot(f"%b{number}", type_)
+                self.writer.line(f"store {type_} {start}, ptr {best}")
+                position = self._slot(f"%r{number}", "i64")
+                self.writer.line(f"store i64 0, ptr {position}")
+            else:
+                slot = self._slot(f"%r{number}", type_)
+                self.writer.line(f"store {type_} {start}, ptr {slot}")
+
+    def result(self, number: int, dtype: DType) -> str:
+        """The value of a result whose reduction is complete."""
+        type_ = llvm_type(dtype)
+        return self.writer.op(f"load {type_}, ptr {self._slot(f'%r{number}', type_)}")
+
+    def reduce(self, instr: Instr, args: Sequence[str]) -> str:
+        """Fold a value into a result."""
+        number, operation = instr.value
+        if operation in _POSITIONS:
+            return self._reduce_position(number, operation, instr.dtype, args)
+        writer, type_ = self.writer, llvm_type(instr.dtype)
+        slot = self._slot(f"%r{number}", type_)
+        old = writer.op(f"load {type_}, ptr {slot}")
+        if instr.dtype.kind == "float" and operation in ("sum", "prod"):
+            name = "fadd" if operation == "sum" else "fmul"
+            new = writer.op(f"{name} reassoc nsz contract {type_} {old}, {args[0]}")
+        elif instr.dtype.kind == "float":  # the form that the vectoriser knows as a reduction
+            new = writer.intrinsic(f"llvm.{COMBINE[operation]}", type_, [old, args[0]])
+        else:
+            new = TEMPLATES[COMBINE[operation]](writer, [old, args[0]], instr.dtype)
+        writer.line(f"store {type_} {new}, ptr {slot}")
+        return new
+
+    def _reduce_position(
+        self, number: int, operation: str, dtype: DType, args: Sequence[str]
+    ) -> str:
+        """Keep the first extreme; NaN counts as more extreme than any number."""
+        writer, type_ = self.writer, llvm_type(dtype)
+        best_slot, slot = self._slot(f"%b{number}", type_), self._slot(f"%r{number}", "i64")
+        best = writer.op(f"load {type_}, ptr {best_slot}")
+        position = writer.op(f"load i64, ptr {slot}")
+        better = TEMPLATES["gt" if operation == "argmax" else "lt"](writer, [args[0], best], dtype)
+        if dtype.kind == "float":
+            nan = writer.op(f"fcmp uno {type_} {args[0]}, {args[0]}")
+            number_before = writer.op(f"fcmp ord {type_} {best}, {best}")
+            first_nan = writer.op(f"and i1 {nan}, {number_before}")
+            better = writer.op(f"or i1 {better}, {first_nan}")
+        value = writer.op(f"select i1 {better}, {type_} {args[0]}, {type_} {best}")
+        at = writer.op(f"select i1 {better}, i64 {args[1]}, i64 {position}")
+        writer.line(f"store {type_} {value}, ptr {best_slot}")
+        writer.line(f"store i64 {at}, ptr {slot}")
+        return at
+
+    # -- saved rows ----------------------------------------------------------------------
+
+    def save(self, number: int, at: str, value: str) -> str:
+        type_, address = self._element(number, at)
+        self.writer.line(f"store {type_} {value}, ptr {address}")
+        return value
+
+    def saved(self, number: int, at: str) -> str:
+        type_, address = self._element(number, at)
+        return self.writer.op(f"load {type_}, ptr {address}")
+
+    def _element(self, number: int, at: str) -> tuple[str, str]:
+        type_ = llvm_type(self.kernel.scratch[number][0])
+        address = self.writer.op(f"getelementptr inbounds {type_}, ptr %s{number}, i64 {at}")
+        return type_, address

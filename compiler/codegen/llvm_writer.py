@@ -1,0 +1,80 @@
+"""The text of one LLVM function under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ...runtime.dtypes import DType
+from .llvm_math import function_name
+from .llvm_scalar import llvm_type
+
+_SUFFIX = {"float": "f32", "double": "f64"}
+
+
+class Writer:
+    """Lines in order; also what the scalar templates write into.
+
+    `functions` of the math library and `declarations` are what the text refers to, `allocas` its
+    local memory, `block` the basic block that is being written.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.functions: set[str] = set()
+        self.declarations: set[str] = set()
+        self.block = "entry"
+        self._counter = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        """Write `name = text` and return the new name."""
+        name = self.fresh("%v")
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not used yet."""
+        self._counter += 1
+        return f"{stem}{self._counter}"
+
+    def call(self, op: str, dtype: DType, args: Sequence[str]) -> str:
+        """Call the math library's function for `op`; 16-bit floats are computed as float32."""
+        computed = "float32" if dtype.kind == "float" and dtype.itemsize < 8 else dtype.name
+        function = function_name(op, computed)
+        self.functions.add(function)
+        type_ = llvm_type(dtype)
+        return self.op(f"call {type_} @{function}({', '.join(f'{type_} {a}' for a in args)})")
+
+    def intrinsic(self, name: str, type: str, args: Sequence[str]) -> str:
+        """Call an LLVM intrinsic whose operands and result have one type."""
+        full = f"{name}.{_SUFFIX.get(type, type)}"
+        self.declarations.add(f"declare {type} @{full}({', '.join([type] * len(args))})")
+        return self.op(f"call {type} @{full}({', '.join(f'{type} {a}' for a in args)})")
+
+    @contextmanager
+    def loop(self, low: str, high: str) -> Iterator[str]:
+        """A loop over [low, high) in steps of one; yields the counter."""
+        head, body, done = (self.fresh(stem) for stem in ("head", "loop", "done"))
+        self.line(f"br label %{head}")
+        self.label(head)
+        some = self.op(f"icmp slt i64 {low}, {high}")
+        self.line(f"br i1 {some}, label %{body}, label %{done}")
+        self.label(body)
+        counter = self.fresh("%v")
+        at = len(self.lines)
+        self.line("")
+        yield counter
+        following = self.op(f"add nuw nsw i64 {counter}, 1")
+        again = self.op(f"icmp slt i64 {following}, {high}")
+        self.line(f"br i1 {again}, label %{body}, label %{done}")
+        self.lines[at] = f"  {counter} = phi i64 [ {low}, %{head} ], [ {following}, %{self.block} ]"
+        self.label(done)
