@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_KINDS = ("cpu", "cuda")
+
 
 @dataclass(frozen=True)
 class Device:
-    """A place where tensors live, such as `cpu` or `cuda:0`.
+    """A place where tensors live, such as `cpu` or `cuda:0`; RuntimeError for unknown names.
 
-    >>> Device.parse("cuda:1")
-    device(type='cuda', index=1)
+    >>> Device("cuda:1") == Device("cuda", 1)
+    True
     """
 
     type: str
     index: int | None = None
 
+    def __post_init__(self) -> None:
+        kind, colon, index = str(self.type).partition(":")
+        if kind not in _KINDS or (colon and (self.index is not None or not index.isdigit())):
+            raise RuntimeError(
+                f"Expected one of {', '.join(_KINDS)} device type at start of device string: "
+                f"{self.type!r}"
+            )
+        if colon:
+            object.__setattr__(self, "type", kind)
+            object.__setattr__(self, "index", int(index))
+
     @staticmethod
     def parse(device: str | Device) -> Device:
-        """Read a device from its name; RuntimeError names what is accepted."""
-        if isinstance(device, Device):
-            return device
-        kind, _, index = str(device).partition(":")
-        if kind not in ("cpu", "cuda") or (index and not index.isdigit()):
-            raise RuntimeError(
-                f"Expected one of cpu, cuda device type at start of device string: {device!r}"
-            )
-        return Device(kind, int(index) if index else None)
+        """The device of a name; a device itself."""
+        return device if isinstance(device, Device) else Device(device)
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"

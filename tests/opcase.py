@@ -20,7 +20,7 @@ INTEGERS = (tg.int64, tg.int32, tg.int16, tg.int8, tg.uint8)
 NUMBERS = (*FLOATS, *INTEGERS)
 ANY = (*NUMBERS, tg.bool)
 BITS = (*INTEGERS, tg.bool)
-SAME, FLOAT, SUMMED = "same", "float", "summed"
+SAME, FLOAT, SUMMED, TRUTH = "same", "float", "summed", "truth"
 SMALLEST = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
@@ -108,10 +108,10 @@ class OpCase:
 
     `function` takes tensors, `reference` NumPy arrays: floats come as float64, other dtypes as
     they are. Both give one result or a tuple. `result` says the dtype of the result: "same" as the
-    row's dtype, "float" (integers become float32), "summed" (integers become int64), or a DType
-    (a tuple for several results). `gradient` tells whether derivatives are tested, `second` those
-    of derivatives; `tolerance` is in units of the dtype's spacing at 1. `more` has other shapes on
-    which forward passes are tested.
+    row's dtype, "float" (integers become float32), "summed" (integers become int64), "truth" (bool,
+    but uint8 of uint8), or a DType (a tuple for several results). `gradient` tells whether
+    derivatives are tested, `second` those of derivatives; `tolerance` is in units of the dtype's
+    spacing at 1. `more` has other shapes on which forward passes are tested.
     """
 
     name: str
@@ -155,6 +155,8 @@ class OpCase:
             return dtype
         if rule == FLOAT:
             return dtype if dtype.is_floating_point else tg.float32
+        if rule == TRUTH:
+            return tg.uint8 if dtype is tg.uint8 else tg.bool
         if rule == SUMMED:
             return dtype if dtype.is_floating_point else tg.int64
         return rule

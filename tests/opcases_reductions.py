@@ -13,6 +13,7 @@ from opcase import (
     NUMBERS,
     SAME,
     SUMMED,
+    TRUTH,
     Array,
     below,
     case,
@@ -105,8 +106,8 @@ case(
 reduction("mean", tg.mean, np.mean, tolerance=40, empty=False)
 reduction("amax", tg.amax, np.amax, dtypes=NUMBERS, empty=False)
 reduction("amin", tg.amin, np.amin, dtypes=NUMBERS, empty=False)
-reduction("any", tg.any, np.any, few_values, dtypes=ANY, result=tg.bool, gradient=False)
-reduction("all", tg.all, np.all, few_values, dtypes=ANY, result=tg.bool, gradient=False)
+reduction("any", tg.any, np.any, few_values, dtypes=ANY, result=TRUTH, gradient=False)
+reduction("all", tg.all, np.all, few_values, dtypes=ANY, result=TRUTH, gradient=False)
 reduction(
     "count_nonzero",
     lambda x, dim=None, keepdim=False: tg.count_nonzero(x, dim),

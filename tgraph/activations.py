@@ -15,7 +15,7 @@ from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply
 from .inplace import assign
 from .operands import as_float, cast, require_tensor
-from .runtime.dtypes import DType
+from .runtime.dtypes import DType, bool_
 from .tensor import Tensor
 
 # --- rectifiers --------------------------------------------------------------------------------
@@ -33,7 +33,9 @@ def _relu_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
-    result = _relu(require_tensor(input, "relu"))
+    if require_tensor(input, "relu")._type.dtype is bool_:
+        raise RuntimeError("Boolean inputs not supported for relu")
+    result = _relu(input)
     return assign(input, result, "relu_") if inplace else result
 
 

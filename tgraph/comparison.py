@@ -127,7 +127,7 @@ def bitwise_not(input: Tensor) -> Tensor:
     """All bits inverted; for booleans, logical not."""
     dtype = require_tensor(input, "bitwise_not")._type.dtype
     if dtype.is_floating_point:
-        raise RuntimeError(
+        raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
         )
     return apply(p.logical_not if dtype is bool_ else p.bitwise_not, input)

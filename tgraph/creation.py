@@ -146,7 +146,8 @@ def _own_dtype(array: np.ndarray[Any, Any]) -> DType:
 
 def _check_range(array: np.ndarray[Any, Any], dtype: DType) -> None:
     info = np.iinfo(dtype.numpy)
-    if array.size and (array.min() < info.min or array.max() > info.max):
+    lowest = info.min if dtype.is_signed else -info.max  # unsigned types take -1 as their largest
+    if array.size and (array.min() < lowest or array.max() > info.max):
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
 
 
@@ -241,6 +242,8 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: DType) -> Tensor:
         return apply(p.copy, apply(p.broadcast, scalar, shape=shape))
     if isinstance(value, float) and dtype.is_integral:
         value = int(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
     return apply(p.full, shape=shape, value=value, dtype=dtype)
 
 

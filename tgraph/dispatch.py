@@ -288,7 +288,9 @@ def apply_several(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> tuple
 
 
 def constant(value: Any, dtype: DType) -> Tensor:
-    """A 0-d tensor of a Python scalar."""
+    """A 0-d tensor of a Python scalar; OverflowError for an int of more than 64 bits."""
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
     return current_context().constant(value, dtype)
 
 

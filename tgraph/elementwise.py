@@ -10,6 +10,8 @@ import builtins
 import math
 from typing import Any, overload
 
+import numpy as np
+
 from .autograd.composite import composite
 from .autograd.record import vjp
 from .comparison import (
@@ -48,7 +50,7 @@ from .operands import (
     require_tensor,
     result_type,
 )
-from .runtime.dtypes import bool_
+from .runtime.dtypes import bool_, float32
 from .tensor import Tensor
 
 # Callers reach these through this module, beside arithmetic.
@@ -67,8 +69,33 @@ def _arithmetic(primitive: Primitive, of_bools: Primitive | None, a: Any, b: Any
     if x._type.dtype is not bool_:
         return apply(primitive, x, y)
     if of_bools is None:
-        raise RuntimeError(f"{primitive.name} is not supported for bool tensors")
+        raise NotImplementedError(f"{primitive.name} is not supported for bool tensors")
     return apply(of_bools, x, y)
+
+
+def _scaling(primitive: Primitive, x: Tensor, y: Tensor, a: Any, b: Any) -> Tensor:
+    """`primitive` of `x` and `y`, to which `a` and `b` were promoted.
+
+    A number that a 16-bit type cannot hold takes part as it is, as in PyTorch: a loss of 16 bits
+    times 2**16 is finite where 2**16 of 16 bits would not be.
+    """
+    dtype = x._type.dtype
+    if dtype.itemsize == 2 and dtype.kind == "float" and (_rounded(a, x) or _rounded(b, y)):
+        wide = (as_operand(each, float32, primitive.name) for each in (a, b))
+        return cast(apply(primitive, *wide), dtype)
+    return apply(primitive, x, y)
+
+
+def _rounded(given: Any, promoted: Tensor) -> bool:
+    """Whether a number, or 0-d tensor, is another one in the type that it was promoted to."""
+    if given is promoted:
+        return False
+    if isinstance(given, Tensor):
+        return not given._type.shape and given._type.dtype.itemsize > 2
+    if type(given) not in (bool, int, float):  # an input of a trace in the guise of a number
+        return True
+    with np.errstate(all="ignore"):
+        return float(promoted._type.dtype.numpy.type(given)) != given
 
 
 def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
@@ -114,7 +141,8 @@ def rsub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
 
 def mul(input: Operand, other: Operand) -> Tensor:
     """`input * other`."""
-    return _arithmetic(p.mul, p.logical_and, input, other)
+    x, y = promote_pair("mul", input, other)
+    return _scaling(p.logical_and if x._type.dtype is bool_ else p.mul, x, y, input, other)
 
 
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
@@ -130,7 +158,8 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
             f"'{rounding_mode}'"
         )
     dtype = result_type(input, other)
-    quotient = apply(p.div, *promote_float("div", input, other))
+    x, y = promote_float("div", input, other)
+    quotient = _scaling(p.div, x, y, input, other)
     if rounding_mode is None:
         return quotient
     if not dtype.is_floating_point:

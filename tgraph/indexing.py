@@ -6,6 +6,7 @@ then pick elements and make copies. Steps of slices are positive.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
@@ -85,11 +86,16 @@ def _axes_used(item: Any) -> int:
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
-    step = 1 if item.step is None else item.step.__index__()
-    if step <= 0:
+    try:
+        bounds = [None if each is None else operator.index(each)
+                  for each in (item.start, item.stop, item.step)]  # fmt: skip
+    except TypeError:
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
+    if bounds[2] is not None and bounds[2] <= 0:
         raise ValueError("step must be greater than zero")
-    bounds = [None if each is None else each.__index__() for each in (item.start, item.stop)]
-    start, stop, _ = slice(*bounds).indices(size)
+    start, stop, step = slice(*bounds).indices(size)
     return start, max(start, stop), step
 
 
@@ -238,18 +244,35 @@ def _picked_by_scalar_mask(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Te
 
 
 def setitem(input: Tensor, index: Any, value: Any) -> None:
-    """`input[index] = value`, in place; the value broadcasts and is cast to the tensor's dtype."""
+    """`input[index] = value`, in place; the value broadcasts.
+
+    Numbers, and tensors written to slices or as one element to a mask, are cast to the tensor's
+    dtype; other tensors must have it.
+    """
     plan = _take_apart(input, index)
     part = _basic(input, plan)
     new = as_value(value, input._type.dtype)
     if not plan.picks:
         assign(part, _without_leading_ones(new, part._type.shape), "__setitem__")
         return
+    if not (
+        len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_ and new._type.numel == 1
+    ):
+        _check_dtype(input, value)
     masked = _masked(part, plan.picks, new)
     if masked is not None:
         _assign_whole(part, masked, plan.picks, new)
         return
     _put(part, plan.picks, new, accumulate=False)
+
+
+def _check_dtype(target: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor) and value._type.dtype is not target._type.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{target._type.dtype} for the destination and {value._type.dtype} for the source. "
+            "Convert the source with .to() first."
+        )
 
 
 def as_value(value: Any, dtype: DType) -> Tensor:
@@ -296,8 +319,12 @@ def _assign_whole(
     if new.ndim and new._type.numel == 1:
         new = m.reshape(new, ())
     if write_directly(part, new):
-        prepare_direct_write(part)
         axis, chosen = picks[0]
+        if new.ndim:
+            count = int(np.count_nonzero(chosen._value))
+            shape = (*part.shape[:axis], count, *part.shape[axis + chosen.ndim :])
+            _check_value(new, shape)
+        prepare_direct_write(part)
         part._value[(slice(None),) * axis + (chosen._value,)] = new._value
         return
     if not broadcastable_to(new._type.shape, part._type.shape):
@@ -341,16 +368,20 @@ def _check_bounds(index: Tensor, axis: int, size: int) -> None:
         )
 
 
+def _check_value(new: Tensor, shape: tuple[int, ...], sizes: tuple[int, ...] | None = None) -> None:
+    if not broadcastable_to(new._type.shape if sizes is None else sizes, shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(new._type.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(shape)}"
+        )
+
+
 def _value_like(new: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A value broadcast to the shape of what an index selects."""
     sizes = new._type.shape
     while len(sizes) > len(shape) and sizes[0] == 1:
         sizes = sizes[1:]
-    if not broadcastable_to(sizes, shape):
-        raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(new._type.shape)} cannot be broadcast to "
-            f"indexing result of shape {list(shape)}"
-        )
+    _check_value(new, shape, sizes)
     new = new if sizes == new._type.shape else apply(p.reshape, new, shape=sizes)
     return new if new._type.shape == shape else apply(p.broadcast, new, shape=shape)
 
@@ -369,6 +400,7 @@ def index_put_(
 ) -> Tensor:
     """`index_put` in place."""
     plan = _take_apart(input, tuple(indices))
+    _check_dtype(input, values)
     _put(_basic(input, plan), plan.picks, as_value(values, input._type.dtype), accumulate)
     return input
 

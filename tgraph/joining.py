@@ -34,6 +34,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def _list_of_tensors(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{operation}(): argument 'tensors' must be tuple of Tensors, not Tensor")
     parts = [require_tensor(each, operation, f"tensors[{at}]") for at, each in enumerate(tensors)]
     if not parts:
         raise RuntimeError(f"{operation}(): expected a non-empty list of Tensors")

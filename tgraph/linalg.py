@@ -23,7 +23,7 @@ def _check_pair(operation: str, a: Tensor, b: Tensor) -> None:
             f"{x._type.dtype.name} != {y._type.dtype.name}"
         )
     if x._type.dtype is bool_:
-        raise RuntimeError(f'"{operation}" not implemented for bool')
+        raise NotImplementedError(f'"{operation}" not implemented for bool')
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:

@@ -64,10 +64,12 @@ def smooth_l1_loss(
     _warn_sizes(input, target, "smooth_l1_loss")
     if beta == 0:
         return l1_loss(input, target, reduction)
-    apart = e.sub(input, target)
-    size = e.abs(apart)
-    inner = e.mul(e.mul(apart, apart), 0.5 / beta)
-    return _reduced(e.where(e.lt(size, beta), inner, e.sub(size, 0.5 * beta)), reduction)
+    size = e.abs(e.sub(input, target))
+    # The square is of what lies below `beta` only: far away it could be infinite, whose gradient
+    # of 0 times infinity would be NaN.
+    near = e.lt(size, beta)
+    inner = e.mul(e.square(e.where(near, size, 0)), 0.5 / beta)
+    return _reduced(e.where(near, inner, e.sub(size, 0.5 * beta)), reduction)
 
 
 def huber_loss(
@@ -75,10 +77,11 @@ def huber_loss(
 ) -> Tensor:
     """Half the squared difference, continued in a straight line beyond `delta`."""
     _warn_sizes(input, target, "huber_loss")
-    apart = e.sub(input, target)
-    size = e.abs(apart)
+    size = e.abs(e.sub(input, target))
+    near = e.le(size, delta)
+    inner = e.mul(e.square(e.where(near, size, 0)), 0.5)  # of near values only, as above
     outer = e.mul(e.sub(size, 0.5 * delta), delta)
-    return _reduced(e.where(e.le(size, delta), e.mul(e.mul(apart, apart), 0.5), outer), reduction)
+    return _reduced(e.where(near, inner, outer), reduction)
 
 
 # --- classification ----------------------------------------------------------------------------

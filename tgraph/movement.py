@@ -6,6 +6,7 @@ Views share the memory of their input, as in PyTorch: writing to one in place sh
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from .compiler.ir.shapes import (
     normalize_axis,
 )
 from .dispatch import apply, current_context, would_alias
-from .tensor import Tensor, strides_of
+from .tensor import Size, Tensor, strides_of
 
 Sizes = int | Sequence[int]
 
@@ -27,7 +28,15 @@ def as_sizes(given: Sequence[Any]) -> tuple[int, ...]:
     """Sizes given as separate arguments or as one sequence."""
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = given[0]
-    return tuple(size if type(size) is int else size.__index__() for size in given)
+    return tuple(size if type(size) is int else as_size(size) for size in given)
+
+
+def as_size(size: Any) -> int:
+    """A size that is no plain int, as one."""
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise TypeError(f"sizes must be ints, not {type(size).__name__}") from None
 
 
 # --- shapes ------------------------------------------------------------------------------------
@@ -234,10 +243,10 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     return expand(input, size)
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Sequence[int]) -> Size:
     """The common shape of broadcast operands."""
     try:
-        return broadcast(*(tuple(shape) for shape in shapes))
+        return Size(broadcast(*(tuple(shape) for shape in shapes)))
     except ValueError as error:
         raise RuntimeError(
             f"Shape mismatch: objects cannot be broadcast to a single shape: {error}"
@@ -410,7 +419,8 @@ def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
 
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """The step in memory, in elements, along every dimension or along `dim`."""
-    strides = strides_of(input)
+    shape = input._type.shape
+    strides = contiguous_strides(shape) if 0 in shape else strides_of(input)
     return strides if dim is None else strides[normalize_axis(dim, len(strides))]
 
 

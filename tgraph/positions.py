@@ -169,14 +169,32 @@ def index_add(
     """`input` with `alpha * source` added at the places `index` of dimension `dim`."""
     _check_index(index, "index_add")
     axis = normalize_axis(dim, input.ndim)
+    _check_source(input, axis, index, source, "index_add")
     added = source if alpha == 1 else e.mul(source, alpha)
     return apply(p.index_put, input, index, added, axis=axis, accumulate=True)
+
+
+def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, operation: str) -> None:
+    dtype, shape = input._type.dtype, input._type.shape
+    if source._type.dtype is not dtype:
+        raise RuntimeError(
+            f"{operation}(): self ({dtype}) and source ({source._type.dtype}) must have the same "
+            "dtype"
+        )
+    wanted = (*shape[:axis], *index._type.shape, *shape[axis + 1 :])
+    if source._type.shape != wanted:
+        raise RuntimeError(
+            f"{operation}(): expected a source of shape {list(wanted)}, for {index._type.numel} "
+            f"indices into dimension {axis} of a tensor of shape {list(shape)}, got "
+            f"{list(source._type.shape)}"
+        )
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with `source` written to the places `index` of dimension `dim`."""
     _check_index(index, "index_copy")
     axis = normalize_axis(dim, input.ndim)
+    _check_source(input, axis, index, source, "index_copy")
     return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
 
 

@@ -143,7 +143,7 @@ def _normal(shape: tuple[int, ...], dtype: DType, generator: Generator | None) -
 def _float_dtype(dtype: Any, operation: str) -> DType:
     wanted = as_dtype(dtype) or promotion.default_dtype
     if not wanted.is_floating_point:
-        raise RuntimeError(f'"{operation}" not implemented for {wanted.name}')
+        raise NotImplementedError(f'"{operation}" not implemented for {wanted.name}')
     return wanted
 
 

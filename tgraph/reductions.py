@@ -18,7 +18,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axes, normalize_axis, reduce
 from .dispatch import apply
 from .operands import as_float, as_number, cast, require_tensor
-from .runtime.dtypes import DType, bool_, float32, int64
+from .runtime.dtypes import DType, bool_, float32, int64, uint8
 from .tensor import Tensor
 
 Dims = int | Sequence[int] | None
@@ -187,17 +187,26 @@ def _check_not_empty(x: Tensor, axes: tuple[int, ...], operation: str) -> None:
             raise IndexError(f"{operation}(): Expected reduction dim {axis} to have non-zero size.")
 
 
+def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) -> None:
+    if x._type.numel == 0 and (dim is None or dim == ()):
+        raise RuntimeError(
+            f"{operation}(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
+    _check_not_empty(x, axes, operation)
+
+
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim)
-    _check_not_empty(input, axes, "amax")
+    _check_extreme(input, dim, axes, "amax")
     return _reduce(p.max_, input, axes, keepdim)
 
 
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim)
-    _check_not_empty(input, axes, "amin")
+    _check_extreme(input, dim, axes, "amin")
     return _reduce(p.min_, input, axes, keepdim)
 
 
@@ -233,12 +242,12 @@ def _extreme(
     if isinstance(dim, Tensor):
         return of_two(x, dim)
     if dim is None:
-        if x._type.numel == 0:
-            raise RuntimeError(
-                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
-                "the reduction dim with the 'dim' argument."
-            )
-        return _reduce(whole, x, tuple(range(len(x._type.shape))), False)
+        axes = tuple(range(len(x._type.shape)))
+        _check_extreme(x, None, axes, name)
+        return _reduce(whole, x, axes, False)
+    if not isinstance(dim, int):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}; a{name} "
+                        "takes several dimensions")  # fmt: skip
     if not x._type.shape:
         normalize_axis(dim, 0)
         zero = apply(p.full, shape=(), value=0, dtype=int64)
@@ -292,14 +301,19 @@ def _truth(x: Tensor) -> Tensor:
     return x if x._type.dtype is bool_ else e.ne(x, 0)
 
 
+def _logical(primitive: Primitive, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    found = _reduce(primitive, _truth(x), _axes(x, dim), keepdim)
+    return cast(found, uint8) if x._type.dtype is uint8 else found
+
+
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether any element is nonzero."""
-    return _reduce(p.any_, _truth(input), _axes(input, dim), keepdim)
+    """Whether any element is nonzero, as bool (uint8 of uint8, as in PyTorch)."""
+    return _logical(p.any_, input, dim, keepdim)
 
 
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are nonzero."""
-    return _reduce(p.all_, _truth(input), _axes(input, dim), keepdim)
+    """Whether all elements are nonzero, as bool (uint8 of uint8, as in PyTorch)."""
+    return _logical(p.all_, input, dim, keepdim)
 
 
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
@@ -363,7 +377,22 @@ def norm(
         return sum(size, dim, keepdim)
     if order == 2:
         return _safe_sqrt(sum(e.mul(x, x), dim, keepdim))
-    return e.pow(sum(e.pow(size, order), dim, keepdim), 1 / order)
+    return _norm(size, order=order, axes=_axes(x, dim), keepdims=builtins.bool(keepdim))
+
+
+@composite("norm")
+def _norm(size: Tensor, order: float, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    return e.pow(_reduce(p.sum_, e.pow(size, order), axes, keepdims), 1 / order)
+
+
+@vjp(_norm, saves=(0, OUTPUT))
+def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, keepdims: bool) -> Any:
+    """(size / norm)**(order - 1), and 0 where the norm is 0."""
+    shape = reduce(size._type.shape, axes, True)
+    norm, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
+    flat = e.eq(norm, 0)
+    ratio = e.where(flat, 1, e.div(size, e.where(flat, 1, norm)))
+    return e.mul(cotangent, e.where(flat, 0, e.pow(ratio, order - 1)))
 
 
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:

@@ -6,12 +6,14 @@ gathered by position, so gradients follow them.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import elementwise as e
 from . import movement as m
+from . import reductions as r
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, apply_several, array_type, current_context
@@ -86,12 +88,25 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower of the middle elements: of all, or `(values, indices)` along `dim`."""
+    """The lower of the middle elements: of all, or `(values, indices)` along `dim`.
+
+    NaN where there is one among them; of no elements at all NaN, or the least integer.
+    """
+    dtype = input._type.dtype
     if dim is None:
-        flat = m.reshape(input, -1)
-        return kthvalue(flat, (flat._type.numel + 1) // 2).values
-    size = input._type.shape[normalize_axis(dim, input.ndim)]
-    return kthvalue(input, (size + 1) // 2, dim, keepdim)
+        if input._type.numel == 0:
+            none = math.nan if dtype.is_floating_point else np.iinfo(dtype.numpy).min
+            return apply(p.full, shape=(), value=none, dtype=dtype)
+        return median(m.reshape(input, -1), 0).values
+    axis = normalize_axis(dim, input.ndim)
+    middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
+    if not dtype.is_floating_point:
+        return middle
+    unknown = e.isnan(input)
+    at = e.where(r.any(unknown, axis, keepdim), r.argmax(unknown, axis, keepdim), middle.indices)
+    kept = at if keepdim else m.unsqueeze(at, axis)
+    values = apply(p.gather, input, kept, axis=axis)
+    return Sorted(values if keepdim else m.squeeze(values, axis), at)
 
 
 def _search_left(boundaries: Array, values: Array) -> tuple[Array]:

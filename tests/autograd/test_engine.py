@@ -320,3 +320,24 @@ def test_an_interrupted_backward_leaves_the_gradient_mode_as_it_was() -> None:
     with pytest.raises(KeyboardInterrupt):
         y.backward()
     assert tg.is_grad_enabled()
+
+
+def test_hooks_give_back_tensors_of_the_same_type() -> None:
+    x = tg.ones(3, requires_grad=True)
+    for given, error, message in (
+        (tg.ones(2), RuntimeError, r"hook '<lambda>' has changed the size of value"),
+        (tg.ones(3).double(), RuntimeError, r"hook '<lambda>' has changed the type of value"),
+        (3, TypeError, r"hook '<lambda>' must return a Tensor or None, not int"),
+    ):
+        handle = x.register_hook(lambda grad, given=given: given)
+        with pytest.raises(error, match=message):
+            x.sum().backward()
+        handle.remove()
+    x.sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_cotangents_are_tensors() -> None:
+    x = tg.ones(3, requires_grad=True)
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got float"):
+        x.sum().backward(2.0)

@@ -118,6 +118,12 @@ def test_values_that_do_not_fit() -> None:
     assert tg.tensor([-1.7, 2.7], dtype=tg.int32).tolist() == [-1, 2]
 
 
+def test_negative_numbers_wrap_into_unsigned_types() -> None:
+    assert tg.tensor([-1, -255], dtype=tg.uint8).tolist() == [255, 1]  # as in PyTorch
+    with pytest.raises(RuntimeError, match="without overflow"):
+        tg.tensor([-256], dtype=tg.uint8)
+
+
 def test_python_and_numpy_types_as_dtype() -> None:
     assert tg.zeros(2, dtype=float).dtype is tg.float32
     assert tg.zeros(2, dtype=np.int16).dtype is tg.int16
@@ -202,6 +208,14 @@ def test_cuda_is_refused_with_a_way_out() -> None:
     with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
         tg.zeros(2, device="tpu")
     assert tg.zeros(2, device="cpu").device == tg.device("cpu")
+
+
+def test_devices_by_name() -> None:
+    assert tg.device("cuda:1") == tg.device("cuda", 1) != tg.device("cuda")
+    assert tg.device("cuda:1").type == "cuda" and str(tg.device("cuda:1")) == "cuda:1"
+    for bad in ("gpu", "cpu:", "cuda:x", ""):
+        with pytest.raises(RuntimeError, match="Expected one of cpu, cuda device type"):
+            tg.device(bad)
 
 
 def test_the_constructor_of_the_class() -> None:

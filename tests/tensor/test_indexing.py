@@ -247,3 +247,51 @@ def test_random_basic_indices(items: list[Any]) -> None:
     target, expected = tensor(), ARRAY.copy()
     target[index], expected[index] = -3.0, -3.0
     np.testing.assert_array_equal(target.numpy(), expected)
+
+
+def test_picked_elements_take_values_of_their_dtype_only() -> None:
+    integers, floats = tg.zeros(2, 3, dtype=tg.int64), tg.zeros(2, 3)
+    mask, rows = floats == 0, tg.tensor([0])
+    for function in (
+        lambda: integers.__setitem__(mask, tg.ones(6)),
+        lambda: integers.__setitem__(rows, tg.ones(3)),
+        lambda: floats.__setitem__(rows, tg.tensor(7)),
+        lambda: floats.__setitem__((slice(None), rows), tg.ones(2, 1).double()),
+        lambda: floats.index_put_((rows,), tg.tensor(7)),
+    ):
+        with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+            function()
+        with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+            tg.compile(function)()
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        floats.masked_scatter_(mask, integers)
+    integers[mask] = tg.tensor(1.7)  # one element for a mask is cast, as numbers are
+    integers[rows] = 2.7
+    assert integers.tolist() == [[2, 2, 2], [1, 1, 1]]
+    assert floats.sum() == 0
+
+
+def test_values_that_do_not_fit_what_a_mask_of_rows_selects() -> None:
+    x = tg.zeros(3, 4)
+    message = (
+        r"value tensor of shape \[5\] cannot be broadcast to indexing result of shape \[1, 4\]"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        x[tg.tensor([False, True, False])] = tg.ones(5)
+    assert x._version == 0
+
+
+def test_bounds_of_slices_are_integers() -> None:
+    for bad in (slice(1.0, None), slice(None, "a"), slice(None, None, 2.0)):
+        with pytest.raises(TypeError, match="slice indices must be integers"):
+            tg.ones(3)[bad]
+
+
+def test_sources_of_other_shapes_and_dtypes() -> None:
+    x, rows = tg.zeros(3, 2), tg.tensor([0])
+    for name in ("index_add", "index_copy"):
+        function = getattr(x, name)
+        with pytest.raises(RuntimeError, match=rf"{name}\(\): expected a source of shape \[1, 2\]"):
+            function(0, rows, tg.ones(2, 2))
+        with pytest.raises(RuntimeError, match=rf"{name}\(\): self .* must have the same dtype"):
+            function(0, rows, tg.ones(1, 2, dtype=tg.int64))

@@ -47,3 +47,36 @@ def test_values_that_are_refused() -> None:
         tg.div(integers, 2, rounding_mode="up")
     with pytest.raises(RuntimeError, match="where expected condition to be a boolean tensor"):
         tg.where(tg.ones(2), 1, 2)
+
+
+def test_integers_of_more_than_64_bits() -> None:
+    for function in (
+        lambda: tg.ones(2, dtype=tg.int8) + 2**70,
+        lambda: tg.ones(2) < 2**70,
+        lambda: tg.full((2,), -(2**70)),
+        lambda: tg.ones(2).fill_(2**70),
+    ):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            function()
+
+
+def test_sizes_and_dimensions_of_other_types() -> None:
+    for function in (lambda: tg.zeros(2.5), lambda: tg.ones(4).view(2.0, 2)):
+        with pytest.raises(TypeError, match="sizes must be ints, not float"):
+            function()
+    with pytest.raises(TypeError, match=r"max\(\): argument 'dim' must be int, not tuple; amax"):
+        tg.ones(2, 2).max((0, 1))
+    with pytest.raises(TypeError, match=r"cat\(\): argument 'tensors' must be tuple of Tensors"):
+        tg.cat(tg.ones(2, 2))
+
+
+def test_operations_that_a_dtype_does_not_have() -> None:
+    mask = tg.ones(2) > 0
+    with pytest.raises(RuntimeError, match="Boolean inputs not supported for relu"):
+        tg.relu(mask)
+    with pytest.raises(NotImplementedError, match='"matmul" not implemented for bool'):
+        mask @ mask
+    with pytest.raises(NotImplementedError, match='"rand" not implemented for int64'):
+        tg.rand(2, dtype=tg.int64)
+    with pytest.raises(TypeError, match=r"~ .* only implemented on integer and Boolean"):
+        ~tg.ones(2)

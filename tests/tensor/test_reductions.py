@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -153,3 +155,24 @@ def test_cumsum() -> None:
         found = tg.cumsum(tg.tensor(array), 1)
         np.testing.assert_allclose(found.numpy(), array.cumsum(1))
     assert tg.cumsum(tg.tensor([True, True]), 0).tolist() == [1, 2]
+
+
+def test_median_of_nan_and_of_nothing() -> None:
+    x = tg.tensor([[math.nan, 1.0, 2.0], [3.0, 1.0, 2.0]])
+    assert math.isnan(x.median().item()) and x[1].median().item() == 2
+    values, indices = x.median(1)
+    assert math.isnan(values[0].item()) and values[1] == 2 and indices.tolist() == [0, 2]
+    assert x.median(1, keepdim=True).values.shape == (2, 1)
+    assert math.isnan(tg.zeros(0).median().item())
+    assert tg.zeros(0, dtype=tg.int64).median() == -(2**63)
+
+
+def test_logic_of_uint8_stays_uint8() -> None:
+    x = tg.tensor([[0, 2], [3, 4]], dtype=tg.uint8)
+    assert x.any().dtype is tg.uint8 and x.all(1).tolist() == [0, 1]
+
+
+def test_extremes_of_nothing_ask_for_a_dimension() -> None:
+    for name in ("amax", "amin", "max", "min"):
+        with pytest.raises(RuntimeError, match="Specify the reduction dim"):
+            getattr(tg.zeros(0, 3), name)()

@@ -204,3 +204,9 @@ def test_size() -> None:
     assert repr(shape) == "tgraph.Size([2, 3, 4])"
     assert isinstance(shape[1:], tg.Size) and shape[1:].numel() == 12
     assert base().size(-1) == 4 and base().ndim == base().dim() == 3
+
+
+def test_strides_of_empty_tensors() -> None:
+    assert tg.zeros(0, 3).stride() == (3, 1)
+    assert tg.zeros(2, 0, 3).stride() == (3, 3, 1)
+    assert tg.zeros(2, 3)[2:].stride() == (3, 1)

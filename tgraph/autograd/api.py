@@ -42,6 +42,8 @@ def _first_cotangent(output: Tensor, given: Tensor | None, at: int) -> Tensor:
             )
         one = constant(1.0, dtype)
         return apply(p.broadcast, one, shape=shape) if shape else apply(p.copy, one)
+    if not isinstance(given, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
     if given._type.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{at}] has a shape of {given.shape} and output[{at}] "

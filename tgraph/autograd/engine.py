@@ -125,8 +125,23 @@ def _hooked(cotangent: Tensor | None, hooks: dict[int, Any]) -> Tensor | None:
     for hook in list(hooks.values()):
         replaced = hook(cotangent)
         if replaced is not None:
-            cotangent = replaced
+            cotangent = _replacement(replaced, cotangent, hook)
     return cotangent
+
+
+def _replacement(replaced: Any, cotangent: Tensor, hook: Any) -> Tensor:
+    """What a hook returned, if it can stand for the gradient that it was given."""
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if not isinstance(replaced, Tensor):
+        raise TypeError(
+            f"hook '{name}' must return a Tensor or None, not {type(replaced).__name__}"
+        )
+    if replaced._type != cotangent._type:
+        what = "size" if replaced._type.shape != cotangent._type.shape else "type"
+        raise RuntimeError(
+            f"hook '{name}' has changed the {what} of value: {cotangent._type} to {replaced._type}"
+        )
+    return replaced
 
 
 def _edge_key(edge: tuple[Any, int]) -> Any:

@@ -221,14 +221,20 @@ def _minimum_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(y > x, 0, e.where(x == y, g * 0.5, g))
 
 
+def _over_square(a: Any, x: Any, y: Any) -> Any:
+    """a / (x**2 + y**2), and 0 at the origin, where atan2 has no slope."""
+    square = x * x + y * y
+    return e.where(square == 0, 0, a / e.where(square == 0, 1, square))
+
+
 @vjp(p.atan2, 0, saves=(0, 1))
 def _atan2_left(g: Any, out: TensorType, y: Any, x: Any) -> Any:
-    return g * (x / (x * x + y * y))
+    return g * _over_square(x, x, y)
 
 
 @vjp(p.atan2, 1, saves=(0, 1))
 def _atan2_right(g: Any, out: TensorType, y: Any, x: Any) -> Any:
-    return g * (-y / (x * x + y * y))
+    return g * _over_square(-y, x, y)
 
 
 @vjp(p.where, 1, saves=(0,))
