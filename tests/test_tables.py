@@ -74,6 +74,19 @@ def test_every_differentiable_primitive_has_a_gradient_rule(name: str) -> None:
     assert primitive in RULES or primitive in NON_DIFFERENTIABLE
 
 
+# Operands that are conditions or positions.
+NOT_DIFFERENTIATED = {"where": {0}, "gather": {1}, "scatter_add": {1}}
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in RULES if each.name in PRIMITIVES))
+def test_every_operand_has_a_gradient_rule(name: str) -> None:
+    rules, primitive = RULES[PRIMITIVES[name]], PRIMITIVES[name]
+    if isinstance(rules, dict):  # else one rule serves any number of operands
+        assert primitive.arity is not None
+        operands = set(range(primitive.arity)) - NOT_DIFFERENTIATED.get(name, set())
+        assert set(rules) == operands
+
+
 # -- facts -----------------------------------------------------------------------------------
 
 
