@@ -161,7 +161,7 @@ class CallWriter:
     def _environment(self) -> None:
         """Guards on what the function reads through Python, which may have gone away."""
         conditions = [self._guarded(guard) for guard in self.guards]
-        for source, value in self.call.trace.static_reads:
+        for source, value, _ in self.call.trace.static_reads:
             conditions.append(f"{self._const(source.key)}() == {self._const(value)}")
         if not conditions:
             return

@@ -214,9 +214,9 @@ class CompiledCall:
         for guard in self.guards:
             if not guard.holds(self.environment):
                 return guard.reason(self.environment)
-        for source, value in self.call.trace.static_reads:
+        for source, value, name in self.call.trace.static_reads:
             if source.key() != value:
-                return f"a setting changed: {brief(value)} -> {brief(source.key())}"
+                return f"{name} changed: {brief(value)} -> {brief(source.key())}"
         return None
 
     def moved_floats(self, leaves: Sequence[Any]) -> list[int]:

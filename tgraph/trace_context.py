@@ -64,7 +64,7 @@ class Trace(Context):
         self.generators: dict[int, GeneratorUse] = {}
         self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}  # of generators seeded inside
         self.host_reads: list[Source] = []
-        self.static_reads: list[tuple[Source, Any]] = []
+        self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
         self.where: Provenance | None = None
         self._own: set[Node] = set()
         self._taken: dict[str, int] = {}
@@ -122,21 +122,21 @@ class Trace(Context):
         self.host_reads.append(Source("host", getter))
         if source in self.static:
             value = getter()
-            self.static_reads.append((Source("host", getter), value))
+            self.static_reads.append((Source("host", getter), value, "a setting"))
             return value
         entry = self.new_input(Source("host", getter), "number", intern_type((), float64))
         number = TracedFloat(self, entry.node, frozenset({source}))
         return number if dtype is None else self.constant(number, dtype)
 
-    def host_constant(self, getter: Any) -> Any:
+    def host_constant(self, getter: Any, name: str) -> Any:
         """See `tracing.host_constant`."""
         value = getter()
-        self.static_reads.append((Source("host", getter), value))
+        self.static_reads.append((Source("host", getter), value, name))
         return value
 
     def getters(self) -> set[Any]:
         """The code of the functions that settings were read through."""
-        read = [*self.host_reads, *(source for source, _ in self.static_reads)]
+        read = [*self.host_reads, *(source for source, _, _ in self.static_reads)]
         return {each.key.__code__ for each in read if hasattr(each.key, "__code__")}
 
     # --- values ---

@@ -75,14 +75,14 @@ def host_scalar(getter: Callable[[], float], dtype: DType | None = None) -> Any:
     return context.host_number(getter, dtype) if isinstance(context, Trace) else getter()
 
 
-def host_constant(getter: Callable[[], Any]) -> Any:
+def host_constant(getter: Callable[[], Any], name: str = "a setting") -> Any:
     """What `getter()` gives, fixed in the compiled function while it gives an equal value.
 
-    For choices that decide which operations run: a change compiles anew. Outside of a trace
-    simply `getter()`.
+    For choices that decide which operations run: a change compiles anew, for the reason that
+    `name` changed. Outside of a trace simply `getter()`.
     """
     context = current_context()
-    return context.host_constant(getter) if isinstance(context, Trace) else getter()
+    return context.host_constant(getter, name) if isinstance(context, Trace) else getter()
 
 
 # --- what a recorded call means ------------------------------------------------------------------

@@ -167,6 +167,60 @@ def test_modules_and_optimizers(kind):
     assert len(run.compiles) == 1
 
 
+CHANGES = {
+    "lr": ("sgd", lambda n: {"lr": 0.05 / (n + 1)}),
+    "momentum": ("sgd", lambda n: {"momentum": 0.9 - 0.1 * n}),
+    "decay of sgd": ("sgd", lambda n: {"weight_decay": 0.1 * (n % 2)}),
+    "decay of adam": ("adam", lambda n: {"weight_decay": 0.1 * (n % 2)}),
+    "decay of adamw": ("adamw", lambda n: {"weight_decay": 0.1 * (n % 2)}),
+    "betas": ("adam", lambda n: {"betas": (0.9 - 0.05 * n, 0.999 - 0.01 * n)}),
+    "eps": ("adamw", lambda n: {"eps": 10.0 ** -(n + 1)}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_hyperparameters_change_without_compiling_anew(change):
+    kind, values = CHANGES[change]
+    x, y = data()
+    losses = []
+    for is_compiled in (False, True):
+        model, optimizer = make_model(kind)
+
+        def step(x, y, model=model, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            return loss
+
+        run = tg.compile(step) if is_compiled else step
+        found = []
+        for n in range(6):
+            optimizer.param_groups[0].update(values(n))
+            found.append(run(x, y).item())
+        losses.append(found)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)
+    assert len(run.compiles) == 1
+
+
+def test_what_turns_an_operation_on_compiles_anew_and_says_what():
+    weight = tg.ones(3, requires_grad=True)
+    optimizer = tg.optim.SGD([weight], lr=0.1)
+
+    @tg.compile
+    def step():
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+
+    step()
+    optimizer.param_groups[0]["maximize"] = True
+    step()
+    assert weight.tolist() == [1, 1, 1]
+    assert step.compiles[1].reason == "whether an optimizer has maximize changed: False -> True"
+
+
 def test_a_compiled_model_in_an_eager_loop():
     x, y = data()
     losses = []

@@ -17,6 +17,7 @@ from .optimizer import (
     count_step,
     new_counter,
     number,
+    weight_decay,
 )
 
 
@@ -112,7 +113,7 @@ class _Step:
         self.rate = number(group, "lr")
         self.beta1, self.beta2 = number(group, "betas", 0), number(group, "betas", 1)
         self.eps = number(group, "eps")
-        self.decay = number(group, "weight_decay") if choice(group, "weight_decay") else None
+        self.decay = weight_decay(group)
         self.amsgrad = choice(group, "amsgrad")
         self.ascend = choice(group, "maximize")
         self.decoupled = decoupled

@@ -102,7 +102,7 @@ class Optimizer:
                 for parameter in parameters:
                     self._new_state(group, parameter, self.state[parameter])
         if is_tracing():
-            host_constant(self._structure)
+            host_constant(self._structure, "the state of an optimizer")
 
     def _structure(self) -> tuple[int, ...]:
         """What a compiled step takes for granted: changes when tensors of the state do."""
@@ -221,7 +221,14 @@ def choice(group: Group, name: str) -> bool:
     value = group[name]
     if isinstance(value, Tensor):
         return True
-    return bool(host_constant(lambda: bool(group[name])))
+    return bool(host_constant(lambda: bool(group[name]), f"whether an optimizer has {name}"))
+
+
+def weight_decay(group: Group) -> Any:
+    """The weight decay, None for none. A compiled step has room for it even while it is 0."""
+    if not is_tracing() and not choice(group, "weight_decay"):
+        return None
+    return number(group, "weight_decay")
 
 
 def new_counter() -> Tensor:

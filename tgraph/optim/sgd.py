@@ -16,6 +16,7 @@ from .optimizer import (
     choice,
     new_counter,
     number,
+    weight_decay,
 )
 
 
@@ -72,7 +73,7 @@ class SGD(Optimizer):
     def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
         rate = number(group, "lr")
         ascend = choice(group, "maximize")
-        decay = number(group, "weight_decay") if choice(group, "weight_decay") else None
+        decay = weight_decay(group)
         momentum = _Momentum(group) if choice(group, "momentum") else None
         for parameter in parameters:
             direction: Any = -parameter.grad if ascend else parameter.grad
