@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
 from .graph_function import GraphFunction
 from .guards import Watch
+from .read_floats import FloatRead, FloatReads, standing_in
 from .runtime import plan_native
 from .state import state
 from .tensor import Tensor
@@ -77,6 +78,19 @@ class CompileRecord:
         )
 
 
+class Recording(NamedTuple):
+    """One call as it was traced, and what the function reads by itself (`watch`).
+
+    `floats` are the positions of arguments that are inputs although they are plain floats, `reads`
+    the floats that are read by name and inputs all the same.
+    """
+
+    call: Call
+    floats: frozenset[int]
+    watch: Watch
+    reads: list[FloatRead]
+
+
 class CompiledFunction:
     """What `compile` returns: called like the function itself.
 
@@ -93,6 +107,7 @@ class CompiledFunction:
         # Positions of floats that changed, and of those whose value the function asks for.
         self._moving: dict[pytree.TreeSpec, set[int]] = {}
         self._fixed: dict[pytree.TreeSpec, set[int]] = {}
+        self._reads = FloatReads()
         self._getters: set[Any] = set()  # code of functions that give settings at each call
         if hasattr(function, "__name__"):
             functools.update_wrapper(self, function)
@@ -165,11 +180,7 @@ class CompiledFunction:
         plan_native.prepare()
         reason = self._reason(leaves, spec, names)
         start = time.perf_counter()
-        watch = Watch(frozenset(self._getters))
-        roots = [(self.name, self.function)]
-        roots += [(n, x) for n, x in zip(names, leaves) if not isinstance(x, Tensor)]
-        watch.run(roots)
-        call, floats = self._record(leaves, spec, names, watch)
+        call, floats, watch = self._record(leaves, spec, names)
         self._getters |= call.trace.getters()
         traced = time.perf_counter()
         function = _as_function(call, self.name)
@@ -189,18 +200,26 @@ class CompiledFunction:
         return plan
 
     def _record(
-        self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str], watch: Watch
-    ) -> tuple[Call, frozenset[int]]:
+        self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
+    ) -> Recording:
         """Trace the function, again where a number turns out to have to be a fixed one."""
+        watch = Watch(frozenset(self._getters))
+        roots = [(self.name, self.function)]
+        roots += [(n, x) for n, x in zip(names, leaves) if not isinstance(x, Tensor)]
+        watch.run(roots)
+        reads = self._reads.take(watch)
         static: frozenset[Source] = frozenset()
         while True:
             fixed = self._fixed.setdefault(spec, set())
             floats = frozenset(self._moving.get(spec, ())) - fixed
             trace = Trace(watch.names, static, f"'{self.name}'")
             try:
-                return record_call(self.function, leaves, spec, names, trace, floats), floats
+                with standing_in(trace, reads):
+                    call = record_call(self.function, leaves, spec, names, trace, floats)
+                return Recording(call, floats, watch, reads)
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}
+                self._reads.fix(each for at, each in enumerate(reads) if Source("host", at) in static)
                 fixed.update(each.key for each in needed.sources if each.kind == "float")
 
     def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
@@ -225,15 +244,22 @@ class CompiledFunction:
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that a call with these arguments runs, as it was traced."""
-        leaves, spec = _flatten(args, kwargs)
-        return self._plan(leaves, spec).call.graph
+        return self.plan_for(*args, **kwargs).call.graph
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What a call with these arguments runs: kernels, their operations and sizes."""
-        leaves, spec = _flatten(args, kwargs)
-        plan = self._plan(leaves, spec)
+        plan = self.plan_for(*args, **kwargs)
         reason = next(record.reason for record in self.compiles if record.plan is plan)
         return explain_plan(self.name, reason, plan)
+
+    def plan_for(self, *args: Any, **kwargs: Any) -> CompiledCall:
+        """The plan that a call with these arguments runs, made if there is none."""
+        return self._plan(*_flatten(args, kwargs))
+
+    def recording_for(self, *args: Any, **kwargs: Any) -> Recording:
+        """A call with these arguments as it is traced; no plan is made of it."""
+        leaves, spec = _flatten(args, kwargs)
+        return self._record(leaves, spec, leaf_names(self.function, spec))
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}, {len(self.compiles)} plans>"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from . import pytree
 from .compile import CompiledFunction
 from .compiled_call import CompiledCall
 from .compiler.executable import Executable
@@ -13,12 +12,10 @@ from .compiler.ir import Node
 from .draw_graph import Ends, executable_picture, graph_picture
 from .draw_picture import Picture
 from .graph_function import GraphFunction
-from .guards import Guard, Watch
-from .nn.module import Module
+from .guards import Guard
 from .nn.parameter import Parameter
 from .optim.optimizer import Optimizer
-from .tensor import Tensor
-from .tracing import Call, Source, leaf_names
+from .tracing import Call, Source
 
 _INPUTS = {"argument": "argument", "captured": "captured", "grad": "captured", "random": "random"}
 
@@ -26,13 +23,8 @@ _INPUTS = {"argument": "argument", "captured": "captured", "grad": "captured", "
 def traced_picture(function: Callable[..., Any], args: Any, kwargs: Any) -> Picture:
     """The graph of `function(*args, **kwargs)` as it is recorded, before any optimisation."""
     compiled = CompiledFunction(function)
-    leaves, spec = pytree.flatten((args, kwargs))
-    names = leaf_names(function.forward if isinstance(function, Module) else function, spec)
-    watch = Watch()  # finds what the function calls the tensors that it reads
-    given = [(name, leaf) for name, leaf in zip(names, leaves) if not isinstance(leaf, Tensor)]
-    watch.run([(compiled.name, function), *given])
-    call, _ = compiled._record(leaves, spec, names, watch)
-    ends = ends_of(call, list(watch.guards.values()))
+    call, _, watch = compiled.recording_for(*args, **kwargs)
+    ends = ends_of(call, watch.guards.values())
     return graph_picture(call.graph, f"{compiled.name}, as traced", ends)
 
 
@@ -45,7 +37,7 @@ def compiled_picture(function: CompiledFunction, args: Any, kwargs: Any) -> Pict
     if not args and not kwargs and function.compiles:
         plan = function.compiles[-1].plan
     else:
-        plan = function._plan(*pytree.flatten((args, dict(sorted(kwargs.items())))))
+        plan = function.plan_for(*args, **kwargs)
     title = f"{function.name}, compiled"
     if not plan.function.differentiable:
         return _plan_picture(plan, plan.function.plain, title)
@@ -56,7 +48,7 @@ def compiled_picture(function: CompiledFunction, args: Any, kwargs: Any) -> Pict
 # --- what inputs and outputs are -----------------------------------------------------------------
 
 
-def ends_of(call: Call, guards: Sequence[Guard]) -> Ends:
+def ends_of(call: Call, guards: Iterable[Guard]) -> Ends:
     """Kinds and names of the inputs and outputs of a recorded call.
 
     `guards` tell which optimizers it uses, whose state is named after the parameters.
@@ -73,7 +65,7 @@ def ends_of(call: Call, guards: Sequence[Guard]) -> Ends:
     return Ends(kinds, _state_names(call, guards), call.donate, outputs)
 
 
-def _state_names(call: Call, guards: Sequence[Guard]) -> dict[Node, str]:
+def _state_names(call: Call, guards: Iterable[Guard]) -> dict[Node, str]:
     """Such as "model.weight exp_avg" for inputs that are the state of an optimizer."""
     known: dict[int, str] = {}
     for guard in guards:

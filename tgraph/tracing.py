@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import pytree
+from .compile_lock import COMPILE_LOCK
 from .compiler.ir import Graph, Node
 from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
 from .linalg import trace as matrix_trace
+from .nn.module import Module
 from .runtime.dtypes import DType
 from .tensor import Step, Tensor, View
 from .trace_context import Trace
@@ -172,9 +174,10 @@ def record_call(
 
     Tensors among the leaves become inputs, and so do the floats at the positions `floats`; all
     else is passed as it is. Nothing outside changes, whether the function returns or raises. With
-    `gradients`, those of outputs that require grad are recorded as well.
+    `gradients`, those of outputs that require grad are recorded as well. One call at a time is
+    recorded: others would see the tensors that it changes for a while.
     """
-    with use_context(trace):
+    with COMPILE_LOCK, use_context(trace):
         try:
             args, kwargs = spec.unflatten(_stand_ins(trace, leaves, names, floats))
             results, tree = pytree.flatten(function(*args, **kwargs))
@@ -389,8 +392,9 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
 def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]:
     """What the user calls each leaf of (args, kwargs)."""
     args, kwargs = spec.children
+    called = function.forward if isinstance(function, Module) else function
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(called).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -299,6 +299,17 @@ def doubled(x):
     return x * 2
 
 
+def test_inputs_of_a_module_are_called_what_its_forward_calls_them():
+    layer = tg.nn.Linear(2, 3)
+    compiled = tg.compile(layer)
+    compiled(tg.ones(1, 2))
+    compiled(tg.ones(4, 2))
+    reason = "new shape of argument `input`: float32[1, 2] -> float32[4, 2]"
+    assert compiled.compiles[-1].reason == reason
+    for graph in (compiled.graph(tg.ones(4, 2)), tg.trace(layer, tg.ones(4, 2))):
+        assert graph.inputs[0].attrs["name"] == "input"
+
+
 def test_copies_and_pickles_begin_without_plans():
     model = Model()
     wanted = model(X).tolist()

@@ -76,6 +76,28 @@ def test_other_threads_stay_eager_while_one_traces():
         thread.join()
 
 
+def test_traces_wait_for_each_other():
+    """The first one has changed `x`, which the second would take for its value."""
+    x = tg.ones(3)
+    entered, graphs = threading.Event(), []
+
+    def reads():
+        entered.set()
+        return x * 2
+
+    def changes():
+        x.add_(1)
+        other.start()
+        assert not entered.wait(0.2)
+        return x * 3
+
+    other = threading.Thread(target=lambda: graphs.append(tg.trace(reads)))
+    graphs.append(tg.trace(changes))
+    other.join()
+    assert entered.is_set() and x.tolist() == [1.0, 1.0, 1.0]
+    assert [len(graph.inputs) for graph in graphs] == [1, 1]
+
+
 def test_threads_do_not_wait_for_each_other():
     """One makes the second plan of a function while another compiles a function."""
     w = tg.ones(3, requires_grad=True)
