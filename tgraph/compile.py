@@ -8,7 +8,8 @@ a tensor; a static value; what the function reads from closures, globals and mod
 - Arguments and results are tensors, other values, and containers of them (see `pytree`). Values
   that are no tensors are fixed in the plan. A float that changes becomes an input of the plan.
 - Tensors of closures, globals and modules are found by themselves and read anew at every call. A
-  plan keeps them alive.
+  plan keeps them alive. Floats among them that change become inputs too; a traced float stands in
+  their place while the function is traced, for other threads as well.
 - In-place changes of tensors, gradients left by `backward()`, optimizer steps and random numbers
   happen at every call as they do in eager code. Other side effects of the Python code (appending
   to a list, printing, counting) happen only when the function is traced.
@@ -39,7 +40,7 @@ from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
 from .graph_function import GraphFunction
 from .guards import Watch
-from .read_floats import FloatRead, FloatReads, standing_in
+from .read_floats import FloatReads, standing_in
 from .runtime import plan_native
 from .state import state
 from .tensor import Tensor
@@ -81,14 +82,12 @@ class CompileRecord:
 class Recording(NamedTuple):
     """One call as it was traced, and what the function reads by itself (`watch`).
 
-    `floats` are the positions of arguments that are inputs although they are plain floats, `reads`
-    the floats that are read by name and inputs all the same.
+    `floats` are the positions of arguments that are inputs although they are plain floats.
     """
 
     call: Call
     floats: frozenset[int]
     watch: Watch
-    reads: list[FloatRead]
 
 
 class CompiledFunction:
@@ -181,6 +180,7 @@ class CompiledFunction:
         reason = self._reason(leaves, spec, names)
         start = time.perf_counter()
         call, floats, watch = self._record(leaves, spec, names)
+        reason += self._reads.news()
         self._getters |= call.trace.getters()
         traced = time.perf_counter()
         function = _as_function(call, self.name)
@@ -216,10 +216,10 @@ class CompiledFunction:
             try:
                 with standing_in(trace, reads):
                     call = record_call(self.function, leaves, spec, names, trace, floats)
-                return Recording(call, floats, watch, reads)
+                return Recording(call, floats, watch)
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}
-                self._reads.fix(each for at, each in enumerate(reads) if Source("host", at) in static)
+                self._reads.fix(r for at, r in enumerate(reads) if Source("host", at) in static)
                 fixed.update(each.key for each in needed.sources if each.kind == "float")
 
     def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
@@ -231,6 +231,7 @@ class CompiledFunction:
             return "new structure of arguments"
         closest = min(plans, key=lambda plan: plan.distance(leaves))
         reason = closest.why_not(leaves) or "no plan fits"
+        self._reads.note(closest.guards, closest.environment)
         moving = self._moving.setdefault(spec, set())
         moved = {at for plan in plans for at in plan.moved_floats(leaves)}
         new = moved - moving - self._fixed.get(spec, set())
@@ -365,7 +366,8 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     of them, not the Python code. A plan holds for the types of the tensors, the values of other
     arguments, and what the function reads by itself: tensors and modules of its closure or its
     globals by identity, numbers, strings and flags by value. Where one of them changes, a new plan
-    is made, and `compiles` tells why; a float that changes becomes an input instead. What the
+    is made, and `compiles` tells why; a float that changes, wherever it is read, becomes an input
+    instead. What the
     function changes (parameters, buffers, gradients, random state) is changed by every call.
     Anything else that Python code does (printing, files, the clock, attributes with computed names)
     happens, or is read, only while recording. What no result needs is not computed; so a position

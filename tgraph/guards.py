@@ -58,6 +58,9 @@ def same_static(before: Any, now: Any) -> bool:
     return False
 
 
+GONE = object()
+
+
 @dataclass(frozen=True)
 class Guard:
     """`code` reads a value in a namespace, which must be (or equal) `expected`."""
@@ -67,12 +70,16 @@ class Guard:
     expected: Any
     by_value: bool
 
-    def holds(self, namespace: dict[str, Any]) -> bool:
+    def now(self, namespace: dict[str, Any]) -> Any:
+        """What `code` reads now, GONE where there is nothing any more."""
         try:
-            found = eval(self.code, namespace)
+            return eval(self.code, namespace)
         except (LookupError, AttributeError, ValueError, NameError):
-            return False
-        return self.accepts(found)
+            return GONE
+
+    def holds(self, namespace: dict[str, Any]) -> bool:
+        found = self.now(namespace)
+        return found is not GONE and self.accepts(found)
 
     def accepts(self, found: Any) -> bool:
         if found is self.expected:
@@ -81,10 +88,11 @@ class Guard:
 
     def reason(self, namespace: dict[str, Any]) -> str:
         """Why it does not hold."""
-        try:
-            found = eval(self.code, namespace)
-        except (LookupError, AttributeError, ValueError, NameError):
+        found = self.now(namespace)
+        if found is GONE:
             return f"`{self.path}` is gone"
+        if isinstance(self.expected, type) and isinstance(found, type):
+            return f"`{self.path}` changed: {self.expected.__name__} -> {found.__name__}"
         if _is_plain(self.expected):
             return f"`{self.path}` changed: {brief(self.expected)} -> {brief(found)}"
         return f"`{self.path}` is another object: {brief(found)}"

@@ -116,15 +116,16 @@ class Trace(Context):
         entry = self.new_input(source, name, intern_type((), float64))
         return TracedFloat(self, entry.node, frozenset({source}))
 
-    def host_number(self, getter: Any, dtype: DType | None) -> Any:
-        """See `tracing.host_scalar`."""
+    def host_number(self, getter: Any, dtype: DType | None, name: str = "number") -> Any:
+        """See `tracing.host_scalar`. `name` is that of the input."""
         source = Source("host", len(self.host_reads))
         self.host_reads.append(Source("host", getter))
         if source in self.static:
             value = getter()
-            self.static_reads.append((Source("host", getter), value, "a setting"))
+            label = "a setting" if name == "number" else f"`{name}`"
+            self.static_reads.append((Source("host", getter), value, label))
             return value
-        entry = self.new_input(Source("host", getter), "number", intern_type((), float64))
+        entry = self.new_input(Source("host", getter), name, intern_type((), float64))
         number = TracedFloat(self, entry.node, frozenset({source}))
         return number if dtype is None else self.constant(number, dtype)
 

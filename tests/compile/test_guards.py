@@ -50,7 +50,7 @@ def test_globals_are_watched_through_helpers(monkeypatch):
     holds(function, X)
     monkeypatch.setitem(globals(), "helper", lambda x: -x)
     holds(function, X)
-    assert reasons(function)[1] == "`SCALE` changed: 2.0 -> 5.0"
+    assert reasons(function)[1].startswith("`SCALE` changed: 2.0 -> 5.0")
     assert reasons(function)[2] == "`WEIGHT` is another object: a tensor of type float32[2]"
     assert reasons(function)[3] == "`helper` is another object: a function"
     monkeypatch.undo()
@@ -87,7 +87,7 @@ def test_attributes_that_code_names_are_watched():
     holds(function, X)
     config.factor = 4.0
     holds(function, X)
-    assert reasons(function)[1] == "`config.shift` changed: 0.5 -> 1.5"
+    assert reasons(function)[1].startswith("`config.shift` changed: 0.5 -> 1.5")
     assert len(function.compiles) == 3
 
 
@@ -108,7 +108,7 @@ def test_attributes_of_python_modules(monkeypatch):
     holds(function, X)
     settings.rate = 0.25
     holds(function, X)
-    assert reasons(function)[1] == "`settings.rate` changed: 0.5 -> 0.25"
+    assert reasons(function)[1].startswith("`settings.rate` changed: 0.5 -> 0.25")
 
 
 def test_lists_and_dicts_of_tensors():
@@ -124,7 +124,7 @@ def test_lists_and_dicts_of_tensors():
     assert reasons(function)[1:] == [
         "`len(weights)` changed: 2 -> 3",
         "`weights[0]` is another object: a tensor of type float32[2]",
-        "`table['a']` changed: 1.0 -> 2.0",
+        "`table['a']` changed: 1.0 -> 2.0; `table['a']` is an input from now on",
     ]
 
 
