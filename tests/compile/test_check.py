@@ -1,9 +1,11 @@
 """compile(check=True) finds what is wrong, and is quiet where nothing is."""
 
 import inspect
+import re
 
 import pytest
 from tgraph.compiler import pipeline
+from tgraph.compiler.codegen import llvm_scalar
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.ir import transform
 
@@ -77,6 +79,24 @@ def test_a_wrong_pass_is_found(monkeypatch):
     assert "kernel" in text
     assert caught.value.node.primitive is p.tanh
     assert "tanh" in str(caught.value.graph)
+
+
+def test_a_wrong_kernel_is_found(monkeypatch):
+    """A scalar template that writes the wrong instruction: the graph is right, its code is not."""
+    monkeypatch.setitem(llvm_scalar.TEMPLATES, "minimum", llvm_scalar.TEMPLATES["maximum"])
+
+    def function(x, y):
+        z = x @ y
+        z = z - z.amax(1, keepdim=True)
+        return tg.minimum(z.exp(), tg.full((), 0.5)).sum(), z
+
+    with pytest.raises(CheckError, match="compiled 'function' differs from eager code") as caught:
+        tg.compile(function, check=True)(X, X.t().contiguous())
+    text = str(caught.value)
+    assert f"minimum of type float32[2, 2], at {line_of(function, 3)}" in text
+    assert re.search(r"computed by kernel k\d_\w*minimum \[kernel\]", text)
+    assert "The optimised graph is right; the kernel computes something else." in text
+    assert caught.value.node.primitive is p.minimum
 
 
 def test_a_wrong_gradient_is_found(monkeypatch):
