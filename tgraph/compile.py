@@ -216,6 +216,7 @@ class CompiledFunction:
             try:
                 with standing_in(trace, reads):
                     call = record_call(self.function, leaves, spec, names, trace, floats)
+                watch.refuse_rebinding(self.name)
                 return Recording(call, floats, watch)
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}

@@ -31,10 +31,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .compiler.ir import Node
 from .dispatch import is_internal
 from .runtime.device import Device
 from .runtime.dtypes import DType
 from .tensor import Tensor
+from .trace_state import TraceError
 
 MAX_ELEMENTS = 256
 MAX_GUARDS = 100_000
@@ -133,6 +135,23 @@ class Watch:
             self._seen.clear()
             for path, value in roots:
                 self._contents(value, path)
+
+    def refuse_rebinding(self, function: str) -> None:
+        """TraceError where a traced tensor took the place of a tensor, which is put back first."""
+        found = []
+        for guard in self.guards.values():
+            if not isinstance(guard.expected, Tensor):
+                continue
+            now = guard.now(self.namespace)
+            if isinstance(now, Tensor) and type(now._value) is Node:
+                exec(f"{guard.code} = value", self.namespace, {"value": guard.expected})
+                found.append((guard.path, now._value.where))
+        for path, where in found:
+            raise TraceError(
+                f"'{function}' gave `{path}` a new tensor, made at {where}. A compiled function cannot "
+                f"put a tensor in another's place: write into the one that is there, with "
+                f"`{path}.copy_(...)` or any in-place operation, or return the new one."
+            )
 
     # --- values ---
 

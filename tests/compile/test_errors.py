@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import tgraph as tg
+from tgraph import nn
+from tgraph.tracing import TraceError
 
 X = tg.tensor([1.0, -2.0, 3.0])
 
@@ -220,3 +222,35 @@ def test_a_position_outside_is_named_as_it_was_given(read, at):
     for run in (read, tg.compile(read)):
         with pytest.raises(IndexError, match=f"index {at.item()} is out of bounds"):
             run(x, at)
+
+
+def test_a_new_tensor_in_the_place_of_state():
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", tg.zeros(2))
+
+        def forward(self, x):
+            self.mean = self.mean * 0.5 + x * 0.5
+            return self.mean * 2
+
+    average = Average()
+    line = inspect.getsourcelines(Average.forward)[1] + 1
+    with pytest.raises(TraceError, match=r"gave `Average.mean` a new tensor") as caught:
+        tg.compile(average)(tg.ones(2))
+    assert f"{__file__}:{line}" in str(caught.value)
+    assert "`Average.mean.copy_(...)`" in str(caught.value)
+    assert average.mean.tolist() == [0, 0]
+    average(tg.ones(2))
+    assert average.mean.tolist() == [0.5, 0.5]
+
+    total = tg.zeros(2)
+
+    @tg.compile
+    def add(x):
+        nonlocal total
+        total = total + x
+
+    with pytest.raises(TraceError, match="'add' gave `total` a new tensor"):
+        add(tg.ones(2))
+    assert total.tolist() == [0, 0]
