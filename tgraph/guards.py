@@ -148,8 +148,8 @@ class Watch:
                 found.append((guard.path, now._value.where))
         for path, where in found:
             raise TraceError(
-                f"'{function}' gave `{path}` a new tensor, made at {where}. A compiled function cannot "
-                f"put a tensor in another's place: write into the one that is there, with "
+                f"'{function}' gave `{path}` a new tensor, made at {where}. A compiled function "
+                "cannot put a tensor in another's place: write into the one that is there, with "
                 f"`{path}.copy_(...)` or any in-place operation, or return the new one."
             )
 
