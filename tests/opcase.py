@@ -84,7 +84,7 @@ def distinct(size: int) -> Domain:
 
     def positions(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         rows = int(np.prod(shape[:-1]))
-        found = [rng.permutation(size)[: shape[-1]] for _ in range(rows)]
+        found = [rng.permutation(size)[: (*shape, 1)[len(shape) - 1]] for _ in range(rows)]
         return np.asarray(found, np.int64).reshape(shape)
 
     return positions

@@ -1,5 +1,6 @@
 """The table of operations: one row for each way in which a public function is tested."""
 
+import opcases_edges
 import opcases_elementwise
 import opcases_losses
 import opcases_movement
@@ -13,6 +14,7 @@ FAMILIES = (
     opcases_movement,
     opcases_nn,
     opcases_losses,
+    opcases_edges,
 )
 BY_NAME = {each.name: each for each in CASES}
 

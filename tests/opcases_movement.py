@@ -181,7 +181,7 @@ moves(
 )
 moves("clone", tg.clone, np.array, CUBE, more=(((),), ((0, 2),)))
 moves("contiguous", lambda x: x.transpose(0, 1).contiguous(), lambda x: x.swapaxes(0, 1), CUBE)
-moves("atleast_1d", atleast_1d, np.atleast_1d, ())
+moves("atleast_1d", atleast_1d, np.atleast_1d, (), more=(((0,),),))
 moves("tril", lambda x: tg.tril(x, 1), lambda x: np.tril(x, 1), (4, 5), more=(((2, 3, 3),),))
 moves("triu", lambda x: tg.triu(x, -1), lambda x: np.triu(x, -1), (4, 5), more=(((2, 3, 3),),))
 moves("diag", tg.diag, np.diag, (4,), more=(((3, 4),),))

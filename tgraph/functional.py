@@ -147,8 +147,9 @@ def scaled_dot_product_attention(
     if enable_gqa:
         times = query.shape[-3] // key.shape[-3]
         key, value = (repeat_interleave(each, times, -3) for each in (key, value))
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = la.matmul(e.mul(query, factor), m.transpose(key, -2, -1))
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
+    scores = la.matmul(e.mul(query, scale), m.transpose(key, -2, -1))
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("explicit attn_mask should not be set when is_causal=True")

@@ -184,8 +184,8 @@ def _positions(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> list[tuple[int
 
 
 def _broadcast_positions(indices: list[Tensor]) -> tuple[Tensor, ...]:
-    if len(indices) == 1:
-        return (indices[0],)
+    if len(indices) < 2:  # of a mask without dimensions comes none
+        return tuple(indices)
     try:
         return m.broadcast_tensors(*indices)
     except RuntimeError:

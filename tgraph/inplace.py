@@ -112,6 +112,8 @@ def _check_shape(target: Tensor, new: Tensor) -> None:
 
 
 def _check_memory(target: Tensor) -> None:
+    if not target._type.numel:
+        return
     strides = strides_of(target)
     if 0 in strides and any(
         size > 1 and stride == 0 for size, stride in zip(target._type.shape, strides)
@@ -121,7 +123,7 @@ def _check_memory(target: Tensor) -> None:
             "single memory location. Please clone() the tensor before performing the operation."
         )
     value = target._value
-    if isinstance(value, np.ndarray) and not value.flags.writeable and value.size:
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise RuntimeError(
             "the memory of this tensor is read-only: it shares an array that may not be written. "
             "Please clone() the tensor before performing the operation."

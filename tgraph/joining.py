@@ -22,8 +22,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """
     parts = _list_of_tensors(tensors, "cat")
     dtype = result_type(*parts)
-    if len(parts) > 1:  # PyTorch leaves empty vectors out, whatever the others' shapes
-        parts = [each for each in parts if each._type.shape != (0,)] or parts[:1]
+    if any(each.ndim > 1 for each in parts):  # as PyTorch does, leave empty vectors out
+        parts = [each for each in parts if each._type.shape != (0,)]
     first = parts[0]._type.shape
     if not first:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .compiler.ir import primitives as p
+from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply
 from .operands import Scalar, require_tensor
 from .runtime.dtypes import bool_
@@ -141,20 +143,25 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sum over the last `dims` dimensions of `a` and the first of `b`, or over given pairs."""
     if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise RuntimeError(
+                f"tensordot expects dims from 0 to the number of dimensions of both tensors, got "
+                f"dims={dims} for {list(a.shape)} and {list(b.shape)}"
+            )
         over_a, over_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
-        over_a, over_b = [axis % a.ndim for axis in dims[0]], [axis % b.ndim for axis in dims[1]]
+        over_a = [normalize_axis(axis, a.ndim) for axis in dims[0]]
+        over_b = [normalize_axis(axis, b.ndim) for axis in dims[1]]
     kept_a = [axis for axis in range(a.ndim) if axis not in over_a]
     kept_b = [axis for axis in range(b.ndim) if axis not in over_b]
     shape = [a._type.shape[at] for at in kept_a] + [b._type.shape[at] for at in kept_b]
     sizes = [a._type.shape[at] for at in over_a]
     if sizes != [b._type.shape[at] for at in over_b]:
         raise RuntimeError("contracted dimensions need to match")
-    count = 1
-    for size in sizes:
-        count *= size
-    left = m.reshape(m.permute(a, kept_a + over_a), -1 if count else 0, count)
-    right = m.reshape(m.permute(b, over_b + kept_b), count, -1 if count else 0)
+    count = math.prod(sizes)
+    rows = math.prod(shape[: len(kept_a)])
+    left = m.reshape(m.permute(a, kept_a + over_a), rows, count)
+    right = m.reshape(m.permute(b, over_b + kept_b), count, math.prod(shape[len(kept_a) :]))
     return m.reshape(_product(left, right), shape)
 
 

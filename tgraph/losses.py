@@ -170,7 +170,7 @@ def cross_entropy(
         return loss
     smooth = _smoothing(logs, target, weight, ignore_index, reduction, axis)
     classes = input.shape[axis]
-    return e.add(e.mul(loss, 1 - label_smoothing), e.mul(smooth, label_smoothing / classes))
+    return e.add(e.mul(loss, 1 - label_smoothing), e.mul(smooth, label_smoothing / max(classes, 1)))
 
 
 def _smoothing(
@@ -213,13 +213,14 @@ def _soft_cross_entropy(
             f"{list(target.shape)}"
         )
     if label_smoothing:
-        share = label_smoothing / logs.shape[axis]
+        share = label_smoothing / max(logs.shape[axis], 1)
         target = e.add(e.mul(target, 1 - label_smoothing), share)
     if weight is not None:
         logs = e.mul(logs, _by_class(weight, logs, axis))
     loss = e.neg(r.sum(e.mul(logs, target), axis))
     if reduction == "mean":
-        return e.div(r.sum(loss), max(loss._type.numel, 1))
+        total = r.sum(loss)
+        return e.div(total, loss._type.numel) if logs._type.numel else e.mul(total, math.nan)
     return _reduced(loss, reduction)
 
 

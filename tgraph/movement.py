@@ -193,6 +193,8 @@ def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     for name, axes in (("source", origin), ("destination", target)):
         if len(set(axes)) != len(axes):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({axes})")
+    if not ndim:
+        return view_as(input, input)
     order = [axis for axis in range(ndim) if axis not in origin]
     for at, axis in sorted(zip(target, origin)):
         order.insert(at, axis)

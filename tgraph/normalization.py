@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from . import elementwise as e
@@ -102,7 +103,8 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {list(input.shape)} and num_groups={num_groups}"
         )
-    grouped = m.reshape(input, samples, num_groups, -1)
+    size = channels // num_groups * math.prod(spatial)
+    grouped = m.reshape(input, samples, num_groups, size)
     result = m.reshape(_normalized(grouped, axes=(2,), eps=eps), input.shape)
     count = len(spatial)
     if weight is not None:
@@ -124,6 +126,11 @@ def batch_norm(
 
     In training the batch's own statistics are used and the running ones updated in place.
     """
+    if input.ndim < 2:
+        raise ValueError(
+            "batch_norm: expected an input of at least 2 dimensions, samples and channels, got "
+            f"{list(input.shape)}"
+        )
     count = input.ndim - 2
     axes = (0, *range(2, input.ndim))
     if training or running_mean is None or running_var is None:

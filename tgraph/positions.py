@@ -16,6 +16,7 @@ from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
 from .runtime.dtypes import bool_, int32, int64
 from .state import state
 from .tensor import Tensor
+from .zero_dim import with_one_element
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
@@ -34,6 +35,8 @@ argwhere = nonzero
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, in one dimension."""
     x, where = m.broadcast_tensors(input, mask)
+    if not x._type.shape:
+        x, where = m.reshape(x, 1), m.reshape(where, 1)
     return getitem(x, m.contiguous(where))
 
 
@@ -53,8 +56,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements of `source`, in order, put where `mask` holds."""
-    result = m.clone(input)
-    chosen = m.contiguous(m.expand_as(mask, input))
+    x, where = m.broadcast_tensors(input, mask)
+    result, chosen = m.clone(x), m.contiguous(where)
     count = int(current_context().host_array(chosen, "masked_scatter()").sum())
     setitem(result, chosen, m.slice_axis(m.reshape(source, -1), 0, 0, count))
     return result
@@ -69,14 +72,12 @@ def _check_index(index: Tensor, operation: str) -> Tensor:
     return index
 
 
+@with_one_element
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
     _check_index(index, "gather")
     if index.ndim != input.ndim and index._type.numel:
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    if not input._type.shape:
-        normalize_axis(dim, 0)
-        return m.reshape(gather(m.reshape(input, 1), 0, m.reshape(index, 1)), ())
     axis = normalize_axis(dim, input.ndim)
     _check_extent(index, input, axis, "gather")
     return apply(p.gather, input, index, axis=axis)
@@ -92,6 +93,7 @@ def _check_extent(index: Tensor, x: Tensor, axis: int, operation: str) -> None:
         )
 
 
+@with_one_element
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, with negative positions allowed and the other dimensions broadcast."""
     if dim is None:
@@ -110,6 +112,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return getitem(m.reshape(input, -1), index)
 
 
+@with_one_element
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The places `index` (a vector) of dimension `dim`."""
     _check_index(index, "index_select")
@@ -119,6 +122,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return apply(p.index, input, m.reshape(index, -1), axis=axis)
 
 
+@with_one_element
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`: the transpose of gather."""
     axis, index, source = _scatter_operands(input, dim, index, src, "scatter_add")
@@ -145,6 +149,7 @@ def _scatter_operands(
     return axis, index, src
 
 
+@with_one_element
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
     """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
     if reduce == "add":
@@ -163,6 +168,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | N
     return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
 
 
+@with_one_element
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
 ) -> Tensor:
@@ -190,6 +196,7 @@ def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, opera
         )
 
 
+@with_one_element
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with `source` written to the places `index` of dimension `dim`."""
     _check_index(index, "index_copy")
@@ -198,6 +205,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
 
 
+@with_one_element
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -> Tensor:
     """`input` with `value` written to the places `index` of dimension `dim`."""
     _check_index(index, "index_fill")

@@ -20,6 +20,7 @@ from .dispatch import apply, apply_several, array_type, current_context
 from .operands import cast
 from .runtime.dtypes import int64
 from .tensor import Tensor, intern_type, wrap
+from .zero_dim import with_one_element
 
 Array = np.ndarray[Any, Any]
 
@@ -66,6 +67,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return Sorted(apply(p.gather, input, order, axis=axis), order)
 
 
+@with_one_element
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
     """The `k` largest (or smallest) elements along `dim`, in order, and their positions."""
     axis = normalize_axis(dim, input.ndim)
@@ -75,6 +77,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return Sorted(apply(p.gather, input, order, axis=axis), order)
 
 
+@with_one_element
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
     """The `k`-th smallest element along `dim` (from 1), and its position."""
     axis = normalize_axis(dim, input.ndim)
@@ -95,9 +98,13 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     dtype = input._type.dtype
     if dim is None:
         if input._type.numel == 0:
-            none = math.nan if dtype.is_floating_point else np.iinfo(dtype.numpy).min
+            if dtype.is_floating_point:
+                return e.mul(r.sum(input), math.nan)  # of which there is a gradient
+            none = np.iinfo(dtype.numpy).min
             return apply(p.full, shape=(), value=none, dtype=dtype)
         return median(m.reshape(input, -1), 0).values
+    if not input._type.shape:
+        return Sorted(m.clone(input), apply(p.full, shape=(), value=0, dtype=int64))
     axis = normalize_axis(dim, input.ndim)
     middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
     if not dtype.is_floating_point:

@@ -1,0 +1,152 @@
+"""Every row of the table of operations on tensors without elements, without dimensions, broadcast.
+
+The shapes are derived: of each size that occurs in a row all are made 0, all dimensions are taken
+away, and operands of one shape get a size of 1. An operation may refuse such operands, compiled as
+well as eagerly; what it accepts must be right in shape, dtype, value and gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from opcase import Array, OpCase
+from opcases import CASES
+from test_ops import Gradients, as_tuple, check_values, compiled, ids, tensors
+
+REFUSALS = (RuntimeError, IndexError, ValueError, TypeError)
+# NumPy's formula divides 0 by 0, where PyTorch's has an epsilon; rows with a fixed answer.
+NOT_AS_NUMPY = {"cosine_similarity", "cosine_embedding_loss", "equal"}
+# Convolutions with a window of no size.
+ODD_REFERENCES = {"conv2d same"}
+# Where an operand of the same shape as another does not broadcast, in PyTorch neither.
+SAME_SHAPES = {
+    "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "stack", "setitem",
+    "scatter", "scatter_add", "masked_scatter", "matmul", "dot",
+}  # fmt: skip
+# What needs a dimension, in PyTorch too, or by the arguments that its rows give.
+NEEDS_DIMENSIONS = {
+    "adaptive_avg_pool2d", "addmm", "addmv", "avg_pool1d", "avg_pool2d", "baddbmm", "batch_norm",
+    "bilinear", "bincount", "bmm", "cat", "chunk", "conv1d", "conv2d", "conv3d",
+    "cosine_similarity", "diag", "diagonal", "dot", "glu", "group_norm", "index_put",
+    "index_put_", "layer_norm", "linear", "matmul", "matrix_transpose", "max_pool1d",
+    "max_pool2d", "mm", "mv", "narrow", "nll_loss", "outer", "pad",
+    "scaled_dot_product_attention", "searchsorted", "select", "slice_axis", "softmin", "split",
+    "tensor_split", "trace", "tril", "triu", "unbind", "unflatten", "unfold", "var_mean",
+}  # fmt: skip
+
+
+def without_elements(case: OpCase) -> Iterator[OpCase]:
+    shapes = [argument.shape for argument in case.arguments]
+    for size in sorted({each for shape in shapes for each in shape if each}):
+        yield case.with_shapes([tuple(0 if n == size else n for n in shape) for shape in shapes])
+
+
+def without_dimensions(case: OpCase) -> OpCase:
+    return case.with_shapes([()] * len(case.arguments))
+
+
+def broadcasting(case: OpCase) -> Iterator[OpCase]:
+    """Where operands have the same shape, one after another with a first size of 1."""
+    shapes = [argument.shape for argument in case.arguments]
+    for at, shape in enumerate(shapes):
+        if shape and shapes.count(shape) > 1:
+            yield case.with_shapes([*shapes[:at], (1, *shape[1:]), *shapes[at + 1 :]])
+
+
+def outcome(function: Any, arrays: list[Array]) -> Any:
+    """The results, or the refusal."""
+    try:
+        return as_tuple(function(*tensors(arrays)))
+    except REFUSALS as error:
+        assert not isinstance(error, RecursionError)
+        return error
+
+
+def accepts(case: OpCase) -> bool:
+    """Run `case` eagerly, compiled and with gradients; False where it is refused."""
+    arrays = case.arrays(case.dtypes[0])
+    label = f"{case.name} of {[array.shape for array in arrays]}"
+    eager = outcome(case.function, arrays)
+    found = outcome(compiled(case.function), arrays) if case.compiles else eager
+    if isinstance(eager, Exception):
+        # A result without elements is not computed, so nothing is read at a position outside.
+        nothing = not isinstance(found, Exception) and not any(each.numel() for each in found)
+        assert type(found) is type(eager) or (isinstance(eager, IndexError) and nothing), label
+        return False
+    assert not isinstance(found, Exception), f"{label}: compiled code refuses: {found}"
+    for have, want in zip(found, eager, strict=True):
+        assert have.dtype is want.dtype and have.shape == want.shape, label
+        check_values(have.numpy(), want.detach().numpy(), case.tolerance, label)
+    _check_reference(case, arrays, eager, label)
+    if case.gradient:
+        _check_gradients(case, label)
+    return True
+
+
+def _check_reference(case: OpCase, arrays: list[Array], found: tuple[Any, ...], label: str) -> None:
+    try:
+        expected = as_tuple(case.expected(arrays))
+    except (ValueError, IndexError):  # a reference for the shapes of its row only
+        return
+    if len(expected) != len(found):
+        return
+    if case.operation in NOT_AS_NUMPY or case.name in ODD_REFERENCES:
+        return
+    for have, want in zip(found, expected, strict=True):
+        result = have.numpy()
+        if arrays[0].ndim == 0 and np.size(want) == result.size:
+            want = np.reshape(want, result.shape)  # some functions of NumPy give vectors
+        assert np.shape(want) == result.shape, label
+        check_values(result, np.asarray(want).astype(result.dtype), case.tolerance, label)
+
+
+def _check_gradients(case: OpCase, label: str) -> None:
+    row = Gradients(case)
+    eager = row.first(*row.arguments())
+    found = compiled(row.first)(*row.arguments()) if case.compiles else eager
+    for have, want, point in zip(found, eager, row.points, strict=True):
+        assert have.shape == want.shape == point.shape, label
+        check_values(have.detach().numpy(), want.detach().numpy(), 1e5, label)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_without_elements(case: OpCase) -> None:
+    for variant in without_elements(case):
+        accepts(variant)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_without_dimensions(case: OpCase) -> None:
+    accepts(without_dimensions(case))
+
+
+@pytest.mark.filterwarnings("ignore:.*using a target size:UserWarning")
+@pytest.mark.parametrize("case", [c for c in CASES if not c.elementwise], ids=ids)
+def test_broadcasting(case: OpCase) -> None:
+    """Elementwise rows have such shapes of their own."""
+    for variant in broadcasting(case):
+        assert accepts(variant) or case.operation in SAME_SHAPES, case.name
+
+
+def has_shape(case: OpCase, wanted: Any) -> bool:
+    shapes = [[argument.shape for argument in case.arguments], *case.more]
+    return any(wanted(shape) for each in shapes for shape in each)
+
+
+def runs(case: OpCase) -> bool:
+    return not isinstance(outcome(case.function, case.arrays(case.dtypes[0])), Exception)
+
+
+def test_every_operation_takes_tensors_without_elements() -> None:
+    done = {case.operation for case in CASES if has_shape(case, lambda shape: 0 in shape)}
+    done |= {case.operation for case in CASES if any(map(runs, without_elements(case)))}
+    assert {case.operation for case in CASES} == done
+
+
+def test_what_needs_dimensions_is_known() -> None:
+    done = {case.operation for case in CASES if has_shape(case, lambda shape: shape == ())}
+    done |= {case.operation for case in CASES if runs(without_dimensions(case))}
+    assert {case.operation for case in CASES} - done == NEEDS_DIMENSIONS
