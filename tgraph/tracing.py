@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 from typing import Any
 
 from . import pytree
@@ -243,6 +244,23 @@ def _handle(trace: Trace, key: int) -> Tensor:
     return trace.journal[key].tensor
 
 
+def _refuse_hidden_tensors(result: Any) -> None:
+    """TypeError for a result with traced tensors where they are not looked for."""
+    if isinstance(result, (set, frozenset)):
+        held: Any = result
+    elif isinstance(result, (type, FunctionType, ModuleType)):
+        return
+    else:
+        held = getattr(result, "__dict__", {}).values()
+    traced = (isinstance(each, Tensor) and type(each._value) is Node for each in held)
+    if inspect.isgenerator(result) or any(traced):
+        raise TypeError(
+            f"a traced function returned a {type(result).__name__}, in which its tensors are not "
+            "found. Return tensors in tuples, lists, dicts or dataclasses, or make it known with "
+            "tg.pytree.register()."
+        )
+
+
 class _Collector:
     """Gives every tensor that leaves the trace its meaning, and the graph its outputs."""
 
@@ -258,6 +276,7 @@ class _Collector:
             value.check()
             return Ref("number", self.output(value.node))
         if not isinstance(value, Tensor):
+            _refuse_hidden_tensors(value)
             return Ref("static", value)
         found = self._refs.get(id(value))
         if found is None:

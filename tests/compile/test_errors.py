@@ -254,3 +254,15 @@ def test_a_new_tensor_in_the_place_of_state():
     with pytest.raises(TraceError, match="'add' gave `total` a new tensor"):
         add(tg.ones(2))
     assert total.tolist() == [0, 0]
+
+
+def test_results_in_which_tensors_are_not_found():
+    class Result:
+        def __init__(self, value):
+            self.value = value
+
+    for make in (Result, lambda x: {x}, lambda x: (each for each in (x,))):
+        with pytest.raises(TypeError, match=r"Return tensors in tuples.*tg.pytree.register"):
+            tg.compile(lambda x, make=make: make(x * 2))(X)
+    kept = Result(X)
+    assert tg.compile(lambda x: kept)(X) is kept
