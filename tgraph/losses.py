@@ -67,7 +67,7 @@ def smooth_l1_loss(
     size = e.abs(e.sub(input, target))
     # The square is of what lies below `beta` only: far away it could be infinite, whose gradient
     # of 0 times infinity would be NaN.
-    near = e.lt(size, beta)
+    near = e.logical_not(e.ge(size, beta))  # NaN too
     inner = e.mul(e.square(e.where(near, size, 0)), 0.5 / beta)
     return _reduced(e.where(near, inner, e.sub(size, 0.5 * beta)), reduction)
 
@@ -78,7 +78,7 @@ def huber_loss(
     """Half the squared difference, continued in a straight line beyond `delta`."""
     _warn_sizes(input, target, "huber_loss")
     size = e.abs(e.sub(input, target))
-    near = e.le(size, delta)
+    near = e.logical_not(e.gt(size, delta))
     inner = e.mul(e.square(e.where(near, size, 0)), 0.5)  # of near values only, as above
     outer = e.mul(e.sub(size, 0.5 * delta), delta)
     return _reduced(e.where(near, inner, outer), reduction)

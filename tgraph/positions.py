@@ -234,7 +234,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         highest = current_context().host_array(tensor, "one_hot() without num_classes")
         num_classes = int(highest.max()) + 1
     classes = apply(p.iota, size=num_classes, dtype=int64)
-    return cast(e.eq(m.unsqueeze(tensor, -1), classes), int64)
+    if not state.context:
+        return cast(e.eq(m.unsqueeze(tensor, -1), classes), int64)
+    # Rows of a unit matrix, which is never there in memory: reading one checks its position.
+    unit = e.eq(m.unsqueeze(classes, -1), classes)
+    return cast(apply(p.index, unit, tensor, axis=0), int64)
 
 
 def _checked_classes(tensor: Tensor, num_classes: int) -> int:

@@ -226,6 +226,11 @@ def test_one_hot() -> None:
         tg.one_hot(tg.tensor([3]), 3)
     with pytest.raises(RuntimeError, match="non-negative"):
         tg.one_hot(tg.tensor([-1]))
+    compiled = tg.compile(lambda x: tg.one_hot(x, 3))
+    assert compiled(tg.tensor([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]
+    for outside in (3, -1):
+        with pytest.raises(IndexError, match=f"index {outside} is out of bounds .* with size 3"):
+            compiled(tg.tensor([0, outside]))
 
 
 _item = st.one_of(
