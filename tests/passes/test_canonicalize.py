@@ -52,6 +52,14 @@ CASES = {
         "%0 = add(%x, %y) | %1 = mul(%0, %0) | return %1",
     ),
     "copy": (lambda m: m.copy(m.copy(three(m)[0])), "return %x"),
+    "reshape_to_its_own_shape": (
+        lambda m: m.exp(m.reshape(three(m)[0], shape=(3,))),
+        "%0 = exp(%x) | return %0",
+    ),
+    "broadcast_to_its_own_shape": (
+        lambda m: m.broadcast(three(m)[0], shape=(3,)),
+        "return %x",
+    ),
     "needless_broadcast": (
         lambda m: m.add(m.input(4, 3), m.broadcast(m.input(3), shape=(4, 3))),
         "%0 = add(%x, %y) | return %0",

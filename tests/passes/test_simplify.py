@@ -36,6 +36,11 @@ def full(value, dtype="float32", shape="()"):
 CASES = {
     "add_negative_zero": (lambda m: m.add(f(m), m.number(-0.0)), "return %x"),
     "subtract_zero": (lambda m: m.sub(f(m), m.number(0.0)), "return %x"),
+    "divide_integer_by_one": (lambda m: m.floor_divide(i(m), m.number(1, int32)), "return %x"),
+    "integer_remainder_by_one": (
+        lambda m: m.remainder(i(m), m.number(1, int32)),
+        f"%0 = {full(0, 'int32', f'({N},)')} | return %0",
+    ),
     "add_integer_zero": (lambda m: m.add(i(m), m.number(0, int32)), "return %x"),
     "add_zero_to_what_is_no_negative_zero": (
         lambda m: m.add(m.abs(f(m)), m.number(0.0)), "%0 = abs(%x) | return %0"),

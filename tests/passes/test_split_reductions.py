@@ -1,0 +1,75 @@
+"""Long reductions in pieces: which are split, into what, and their numbers."""
+
+import numpy as np
+import pytest
+from pass_testing import Maker, assert_pass_keeps_values, body, ordinary_inputs
+from tgraph.compiler.interpret import interpret
+from tgraph.compiler.passes.split_reductions import MIN_ELEMENTS, split_reductions
+from tgraph.runtime.dtypes import bool_, float16, float64, int64
+
+LONG = MIN_ELEMENTS
+
+
+def reduced(name, shape, axes, keepdims=False, dtype=float64):
+    make = Maker()
+    x = make.input(*shape, dtype=dtype)
+    return make.graph(getattr(make, name)(x, axes=axes, keepdims=keepdims))
+
+
+def test_the_text_of_an_even_split():
+    after = assert_pass_keeps_values(
+        split_reductions, reduced("sum", (LONG,), (0,)), rtol=1e-9, special=False
+    )
+    assert body(after) == (
+        f"%0 = reshape(%x; shape=(64, {LONG // 64})) | "
+        "%1 = sum(%0; axes=(1,), keepdims=True) | "
+        "%2 = reshape(%1; shape=(64,)) | "
+        "%3 = sum(%2; axes=(0,), keepdims=True) | "
+        "%4 = reshape(%3; shape=()) | return %4"
+    )
+
+
+def test_the_text_of_a_split_with_a_rest():
+    after = assert_pass_keeps_values(
+        split_reductions, reduced("max", (3, LONG + 5), (1,)), special=False
+    )
+    assert body(after) == (
+        f"%0 = slice(%x; starts=(0, 0), steps=(1, 1), stops=(3, {LONG})) | "
+        f"%1 = reshape(%0; shape=(3, 64, {LONG // 64})) | "
+        "%2 = max(%1; axes=(2,), keepdims=True) | "
+        "%3 = reshape(%2; shape=(3, 64)) | "
+        f"%4 = slice(%x; starts=(0, {LONG}), steps=(1, 1), stops=(3, {LONG + 5})) | "
+        "%5 = max(%4; axes=(1,), keepdims=True) | "
+        "%6 = concatenate(%3, %5; axis=1) | "
+        "%7 = max(%6; axes=(1,), keepdims=True) | "
+        "%8 = reshape(%7; shape=(3,)) | return %8"
+    )
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("shape, axes", [((LONG + 1,), (0,)), ((40, 2, 900), (0, 2)),
+                                         ((7, 300, 120), (1, 2)), ((33000, 64), (0,))])  # fmt: skip
+@pytest.mark.parametrize("name, dtype", [("sum", float64), ("sum", int64), ("prod", float64),
+                                         ("max", float16), ("min", int64), ("any", bool_),
+                                         ("all", bool_)])  # fmt: skip
+def test_numbers(name, dtype, shape, axes, keepdims):
+    graph = reduced(name, shape, axes, keepdims, dtype)
+    after = assert_pass_keeps_values(split_reductions, graph, rtol=1e-9, special=False)
+    assert len(after.nodes) > 2
+
+
+def test_what_is_unknown_stays_unknown():
+    graph = reduced("max", (LONG,), (0,))
+    (x,) = ordinary_inputs(graph)
+    x[LONG - 7] = np.nan
+    assert np.isnan(interpret(split_reductions(graph), [x])[0])
+
+
+@pytest.mark.parametrize(
+    "name, shape, axes",
+    [("sum", (LONG - 1,), (0,)), ("sum", (65, LONG), (1,)), ("argmax", (LONG,), (0,)),
+     ("sum", (16, 8, 16, 16, 1), (0, 1, 2, 3, 4))],
+)  # fmt: skip
+def test_what_stays_whole(name, shape, axes):
+    graph = reduced(name, shape, axes)
+    assert body(split_reductions(graph)) == body(graph)
