@@ -169,23 +169,33 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
 
 def _integer_trunc_divide(input: Operand, other: Operand) -> Tensor:
     x, y = promote("div", input, other)
+    _refuse_zero(x, other)
     down = apply(p.floor_divide, x, y)
     rest = sub(x, mul(down, y))
     return add(down, logical_and(ne(rest, 0), ne(lt(x, 0), lt(y, 0))))
 
 
+def _refuse_zero(dividend: Any, divisor: Any) -> None:
+    """RuntimeError, with PyTorch's text, where integers are divided by the number 0."""
+    if type(divisor) is int and divisor == 0 and not result_type(dividend, 0).is_floating_point:
+        raise RuntimeError("ZeroDivisionError")
+
+
 def floor_divide(input: Operand, other: Operand) -> Tensor:
     """`input / other` rounded down, in the promoted dtype. Division of integers by 0 raises."""
+    _refuse_zero(input, other)
     return _arithmetic(p.floor_divide, None, input, other)
 
 
 def remainder(input: Operand, other: Operand) -> Tensor:
     """The remainder with the sign of the divisor, as Python's `%`."""
+    _refuse_zero(input, other)
     return _arithmetic(p.remainder, None, input, other)
 
 
 def fmod(input: Operand, other: Operand) -> Tensor:
     """The remainder with the sign of the dividend, as C's fmod."""
+    _refuse_zero(input, other)
     return _fmod(*promote_pair("fmod", input, other))
 
 

@@ -49,6 +49,20 @@ def test_values_that_are_refused() -> None:
         tg.where(tg.ones(2), 1, 2)
 
 
+def test_integers_divided_by_the_number_zero() -> None:
+    integers = tg.arange(3)
+    for function in (
+        lambda x: x // 0,
+        lambda x: x % 0,
+        lambda x: tg.fmod(x, 0),
+        lambda x: tg.div(x, 0, rounding_mode="trunc"),
+    ):
+        for run in (function, tg.compile(function)):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                run(integers)
+            assert run(integers.float()).isfinite().logical_not().all()
+
+
 def test_integers_of_more_than_64_bits() -> None:
     for function in (
         lambda: tg.ones(2, dtype=tg.int8) + 2**70,
