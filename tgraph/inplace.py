@@ -122,8 +122,13 @@ def _check_memory(target: Tensor) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-    value = target._value
+    value, view = target._value, target._view
     if isinstance(value, np.ndarray) and not value.flags.writeable:
+        if view is not None and view.base._value.flags.writeable:
+            raise RuntimeError(
+                "unsupported operation: the written-to tensor is a part of an expanded one, of "
+                "which several elements are one in memory. Please clone() that one first."
+            )
         raise RuntimeError(
             "the memory of this tensor is read-only: it shares an array that may not be written. "
             "Please clone() the tensor before performing the operation."

@@ -33,7 +33,7 @@ def layer_norm(
     if input._type.shape[input.ndim - len(shape) :] != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"{['*', *shape]}, but got input of size{list(input.shape)}"
+            f"[{', '.join(map(str, ('*', *shape)))}], but got input of size{list(input.shape)}"
         )
     axes = tuple(range(input.ndim - len(shape), input.ndim))
     result = _normalized(input, axes=axes, eps=eps)

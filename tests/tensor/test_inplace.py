@@ -103,3 +103,10 @@ def test_out() -> None:
     with tg.no_grad():
         tg.mul(tg.ones(3, requires_grad=True), 5, out=out)
     assert out.tolist() == [5.0] * 3
+
+
+def test_a_part_of_an_expanded_tensor_is_not_written() -> None:
+    rows = tg.ones(2).expand(3, 2)
+    for target in (rows, rows[0]):
+        with pytest.raises(RuntimeError, match=r"unsupported operation.*one.* memory"):
+            target.add_(1)
