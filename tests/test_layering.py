@@ -106,6 +106,16 @@ def test_no_function_imports_our_modules(module):
                     assert not is_ours(name), f"{where}: {name} is imported inside a function"
 
 
+@pytest.mark.parametrize("module", FILES)
+def test_private_names_stay_in_their_module(module):
+    """What another module needs has a public name."""
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
+            for alias in node.names:
+                assert not alias.name.startswith("_"), f"{where} imports {alias.name}"
+
+
 def test_no_module_imports_itself_in_a_circle():
     """The import graph of modules, without imports for type checkers, has no cycle."""
     reads: dict[str, set[str]] = {}

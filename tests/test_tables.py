@@ -18,6 +18,7 @@ from tgraph.compiler.ir import (
     input_node,
 )
 from tgraph.compiler.kernel import views
+from tgraph.compiler.kernel.kernel import COMBINE
 from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUNCTIONS
 from tgraph.runtime.arrays import FUNCTIONS, evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
@@ -45,7 +46,7 @@ def test_every_elementwise_primitive_has_a_scalar_template() -> None:
 
 def test_every_fusible_primitive_has_a_scalar_form() -> None:
     """What fusion takes, lowering can read and emit."""
-    by_table = set(views._NEEDS) | set(views.COMBINE) | {each.name for each in ELEMENTWISE}
+    by_table = set(views._NEEDS) | set(COMBINE) | {each.name for each in ELEMENTWISE}
     by_kernel = {"argmax", "argmin", "scatter_add", "index_put"}  # roots of their own
     given = {"input"}
     steps = {"matmul", "convolution", "host_call", "get"}

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runtime.dtypes import DType
-from ..kernel.kernel import Instr, Stage
+from ..kernel.kernel import COMBINE, Instr, Stage
 from ..kernel.schedule_cpu import Schedule
-from ..kernel.views import COMBINE
 from .llvm_scalar import TEMPLATES, literal, llvm_type, reduction_identity
 from .llvm_writer import Writer
 

@@ -110,6 +110,15 @@ def compute_dtype(dtype: DType) -> DType:
 
 
 EFFECTS = frozenset({"store", "reduce", "save", "check"})
+# The primitive that folds one more value into a result.
+COMBINE = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "maximum",
+    "min": "minimum",
+    "any": "logical_or",
+    "all": "logical_and",
+}
 
 
 def format_kernel(kernel: Kernel) -> str:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from ...runtime.dtypes import int64
 from ..ir import Family, Node
-from . import views
 from .body import Body, Parameters
 from .index import Coords, data_atoms, flatten
 from .kernel import Instr, Stage, compute_dtype
+from .lower_elements import emit
 from .roots import Buffer
 from .stages import Element, KernelPlan, Need, Reduce, Scatter, StagePlan, Store, Target
+from .views import operand_needs
 
 
 def write_stages(
@@ -74,7 +75,7 @@ class _StageWriter:
         if node in self.plan.nodes:
             if (node, coords) in self.plan.results or self._is_saved(node, coords):
                 return []
-            found = views.operand_needs(node, coords, mask)
+            found = operand_needs(node, coords, mask)
         positions = [
             atom.key
             for index in (*coords, *(condition.index for condition in mask))
@@ -101,10 +102,10 @@ class _StageWriter:
             return body.add(Instr("saved", (), dtype, index=saved.slot, value=saved.number))
         if node not in self.plan.nodes:
             return self._load(need)
-        needs = views.operand_needs(node, coords, mask)
+        needs = operand_needs(node, coords, mask)
         if node.primitive.family is Family.GATHER:
             self._check_positions(needs[-1])
-        value = views.emit(body, node, coords, [body.values[each] for each in needs])
+        value = emit(body, node, coords, [body.values[each] for each in needs])
         if saved is not None and saved.stage == self.stage.number and not mask:
             self.saved_in[node, coords] = self.stage
             body.add(Instr("save", (value,), dtype, index=saved.slot, value=saved.number))

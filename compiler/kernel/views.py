@@ -1,19 +1,16 @@
-"""How each primitive reads its operands, and the scalar instructions it becomes.
+"""How each primitive reads its operands: views only say where their elements come from.
 
 `operand_needs(node, coords, mask)` lists which element of which operand makes the element of
-`node` at `coords`; `emit` turns those values into that element. `mask` holds the conditions under
-which the element is wanted at all: loads below it must not leave their buffer when it fails.
+`node` at `coords` (`lower_elements` says how). `mask` holds the conditions under which the element
+is wanted at all: loads below it must not leave their buffer when it fails.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Family, Node
-from ..ir.shapes import contiguous_strides
-from .body import Body
 from .index import (
     ZERO,
     Condition,
@@ -24,10 +21,8 @@ from .index import (
     Loaded,
     Mask,
     constant,
-    flatten,
     reshape_coords,
 )
-from .kernel import Instr, compute_dtype
 from .stages import Need
 
 Needs = list[Need]
@@ -62,8 +57,8 @@ def _broadcast(operand: Node, coords: Coords) -> Coords:
     return tuple(ZERO if size == 1 else at for size, at in zip(shape, coords[lead:], strict=True))
 
 
-def _bounded(condition: Condition) -> bool | None:
-    """True or False where the condition is decided by ranges alone."""
+def decided(condition: Condition) -> bool | None:
+    """Whether the condition holds, where ranges alone tell; None where they do not."""
     if isinstance(condition, Divides):
         return True if (condition.index % condition.divisor) == ZERO else None
     low, high = condition.index.bounds
@@ -76,10 +71,10 @@ def _under(mask: Mask, conditions: Iterable[Condition]) -> Mask:
     """`mask` and `conditions` together, without what always holds; NEVER if one cannot hold."""
     result = list(mask)
     for condition in conditions:
-        decided = _bounded(condition)
-        if decided is False:
+        outcome = decided(condition)
+        if outcome is False:
             return NEVER
-        if decided is None and condition not in result:
+        if outcome is None and condition not in result:
             result.append(condition)
     return tuple(result)
 
@@ -114,7 +109,8 @@ def _flip(node: Node, coords: Coords, mask: Mask) -> Needs:
     return [(node.inputs[0], at, mask)]
 
 
-def _pad_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
+def pad_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
+    """Where the operand's element at `coords` of a pad lies, and when it is not padding."""
     at, conditions = [], list[Condition]()
     shape = node.inputs[0].shape
     low, interior = node.attrs["low"], node.attrs["interior"]
@@ -129,18 +125,18 @@ def _pad_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
 
 
 def _pad(node: Node, coords: Coords, mask: Mask) -> Needs:
-    at, conditions = _pad_parts(node, coords)
+    at, conditions = pad_parts(node, coords)
     under = _under(mask, conditions)
     return [] if under == NEVER else [(node.inputs[0], at, under)]
 
 
-def _pieces(node: Node, coords: Coords) -> list[tuple[Node, Coords, InRange]]:
+def pieces(node: Node, coords: Coords) -> list[tuple[Node, Coords, InRange]]:
     """The inputs of a concatenation that can hold the element at `coords`."""
     axis, begin, found = node.attrs["axis"], 0, []
     for operand in node.inputs:
         end = begin + operand.shape[axis]
         condition = InRange(coords[axis], begin, end)
-        if begin < end and _bounded(condition) is not False:
+        if begin < end and decided(condition) is not False:
             at = (*coords[:axis], coords[axis] - begin, *coords[axis + 1 :])
             found.append((operand, at, condition))
         begin = end
@@ -148,10 +144,11 @@ def _pieces(node: Node, coords: Coords) -> list[tuple[Node, Coords, InRange]]:
 
 
 def _concatenate(node: Node, coords: Coords, mask: Mask) -> Needs:
-    return [(each, at, _under(mask, [when])) for each, at, when in _pieces(node, coords)]
+    return [(each, at, _under(mask, [when])) for each, at, when in pieces(node, coords)]
 
 
-def _update_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
+def update_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
+    """Where the update's element at `coords` of a slice update lies, and when there is one."""
     at, conditions = [], list[Condition]()
     shape = node.inputs[1].shape
     starts, steps = node.attrs["starts"], node.attrs["steps"]
@@ -166,7 +163,7 @@ def _update_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
 
 def _slice_update(node: Node, coords: Coords, mask: Mask) -> Needs:
     base, update = node.inputs
-    at, conditions = _update_parts(node, coords)
+    at, conditions = update_parts(node, coords)
     under = _under(mask, conditions)
     needs: Needs = []
     if under != mask or under == NEVER:  # some elements of the base shine through
@@ -185,8 +182,8 @@ def _unfold(node: Node, coords: Coords, mask: Mask) -> Needs:
     return [(operand, tuple(at), mask)]
 
 
-def _taps(node: Node, coords: Coords) -> list[tuple[Coords, list[Condition]]]:
-    """For every tap of a fold: the window element that lands on `coords`, if there is one."""
+def taps(node: Node, coords: Coords) -> list[tuple[Coords, list[Condition]]]:
+    """The window elements of a fold that land on `coords` where their conditions hold."""
     (operand,) = node.inputs
     axes, ndim = node.attrs["axes"], len(node.shape)
     found = []
@@ -201,17 +198,14 @@ def _taps(node: Node, coords: Coords) -> list[tuple[Coords, list[Condition]]]:
             if stride > 1:
                 conditions.append(Divides(shifted, stride))
             at[axis] = shifted // stride
-        found.append(((*at, *map(constant, tap)), conditions))
+        if all(decided(condition) is not False for condition in conditions):
+            found.append(((*at, *map(constant, tap)), conditions))
     return found
 
 
 def _fold(node: Node, coords: Coords, mask: Mask) -> Needs:
-    needs: Needs = []
-    for at, conditions in _taps(node, coords):
-        under = _under(mask, conditions)
-        if under != NEVER:
-            needs.append((node.inputs[0], at, under))
-    return needs
+    (operand,) = node.inputs
+    return [(operand, at, _under(mask, when)) for at, when in taps(node, coords)]
 
 
 def _unrolled(node: Node, coords: Coords, mask: Mask) -> Needs:
@@ -280,123 +274,4 @@ _NEEDS: dict[str, Callable[[Node, Coords, Mask], Needs]] = {
     "constant": _nothing,
     "iota": _nothing,
     "random_bits": _random_bits,
-}
-
-# Primitives whose element is the element of their last operand.
-_MOVES = frozenset(
-    ("reshape", "permute", "broadcast", "slice", "flip", "unfold", "gather", "index", "copy")
-)
-COMBINE = {
-    "sum": "add",
-    "prod": "mul",
-    "max": "maximum",
-    "min": "minimum",
-    "any": "logical_or",
-    "all": "logical_and",
-}
-
-
-def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    """The number of the value of `node` at `coords`, made from the values of its needs."""
-    name = node.primitive.name
-    if name in _MOVES:
-        return args[-1]
-    dtype = compute_dtype(node.type.dtype)
-    if name in _SPECIAL:
-        return _SPECIAL[name](body, node, coords, args)
-    if node.primitive.family is Family.REDUCE:
-        return _combine(body, COMBINE[name], node, args)
-    if name == "cast":
-        return body.add(Instr("cast", tuple(args), dtype, value=node.attrs["dtype"]))
-    return body.add(Instr(name, tuple(args), dtype))
-
-
-def _combine(body: Body, op: str, node: Node, args: Sequence[int]) -> int:
-    dtype = compute_dtype(node.type.dtype)
-    if not args:
-        return body.constant(node.primitive.identity, dtype)
-    total = args[0]
-    for value in args[1:]:
-        total = body.add(Instr(op, (total, value), dtype))
-    return total
-
-
-def _choose(
-    body: Body, conditions: Iterable[Condition], chosen: int, otherwise: int, dtype: DType
-) -> int:
-    """`chosen` where all conditions hold, else `otherwise`."""
-    open_ = tuple(each for each in conditions if _bounded(each) is not True)
-    if not open_:
-        return chosen
-    condition = body.add(Instr("condition", (), bool_, mask=body.resolve_mask(open_)))
-    return body.add(Instr("where", (condition, chosen, otherwise), compute_dtype(dtype)))
-
-
-def _emit_full(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    return body.constant(node.attrs["value"], node.type.dtype)
-
-
-def _emit_constant(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    return body.constant(node.attrs["value"].reshape(-1)[0].item(), node.type.dtype)
-
-
-def _emit_iota(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    value = body.add(Instr("index", (), int64, index=body.resolve(coords[0])))
-    if node.type.dtype is int64:
-        return value
-    dtype = compute_dtype(node.type.dtype)
-    return body.add(Instr("cast", (value,), dtype, value=node.type.dtype))
-
-
-def _emit_pad(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    fill = body.constant(node.attrs["value"], node.type.dtype)
-    if not args:
-        return fill
-    _, conditions = _pad_parts(node, coords)
-    return _choose(body, conditions, args[0], fill, node.type.dtype)
-
-
-def _emit_concatenate(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    total = args[-1]
-    pieces = list(zip(_pieces(node, coords), args, strict=True))
-    for (_, _, condition), value in reversed(pieces[:-1]):
-        total = _choose(body, [condition], value, total, node.type.dtype)
-    return total
-
-
-def _emit_slice_update(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    if len(args) == 1:
-        return args[0]
-    _, conditions = _update_parts(node, coords)
-    return _choose(body, conditions, args[1], args[0], node.type.dtype)
-
-
-def _emit_fold(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    zero = body.constant(0, node.type.dtype)
-    landed = [c for _, c in _taps(node, coords) if _under((), c) != NEVER]
-    parts = [
-        _choose(body, conditions, value, zero, node.type.dtype)
-        for conditions, value in zip(landed, args, strict=True)
-    ]
-    return _combine(body, "add", node, parts) if parts else zero
-
-
-def _emit_random_bits(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    counter = args[1]
-    if node.attrs["offset"]:
-        offset = body.constant(node.attrs["offset"], int64)
-        counter = body.add(Instr("add", (counter, offset), int64))
-    index = body.resolve(flatten(coords, contiguous_strides(node.shape)))
-    return body.add(Instr("random_bits", (args[0], counter), node.type.dtype, index=index))
-
-
-_SPECIAL: dict[str, Callable[[Body, Node, Coords, Sequence[int]], int]] = {
-    "full": _emit_full,
-    "constant": _emit_constant,
-    "iota": _emit_iota,
-    "pad": _emit_pad,
-    "concatenate": _emit_concatenate,
-    "slice_update": _emit_slice_update,
-    "fold": _emit_fold,
-    "random_bits": _emit_random_bits,
 }

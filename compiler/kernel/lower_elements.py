@@ -1,0 +1,126 @@
+"""Lowering, element by element: the scalar instructions that each primitive becomes.
+
+What an element is made of says `views.operand_needs`; here those values are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ...runtime.dtypes import DType, bool_, int64
+from ..ir import Family, Node
+from ..ir.shapes import contiguous_strides
+from .body import Body
+from .index import Condition, Coords, flatten
+from .kernel import COMBINE, Instr, compute_dtype
+from .views import decided, pad_parts, pieces, taps, update_parts
+
+# Primitives whose element is the element of their last operand.
+_MOVES = frozenset(
+    ("reshape", "permute", "broadcast", "slice", "flip", "unfold", "gather", "index", "copy")
+)
+
+
+def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    """The number of the value of `node` at `coords`, made from the values of its needs."""
+    name = node.primitive.name
+    if name in _MOVES:
+        return args[-1]
+    dtype = compute_dtype(node.type.dtype)
+    if name in _SPECIAL:
+        return _SPECIAL[name](body, node, coords, args)
+    if node.primitive.family is Family.REDUCE:
+        return _combine(body, COMBINE[name], node, args)
+    if name == "cast":
+        return body.add(Instr("cast", tuple(args), dtype, value=node.attrs["dtype"]))
+    return body.add(Instr(name, tuple(args), dtype))
+
+
+def _combine(body: Body, op: str, node: Node, args: Sequence[int]) -> int:
+    dtype = compute_dtype(node.type.dtype)
+    if not args:
+        return body.constant(node.primitive.identity, dtype)
+    total = args[0]
+    for value in args[1:]:
+        total = body.add(Instr(op, (total, value), dtype))
+    return total
+
+
+def _choose(
+    body: Body, conditions: Iterable[Condition], chosen: int, otherwise: int, dtype: DType
+) -> int:
+    """`chosen` where all conditions hold, else `otherwise`."""
+    open_ = tuple(each for each in conditions if decided(each) is not True)
+    if not open_:
+        return chosen
+    condition = body.add(Instr("condition", (), bool_, mask=body.resolve_mask(open_)))
+    return body.add(Instr("where", (condition, chosen, otherwise), compute_dtype(dtype)))
+
+
+def _emit_full(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    return body.constant(node.attrs["value"], node.type.dtype)
+
+
+def _emit_constant(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    return body.constant(node.attrs["value"].reshape(-1)[0].item(), node.type.dtype)
+
+
+def _emit_iota(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    value = body.add(Instr("index", (), int64, index=body.resolve(coords[0])))
+    if node.type.dtype is int64:
+        return value
+    dtype = compute_dtype(node.type.dtype)
+    return body.add(Instr("cast", (value,), dtype, value=node.type.dtype))
+
+
+def _emit_pad(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    fill = body.constant(node.attrs["value"], node.type.dtype)
+    if not args:
+        return fill
+    _, conditions = pad_parts(node, coords)
+    return _choose(body, conditions, args[0], fill, node.type.dtype)
+
+
+def _emit_concatenate(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    total = args[-1]
+    choices = list(zip(pieces(node, coords), args, strict=True))
+    for (_, _, condition), value in reversed(choices[:-1]):
+        total = _choose(body, [condition], value, total, node.type.dtype)
+    return total
+
+
+def _emit_slice_update(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    if len(args) == 1:
+        return args[0]
+    _, conditions = update_parts(node, coords)
+    return _choose(body, conditions, args[1], args[0], node.type.dtype)
+
+
+def _emit_fold(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    zero = body.constant(0, node.type.dtype)
+    parts = [
+        _choose(body, conditions, value, zero, node.type.dtype)
+        for (_, conditions), value in zip(taps(node, coords), args, strict=True)
+    ]
+    return _combine(body, "add", node, parts) if parts else zero
+
+
+def _emit_random_bits(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
+    counter = args[1]
+    if node.attrs["offset"]:
+        offset = body.constant(node.attrs["offset"], int64)
+        counter = body.add(Instr("add", (counter, offset), int64))
+    index = body.resolve(flatten(coords, contiguous_strides(node.shape)))
+    return body.add(Instr("random_bits", (args[0], counter), node.type.dtype, index=index))
+
+
+_SPECIAL: dict[str, Callable[[Body, Node, Coords, Sequence[int]], int]] = {
+    "full": _emit_full,
+    "constant": _emit_constant,
+    "iota": _emit_iota,
+    "pad": _emit_pad,
+    "concatenate": _emit_concatenate,
+    "slice_update": _emit_slice_update,
+    "fold": _emit_fold,
+    "random_bits": _emit_random_bits,
+}
