@@ -1,0 +1,166 @@
+"""What becomes one kernel, what does not and for which reason, and where results lie in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tgraph.compiler import fusion
+from tgraph.compiler.executable import Executable
+from tgraph.compiler.pipeline import compile_graph
+
+import tgraph as tg
+from tgraph.nn import functional as F
+from tgraph.tracing import trace
+
+ROWS, WIDTH = 64, 100
+
+
+@pytest.fixture
+def x() -> tg.Tensor:
+    return tg.from_numpy(np.random.default_rng(0).standard_normal((ROWS, WIDTH), np.float32))
+
+
+def compiled(function, *arguments) -> Executable:
+    """The plan of a function that closes over nothing, its results compared with eager ones."""
+    executable = compile_graph(trace(function, *arguments))
+    found = executable.run([each.numpy() for each in arguments])
+    wanted = function(*arguments)
+    for have, want in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        np.testing.assert_allclose(have, want.numpy(), rtol=1e-5, atol=1e-5)
+    return executable
+
+
+def reasons(executable: Executable) -> set[str]:
+    return {refusal.reason for refusal in executable.refused}
+
+
+TARGET = tg.arange(ROWS)
+WEIGHTS = tg.ones(WIDTH, WIDTH)
+ONE_KERNEL = {
+    "softmax": lambda x, w, t: tg.softmax(x, 1),
+    "log-softmax and loss": lambda x, w, t: F.cross_entropy(x, t, reduction="none"),
+    "layer norm": lambda x, w, t: F.layer_norm(x, (WIDTH,), w[0], w[1]),
+    "gather": lambda x, w, t: tg.tanh(tg.gather(x, 1, t.reshape(-1, 1))),
+    "index": lambda x, w, t: x[t] * 2 + 1,
+    "views": lambda x, w, t: tg.cat([x.t()[1:], F.pad(x.t()[:1], (2, 0))[:, 2:]]).exp(),
+    "windows": lambda x, w, t: F.max_pool2d(x.reshape(1, 1, ROWS, WIDTH), 2).abs(),
+    "prologue and epilogue": lambda x, w, t: tg.sqrt((x * x + 1).sum(1)) * 3,
+    "several results": lambda x, w, t: (tg.sin(x), tg.cos(x), tg.sin(x) * x),
+    "a column reduction": lambda x, w, t: tg.exp(x - 1).sum(0),
+    "mean and deviation": lambda x, w, t: (x.mean(1), x.std(1), x.amax(1)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_KERNEL)
+def test_one_kernel(name, x):
+    assert [info.kind for info in compiled(ONE_KERNEL[name], x, WEIGHTS, TARGET).kernels] == [
+        "kernel"
+    ]
+
+
+def test_random_numbers_are_drawn_inside_the_kernel(x):
+    executable = compile_graph(trace(lambda x: F.dropout(x, 0.5) * 2, x))
+    assert len(executable.kernels) == 1
+
+
+def test_a_group_is_convex(x):
+    """The exponential may not wait for the product that reads it."""
+    w = tg.ones(WIDTH, WIDTH)
+
+    def around(x, w):
+        y = tg.exp(x)
+        return y * 2 + y @ w
+
+    executable = compiled(around, x, w)
+    assert [info.name for info in executable.kernels] == ["k0_exp", "matmul", "k2_add"]
+    assert reasons(executable) == {"a value between them is computed by another kernel"}
+
+
+def test_rows_that_differ_stay_apart(x):
+    executable = compiled(lambda x: (x.sum(1), x.sum(0)), x)
+    assert len(executable.kernels) == 2 and reasons(executable) == {"their rows differ"}
+
+
+def test_few_rows_do_not_take_a_long_loop_on_one_thread():
+    x = tg.ones(2, 4 * fusion.MAX_SERIAL)
+    executable = compiled(lambda x: tg.cos(x) * tg.exp(x).sum(1, keepdim=True), x)
+    assert "too few rows to share among threads" in reasons(executable)
+
+
+def test_a_kernel_has_a_bounded_number_of_results(x):
+    executable = compiled(lambda x: tuple(tg.exp(x + n) for n in range(100)), x)
+    assert all(len(info.outputs) <= fusion.MAX_ROOTS for info in executable.kernels)
+    assert len(executable.kernels) == -(-100 // fusion.MAX_ROOTS)
+    assert reasons(executable) == {"the kernel would have too many arguments"}
+
+
+def test_a_kernel_has_a_bounded_number_of_operations(x):
+    def long(x):
+        for number in range(600):
+            x = tg.tanh(x * 0.5 + number)
+        return x
+
+    executable = compiled(long, x)
+    assert len(executable.kernels) > 5
+    assert any("more than" in reason for reason in reasons(executable))
+
+
+def test_caps_only_divide(x, monkeypatch):
+    """Whatever the caps, all is computed."""
+    for name in ("MAX_VIRTUAL", "MAX_ROOTS", "MAX_READS"):
+        monkeypatch.setattr(fusion, name, 3)
+    for function in ONE_KERNEL.values():
+        compiled(function, x, WEIGHTS, TARGET)
+
+
+def test_memory_of_what_is_read_no_more_is_used_again(x):
+    def deep(x, w):
+        for _ in range(20):
+            x = tg.tanh(x @ w)
+        return x
+
+    plan = compiled(deep, x, tg.ones(WIDTH, WIDTH)).plan
+    assert plan.arena_bytes <= 2 * (4 * ROWS * WIDTH + 64)
+
+
+def test_results_are_written_where_they_are_wanted(x):
+    """The last step writes into the caller's array: nothing is copied, and no arena is needed."""
+    plan = compiled(lambda x, w: (x @ w, tg.exp(x)), x, tg.ones(WIDTH, WIDTH)).plan
+    assert plan.arena_bytes == 0 and "copy" not in plan.describe()
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+SHARED = {
+    "elementwise": (lambda x: tg.exp(x) * 2, (400, 700)),
+    "rows": (lambda x: tg.softmax(x, 1), (300, 500)),
+    "columns": (lambda x: x.sum(0), (3000, 77)),
+    "a long sum": (lambda x: x.sum(), (1000, 1001)),
+    "few long rows": (lambda x: (x * x).sum(1), (3, 100_000)),
+    "transposed": (lambda x: tg.exp(x.t() + 1), (700, 801)),
+    "product": (lambda x: x @ x.t(), (200, 300)),
+    "scatter": (lambda x: tg.zeros(10, 300).index_add(0, tg.arange(500) % 10, x), (500, 300)),
+    "on the host": (lambda x: tg.sort(x * 2, 1).values.sum(0), (100, 2000)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_results_do_not_depend_on_the_number_of_threads(name):
+    function, shape = SHARED[name]
+    x = tg.from_numpy(np.random.default_rng(1).standard_normal(shape, np.float32))
+    plan, before = tg.compile(function), tg.get_num_threads()
+    try:
+        found = set()
+        for count in (1, 2, 3, 7, 2):
+            tg.set_num_threads(count)
+            found.add(plan(x).numpy().tobytes())
+    finally:
+        tg.set_num_threads(before)
+    assert len(found) == 1 and len(plan.compiles) == 1
+
+
+def test_small_loops_stay_on_one_thread():
+    """The grain, the least work worth a thread, is above the extent of a small loop."""
+    for size, shared in ((1000, False), (1_000_000, True)):
+        (step,) = compiled(lambda x: x * 2 + 1, tg.ones(size)).plan.steps
+        assert (step.extent > step.grain) == shared
