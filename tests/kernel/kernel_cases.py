@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from tgraph.compiler.ir import PRIMITIVES, Builder, Graph, Node, TensorType, input_node
-from tgraph.runtime.dtypes import DType, float16, float32, int64
+from tgraph.runtime.dtypes import DType, float16, float32, int64, uint32
 
 CASES: dict[str, Callable[[], Graph]] = {}
 
@@ -143,6 +143,42 @@ def max_pool() -> Graph:
     x = make.input(8, 28, 28)
     window = {"axes": (1, 2), "sizes": (2, 2), "strides": (2, 2), "dilations": (1, 1)}
     return make.graph(make.max(make.unfold(x, **window), axes=(3, 4), keepdims=False))
+
+
+@golden
+def loss() -> Graph:
+    """Log-softmax and the entry of the target: two reductions, then a read at a position."""
+    make = Make()
+    x, target = make.input(64, 100), make.input(64, 1, dtype=int64)
+    shifted = make.sub(x, make.max(x, **LAST))
+    logs = make.sub(shifted, make.log(make.sum(make.exp(shifted), **LAST)))
+    return make.graph(make.neg(make.gather(logs, target, axis=1)))
+
+
+@golden
+def dropout() -> Graph:
+    """Random bits are drawn where they are used."""
+    make = Make()
+    x, key = make.input(64, 100), make.input(2, dtype=int64)
+    bits = make.random_bits(key, shape=(64, 100), offset=3)
+    kept = make.lt(bits, make.build.full((), 1 << 31, uint32))
+    return make.graph(make.where(kept, make.mul(x, 2.0), make.build.full((), 0.0, float32)))
+
+
+@golden
+def overlapping_windows() -> Graph:
+    """Windows that overlap are added up where they came from."""
+    make = Make()
+    windows = {"axes": (1,), "strides": (2,), "dilations": (1,)}
+    return make.graph(make.fold(make.input(8, 14, 3), shape=(8, 29), **windows))
+
+
+@golden
+def overwritten_rows() -> Graph:
+    """Positions are data; of several writes to a row the last one stays."""
+    make = Make()
+    base, at, rows = make.input(100, 64), make.input(50, dtype=int64), make.input(50, 64)
+    return make.graph(make.index_put(base, at, rows, axis=0, accumulate=False))
 
 
 @golden

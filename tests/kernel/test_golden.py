@@ -93,7 +93,9 @@ def optimised_text(schedule: Schedule) -> str:
 
 
 # Loops whose addresses or order depend on data, or that do too little, are left alone.
-NOT_VECTORISED = {"scatter_add", "pad", "position_of_maximum"}
+NOT_VECTORISED = {
+    "scatter_add", "pad", "position_of_maximum", "overlapping_windows", "overwritten_rows",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - NOT_VECTORISED))
