@@ -109,7 +109,7 @@ def cross_entropy(data: Data) -> Case:
 def embedding(data: Data) -> Case:
     def function(table: tg.Tensor, tokens: tg.Tensor, upstream: tg.Tensor) -> tuple[tg.Tensor, ...]:
         value, pullback = tg.vjp(lambda table: F.embedding(tokens, table), table)
-        return value, pullback(upstream)
+        return value, *pullback(upstream)
 
     return _case(function, *_tensors(data, "table", "tokens", "upstream"))
 

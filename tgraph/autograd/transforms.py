@@ -146,13 +146,18 @@ def value_and_grad(
     >>> tg.value_and_grad(lambda x: (x * x).sum())(tg.tensor([1.0, 2.0]))
     (tensor(5.), tensor([2., 4.]))
     """
+    return _value_and_grad(function, argnums, has_aux, "value_and_grad")
 
+
+def _value_and_grad(
+    function: Callable[..., Any], argnums: ArgNums, has_aux: bool, operation: str
+) -> Callable[..., Any]:
     @functools.wraps(function)
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(function, args, argnums, "value_and_grad")
+        call = _Call(function, args, argnums, operation)
         result = call.run(kwargs)
         value, aux = result if has_aux else (result, None)
-        scalar = _scalar(value, "value_and_grad")
+        scalar = _scalar(value, operation)
         gradient = call.gradients([scalar], None, retain=False)
         out = call.left(scalar)
         return ((out, call.left(aux)), gradient) if has_aux else (out, gradient)
@@ -171,7 +176,7 @@ def grad(
     >>> tg.grad(tg.grad(lambda x: x**3))(tg.tensor(2.0))
     tensor(12.)
     """
-    both = value_and_grad(function, argnums, has_aux)
+    both = _value_and_grad(function, argnums, has_aux, "grad")
 
     @functools.wraps(function)
     def transformed(*args: Any, **kwargs: Any) -> Any:
@@ -185,15 +190,14 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     """`(outputs, vjp_function)`, or `(outputs, vjp_function, aux)` with `has_aux`.
 
     `vjp_function(cotangents)`, given cotangents in the structure of the outputs, returns the
-    vector-Jacobian product for every argument: a tuple where there are several.
+    vector-Jacobian products for all arguments, as a tuple.
 
     >>> import tgraph as tg
     >>> y, pull = tg.vjp(tg.sin, tg.zeros(2))
     >>> pull(tg.ones(2))
-    tensor([1., 1.])
+    (tensor([1., 1.]),)
     """
-    argnums = 0 if len(primals) == 1 else range(len(primals))
-    call = _Call(function, primals, argnums, "vjp")
+    call = _Call(function, primals, range(len(primals)), "vjp")
     result = call.run({})
     outputs, aux = result if has_aux else (result, None)
     leaves, spec = pytree.flatten(outputs)
