@@ -1,8 +1,16 @@
-"""Options of the test run."""
+"""Options of the test run, and what holds in all tests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from tgraph.compiler import pipeline
+from tgraph.compiler.ir import Graph
+
+VERIFIED_NODES = 20_000
+"""Larger graphs are not verified: those tests are about time, and every type is inferred anew."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,3 +22,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-golden", action="store_true", help="write the golden texts of kernels anew"
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def verify_between_passes() -> Iterator[None]:
+    """Whatever a test compiles is verified before the passes and behind each of them."""
+    optimize = pipeline.optimize
+
+    def verified(graph: Graph, after: Any = None) -> Graph:
+        def look(name: str, between: Graph) -> None:
+            if len(between.nodes) < VERIFIED_NODES:
+                between.verify()
+            if after is not None:
+                after(name, between)
+
+        if len(graph.nodes) < VERIFIED_NODES:
+            graph.verify()
+        return optimize(graph, look)
+
+    pipeline.optimize = verified
+    yield
+    pipeline.optimize = optimize

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from pass_testing import Maker, assert_same, body, ordinary_inputs
 from random_views import RandomGraph
+from tgraph.compiler import pipeline
 from tgraph.compiler.interpret import interpret
+from tgraph.compiler.ir import Graph, IRTypeError, Node, TensorType
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.pipeline import PASSES, compile_graph, optimize
 from tgraph.runtime.dtypes import bool_, float64
@@ -22,6 +24,18 @@ def test_the_callback_sees_every_pass():
     after = optimize(graph, lambda name, between: seen.append((name, between)))
     assert [name for name, _ in seen] == [each.name for each in PASSES]
     assert seen[-1][1] is after
+
+
+def test_what_tests_compile_is_verified_behind_each_pass(monkeypatch):
+    def wrong(graph):
+        return Graph(graph.inputs, [Node(p.neg, graph.outputs, {}, TensorType((7,), float64))])
+
+    steps = (*PASSES[:2], pipeline.Pass("wrong", wrong, "planted"), *PASSES[2:])
+    monkeypatch.setattr(pipeline, "PASSES", steps)
+    make = Maker()
+    graph = make.graph(make.exp(make.input(3)))
+    with pytest.raises(IRTypeError, match="neg has type"):
+        compile_graph(graph)
 
 
 @pytest.mark.parametrize("seed", range(300))
