@@ -34,7 +34,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 def _need_dims(operation: str, **wanted: tuple[Tensor, int]) -> None:
     for name, (tensor, ndim) in wanted.items():
-        if len(tensor._type.shape) != ndim:
+        if len(require_tensor(tensor, operation, name)._type.shape) != ndim:
             kinds = {1: "a vector", 2: "a matrix", 3: "a 3D tensor"}
             raise RuntimeError(
                 f"{operation}: {name} must be {kinds[ndim]}, got {len(tensor._type.shape)}-D "
@@ -122,6 +122,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors."""
+    _check_pair("dot", input, other)
     if len(input._type.shape) != 1 or len(other._type.shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {other.ndim}D tensors")
     return matmul(input, other)
@@ -135,6 +136,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Inner products along the last dimensions."""
+    require_tensor(input, "inner"), require_tensor(other, "inner", "other")
     if not input._type.shape or not other._type.shape:
         return e.mul(input, other)
     return tensordot(input, other, ([-1], [-1]))

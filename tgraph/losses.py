@@ -16,7 +16,7 @@ from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
 from .dispatch import apply, constant
 from .functional import cosine_similarity, pairwise_distance
-from .operands import cast
+from .operands import cast, require_tensor
 from .runtime.dtypes import int64, uint8
 from .tensor import Tensor
 
@@ -32,6 +32,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 def _warn_sizes(input: Tensor, target: Tensor, name: str) -> None:
+    require_tensor(input, name), require_tensor(target, name, "target")
     if input._type.shape != target._type.shape:
         warnings.warn(
             f"{name}: using a target size ({list(target.shape)}) that is different to the input "
@@ -119,6 +120,7 @@ def nll_loss(
 
 
 def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
+    require_tensor(input, name), require_tensor(target, name, "target")
     axis = 1 if input.ndim > 1 else 0
     wanted = (*input.shape[:axis], *input.shape[axis + 1 :])
     if target._type.shape != wanted:
@@ -161,6 +163,7 @@ def cross_entropy(
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    require_tensor(input, "cross_entropy"), require_tensor(target, "cross_entropy", "target")
     axis = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, axis)
     if target._type.dtype.is_floating_point:

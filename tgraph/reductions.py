@@ -31,8 +31,9 @@ class Extremes(NamedTuple):
     indices: Tensor
 
 
-def _axes(x: Tensor, dim: Dims) -> tuple[int, ...]:
+def _axes(x: Tensor, dim: Dims, operation: str) -> tuple[int, ...]:
     """The axes that `dim` names; none at all, `()`, means all, as in PyTorch."""
+    require_tensor(x, operation)
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(len(x._type.shape)))
     return normalize_axes(dim, len(x._type.shape))
@@ -54,7 +55,7 @@ def sum(
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
     tensor([4., 6.])
     """
-    return _accumulated(p.sum_, input, _axes(input, dim), keepdim, dtype)
+    return _accumulated(p.sum_, input, _axes(input, dim, "sum"), keepdim, dtype)
 
 
 def _accumulated(
@@ -69,16 +70,17 @@ def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """The product; integers and booleans multiply to int64."""
-    return _accumulated(p.prod, input, _axes(input, dim), keepdim, dtype)
+    return _accumulated(p.prod, input, _axes(input, dim, "prod"), keepdim, dtype)
 
 
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """The mean of floats; for integers give `dtype` or convert first."""
+    require_tensor(input, "mean")
     x = input if dtype is None else cast(input, dtype)
     _require_float(x, "mean")
-    axes = _axes(x, dim)
+    axes = _axes(x, dim, "mean")
     count = math.prod(x._type.shape[axis] for axis in axes)
     return e.div(_reduce(p.sum_, x, axes, keepdim), count)
 
@@ -120,7 +122,7 @@ def var(
 
 
 def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
-    axes = _axes(x, dim)
+    axes = _axes(x, dim, "var")
     shape = x._type.shape
     count = math.prod(shape[axis] for axis in axes)
     center = e.div(_reduce(p.sum_, x, axes, True), count)
@@ -198,14 +200,14 @@ def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) 
 
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest elements; all places that hold one share the gradient evenly."""
-    axes = _axes(input, dim)
+    axes = _axes(input, dim, "amax")
     _check_extreme(input, dim, axes, "amax")
     return _reduce(p.max_, input, axes, keepdim)
 
 
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest elements; all places that hold one share the gradient evenly."""
-    axes = _axes(input, dim)
+    axes = _axes(input, dim, "amin")
     _check_extreme(input, dim, axes, "amin")
     return _reduce(p.min_, input, axes, keepdim)
 
@@ -239,6 +241,7 @@ def _extreme(
     position: Primitive,
     of_two: Any,
 ) -> Any:
+    require_tensor(x, name)
     if isinstance(dim, Tensor):
         return of_two(x, dim)
     if dim is None:
@@ -277,7 +280,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _position(primitive: Primitive, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
-    shape = x._type.shape
+    shape = require_tensor(x, primitive.name)._type.shape
     x = _ordered(x)
     if dim is None or not shape:
         if dim is not None:
@@ -302,7 +305,8 @@ def _truth(x: Tensor) -> Tensor:
 
 
 def _logical(primitive: Primitive, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    found = _reduce(primitive, _truth(x), _axes(x, dim), keepdim)
+    axes = _axes(x, dim, primitive.name)
+    found = _reduce(primitive, _truth(x), axes, keepdim)
     return cast(found, uint8) if x._type.dtype is uint8 else found
 
 
@@ -325,6 +329,7 @@ def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Where `|input - other| <= atol + rtol * |other|`."""
+    require_tensor(input, "isclose"), require_tensor(other, "isclose", "other")
     if input._type.dtype is not other._type.dtype:
         raise RuntimeError(f"{input._type.dtype.name} did not match {other._type.dtype.name}")
     close = e.eq(input, other)
@@ -345,6 +350,7 @@ def allclose(
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
+    require_tensor(input, "equal"), require_tensor(other, "equal", "other")
     if input._type.shape != other._type.shape:
         return False
     return builtins.bool(all(e.eq(input, other)))
@@ -361,6 +367,7 @@ def norm(
     dtype: DType | None = None,
 ) -> Tensor:
     """The vector norm of order `p` over all of `dim` ("fro" is 2; inf, -inf and 0 are known)."""
+    require_tensor(input, "norm")
     order = 2.0 if p in ("fro", None) else float(p)
     x = input if dtype is None else cast(input, dtype)
     if not x._type.dtype.is_floating_point:
@@ -377,7 +384,7 @@ def norm(
         return sum(size, dim, keepdim)
     if order == 2:
         return _safe_sqrt(sum(e.mul(x, x), dim, keepdim))
-    return _norm(size, order=order, axes=_axes(x, dim), keepdims=builtins.bool(keepdim))
+    return _norm(size, order=order, axes=_axes(x, dim, "norm"), keepdims=builtins.bool(keepdim))
 
 
 @composite("norm")
@@ -398,7 +405,7 @@ def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, kee
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))), without overflow; -inf where all elements are -inf."""
     x = as_float(input, "logsumexp")
-    axes = _axes(x, dim)
+    axes = _axes(x, dim, "logsumexp")
     if builtins.any(x._type.shape[axis] == 0 for axis in axes):
         return e.log(_reduce(p.sum_, x, axes, keepdim))
     return _logsumexp(x, axes=axes, keepdims=builtins.bool(keepdim))

@@ -156,8 +156,8 @@ class Trace(Context):
         return TraceError(
             f"a value made in a traced function, at {node.where}, is used outside of it, at "
             f"{user_site()}. It was kept (in a global, a list, an attribute, ...) after its trace "
-            "was over, when it has no value: return it from the compiled function instead, or write "
-            "it into a tensor of the outside with copy_()."
+            "was over, when it has no value: return it from the compiled function instead, or "
+            "write it into a tensor of the outside with copy_()."
         )
 
     def _capture(self, tensor: Tensor) -> Node:

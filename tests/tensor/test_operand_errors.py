@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tgraph as tg
+from tgraph.nn import functional as F
 
 
 def test_shapes_that_do_not_broadcast() -> None:
@@ -94,3 +97,23 @@ def test_operations_that_a_dtype_does_not_have() -> None:
         tg.rand(2, dtype=tg.int64)
     with pytest.raises(TypeError, match=r"~ .* only implemented on integer and Boolean"):
         ~tg.ones(2)
+
+
+ARRAY = np.ones((2, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tg.sum, tg.prod, tg.mean, tg.std, tg.amax, tg.any, tg.max, tg.argmax, tg.norm,
+        lambda x: tg.logsumexp(x, 0), lambda x: tg.softmax(x, 0),
+        lambda x: tg.allclose(tg.ones(2, 2), x), lambda x: tg.equal(x, tg.ones(2, 2)),
+        lambda x: tg.mm(tg.ones(2, 2), x), lambda x: tg.matmul(x, x),
+        lambda x: tg.dot(x, x), lambda x: tg.inner(tg.ones(2, 2), x),
+        lambda x: F.mse_loss(tg.ones(2, 2), x), lambda x: F.cross_entropy(x, tg.tensor([0, 1])),
+        lambda x: F.cross_entropy(tg.ones(2, 2), x), lambda x: F.nll_loss(tg.ones(2, 2), x),
+    ],
+)  # fmt: skip
+def test_arrays_in_the_place_of_tensors(function: Any) -> None:
+    with pytest.raises(TypeError, match=r"argument '\w+' must be Tensor, not ndarray"):
+        function(ARRAY)
