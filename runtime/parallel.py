@@ -28,7 +28,11 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(count: int) -> None:
-    """Use `count` threads (at least 1) in compiled code and in NumPy's and SciPy's OpenBLAS."""
+    """Use `count` threads (at least 1) in compiled code and in NumPy's and SciPy's OpenBLAS.
+
+    Call it while no other thread multiplies matrices: OpenBLAS does not expect that, nor a fork
+    while it multiplies on several threads.
+    """
     global _threads
     if not 1 <= count <= MAX_THREADS:
         raise ValueError(f"set_num_threads: expected 1 to {MAX_THREADS} threads, got {count}")

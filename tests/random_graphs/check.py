@@ -282,13 +282,29 @@ def _cut(case: Case, cut: Node, value: Array) -> Case:
     return _used(replace(case, graph=graph, arrays=(*case.arrays, value)))
 
 
+def _counted(like: Array) -> Array:
+    return (np.arange(like.size) % 5).astype(like.dtype).reshape(like.shape)
+
+
+def _halves(like: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # of types without negative numbers
+        return ((np.arange(like.size) % 9 - 4) / 2).astype(like.dtype).reshape(like.shape)
+
+
+# What an input of many elements may be replaced by, and how that is written.
+_PATTERNS = {
+    "(np.arange({size}) % 5).reshape({shape})": _counted,
+    "((np.arange({size}) % 9 - 4) / 2).reshape({shape})": _halves,
+}
+
+
 def _plainer_input(case: Case, engine: str, number: int) -> Case:
-    """An input as contiguous zeros, ones or a count, if that still fails."""
+    """An input as contiguous zeros, ones or a pattern, if that still fails."""
     array = case.arrays[number]
     candidates = [
         np.zeros(array.shape, array.dtype),
         np.ones(array.shape, array.dtype),
-        (np.arange(array.size) % 5).astype(array.dtype).reshape(array.shape),
+        *(pattern(array) for pattern in _PATTERNS.values()),
         np.ascontiguousarray(array).reshape(array.shape),
     ]
     for plain in candidates:
@@ -312,9 +328,9 @@ def describe(case: Case) -> str:
 
 
 def _pattern(array: Array) -> str:
-    counted = (np.arange(array.size) % 5).astype(array.dtype).reshape(array.shape)
-    if np.array_equal(array, counted):
-        return f"(np.arange({array.size}) % 5).reshape({array.shape})"
+    for text, pattern in _PATTERNS.items():
+        if np.array_equal(array, pattern(array)):
+            return text.format(size=array.size, shape=array.shape)
     if array.size and (array == array.flat[0]).all():
         return f"np.full({array.shape}, {array.flat[0].item()!r})"
     rows = textwrap.shorten(str(array.reshape(-1)[:40].tolist()), 300)
