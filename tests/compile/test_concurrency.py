@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -151,6 +152,28 @@ def test_child_of_a_fork_compiles_whatever_other_threads_did():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     thread.join()
     assert weight.tolist() == [2, 2]
+
+
+FORK_AT_ONCE = """
+import os, signal, sys, time
+import tgraph as tg
+from tgraph.runtime import plan_native
+plan_native.prepare()
+time.sleep(float(sys.argv[1]))
+child = os.fork()
+signal.alarm(60)
+right = tg.compile(lambda x: tg.exp(x).sum())(tg.zeros(10)).item() == 10
+if child == 0:
+    os._exit(0 if right else 1)
+assert right and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.parametrize("delay", [0, 0.01, 0.05])
+def test_fork_while_the_runtime_is_prepared(delay):
+    """Wherever the thread is that starts LLVM beside the first trace."""
+    command = [sys.executable, "-c", FORK_AT_ONCE, str(delay)]
+    subprocess.run(command, check=True)
 
 
 def test_ctrl_c_waits_for_the_end_of_a_call():
