@@ -11,7 +11,7 @@ from .compiler.ir import primitives as p
 from .creation import as_dtype, check_device, from_numpy
 from .dispatch import apply, current_context, settled
 from .movement import unbind
-from .operands import cast
+from .operands import cast, require_tensor
 from .runtime.device import CPU, Device
 from .runtime.dtypes import (
     DType,
@@ -74,7 +74,7 @@ def _dtype(dtype: Any) -> DType:
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor with the dtype of another."""
-    return cast(self, other._type.dtype)
+    return cast(self, require_tensor(other, "type_as", "other")._type.dtype)
 
 
 def float_(self: Tensor) -> Tensor:
@@ -221,7 +221,11 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
 
 
 def contains(self: Tensor, element: Any) -> bool:
-    """Whether any element equals `element`."""
+    """Whether any element equals `element`, a number or tensor."""
+    if not isinstance(element, (Tensor, int, float, np.generic)):
+        raise TypeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}"
+        )
     return bool((self == element).any())
 
 

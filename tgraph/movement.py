@@ -19,6 +19,7 @@ from .compiler.ir.shapes import (
     normalize_axis,
 )
 from .dispatch import apply, current_context, would_alias
+from .operands import require_tensor
 from .tensor import Size, Tensor, strides_of
 
 Sizes = int | Sequence[int]
@@ -71,12 +72,12 @@ def view(input: Tensor, *shape: Any) -> Tensor:
 
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` in the shape of `other`."""
-    return reshape(input, other._type.shape)
+    return reshape(input, require_tensor(other, "reshape_as", "other")._type.shape)
 
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` viewed in the shape of `other`."""
-    return view(input, other._type.shape)
+    return view(input, require_tensor(other, "view_as", "other")._type.shape)
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -237,7 +238,7 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` expanded to the shape of `other`."""
-    return expand(input, other._type.shape)
+    return expand(input, require_tensor(other, "expand_as", "other")._type.shape)
 
 
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
@@ -298,7 +299,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     shape = input._type.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    axis, at = normalize_axis(dim, len(shape)), index.__index__()
+    axis, at = normalize_axis(dim, len(shape)), operator.index(index)
     if not -shape[axis] <= at < shape[axis]:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(shape)} at dimension "

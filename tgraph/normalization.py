@@ -98,7 +98,7 @@ def group_norm(
 ) -> Tensor:
     """Mean 0 and variance 1 over groups of channels, then scaled and shifted by channel."""
     samples, channels, *spatial = input.shape
-    if channels % num_groups:
+    if num_groups <= 0 or channels % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {list(input.shape)} and num_groups={num_groups}"

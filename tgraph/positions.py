@@ -34,6 +34,7 @@ argwhere = nonzero
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, in one dimension."""
+    require_tensor(input, "masked_select"), require_tensor(mask, "masked_select", "mask")
     x, where = m.broadcast_tensors(input, mask)
     if not x._type.shape:
         x, where = m.reshape(x, 1), m.reshape(where, 1)

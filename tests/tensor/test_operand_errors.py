@@ -83,6 +83,12 @@ def test_sizes_and_dimensions_of_other_types() -> None:
             function()
     with pytest.raises(TypeError, match=r"max\(\): argument 'dim' must be int, not tuple; amax"):
         tg.ones(2, 2).max((0, 1))
+    with pytest.raises(TypeError, match="float"):
+        tg.ones(2, 2).select(0, 1.0)
+    with pytest.raises(TypeError, match="only supports Tensor or scalar, got list"):
+        assert [1.0] not in tg.ones(2)
+    with pytest.raises(RuntimeError, match="num_groups=0"):
+        F.group_norm(tg.ones(2, 4), 0)
     with pytest.raises(TypeError, match=r"cat\(\): argument 'tensors' must be tuple of Tensors"):
         tg.cat(tg.ones(2, 2))
 
@@ -111,6 +117,8 @@ ARRAY = np.ones((2, 2), np.float32)
         lambda x: tg.mm(tg.ones(2, 2), x), lambda x: tg.matmul(x, x),
         lambda x: tg.dot(x, x), lambda x: tg.inner(tg.ones(2, 2), x),
         lambda x: F.mse_loss(tg.ones(2, 2), x), lambda x: F.cross_entropy(x, tg.tensor([0, 1])),
+        lambda x: tg.ones(2, 2).view_as(x), lambda x: tg.ones(2, 2).expand_as(x),
+        lambda x: tg.ones(2, 2).type_as(x), lambda x: tg.masked_select(tg.ones(2, 2), x),
         lambda x: F.cross_entropy(tg.ones(2, 2), x), lambda x: F.nll_loss(tg.ones(2, 2), x),
     ],
 )  # fmt: skip
