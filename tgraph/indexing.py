@@ -255,15 +255,20 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     if not plan.picks:
         assign(part, _without_leading_ones(new, part._type.shape), "__setitem__")
         return
-    if not (
-        len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_ and new._type.numel == 1
-    ):
+    one_mask = len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_
+    if _picks_several(index) and not (one_mask and new._type.numel == 1):
         _check_dtype(input, value)
     masked = _masked(part, plan.picks, new)
     if masked is not None:
         _assign_whole(part, masked, plan.picks, new)
         return
     _put(part, plan.picks, new, accumulate=False)
+
+
+def _picks_several(index: Any) -> bool:
+    """Whether an index has more index tensors than single integers."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(_is_pick(item) and getattr(item, "shape", None) != () for item in items)
 
 
 def _check_dtype(target: Tensor, value: Any) -> None:

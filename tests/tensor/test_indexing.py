@@ -274,6 +274,9 @@ def test_picked_elements_take_values_of_their_dtype_only() -> None:
     integers[rows] = 2.7
     assert integers.tolist() == [[2, 2, 2], [1, 1, 1]]
     assert floats.sum() == 0
+    integers[tg.tensor(1)] = tg.tensor([3.7, 4.7, 5.7])  # as with the integer 1
+    integers[True, 0] = tg.tensor(6.7)
+    assert integers.tolist() == [[6, 6, 6], [3, 4, 5]]
 
 
 def test_values_that_do_not_fit_what_a_mask_of_rows_selects() -> None:
