@@ -17,7 +17,7 @@ from ..kernel.index import (
     loop_atoms,
 )
 from ..kernel.kernel import Instr, Stage
-from ..kernel.schedule_cpu import Schedule
+from ..kernel.schedule_cpu import TRANSPOSE_LANES, Schedule
 from .llvm_scalar import TEMPLATES, convert, literal, memory_type, narrow, widen
 from .llvm_storage import Storage
 from .llvm_writer import Writer
@@ -166,6 +166,25 @@ class StageBody:
         at = self._index(instr.index)
         type_ = memory_type(self.kernel.params[instr.param].dtype)
         return self.writer.op(f"getelementptr inbounds {type_}, ptr %p{instr.param}, i64 {at}")
+
+    def prefetch(self, axis: Axis) -> None:
+        """Ask for every line that is accessed in long steps along `axis`.
+
+        The addresses may lie outside their buffers, which a prefetch ignores.
+        """
+        for instr in self.stage.body:
+            if instr.op not in ("load", "store") or instr.index is None or instr.mask:
+                continue
+            if data_atoms(instr.index) or abs(instr.index.terms.get(axis, 0)) < TRANSPOSE_LANES:
+                continue
+            type_ = memory_type(self.kernel.params[instr.param].dtype)
+            at = self._index(instr.index)
+            place = self.writer.op(f"getelementptr {type_}, ptr %p{instr.param}, i64 {at}")
+            writes = int(instr.op == "store")
+            self.writer.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            self.writer.line(
+                f"call void @llvm.prefetch.p0(ptr {place}, i32 {writes}, i32 3, i32 1)"
+            )
 
     def _load(self, instr: Instr) -> str:
         writer, dtype = self.writer, self.kernel.params[instr.param].dtype

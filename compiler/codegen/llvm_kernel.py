@@ -22,6 +22,8 @@ from .llvm_writer import Writer
 
 # Steps of a reduction loop that are taken together where lanes keep their accumulators in memory.
 JAM = 4
+# How many steps of its run a transposing task looks ahead: some hundred nanoseconds.
+STEPS_AHEAD = 8
 # Rough operations below which vectorising a kernel costs more than it will ever save.
 SMALL_WORK = 20_000
 _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
@@ -156,9 +158,24 @@ class _KernelWriter:
         """The stages of a row, or of a tile of rows, its lanes."""
         if lanes is not None:
             self.storage.lane_start = lanes[0]
+            self._prefetch(lanes[0])
         for stage in self.kernel.stages:
             self._start_results(stage, lanes)
             self._stage_loops(stage, lanes)
+
+    def _prefetch(self, lane: str) -> None:
+        """Ask for what a transposing task accesses some steps of its run later.
+
+        These lines are far apart, a pattern that the processor's own prefetching does not follow.
+        """
+        run = self.schedule.run
+        if run is None or run not in self.axes:
+            return
+        assert self.schedule.lane is not None
+        later = self.writer.op(f"add i64 {self.axes[run]}, {STEPS_AHEAD}")
+        axes = {**self.axes, run: later, self.schedule.lane: lane}
+        for stage in self.kernel.stages:
+            StageBody(self.writer, self.storage, axes, self.schedule, stage).prefetch(run)
 
     def _start_results(self, stage: Stage, lanes: Lanes) -> None:
         if lanes is None:

@@ -48,7 +48,8 @@ class Schedule:
     """`kernel` with simplified loops, its tasks (the last varies fastest) and the lane axis.
 
     `lane` is a row axis, or None where each stage's last axis is its lane axis. `direct` says
-    that a task is one value of the lane axis, so that a range of tasks is one vector loop.
+    that a task is one value of the lane axis, so that a range of tasks is one vector loop. `run`
+    is the axis along which a transposing task reads neighbours of its few lanes, None for others.
     """
 
     kernel: Kernel
@@ -57,6 +58,7 @@ class Schedule:
     direct: bool
     grain: int
     work: int  # rough operations of the whole kernel
+    run: Axis | None = None
 
     @property
     def extent(self) -> int:
@@ -66,16 +68,17 @@ class Schedule:
 def schedule_cpu(kernel: Kernel) -> Schedule:
     """The schedule for `kernel`."""
     kernel = simplify_loops(kernel)
-    lane = _lane_axis(kernel)
+    lane, run = _lane_axis(kernel), None
     if lane is None:
         tasks = _prefix_tasks(kernel.rows)
     else:
         others = tuple(axis for axis in kernel.rows if axis is not lane)
         kernel = replace(kernel, rows=(*others, lane))
-        tasks = _lane_tasks(kernel, others, lane)
+        run = _transposed_axis(kernel, others, lane)
+        tasks = _lane_tasks(kernel, others, lane, run)
     direct = lane is not None and len(tasks) == 1 and tasks[0].tile == 1
     work = _row_work(kernel) * prod(axis.size for axis in kernel.rows)
-    return Schedule(kernel, tasks, lane, direct, _grain(kernel, tasks), work)
+    return Schedule(kernel, tasks, lane, direct, _grain(kernel, tasks), work, run)
 
 
 # -- simplifying loops -----------------------------------------------------------------------
@@ -263,14 +266,15 @@ def _prefix_tasks(rows: tuple[Axis, ...]) -> tuple[TaskAxis, ...]:
     return tuple(tasks)
 
 
-def _lane_tasks(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> tuple[TaskAxis, ...]:
+def _lane_tasks(
+    kernel: Kernel, others: tuple[Axis, ...], lane: Axis, run: Axis | None
+) -> tuple[TaskAxis, ...]:
     looped = any(stage.axes for stage in kernel.stages)
     if not others and not looped:
         return (TaskAxis(lane, 1),)
-    transposed = None if looped else _transposed_axis(kernel, others, lane)
-    if transposed is not None:
-        rest = tuple(TaskAxis(axis, 1) for axis in others if axis is not transposed)
-        tiles = TaskAxis(transposed, TRANSPOSE_RUN), TaskAxis(lane, TRANSPOSE_LANES)
+    if run is not None:
+        rest = tuple(TaskAxis(axis, 1) for axis in others if axis is not run)
+        tiles = TaskAxis(run, TRANSPOSE_RUN), TaskAxis(lane, TRANSPOSE_LANES)
         return (*rest, *tiles)
     tasks = _prefix_tasks(others)
     if looped:
@@ -290,6 +294,8 @@ def _column_tile(kernel: Kernel, lane: Axis, tasks: tuple[TaskAxis, ...]) -> int
 
 def _transposed_axis(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> Axis | None:
     """An axis along which some access is contiguous that is strided along the lane axis."""
+    if any(stage.axes for stage in kernel.stages):
+        return None
     for instr in kernel.instructions():
         if instr.op not in ("load", "store") or instr.index is None:
             continue
