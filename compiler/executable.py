@@ -96,10 +96,8 @@ class Executable:
     def _raise(self, stopped: int) -> None:
         code, position, size = (int(word) for word in self.plan.status[:3])
         info = self._steps_to_kernels.get(stopped - 1)
-        where = ""
-        if info is not None and info.kernel is not None and 0 < code <= len(info.kernel.checks):
-            where = f" (indexed at {info.kernel.checks[code - 1]})"
-        raise IndexError(f"index {position} is out of bounds for dimension with size {size}{where}")
+        assert info is not None and info.kernel is not None
+        raise info.kernel.checks[code - 1].error(position, size)
 
 
 def _copied_outputs(graph: Graph) -> Graph:

@@ -150,9 +150,9 @@ class PlanBuilder:
         if self.fuser.inputs.get(replaced) is not None or node.type != replaced.type:
             return False
         writer = self.fuser.group_of[node]
-        if writer.kind != "kernel":
-            return False
         at = self.position[writer]
+        if writer.kind != "kernel" or at <= self.last_failure:
+            return False
         for position, group in enumerate(self.groups):
             if replaced in group.reads and position > at:
                 return False
@@ -180,10 +180,14 @@ class PlanBuilder:
         )
 
     def _order_groups(self) -> None:
-        """Where a step may fail, what overwrites inputs comes after everything else."""
+        """Where a step may fail, what overwrites inputs comes after everything else.
+
+        What cannot come after the last step that may fail is written elsewhere and copied.
+        """
         self.late_copies: list[tuple[Node, Node, BufferRef]] = []
         self.lowered: dict[Group, tuple[Kernel, list[Node | None], Schedule]] = {}
-        if self.donate and any(map(self._may_fail, self.groups)):
+        failing = {group for group in self.groups if self.donate and self._may_fail(group)}
+        if failing:
             late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
             writers: set[Group] = set()
             for group in self.groups:
@@ -195,6 +199,7 @@ class PlanBuilder:
                 *(group for group in self.groups if group in writers),
             ]
         self.position = {group: number for number, group in enumerate(self.groups)}
+        self.last_failure = max((self.position[group] for group in failing), default=-1)
 
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":

@@ -217,6 +217,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
     """Views of the places of the first dimension."""
     if not self._type.shape:
         raise TypeError("iteration over a 0-d tensor")
+    current_context().allow_iteration()
     return iter(unbind(self, 0))
 
 

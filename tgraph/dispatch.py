@@ -52,6 +52,9 @@ class Context:
         """The elements, for `operation` such as "item()"; an error where there are none yet."""
         raise NotImplementedError
 
+    def allow_iteration(self) -> None:
+        """An error where a Python loop over a tensor is not what a user can want."""
+
     def constant(self, value: Any, dtype: DType) -> Tensor:
         """A 0-d tensor of a Python scalar. `value` arrives just as the user gave it."""
         raise NotImplementedError

@@ -249,6 +249,13 @@ class Trace(Context):
             + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
         )
 
+    def allow_iteration(self) -> None:
+        raise TraceError(
+            f"iterating over a tensor at {user_site()}, while {self.function} is being traced, "
+            "would write out the loop once per element of the first dimension. Use operations "
+            "over the whole tensor, or iterate over its unbind() to write the loop out."
+        )
+
     def constant(self, value: Any, dtype: DType) -> Tensor:
         if type(value) is TracedFloat:
             value.check()

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...runtime.dtypes import DType, int64
-from ..ir import Node, Provenance
+from ..ir import Node
 from ..ir.node import attr_key
 from .index import Index, Loaded, Mask, data_atoms, substitute
-from .kernel import EFFECTS, Instr, Param
+from .kernel import EFFECTS, Check, Instr, Param
 from .roots import Buffer
 from .stages import Need
 
@@ -20,14 +20,13 @@ from .stages import Need
 class Parameters:
     """The parameters of a kernel, in the order in which instructions first use them.
 
-    `nodes` tells whose memory each is, None for the status. `checks` are the user's lines whose
-    positions are checked.
+    `nodes` tells whose memory each is, None for the status; `checks` what instructions check.
     """
 
     def __init__(self) -> None:
         self.params: list[Param] = []
         self.nodes: list[Node | None] = []
-        self.checks: list[Provenance] = []
+        self.checks: list[Check] = []
         self._number: dict[Node, int] = {}
         self._status: int | None = None
 
@@ -42,12 +41,12 @@ class Parameters:
             self.params[number] = replace(self.params[number], written=True)
         return number
 
-    def check_site(self, where: Provenance) -> tuple[int, int]:
-        """The number of a check made for the line `where`, and the parameter it reports to."""
+    def check_site(self, check: Check) -> tuple[int, int]:
+        """The number of a check, and the parameter that it reports to."""
         if self._status is None:
             self._status = len(self.params)
             self._add(Param("status", int64, 8, True), None)
-        self.checks.append(where)
+        self.checks.append(check)
         return len(self.checks) - 1, self._status
 
     def _add(self, param: Param, node: Node | None) -> None:
@@ -97,13 +96,16 @@ class Body:
         """The value of a position after its check, which is made once."""
         if atom not in self._checked:
             node: Node = atom.key[0]
-            site, status = self.parameters.check_site(node.where)
             position = self.values[atom.key]
             if node.type.dtype is not int64:
                 position = self.add(Instr("cast", (position,), int64, value=int64))
-            check = Instr("check", (position,), int64, value=(atom.size, site, status))
-            self._checked[atom] = self.add(check)
+            self._checked[atom] = self.check(Check(node.where), position, atom.size)
         return self._checked[atom]
+
+    def check(self, check: Check, value: int, size: int) -> int:
+        """Report it where a value, an int64, is outside [0, size)."""
+        site, status = self.parameters.check_site(check)
+        return self.add(Instr("check", (value,), int64, value=(size, site, status)))
 
     # -- the finished body ---------------------------------------------------------------
 

@@ -120,10 +120,7 @@ class _Interpreter:
         bad = (args[0] < 0) | (args[0] >= size)
         if np.any(bad) and np.prod(self.shape) > 0:
             first = int(np.broadcast_to(args[0], bad.shape)[bad][0])
-            raise IndexError(
-                f"index {first} is out of bounds for dimension with size {size} "
-                f"({self.kernel.checks[site]})"
-            )
+            raise self.kernel.checks[site].error(first, size)
         return args[0]
 
     def _reduce_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:

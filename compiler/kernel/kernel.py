@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...runtime.dtypes import DType, float32
 from ..ir import Provenance
@@ -42,7 +42,7 @@ class Instr:
     - "store" (args: value; param, index), with value "add" to add to what is there;
     - "condition" (mask: all of them, as bool);
     - "check" (args: position; value = (axis size, site, status param)): the position, made safe,
-      after reporting one outside [0, size);
+      after reporting one outside [0, size); `Kernel.checks[site]` tells what that means;
     - "reduce" (args: value; value = (result number, operation)) and "result" (value = number);
     - "save" (args: value; index) and "saved" (index): a scratch row kept between stages,
       value = scratch number;
@@ -80,10 +80,26 @@ class Stage:
     body: tuple[Instr, ...]
 
 
+class Check(NamedTuple):
+    """What a check looks at, for the user's line `where`: a position, or a divisor for zero."""
+
+    where: Provenance
+    divisor: bool = False
+
+    def error(self, position: int, size: int) -> Exception:
+        """What a failed check raises: as eager code does, with the line."""
+        if self.divisor:
+            return RuntimeError(f"ZeroDivisionError (divided at {self.where})")
+        return IndexError(
+            f"index {position} is out of bounds for dimension with size {size} "
+            f"(indexed at {self.where})"
+        )
+
+
 @dataclass(frozen=True)
 class Kernel:
     """See the module's text. `results` are the compute types of reduction results, `scratch` the
-    (type, elements) of rows saved between stages, `checks` the user's lines of the check sites."""
+    (type, elements) of rows saved between stages, `checks` what its check sites look at."""
 
     name: str
     params: tuple[Param, ...]
@@ -91,7 +107,7 @@ class Kernel:
     stages: tuple[Stage, ...]
     results: tuple[DType, ...] = ()
     scratch: tuple[tuple[DType, int], ...] = ()
-    checks: tuple[Provenance, ...] = field(default=(), compare=False)
+    checks: tuple[Check, ...] = field(default=(), compare=False)
 
     def instructions(self) -> Iterator[Instr]:
         for stage in self.stages:

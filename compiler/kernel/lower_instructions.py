@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ...runtime.dtypes import int64
+from ...runtime.dtypes import bool_, int64
 from ..ir import Family, Node
 from .body import Body, Parameters
 from .index import Coords, data_atoms, flatten
-from .kernel import Instr, Stage, compute_dtype
+from .kernel import Check, Instr, Stage, compute_dtype
 from .lower_elements import emit
 from .roots import Buffer
 from .stages import Element, KernelPlan, Need, Reduce, Scatter, StagePlan, Store, Target
-from .views import operand_needs
+from .views import decided, operand_needs
 
 
 def write_stages(
@@ -105,6 +105,8 @@ class _StageWriter:
         needs = operand_needs(node, coords, mask)
         if node.primitive.family is Family.GATHER:
             self._check_positions(needs[-1])
+        if node.primitive.name in ("floor_divide", "remainder") and node.type.dtype.is_integral:
+            self._check_divisor(node, needs[1])
         value = emit(body, node, coords, [body.values[each] for each in needs])
         if saved is not None and saved.stage == self.stage.number and not mask:
             self.saved_in[node, coords] = self.stage
@@ -127,6 +129,21 @@ class _StageWriter:
             for atom in data_atoms(index):
                 if atom.key in self.body.values:
                     self.body.checked(atom)
+
+    def _check_divisor(self, node: Node, divisor: Need) -> None:
+        """Integers are not divided by zero, where the element is wanted at all."""
+        body, value = self.body, self.body.values[divisor]
+        known = body.instrs[value]
+        if known.op == "const" and known.value != 0:
+            return
+        zero = body.constant(0, node.type.dtype)
+        wrong = body.add(Instr("eq", (value, zero), bool_))
+        wanted = tuple(each for each in divisor[2] if decided(each) is not True)
+        if wanted:
+            condition = body.add(Instr("condition", (), bool_, mask=body.resolve_mask(wanted)))
+            wrong = body.add(Instr("logical_and", (condition, wrong), bool_))
+        position = body.add(Instr("cast", (wrong,), int64, value=int64))
+        body.check(Check(node.where, divisor=True), position, 1)
 
     # -- targets -------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ FUNCTIONS = {
     "constant only": lambda x, y: tg.zeros(2, 2),
     "same twice": lambda x, y: (x + 1, x + 1),
     "integers": lambda x, y: (x * 10).to(tg.int64) // 3,
-    "unrolled": lambda x, y: sum(row * len(row) for row in x),
+    "unrolled": lambda x, y: sum(row * len(row) for row in x.unbind()),
     "static results": lambda x, y: {"n": x.shape[0], "name": "x", "none": None, "value": x * 1},
     "nothing": lambda x, y: None,
     "clone": lambda x, y: x.clone(),

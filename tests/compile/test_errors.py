@@ -58,7 +58,12 @@ def uses_nonzero(x):
     return x.nonzero()
 
 
+def uses_iteration(x):
+    return [row * 2 for row in x]
+
+
 CASES = [
+    (uses_iteration, "iterating over a tensor", "unbind()"),
     (uses_bool, r"bool\(\)", "tg.where"),
     (uses_item, r"item\(\)", "tensor of no dimensions"),
     (uses_float, r"float\(\)", "tensor of no dimensions"),
@@ -86,7 +91,7 @@ def test_values_are_not_known_while_tracing(function, what, way_out):
 def test_what_depends_on_shapes_alone_is_fine():
     @tg.compile
     def function(x):
-        rows = [row * 2 for row in x.reshape(3, 1)]
+        rows = [row * 2 for row in x.reshape(3, 1).unbind()]
         assert len(x) == 3 and x.shape[0] == 3 and x.numel() == 3
         return tg.stack(rows), x.dim()
 
@@ -266,3 +271,56 @@ def test_results_in_which_tensors_are_not_found():
             tg.compile(lambda x, make=make: make(x * 2))(X)
     kept = Result(X)
     assert tg.compile(lambda x: kept)(X) is kept
+
+
+@pytest.mark.parametrize(
+    "divide", [lambda x, y: x // y, lambda x, y: x % y, tg.fmod, lambda x, y: (x % y).sum()]
+)
+@pytest.mark.parametrize("dtype", [tg.int8, tg.uint8, tg.int32, tg.int64])
+def test_integers_are_not_divided_by_zero(divide, dtype):
+    x, y = tg.arange(6).to(dtype), tg.tensor([1, 2, 3, 1, 2, 4], dtype=dtype)
+    compiled = tg.compile(divide)
+    np.testing.assert_array_equal(compiled(x, y).numpy(), divide(x, y).numpy())
+    y[2] = 0
+    for run in (divide, compiled):
+        with pytest.raises(RuntimeError, match=r"^ZeroDivisionError") as caught:
+            run(x, y)
+    assert "test_errors.py" in str(caught.value)
+    y[2] = 1
+    np.testing.assert_array_equal(compiled(x, y).numpy(), divide(x, y).numpy())
+
+
+def test_a_divisor_that_is_padding_is_no_error():
+    """Elements that are not wanted are read as zero."""
+
+    @tg.compile
+    def program(x, y):
+        return tg.cat([x // y, tg.nn.functional.pad(x % y, (1, 2)), x])[2:]
+
+    x, y = tg.arange(6), tg.tensor([1, 2, 3, 1, 2, 4])
+    np.testing.assert_array_equal(program(x, y).numpy(), program.function(x, y).numpy())
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda count, by: count.floor_divide_(by), [0, 1]),
+        (lambda count, by: count.add_(tg.arange(2)[by]), [0, 2]),
+        (lambda count, by: count.index_add_(0, by, tg.ones(2, dtype=tg.int64)), [0, 2]),
+    ],
+)
+def test_state_is_kept_where_a_call_fails(change, wrong):
+    """Also state that the kernel that fails would write."""
+    count, state = tg.tensor([3, 2]), tg.zeros(2)
+
+    @tg.compile
+    def step(by):
+        state.add_(1)
+        change(count, by)
+        state.mul_(count)
+
+    step(tg.tensor([1, 1]))
+    before = state.tolist(), count.tolist()
+    with pytest.raises((RuntimeError, IndexError), match=r"ZeroDivisionError|out of bounds"):
+        step(tg.tensor(wrong))
+    assert (state.tolist(), count.tolist()) == before
