@@ -158,7 +158,7 @@ def transformer_train(data: Data) -> Case:
     def loss_of() -> tg.Tensor:
         h = F.layer_norm(x, (width,), n1w, n1b)
         qkv = F.linear(h, qkvw, qkvb).view(batch, length, 3, 4, width // 4)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind()
         mixed = F.scaled_dot_product_attention(q, k, v)
         mixed = mixed.transpose(1, 2).reshape(batch, length, width)
         r = x + F.linear(mixed, outw, outb)
