@@ -25,8 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def verify_between_passes() -> Iterator[None]:
-    """Whatever a test compiles is verified before the passes and behind each of them."""
+def verify_between_passes() -> Iterator[Any]:
+    """Whatever a test compiles is verified before the passes and behind each of them.
+
+    The fixture's value is `optimize` as it is without that.
+    """
     optimize = pipeline.optimize
 
     def verified(graph: Graph, after: Any = None) -> Graph:
@@ -41,5 +44,5 @@ def verify_between_passes() -> Iterator[None]:
         return optimize(graph, look)
 
     pipeline.optimize = verified
-    yield
+    yield optimize
     pipeline.optimize = optimize
