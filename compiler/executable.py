@@ -75,7 +75,7 @@ class Executable:
         ]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run on `inputs`; IndexError where a position read from data lies outside its axis."""
+        """Run on `inputs`; the error of a failed check, such as a position outside its axis."""
         fresh = [memory.empty(shape, dtype) for _, shape, dtype in self._fresh]
         stopped = self.plan.run((*inputs, *fresh))
         if stopped:

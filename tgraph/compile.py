@@ -368,8 +368,8 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     arguments, and what the function reads by itself: tensors and modules of its closure or its
     globals by identity, numbers, strings and flags by value. Where one of them changes, a new plan
     is made, and `compiles` tells why; a float that changes, wherever it is read, becomes an input
-    instead. What the
-    function changes (parameters, buffers, gradients, random state) is changed by every call.
+    instead. What the function changes (parameters, buffers, gradients, random state) is changed by
+    every call.
     Anything else that Python code does (printing, files, the clock, attributes with computed names)
     happens, or is read, only while recording. What no result needs is not computed; so a position
     outside its axis is an IndexError where an element of a result would be read or written there.
