@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime import jit
 from ..runtime.arrays import evaluate
 from ..runtime.plan import (
     ARENA_SLOT,
@@ -277,7 +278,7 @@ class PlanBuilder:
                 for node in nodes
             )
             step = KernelStep(name, 0, args, schedule.extent, schedule.grain)
-            self.texts[len(self.steps)] = kernel_text(schedule)
+            self.texts[len(self.steps)] = kernel_text(schedule, jit.vector_bytes())
             self.steps.append(step)
 
     def _share_params(

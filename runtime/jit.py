@@ -3,10 +3,13 @@
 Objects are kept in memory by text and on disk by (text, LLVM, host CPU, pass pipeline), so that
 the same text is compiled once per machine. llvmlite is imported at the first compile.
 
-Two properties of the pipeline matter to who writes the text. Loops are vectorised and interleaved,
-but unrolled only where their metadata asks for it (``llvm.loop.unroll.full`` or ``.enable``):
-unrolling what the vectoriser already interleaved cost 20-30 % of the compile time and gained
-nothing. And everything that a module calls must be defined in it, be registered with `add_symbol`,
+Three properties of the pipeline matter to who writes the text. Loops are vectorised and
+interleaved, but unrolled only where their metadata asks for it (``llvm.loop.unroll.full`` or
+``.enable``): unrolling what the vectoriser already interleaved cost 20-30 % of the compile time
+and gained nothing. Innermost loops must have their width as metadata
+(``llvm.loop.vectorize.width``): LLVM then weighs one width instead of five, and its two cost
+models cannot disagree, on which builds with assertions (such as llvmlite's wheels) end the
+process. And everything that a module calls must be defined in it, be registered with `add_symbol`,
 or be a function of libc, libm, libmvec or libgcc.
 """
 
@@ -21,7 +24,10 @@ from typing import Any
 from . import cache, locks
 
 # Part of the key of cached objects: raise it when passes or code generation options change.
-PIPELINE_VERSION = 1
+PIPELINE_VERSION = 2
+
+_VECTOR_FEATURES = {"avx512f": 64, "avx2": 32}
+"""Bytes of a vector where a processor has the feature; all others have at least 16."""
 
 
 class JitError(RuntimeError):
@@ -52,8 +58,10 @@ class Module:
 def compile_module(text: str, *, opt: int = 3, unroll: bool = False) -> Module:
     """Compile and load LLVM assembly `text`; the same text gives the same Module again.
 
-    `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. Every
-    function that is defined with external linkage has an address.
+    `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. At level 0
+    machine code, too, is made the quick way: six to ten times faster than at the others, which
+    all use the same code generator. Every function that is defined with external linkage has an
+    address.
 
     Raises JitError where LLVM rejects the text or a called function cannot be found.
     """
@@ -73,6 +81,12 @@ def add_symbol(name: str, address: int) -> None:
     """Let modules that are compiled from now on call `name`, which lives at `address`."""
     with locks.RUNTIME:
         _symbols[name] = address
+
+
+def vector_bytes() -> int:
+    """The size of this machine's vector registers."""
+    with locks.RUNTIME:
+        return _compiler().vector_bytes
 
 
 def statistics() -> dict[str, int]:
@@ -107,10 +121,12 @@ class _Compiler:
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
         self._cpu = llvm.get_host_cpu_name()
-        self._features = llvm.get_host_cpu_features().flatten()
-        self._machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=self._cpu, features=self._features, opt=2
-        )
+        features = llvm.get_host_cpu_features()
+        self._features = features.flatten()
+        has = [size for name, size in _VECTOR_FEATURES.items() if features.get(name)]
+        self.vector_bytes = max(has, default=16)
+        self._machine = self._target_machine(2)
+        self._quick_machine = self._target_machine(0)
         self._jit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
         self._trackers: list[Any] = []  # dropping one would unload its code
         self._links = 0
@@ -118,6 +134,10 @@ class _Compiler:
             f"{llvm.llvm_version_info} {llvmlite.__version__} {self._machine.triple} "
             f"{self._cpu} {self._features} {PIPELINE_VERSION}"
         )
+
+    def _target_machine(self, opt: int) -> Any:
+        target = self._llvm.Target.from_default_triple()
+        return target.create_target_machine(cpu=self._cpu, features=self._features, opt=opt)
 
     def load(self, text: str, opt: int, unroll: bool) -> dict[str, int]:
         """Addresses of the functions that `text` defines."""
@@ -141,7 +161,8 @@ class _Compiler:
         module.triple = self._machine.triple
         module.data_layout = str(self._machine.target_data)
         self._optimise(module, opt, unroll)
-        data: bytes = self._machine.emit_object(module)
+        machine = self._machine if opt > 0 else self._quick_machine
+        data: bytes = machine.emit_object(module)
         module.close()
         return data
 

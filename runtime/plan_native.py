@@ -80,23 +80,28 @@ def load() -> Native:
 def _load() -> Native:
     _check_layouts()
     parallel.parallel_for_address()  # the runner calls it by name
-    module = jit.compile_module(_text(), opt=0)  # written as LLVM would leave it
+    walk = jit.compile_module(_walk_text(), opt=1)
+    # What these call takes so long that better code for them would not pay.
+    bodies = jit.compile_module(_bodies_text(), opt=0)
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, ctypes.py_object)
-    bodies = [module.address(name) for name in ("gemm", "gemv", "copy")]
-    return Native(kind(module.address("walk")), *bodies)
+    addresses = [bodies.address(name) for name in ("gemm", "gemv", "copy")]
+    return Native(kind(walk.address("walk")), *addresses)
 
 
-def _text() -> str:
-    gemm = _PRODUCT.replace("NAME", "gemm").replace("CALL", _GEMM)
-    gemv = _PRODUCT.replace("NAME", "gemv").replace("CALL", _GEMV)
+def _walk_text() -> str:
     return (
-        (_RUNNER + gemm + gemv)
-        .replace("ITEMS_OFFSET", str(tuple.__basicsize__))
+        _WALK.replace("ITEMS_OFFSET", str(tuple.__basicsize__))
         .replace("TYPE_OFFSET", str(object.__basicsize__ - 8))
         .replace("DATA_OFFSET", str(object.__basicsize__))
         .replace("NOT_AN_ARRAY", str(NOT_AN_ARRAY))
     )
+
+
+def _bodies_text() -> str:
+    gemm = _PRODUCT.replace("NAME", "gemm").replace("CALL", _GEMM)
+    gemv = _PRODUCT.replace("NAME", "gemv").replace("CALL", _GEMV)
+    return _COPY + gemm + gemv
 
 
 def _check_layouts() -> None:
@@ -117,10 +122,8 @@ def _check_layouts() -> None:
     )
 
 
-_RUNNER = """
+_WALK = """
 declare void @tgraph_parallel_for(ptr, ptr, i64, i64, i64)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare i64 @llvm.smin.i64(i64, i64)
 
 define i64 @walk(ptr %frame, ptr %table, i64 %position, ptr %tuple) {
 entry:
@@ -258,6 +261,11 @@ unlimit:
 exit:
   ret i64 %result
 }
+"""
+
+_COPY = """
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare i64 @llvm.smin.i64(i64, i64)
 
 ; Arguments: target, source. The range is in bytes.
 define void @copy(ptr %args, i64 %lo, i64 %hi) {

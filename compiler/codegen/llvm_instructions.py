@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from ...runtime.dtypes import DType
@@ -45,6 +46,12 @@ class StageBody:
         self._values: dict[int, str] = {}
         self._indices: dict[Index, str] = {}
         self._depends = _dependences(schedule, stage)
+
+    def copy(self) -> StageBody:
+        """The same body as far as it is written, to write the rest of it once more."""
+        other = copy(self)
+        other._values, other._indices = dict(self._values), dict(self._indices)
+        return other
 
     def emit_invariant(self, bound: set[Axis]) -> None:
         """Write what depends on no other loops than those of `bound`."""

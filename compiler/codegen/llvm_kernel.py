@@ -9,21 +9,25 @@ reductions keep their results in local memory (`llvm_storage`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..kernel.index import Axis
-from ..kernel.kernel import Stage
+from ..kernel.index import Axis, data_atoms, loop_atoms
+from ..kernel.kernel import Instr, Stage, compute_dtype
 from ..kernel.schedule_cpu import Schedule, TaskAxis
 from .llvm_instructions import StageBody
 from .llvm_math import definitions
 from .llvm_storage import Storage
-from .llvm_writer import Writer
+from .llvm_writer import VectorLoop, Writer
 
 # Steps of a reduction loop that are taken together where lanes keep their accumulators in memory.
 JAM = 4
 # How many steps of its run a transposing task looks ahead: some hundred nanoseconds.
 STEPS_AHEAD = 8
+# A loop over fewer vectors is masked as a whole rather than cut in two; of more than MANY, four
+# are taken together, though some are left for the masked loop.
+FEW_VECTORS, MANY_VECTORS = 4, 16
 # Rough operations below which vectorising a kernel costs more than it will ever save.
 SMALL_WORK = 20_000
 _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
@@ -33,23 +37,33 @@ _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"=
 class KernelText:
     """The LLVM text of one kernel, in which NAME stands for its name, and what it calls.
 
-    Equal kernels have equal texts whatever they are called, so that each is compiled once. `small`
-    says that there is too little work to be worth the optimiser's time.
+    Equal kernels have equal texts whatever they are called, so that each is compiled once.
+    `loops` are its innermost ones, !LOOPN in the text. `small` says that there is too little work
+    to be worth the optimiser's time.
     """
 
     text: str
     functions: frozenset[str]
     declarations: frozenset[str]
+    loops: tuple[VectorLoop, ...]
     small: bool = False
 
 
-def kernel_text(schedule: Schedule) -> KernelText:
-    """The text of `void NAME(ptr args, i64 lo, i64 hi)` for one scheduled kernel."""
-    kernel = _KernelWriter(schedule)
+def kernel_text(schedule: Schedule, vector_bytes: int = 64) -> KernelText:
+    """The text of `void NAME(ptr args, i64 lo, i64 hi)` for one scheduled kernel.
+
+    `vector_bytes` is the size of a vector register.
+    """
+    kernel = _KernelWriter(schedule, vector_bytes)
     kernel.write()
     writer = kernel.writer
-    functions, declarations = frozenset(writer.functions), frozenset(writer.declarations)
-    return KernelText(kernel.text(), functions, declarations, schedule.work < SMALL_WORK)
+    return KernelText(
+        kernel.text(),
+        frozenset(writer.functions),
+        frozenset(writer.declarations),
+        tuple(writer.loops),
+        schedule.work < SMALL_WORK,
+    )
 
 
 def kernels_module(kernels: Mapping[str, KernelText]) -> str:
@@ -57,9 +71,34 @@ def kernels_module(kernels: Mapping[str, KernelText]) -> str:
     library = definitions(sorted({name for each in kernels.values() for name in each.functions}))
     known = {line for line in library.splitlines() if line.startswith("declare")}
     wanted = {line for each in kernels.values() for line in each.declarations}
-    texts = [each.text.replace("NAME", name) for name, each in kernels.items()]
+    texts: list[str] = []
+    loops: list[VectorLoop] = []
+    for name, each in kernels.items():
+        texts.append(_numbered(each.text.replace("NAME", name), len(loops)))
+        loops += each.loops
     attributes = f"attributes #0 = {{ {_FUNCTION_ATTRIBUTES} }}"
-    return "\n".join([*sorted(wanted - known), library, *texts, attributes])
+    return "\n".join([*sorted(wanted - known), library, *texts, attributes, *_metadata(loops)])
+
+
+def _numbered(text: str, first: int) -> str:
+    """A kernel's text with its loops numbered from `first`."""
+    return re.sub(r"!LOOP(\d+)", lambda match: f"!{first + int(match[1])}", text)
+
+
+def _metadata(loops: Sequence[VectorLoop]) -> Iterator[str]:
+    """What LLVM is told of each loop.
+
+    Without a width it would weigh all of them, which takes longer, and where its two cost models
+    disagree a build with assertions ends the process.
+    """
+    number = {shape: len(loops) + 3 * at for at, shape in enumerate(dict.fromkeys(loops))}
+    for loop, shape in enumerate(loops):
+        at = number[shape]
+        yield f"!{loop} = distinct !{{!{loop}, !{at}, !{at + 1}, !{at + 2}}}"
+    for shape, at in number.items():
+        yield f'!{at} = !{{!"llvm.loop.vectorize.width", i32 {shape.width}}}'
+        yield f'!{at + 1} = !{{!"llvm.loop.vectorize.predicate.enable", i1 {int(shape.masked)}}}'
+        yield f'!{at + 2} = !{{!"llvm.loop.interleave.count", i32 {shape.interleave}}}'
 
 
 Range = tuple[str, str | None]
@@ -71,8 +110,9 @@ Lanes = tuple[str, str] | None
 class _KernelWriter:
     """The loops of one kernel: over tasks, row axes, and the axes of its stages."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, vector_bytes: int) -> None:
         self.schedule = schedule
+        self.vector_bytes = vector_bytes
         self.kernel = schedule.kernel
         self.writer = Writer()
         self.storage = Storage(self.writer, schedule)
@@ -104,7 +144,9 @@ class _KernelWriter:
 
     def _direct(self) -> None:
         """Tasks are lanes: the given range of them is one vector loop."""
-        with self.writer.loop("%lo", "%hi") as at:
+        assert self.schedule.lane is not None
+        width = self._width(self.schedule.lane, self.kernel.stages)
+        with self.writer.loop("%lo", "%hi", VectorLoop(width)) as at:
             self._enter_lane(at)
             for stage in self.kernel.stages:
                 self.storage.set_identities(stage)
@@ -181,7 +223,9 @@ class _KernelWriter:
         if lanes is None:
             self.storage.set_identities(stage)
         elif any(instr.op == "reduce" for instr in stage.body):
-            with self.writer.loop(*lanes) as at:
+            assert self.schedule.lane is not None
+            width = self._width(self.schedule.lane, [stage])
+            with self.writer.loop(*lanes, VectorLoop(width)) as at:
                 self._enter_lane(at)
                 self.storage.set_identities(stage)
 
@@ -222,26 +266,66 @@ class _KernelWriter:
             self.axes[last] = at
             bodies.append((at, self._body(stage)))
             bodies[-1][1].emit_invariant(rows | {last})
-        with self.writer.loop(*lanes) as lane:
-            self._enter_lane(lane)
-            for at, body in bodies:
-                self.axes[last] = at
-                body.emit_all()
+        for part in self._vector_loops(stage, lanes):
+            with self.writer.loop(*part) as lane:
+                self._enter_lane(lane)
+                for at, body in bodies:
+                    self.axes[last] = at
+                    body.copy().emit_all()
 
     def _nest(self, body: StageBody, bound: set[Axis], axes: list[Axis], lanes: Lanes) -> None:
         if not axes and lanes is None:
             body.emit_all()
             return
         body.emit_invariant(bound)
-        if axes:
+        if len(axes) > 1 or (axes and lanes):
             with self.writer.loop("0", str(axes[0].size)) as at:
                 self.axes[axes[0]] = at
                 self._nest(body, bound | {axes[0]}, axes[1:], lanes)
             return
-        assert lanes is not None
-        with self.writer.loop(*lanes) as at:
-            self._enter_lane(at)
-            body.emit_all()
+        for part in self._vector_loops(body.stage, lanes):
+            with self.writer.loop(*part) as at:
+                if lanes:
+                    self._enter_lane(at)
+                else:
+                    self.axes[axes[0]] = at
+                body.copy().emit_all()
+
+    def _vector_loops(self, stage: Stage, lanes: Lanes) -> Iterator[tuple[str, str, VectorLoop]]:
+        """The innermost loops over a stage: along the lanes, or else along its last axis.
+
+        Where the bounds are known these are whole vectors, several at a time, and then one loop
+        that masks what is too much: single steps would take most of the time of short rows.
+        """
+        axis = self.schedule.lane if lanes else stage.axes[-1]
+        assert axis is not None
+        low, high = lanes or ("0", str(axis.size))
+        width = self._width(axis, [stage])
+        if not (low.isdigit() and high.isdigit()):
+            yield low, high, VectorLoop(width)
+            return
+        start, end = int(low), int(high)
+        vectors, rest = divmod(end - start, width)
+        if vectors < FEW_VECTORS and rest:
+            vectors, rest = 0, end - start
+        together = next(count for count in (4, 2, 1) if vectors % count == 0)
+        if vectors >= MANY_VECTORS:
+            together, rest = 4, rest + vectors % 4 * width
+        if rest < end - start:
+            yield low, str(end - rest), VectorLoop(width, False, together)
+        if rest:
+            yield str(end - rest), high, VectorLoop(width, rest % width != 0, 1)
+
+    def _width(self, axis: Axis, stages: Sequence[Stage]) -> int:
+        """Lanes of a vector along `axis`: they fill it with the widest type that moves."""
+        moved = [
+            instr.dtype if instr.op == "reduce" else self.kernel.params[instr.param].dtype
+            for stage in stages
+            for instr in stage.body
+            if instr.op == "reduce" or (instr.op in ("load", "store") and _moves(instr, axis))
+        ]
+        widest = max((compute_dtype(dtype).itemsize for dtype in moved), default=8)
+        return self.vector_bytes // widest
 
     def _body(self, stage: Stage) -> StageBody:
         return StageBody(self.writer, self.storage, self.axes, self.schedule, stage)
@@ -249,3 +333,9 @@ class _KernelWriter:
     def _enter_lane(self, at: str) -> None:
         assert self.schedule.lane is not None
         self.axes[self.schedule.lane] = self.storage.lane = at
+
+
+def _moves(access: Instr, axis: Axis) -> bool:
+    """Whether the address of a load or store may change along `axis`."""
+    assert access.index is not None
+    return axis in loop_atoms(access.index) or bool(data_atoms(access.index))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from ...runtime.dtypes import DType
 from .llvm_math import function_name
@@ -12,11 +13,26 @@ from .llvm_scalar import llvm_type
 _SUFFIX = {"float": "f32", "double": "f64"}
 
 
+class VectorLoop(NamedTuple):
+    """How LLVM is to vectorise a loop: `width` steps at once, the last ones `masked` or singly.
+
+    `interleave` is how many vectors are taken together; 0 leaves that to LLVM.
+    """
+
+    width: int
+    masked: bool = False
+    interleave: int = 0
+
+
+ONE_BY_ONE = VectorLoop(1, False, 1)
+
+
 class Writer:
     """Lines in order; also what the scalar templates write into.
 
     `functions` of the math library and `declarations` are what the text refers to, `allocas` its
-    local memory, `block` the basic block that is being written.
+    local memory, `block` the basic block that is being written. `loops` are the innermost
+    ones; the N-th refers to its metadata as !LOOPN.
     """
 
     def __init__(self) -> None:
@@ -25,6 +41,8 @@ class Writer:
         self.functions: set[str] = set()
         self.declarations: set[str] = set()
         self.block = "entry"
+        self.loops: list[VectorLoop] = []
+        self._inner_loops = 0
         self._counter = 0
 
     def line(self, text: str) -> None:
@@ -61,8 +79,12 @@ class Writer:
         return self.op(f"call {type} @{full}({', '.join(f'{type} {a}' for a in args)})")
 
     @contextmanager
-    def loop(self, low: str, high: str) -> Iterator[str]:
-        """A loop over [low, high) in steps of one; yields the counter."""
+    def loop(self, low: str, high: str, vector: VectorLoop | None = None) -> Iterator[str]:
+        """A loop over [low, high) in steps of one; yields the counter.
+
+        `vector` is for innermost loops; those without are not vectorised.
+        """
+        outer, self._inner_loops = self._inner_loops, 0
         head, body, done = (self.fresh(stem) for stem in ("head", "loop", "done"))
         self.line(f"br label %{head}")
         self.label(head)
@@ -75,6 +97,11 @@ class Writer:
         yield counter
         following = self.op(f"add nuw nsw i64 {counter}, 1")
         again = self.op(f"icmp slt i64 {following}, {high}")
-        self.line(f"br i1 {again}, label %{body}, label %{done}")
+        hint, is_innermost = "", self._inner_loops == 0
+        self._inner_loops = outer + 1
+        if is_innermost:
+            hint = f", !llvm.loop !LOOP{len(self.loops)}"
+            self.loops.append(vector or ONE_BY_ONE)
+        self.line(f"br i1 {again}, label %{body}, label %{done}{hint}")
         self.lines[at] = f"  {counter} = phi i64 [ {low}, %{head} ], [ {following}, %{self.block} ]"
         self.label(done)

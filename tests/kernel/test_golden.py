@@ -138,3 +138,36 @@ def test_scheduled_loops_compute_the_same(name: str) -> None:
         results.append([b for b, param in zip(buffers, each.params, strict=True) if param.written])
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+# -- vector loops ----------------------------------------------------------------------------
+
+
+def innermost_loops(text: str) -> tuple[int, int]:
+    """How many loops of a kernel's text have no loop inside, and how many of them say a width."""
+    lines = text.splitlines()
+    starts = {line[:-1]: at for at, line in enumerate(lines) if re.match(r"loop\d+:$", line)}
+    innermost = hinted = 0
+    for at, line in enumerate(lines):
+        back = re.match(r"  br i1 %\w+, label %(loop\d+), label %done\d+(, !llvm.loop)?", line)
+        if back is None or starts[back[1]] > at:  # the way into a loop
+            continue
+        inside = any(start > starts[back[1]] and start < at for start in starts.values())
+        innermost += not inside
+        hinted += back[2] is not None
+        assert not (inside and back[2]), "an outer loop has the width of a vector"
+    return innermost, hinted
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_innermost_loop_has_its_width(name: str) -> None:
+    """LLVM is not to weigh widths: that takes long, and may end the process (see `jit`)."""
+    for schedule in scheduled(CASES[name]()):
+        innermost, hinted = innermost_loops(kernel_text(schedule).text)
+        assert innermost == hinted > 0
+
+
+def test_vectors_are_as_wide_as_the_machine_and_the_type_say() -> None:
+    (schedule,) = scheduled(CASES["gelu"]())
+    for size in (64, 32, 16):
+        assert {loop.width for loop in kernel_text(schedule, size).loops} == {size // 4}

@@ -1,0 +1,61 @@
+"""Rows of every length around whole vectors: masked lanes must not count, nor be written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_graphs.engines import as_if_large
+
+import tgraph as tg
+
+LENGTHS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 48, 63, 64, 65, 100, 127, 240, 255, 257, 1000, 1037)
+ROWS = 5
+TOLERANCE = {tg.float32: 2e-5, tg.float64: 1e-12, tg.bfloat16: 2e-2}
+
+
+@pytest.fixture(autouse=True)
+def large_kernels():
+    """Kernels of little work are not vectorised otherwise."""
+    with as_if_large():
+        yield
+
+
+def rows(length: int, dtype: tg.dtype) -> tg.Tensor:
+    values = np.random.default_rng(length).normal(size=(ROWS, length)) * 3
+    return tg.tensor(values.astype(np.float32)).to(dtype)
+
+
+def along_rows(x):
+    return tg.softmax(x, -1), tg.exp(x).sum(-1), x.max(-1).values, x.argmin(-1), (x > 0).all(-1)
+
+
+def along_columns(x):
+    turned = x.t() * 2
+    return turned.sum(0), tg.softmax(turned, 0), (x * x).sum(0), x.max(0).values, tg.tanh(turned)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("function", [along_rows, along_columns], ids=lambda f: f.__name__)
+def test_rows_of_every_length(function, length, dtype):
+    x = rows(length, dtype)
+    tolerance = TOLERANCE[dtype]
+    for compiled, eager in zip(tg.compile(function)(x), function(x), strict=True):
+        np.testing.assert_allclose(
+            compiled.double().numpy(), eager.double().numpy(), rtol=tolerance, atol=tolerance
+        )
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_nothing_is_written_behind_a_row(length):
+    """Donated rows between others that stay: a masked store must keep to its own."""
+    whole = tg.zeros(3, length)
+
+    @tg.compile
+    def fill(values):
+        whole[1] = tg.exp(values)
+
+    values = tg.linspace(-1, 1, length)
+    fill(values)
+    np.testing.assert_allclose(whole[1].numpy(), np.exp(values.numpy()), rtol=1e-6)
+    assert not whole[0].any() and not whole[2].any()
