@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from ...runtime.dtypes import DType
+from ..kernel.dependences import dependences
 from ..kernel.index import (
     Axis,
     Condition,
@@ -15,7 +16,6 @@ from ..kernel.index import (
     Loaded,
     Quotient,
     data_atoms,
-    loop_atoms,
 )
 from ..kernel.kernel import Instr, Stage
 from ..kernel.schedule_cpu import TRANSPOSE_LANES, Schedule
@@ -45,7 +45,8 @@ class StageBody:
         self.stage = stage
         self._values: dict[int, str] = {}
         self._indices: dict[Index, str] = {}
-        self._depends = _dependences(schedule, stage)
+        lane = [] if schedule.lane is None else [schedule.lane]
+        self._depends = dependences(schedule.kernel, stage, lane)
 
     def copy(self) -> StageBody:
         """The same body as far as it is written, to write the rest of it once more."""
@@ -236,25 +237,3 @@ class StageBody:
         writer.line(f"br label %{join}")
         writer.label(join)
         return writer.op(f"select i1 {bad}, i64 0, i64 {position}")
-
-
-def _dependences(schedule: Schedule, stage: Stage) -> list[frozenset[Axis] | None]:
-    """For each instruction the axes that its value depends on; None where it must stay inside."""
-    params = schedule.kernel.params
-    found: list[frozenset[Axis] | None] = []
-    for instr in stage.body:
-        axes: set[Axis] = set()
-        stays = instr.op in ("store", "reduce", "save", "saved")
-        stays |= instr.op == "load" and params[instr.param].written
-        if instr.op == "result" and schedule.lane is not None:
-            axes.add(schedule.lane)
-        sources = list(instr.args)
-        for index in instr.indices:
-            axes |= loop_atoms(index)
-            sources += (atom.key for atom in data_atoms(index))
-        for source in sources:
-            inner = found[source]
-            stays |= inner is None
-            axes |= inner or frozenset()
-        found.append(None if stays else frozenset(axes))
-    return found

@@ -13,18 +13,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..kernel.index import Axis, data_atoms, loop_atoms
-from ..kernel.kernel import Instr, Stage, compute_dtype
+from ..kernel.dependences import dependences
+from ..kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
+from ..kernel.kernel import POSITIONS, Instr, Stage, compute_dtype
 from ..kernel.schedule_cpu import Schedule, TaskAxis
 from .llvm_instructions import StageBody
 from .llvm_math import definitions
 from .llvm_storage import Storage
-from .llvm_writer import VectorLoop, Writer
+from .llvm_writer import ONE_BY_ONE, VectorLoop, Writer
 
 # Steps of a reduction loop that are taken together where lanes keep their accumulators in memory.
 JAM = 4
 # How many steps of its run a transposing task looks ahead: some hundred nanoseconds.
 STEPS_AHEAD = 8
+# With more of them LLVM gives up.
+MAX_BRANCHES = 8
+# A loop of fewer steps is no loop any more when LLVM comes to vectorise it.
+MIN_LANES = 4
 # A loop over fewer vectors is masked as a whole rather than cut in two; of more than MANY, four
 # are taken together, though some are left for the masked loop.
 FEW_VECTORS, MANY_VECTORS = 4, 16
@@ -144,9 +149,12 @@ class _KernelWriter:
 
     def _direct(self) -> None:
         """Tasks are lanes: the given range of them is one vector loop."""
-        assert self.schedule.lane is not None
-        width = self._width(self.schedule.lane, self.kernel.stages)
-        with self.writer.loop("%lo", "%hi", VectorLoop(width)) as at:
+        lane, stages = self.schedule.lane, self.kernel.stages
+        assert lane is not None
+        checks = any(instr.op == "check" for instr in self.kernel.instructions())
+        plain = not checks and all(self._is_vectorisable(stage, lane) for stage in stages)
+        vector = VectorLoop(self._width(lane, stages)) if plain else ONE_BY_ONE
+        with self.writer.loop("%lo", "%hi", vector) as at:
             self._enter_lane(at)
             for stage in self.kernel.stages:
                 self.storage.set_identities(stage)
@@ -300,6 +308,9 @@ class _KernelWriter:
         axis = self.schedule.lane if lanes else stage.axes[-1]
         assert axis is not None
         low, high = lanes or ("0", str(axis.size))
+        if not self._is_vectorisable(stage, axis):
+            yield low, high, ONE_BY_ONE
+            return
         width = self._width(axis, [stage])
         if not (low.isdigit() and high.isdigit()):
             yield low, high, VectorLoop(width)
@@ -314,7 +325,8 @@ class _KernelWriter:
         if rest < end - start:
             yield low, str(end - rest), VectorLoop(width, False, together)
         if rest:
-            yield str(end - rest), high, VectorLoop(width, rest % width != 0, 1)
+            masked = VectorLoop(width, rest % width != 0, 1)
+            yield str(end - rest), high, masked if rest >= MIN_LANES else ONE_BY_ONE
 
     def _width(self, axis: Axis, stages: Sequence[Stage]) -> int:
         """Lanes of a vector along `axis`: they fill it with the widest type that moves."""
@@ -326,6 +338,31 @@ class _KernelWriter:
         ]
         widest = max((compute_dtype(dtype).itemsize for dtype in moved), default=8)
         return self.vector_bytes // widest
+
+    def _is_vectorisable(self, stage: Stage, axis: Axis) -> bool:
+        """Whether LLVM can vectorise a stage's loop along `axis`, one of its own or of the rows.
+
+        LLVM refuses the rest by itself, but not without a message on the error stream.
+        """
+        branches: set[Condition] = set()
+        folds = False
+        depends = dependences(self.kernel, stage)
+        for instr, axes in zip(stage.body, depends, strict=True):
+            if instr.op == "check" and (axes is None or axis in axes):  # leaves the path to report
+                return False
+            if instr.op == "reduce" and axis in stage.axes:
+                if instr.value[1] in POSITIONS:
+                    return False
+                folds = True
+            if instr.op == "load":
+                branches.update(each for each in instr.mask if axis in loop_atoms(each.index))
+        # A sum is moved into branches, a test for a divisor makes two loops of one, and tests for
+        # one value each become a switch.
+        ranges = [each for each in branches if isinstance(each, InRange)]
+        points = [each for each in ranges if each.high == each.low + 1]
+        if (folds and branches) or len(ranges) < len(branches):
+            return False
+        return len(points) < 2 and len(branches) <= MAX_BRANCHES
 
     def _body(self, stage: Stage) -> StageBody:
         return StageBody(self.writer, self.storage, self.axes, self.schedule, stage)

@@ -322,22 +322,6 @@ def widen(emit: Emit, value: str, dtype: DType) -> str:
     return emit.op(f"bitcast i32 {bits} to float")
 
 
-def reduction_identity(operation: str, dtype: DType) -> Any:
-    """The value that a reduction starts from."""
-    if operation in ("sum", "any"):
-        return 0
-    if operation in ("prod", "all"):
-        return 1
-    highest = operation in ("min", "argmin")
-    if dtype.kind == "float":
-        return float("inf") if highest else float("-inf")
-    if dtype.kind == "bool":
-        return highest
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.max if highest else limits.min)
-
-
 __all__ = [
-    "TEMPLATES", "convert", "float32", "literal", "llvm_type", "memory_type", "narrow",
-    "reduction_identity", "widen",
+    "TEMPLATES", "convert", "float32", "literal", "llvm_type", "memory_type", "narrow", "widen",
 ]  # fmt: skip

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runtime.dtypes import DType
-from ..kernel.kernel import COMBINE, Instr, Stage
+from ..kernel.kernel import COMBINE, POSITIONS, Instr, Stage, reduction_identity
 from ..kernel.schedule_cpu import Schedule
-from .llvm_scalar import TEMPLATES, literal, llvm_type, reduction_identity
+from .llvm_scalar import TEMPLATES, literal, llvm_type
 from .llvm_writer import Writer
-
-_POSITIONS = ("argmax", "argmin")
 
 
 class Storage:
@@ -36,7 +34,7 @@ class Storage:
         for number, dtype in enumerate(self.kernel.results):
             self._alloca(f"%r{number}", llvm_type(dtype), self.lanes)
         for instr in self.kernel.instructions():
-            if instr.op == "reduce" and instr.value[1] in _POSITIONS:
+            if instr.op == "reduce" and instr.value[1] in POSITIONS:
                 self._alloca(f"%b{instr.value[0]}", llvm_type(instr.dtype), self.lanes)
         for number, (dtype, elements) in enumerate(self.kernel.scratch):
             whole = f"[{elements} x {llvm_type(dtype)}]"
@@ -63,7 +61,7 @@ class Storage:
             number, operation = instr.value
             type_ = llvm_type(instr.dtype)
             start = literal(reduction_identity(operation, instr.dtype), instr.dtype)
-            if operation in _POSITIONS:
+            if operation in POSITIONS:
                 best = self._slot(f"%b{number}", type_)
                 self.writer.line(f"store {type_} {start}, ptr {best}")
                 position = self._slot(f"%r{number}", "i64")
@@ -80,7 +78,7 @@ class Storage:
     def reduce(self, instr: Instr, args: Sequence[str]) -> str:
         """Fold a value into a result."""
         number, operation = instr.value
-        if operation in _POSITIONS:
+        if operation in POSITIONS:
             return self._reduce_position(number, operation, instr.dtype, args)
         writer, type_ = self.writer, llvm_type(instr.dtype)
         slot = self._slot(f"%r{number}", type_)

@@ -121,7 +121,7 @@ class Body:
         if len(live) == len(self.instrs):
             return tuple(self.instrs)
         new = {old: position for position, old in enumerate(sorted(live))}
-        return tuple(_renumber(self.instrs[old], new) for old in sorted(live))
+        return tuple(renumber(self.instrs[old], new) for old in sorted(live))
 
 
 def _loaded(instr: Instr) -> list[Loaded]:
@@ -129,7 +129,8 @@ def _loaded(instr: Instr) -> list[Loaded]:
     return [atom for index in instr.indices for atom in data_atoms(index)]
 
 
-def _renumber(instr: Instr, new: Mapping[int, int]) -> Instr:
+def renumber(instr: Instr, new: Mapping[int, int]) -> Instr:
+    """An instruction whose operands, also those of its addresses, have got new numbers."""
     args = tuple(new[arg] for arg in instr.args)
     loaded = _loaded(instr)
     if not loaded:

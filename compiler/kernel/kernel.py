@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...runtime.dtypes import DType, float32
 from ..ir import Provenance
 from .index import Axis, Index, Mask
@@ -135,6 +137,23 @@ COMBINE = {
     "any": "logical_or",
     "all": "logical_and",
 }
+POSITIONS = ("argmax", "argmin")
+"""The reductions that give the position of a value, not a value."""
+
+
+def reduction_identity(operation: str, dtype: DType) -> Any:
+    """The value that a reduction starts from."""
+    if operation in ("sum", "any"):
+        return 0
+    if operation in ("prod", "all"):
+        return 1
+    highest = operation in ("min", "argmin")
+    if dtype.kind == "float":
+        return float("inf") if highest else float("-inf")
+    if dtype.kind == "bool":
+        return highest
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.max if highest else limits.min)
 
 
 def format_kernel(kernel: Kernel) -> str:
