@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo examples bench lint types clean
+.PHONY: test demo examples bench nvrtc lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -38,6 +38,12 @@ $(VENV)-bench/.installed: pyproject.toml
 	test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip install -q --disable-pip-version-check -e . \
 		setuptools torch==2.13.0 jax
+	touch $@
+
+# What compiles CUDA kernels without a GPU; tests that need it skip without.
+nvrtc: $(VENV)/.nvrtc
+$(VENV)/.nvrtc: pyproject.toml | $(RUN)/python
+	$(INSTALL) -e '.[nvrtc]'
 	touch $@
 
 lint: $(VENV)/.installed

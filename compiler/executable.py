@@ -23,7 +23,8 @@ from .ir import Builder, Graph, Node, transform
 from .ir import primitives as p
 from .kernel.roots import Buffer
 from .passes.replace_empty import replace_empty
-from .plan_builder import PlanBuilder, StepInfo
+from .plan_builder import StepInfo
+from .plan_builder_cpu import CpuPlanBuilder
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +49,7 @@ class Executable:
             for number, given in (strides or {}).items()
         }
         self.seconds = (0.0, 0.0)
-        self.graph = _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
+        self.graph = planned_graph(graph, inputs)
         # Outputs without elements need no plan.
         kept = [number for number, node in enumerate(graph.outputs) if node.type.numel]
         planned = Graph(graph.inputs, [self.graph.outputs[number] for number in kept])
@@ -59,7 +60,7 @@ class Executable:
         # An input that is not contiguous cannot be written by a kernel: its output comes fresh.
         direct = {o: i for o, i in self.donate.items() if graph.inputs[i] not in inputs}
         places = {at: direct[number] for at, number in enumerate(kept) if number in direct}
-        builder = PlanBuilder(planned, fuser, fusion, places)
+        builder = CpuPlanBuilder(planned, fuser, fusion, places)
         self.plan: Plan = builder.build()
         self.kernels: list[StepInfo] = builder.infos
         self._steps_to_kernels = builder.kernel_of_step
@@ -98,6 +99,14 @@ class Executable:
         info = self._steps_to_kernels.get(stopped - 1)
         assert info is not None and info.kernel is not None
         raise info.kernel.checks[code - 1].error(position, size)
+
+
+def planned_graph(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+    """`graph` as plans are made of it: outputs own their memory, and every operand can be read.
+
+    `inputs` tells how those lie that are not dense.
+    """
+    return _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
 
 
 def _copied_outputs(graph: Graph) -> Graph:

@@ -1,4 +1,4 @@
-"""From fused groups to a Plan: kernels are generated and loaded, memory is assigned.
+"""From fused groups to the steps of a plan: memory is assigned, library calls are written.
 
 Every value in memory has one place: the caller's arrays for inputs and outputs, constants bound
 once, and the plan's arena for the rest, where places are reused as soon as their last reader is
@@ -8,38 +8,39 @@ input's memory where nobody reads the old value any more, and copied there at th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..runtime import jit
 from ..runtime.arrays import evaluate
-from ..runtime.plan import (
+from ..runtime.plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
     ArrayRef,
     BufferRef,
     CopyStep,
+    CudaStep,
     GemmStep,
-    KernelStep,
-    Plan,
     PythonStep,
     Step,
 )
-from .codegen.llvm_kernel import KernelText, kernel_text
-from .codegen.loader import load_kernels
 from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
 from .ir import Family, Graph, Node, TensorType
 from .kernel.kernel import Kernel
 from .kernel.lower import Lowering
-from .kernel.schedule_cpu import Schedule, cost, schedule_cpu
+from .kernel.schedule_cpu import cost
 
-ALIGNMENT = 64
+if TYPE_CHECKING:
+    from .kernel.schedule_cpu import Schedule
+    from .kernel.schedule_cuda import CudaSchedule
+
+    AnySchedule = Schedule | CudaSchedule
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,17 @@ class StepInfo:
     bytes: int
     flops: int
     kernel: Kernel | None = None
-    schedule: Schedule | None = None
+    schedule: AnySchedule | None = None
 
 
-class PlanBuilder:
-    """Builds the Plan of one fused graph."""
+class PlanBuilder(ABC):
+    """Gives the values of one fused graph their places and writes the steps that compute them.
+
+    What is a target's own is left to a subclass: the schedules of kernels, and their steps.
+    """
+
+    alignment = 64
+    """Values in the arena start at multiples of this many bytes."""
 
     def __init__(
         self, graph: Graph, fuser: Fuser, fusion: Fusion, donate: Mapping[int, int]
@@ -72,31 +79,31 @@ class PlanBuilder:
         self.place: dict[Node, BufferRef] = {}
         self.infos: list[StepInfo] = []
         self.kernel_of_step: dict[int, StepInfo] = {}
-        self.texts: dict[int, KernelText] = {}
-        self.steps: list[Step] = []
+        self.steps: list[Step | CudaStep] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
-        self.arena = _Arena()
+        self.arena = _Arena(self.alignment)
         self.copies: list[CopyStep] = []
         self.in_place: dict[Node, Node] = {}
 
-    def build(self) -> Plan:
-        """The plan; its arrays are the graph's inputs, then one array per fresh output."""
+    def write(self) -> None:
+        """Write all steps, over the graph's inputs and then one array per fresh output."""
         self._place_inputs()
         self._order_groups()
         self._place_outputs()
         last = self._last_uses()
         for position, group in enumerate(self.groups):
             self._write_group(position, group, last)
-        self._load_kernels()
         self.steps += self.copies
-        return Plan(self.steps, self.arena.size, self.slots, self.constants)
 
-    def _load_kernels(self) -> None:
-        addresses = load_kernels(self.texts.values())
-        for position, text in self.texts.items():
-            step = self.steps[position]
-            assert isinstance(step, KernelStep)
-            self.steps[position] = replace(step, address=addresses[text])
+    @abstractmethod
+    def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
+        """The kernel of a group, lowered and scheduled."""
+
+    @abstractmethod
+    def write_kernel(
+        self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
+    ) -> None:
+        """Append the step that runs a kernel which has something to do."""
 
     # -- memory --------------------------------------------------------------------------
 
@@ -186,7 +193,7 @@ class PlanBuilder:
         What cannot come after the last step that may fail is written elsewhere and copied.
         """
         self.late_copies: list[tuple[Node, Node, BufferRef]] = []
-        self.lowered: dict[Group, tuple[Kernel, list[Node | None], Schedule]] = {}
+        self.lowered: dict[Group, tuple[Kernel, list[Node | None], AnySchedule]] = {}
         failing = {group for group in self.groups if self.donate and self._may_fail(group)}
         if failing:
             late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
@@ -248,18 +255,10 @@ class PlanBuilder:
         kernel, nodes, _ = self._scheduled(group)
         return kernel, nodes
 
-    def _scheduled(self, group: Group) -> tuple[Kernel, list[Node | None], Schedule]:
-        """The kernel of a group; rows are saved between stages only in row schedules."""
+    def _scheduled(self, group: Group) -> tuple[Kernel, list[Node | None], AnySchedule]:
         if group not in self.lowered:
-            lowering = self.fuser.lowering(group, save_rows=False)
-            kernel = lowering.run()
-            schedule = schedule_cpu(kernel)
-            if schedule.lane is None and len(kernel.stages) > 1:
-                saving: Lowering = self.fuser.lowering(group, save_rows=True)
-                again = saving.run()
-                if again.scratch:
-                    lowering, kernel, schedule = saving, again, schedule_cpu(again)
-            self.lowered[group] = kernel, lowering.param_nodes, schedule
+            lowering, schedule = self.schedule(group)
+            self.lowered[group] = lowering.kernel, lowering.param_nodes, schedule
         return self.lowered[group]
 
     def _write_kernel(self, position: int, group: Group) -> None:
@@ -277,13 +276,11 @@ class PlanBuilder:
                 BufferRef(STATUS_SLOT) if node is None else self.place[self.in_memory(node)]
                 for node in nodes
             )
-            step = KernelStep(name, 0, args, schedule.extent, schedule.grain)
-            self.texts[len(self.steps)] = kernel_text(schedule, jit.vector_bytes())
-            self.steps.append(step)
+            self.write_kernel(info, schedule, args)
 
     def _share_params(
-        self, schedule: Schedule, nodes: list[Node | None]
-    ) -> tuple[Schedule, list[Node | None]]:
+        self, schedule: AnySchedule, nodes: list[Node | None]
+    ) -> tuple[AnySchedule, list[Node | None]]:
         """An output in the memory of an input is the same parameter, not an alias of it."""
         shared: dict[int, int] = {}
         for number, node in enumerate(nodes):
@@ -312,7 +309,9 @@ class PlanBuilder:
         kernel = replace(kernel, params=tuple(params), stages=stages)
         return replace(schedule, kernel=kernel), [nodes[number] for number in kept]
 
-    def _kernel_info(self, name: str, group: Group, kernel: Kernel, schedule: Schedule) -> StepInfo:
+    def _kernel_info(
+        self, name: str, group: Group, kernel: Kernel, schedule: AnySchedule
+    ) -> StepInfo:
         moved = _moved_bytes(kernel)
         rows = prod(axis.size for axis in kernel.rows)
         flops = rows * sum(
@@ -492,13 +491,14 @@ def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: An
 class _Arena:
     """Offsets in the arena: the lowest gap that fits, reused once released."""
 
-    def __init__(self) -> None:
+    def __init__(self, alignment: int) -> None:
+        self.alignment = alignment
         self.size = 0
         self.gaps: list[tuple[int, int]] = []  # (start, end), ascending, never touching
         self.taken: dict[Node, tuple[int, int]] = {}
 
     def take(self, nbytes: int, node: Node) -> BufferRef:
-        wanted = max(-(-nbytes // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
+        wanted = max(-(-nbytes // self.alignment), 1) * self.alignment
         start = self._fill_gap(wanted)
         if start is None:
             ends_free = self.gaps and self.gaps[-1][1] == self.size

@@ -56,6 +56,26 @@ class KernelStep:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchStep:
+    """Start the CUDA kernel `name` of the plan's module: `grid` blocks of `block` threads (x, y).
+
+    `args` are the addresses that it takes, in order.
+    """
+
+    name: str
+    args: tuple[BufferRef, ...]
+    grid: int
+    block: tuple[int, int]
+
+    def __str__(self) -> str:
+        x, y = self.block
+        threads = f"{x} x {y}" if y > 1 else str(x)
+        return (
+            f"launch {self.name}({', '.join(map(str, self.args))}) {self.grid} blocks of {threads}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class GemmStep:
     """C = alpha * op(A) @ op(B) + beta * C for row-major matrices, once per batch item.
 
@@ -124,3 +144,4 @@ class PythonStep:
 
 
 Step = KernelStep | GemmStep | CopyStep | PythonStep
+CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep

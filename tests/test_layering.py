@@ -20,6 +20,7 @@ LATE = ("scipy", "llvmlite", "networkx", "graphviz", "cupy", "matplotlib", "skle
 DOORS = {
     "tgraph.graph_function": ("tgraph.compiler.pipeline",),
     "tgraph.compile": ("tgraph.check",),
+    "tgraph.cuda": ("tgraph.compiler.cuda_program",),
     "tgraph.draw": ("tgraph.compiler.executable", "tgraph.draw_"),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tgraph.compiler.codegen.llvm_scalar import TEMPLATES, reduction_identity
+from tgraph.compiler.codegen import cuda_scalar, llvm_scalar
 from tgraph.compiler.fusion import is_step
 from tgraph.compiler.ir import (
     PRIMITIVES,
@@ -18,7 +18,7 @@ from tgraph.compiler.ir import (
     input_node,
 )
 from tgraph.compiler.kernel import views
-from tgraph.compiler.kernel.kernel import COMBINE
+from tgraph.compiler.kernel.kernel import COMBINE, reduction_identity
 from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUNCTIONS
 from tgraph.runtime.arrays import FUNCTIONS, evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
@@ -40,8 +40,9 @@ def test_every_primitive_has_an_array_function() -> None:
     assert set(FUNCTIONS) == set(PRIMITIVES) - {"input"}
 
 
-def test_every_elementwise_primitive_has_a_scalar_template() -> None:
-    assert set(TEMPLATES) == {each.name for each in ELEMENTWISE} - {"cast"}
+@pytest.mark.parametrize("target", [llvm_scalar, cuda_scalar])
+def test_every_elementwise_primitive_has_a_scalar_template(target: Any) -> None:
+    assert set(target.TEMPLATES) == {each.name for each in ELEMENTWISE} - {"cast"}
 
 
 def test_every_fusible_primitive_has_a_scalar_form() -> None:

@@ -11,7 +11,7 @@ tensor([2., 4.])
 import builtins
 import math as _math
 
-from . import autograd, functional, losses, nn, optim, pytree, tracing
+from . import autograd, cuda, functional, losses, nn, optim, pytree, tracing
 from . import methods as _methods  # gives Tensor its operations
 from .autograd import (
     enable_grad,

@@ -391,7 +391,5 @@ def _schedule_lines(step: StepInfo) -> list[str]:
     )
     lines = [f"rows {rows}, stages of {stages}"]
     if step.schedule is not None:
-        lane = step.schedule.lane
-        across = "the last axis of each stage" if lane is None else f"{lane.name} < {lane.size}"
-        lines.append(f"vectorised along {across}; {step.schedule.extent:,} tasks")
+        lines.append(step.schedule.summary())
     return lines

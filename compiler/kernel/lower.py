@@ -38,7 +38,8 @@ StageKey = tuple[int, tuple[int, ...]]
 class Lowering:
     """Builds one Kernel from roots over the buffers of everything outside the group.
 
-    After `run`, `param_nodes` tells whose memory each parameter is, None for the status.
+    After `run`, `kernel` is its result, and `param_nodes` tells whose memory each parameter is,
+    None for the status.
     """
 
     def __init__(
@@ -63,6 +64,8 @@ class Lowering:
         self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
         self.nodes = self.group_nodes()
 
+    kernel: Kernel
+
     def run(self) -> Kernel:
         """The kernel; CannotFuse if the group has none within the caps."""
         stages = self.plan_stages()
@@ -75,7 +78,7 @@ class Lowering:
             (compute_dtype(node.type.dtype), numel([axis.size for axis in stages[row.stage].axes]))
             for (node, _), row in saved.items()
         )
-        return Kernel(
+        self.kernel = Kernel(
             self.name,
             tuple(parameters.params),
             self.row_axes,
@@ -84,6 +87,7 @@ class Lowering:
             scratch,
             tuple(parameters.checks),
         )
+        return self.kernel
 
     def check(self) -> None:
         """CannotFuse if the group has no kernel; what `run` does, without the instructions."""

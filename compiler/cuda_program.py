@@ -1,0 +1,125 @@
+"""A graph as it would run on CUDA, to be read, compiled and checked without a GPU.
+
+The program has the text of one module with all kernels, the steps in their order (launches of
+these kernels, library calls, copies), and the buffers that they work on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..runtime.plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, CudaStep, LaunchStep, Step
+from .executable import planned_graph
+from .fusion import Fuser
+from .ir import Graph, Node
+from .pipeline import optimize
+from .plan_builder import StepInfo
+from .plan_builder_cuda import CudaPlanBuilder
+
+STATUS_BYTES = 64
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory that a program works on: `kind` is input, output, constant, arena or status.
+
+    `shape` and `dtype` are those of the tensor, which is contiguous; the arena is plain bytes.
+    """
+
+    kind: str
+    name: str
+    nbytes: int
+    shape: tuple[int, ...] = ()
+    dtype: str = "bytes"
+
+    def __str__(self) -> str:
+        type_ = f" {self.dtype}[{', '.join(map(str, self.shape))}]" if self.shape else ""
+        return f"{self.kind} {self.name}{type_} {self.nbytes} bytes"
+
+
+class Program:
+    """The kernels and steps of one graph for CUDA.
+
+    `source` is CUDA C that needs no header; `steps` name memory by slots, and `buffers` tells what
+    lies in each. `constants` are the values of those slots that have one from the start. `kernels`
+    tells of each step what it computes. `arch` is the architecture that it is meant for.
+    """
+
+    def __init__(self, graph: Graph, arch: str = "sm_90") -> None:
+        if arch not in ARCHITECTURES:
+            raise ValueError(
+                f"cuda.program: unknown architecture {arch!r}; expected one of "
+                f"{', '.join(ARCHITECTURES)}"
+            )
+        self.arch = arch
+        self.graph = planned_graph(optimize(graph), {})
+        kept = [output for output in self.graph.outputs if output.type.numel]
+        planned = Graph(self.graph.inputs, kept)
+        fuser = Fuser(planned, {})
+        builder = CudaPlanBuilder(planned, fuser, fuser.run(), {})
+        self.source: str = builder.build()
+        self.steps: tuple[Step | CudaStep, ...] = tuple(builder.steps)
+        self.kernels: tuple[StepInfo, ...] = tuple(builder.infos)
+        self.kernel_of_step: Mapping[int, StepInfo] = builder.kernel_of_step
+        self.constants: Mapping[int, npt.NDArray[np.generic]] = builder.constants
+        self.buffers = self._name_buffers(planned, builder)
+
+    @property
+    def launches(self) -> tuple[LaunchStep, ...]:
+        """The launches of its kernels, in order."""
+        return tuple(step for step in self.steps if isinstance(step, LaunchStep))
+
+    def _name_buffers(self, planned: Graph, builder: CudaPlanBuilder) -> Mapping[int, Buffer]:
+        found = {
+            STATUS_SLOT: Buffer("status", "status", STATUS_BYTES, (STATUS_BYTES // 8,), "int64"),
+            ARENA_SLOT: Buffer("arena", "arena", builder.arena.size),
+        }
+        for number, node in enumerate(planned.inputs):
+            found[1 + number] = _buffer("input", str(node.attrs["name"]), node)
+        for number, slot in builder.output_slot.items():
+            found[slot] = _buffer("output", f"result{number}", planned.outputs[number])
+        for slot, value in self.constants.items():
+            name = f"constant{slot}"
+            found[slot] = Buffer("constant", name, value.nbytes, value.shape, value.dtype.name)
+        return found
+
+    def __str__(self) -> str:
+        """Buffers, then steps in order, as text."""
+        lines = [f"program for {self.arch}"]
+        lines += [f"  {buffer}" for buffer in self.buffers.values() if buffer.nbytes]
+        for number, step in enumerate(self.steps):
+            lines.append(f"{number:4d}  {self._step_line(number, step)}")
+        return "\n".join(lines)
+
+    def _step_line(self, number: int, step: Step | CudaStep) -> str:
+        info = self.kernel_of_step.get(number)
+        if not isinstance(step, LaunchStep) or info is None or info.schedule is None:
+            return str(step)
+        params = info.schedule.kernel.params
+        args = ", ".join(
+            f"{param.name} = {self._place(ref)} {param.dtype.name}[{param.elements}]"
+            for param, ref in zip(params, step.args, strict=True)
+        )
+        return f"launch {step.name}<<<{step.grid}, {step.block}>>>({args})"
+
+    def _place(self, ref: BufferRef) -> str:
+        name = self.buffers[ref.slot].name
+        return f"{name}+{ref.offset}" if ref.offset else name
+
+    def save(self, folder: str | Path) -> Path:
+        """Write kernels.cu and program.txt into `folder`, which is made if need be."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "kernels.cu").write_text(self.source, encoding="utf-8")
+        (folder / "program.txt").write_text(f"{self}\n", encoding="utf-8")
+        return folder
+
+
+def _buffer(kind: str, name: str, node: Node) -> Buffer:
+    return Buffer(kind, name, node.type.nbytes, node.shape, node.type.dtype.name)
