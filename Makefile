@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo examples bench nvrtc lint types clean
+.PHONY: test demo examples bench nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -45,6 +45,10 @@ nvrtc: $(VENV)/.nvrtc
 $(VENV)/.nvrtc: pyproject.toml | $(RUN)/python
 	$(INSTALL) -e '.[nvrtc]'
 	touch $@
+
+# Generated CUDA kernels on the CPU under sanitizers of addresses and of threads.
+sanitize: $(VENV)/.installed
+	$(RUN)/python -m pytest -m slow tests/cuda_target/test_sanitized.py
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff check .

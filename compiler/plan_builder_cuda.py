@@ -54,4 +54,4 @@ def _comments(info: StepInfo) -> list[str]:
 
 
 def _place(node: Node) -> str:
-    return str(node.where) if node.where else ""
+    return str(node.where) if node.where.file else ""

@@ -15,7 +15,15 @@ from ...runtime.dtypes import DType
 from ..kernel.dependences import dependences
 from ..kernel.index import Axis, Condition, Divides, Index, Loaded, Mask, Quotient, Remainder
 from ..kernel.kernel import COMBINE, POSITIONS, Instr, Kernel, Stage, reduction_identity
-from ..kernel.schedule_cuda import CudaSchedule, Layout, is_packable, kept_elements
+from ..kernel.schedule_cuda import (
+    TILE,
+    TILE_ROWS,
+    CudaSchedule,
+    Layout,
+    is_packable,
+    is_turned,
+    kept_elements,
+)
 from .cuda_library import library_text
 from .cuda_scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
 
@@ -71,10 +79,13 @@ class _KernelWriter:
         head.append(
             f'extern "C" __global__ void __launch_bounds__({x * y}) {self.name}({params}) {{'
         )
-        self._find_point()
-        self._declare()
-        for stage in self.kernel.stages:
-            self._stage(stage)
+        if self.schedule.layout is Layout.TILE:
+            self._tile()
+        else:
+            self._find_point()
+            self._declare()
+            for stage in self.kernel.stages:
+                self._stage(stage)
         return "\n".join([*head, *self.lines, "}", ""])
 
     def line(self, text: str) -> None:
@@ -130,6 +141,49 @@ class _KernelWriter:
             if position == len(axes) - 1 and vector > 1:
                 value = f"({value}) * {vector}" if position > 0 else f"{value} * {vector}"
             self.line(f"const {self.integer} {axes[position]} = {value};")
+
+    def _tile(self) -> None:
+        """A tile of the two last axes: what is turned comes into shared memory along its axis."""
+        kernel = self.kernel
+        *others, down, along = kernel.rows
+        many_down, many_along = self.schedule.tiles
+        (stage,) = kernel.stages
+        body = _Body(self, stage)
+        turned = [
+            number
+            for number, instr in enumerate(stage.body)
+            if is_turned(kernel, instr, down, along)
+        ]
+        tile = f"({self.integer})blockIdx.x"
+        self._decode(f"({tile} / {many_down * many_along})", others, 1)
+        self.line(
+            f"const {self.integer} first_{down} = {tile} / {many_along} % {many_down} * {TILE};"
+        )
+        self.line(f"const {self.integer} first_{along} = {tile} % {many_along} * {TILE};")
+        for number in turned:
+            type_ = memory_type(kernel.params[stage.body[number].param].dtype)
+            # One more column than a tile has: else threads of a warp would meet in one bank.
+            self.line(f"__shared__ {type_} tile{number}[{TILE}][{TILE + 1}];")
+        with self._walk(down, "threadIdx.x", along, "row"):
+            for number in turned:
+                self.line(f"tile{number}[row][threadIdx.x] = {body.raw_load(number)};")
+        self.line("__syncthreads();")
+        body.turned = {number: f"tile{number}[threadIdx.x][row]" for number in turned}
+        with self._walk(along, "threadIdx.x", down, "row"):
+            body.write_all("")
+
+    @contextmanager
+    def _walk(self, lane: Axis, at: str, other: Axis, row: str) -> Iterator[None]:
+        """A loop of the rows of threads over a tile, for the points that exist."""
+        with self.block(f"for (int {row} = threadIdx.y; {row} < {TILE}; {row} += {TILE_ROWS})"):
+            self.line(f"const {self.integer} {lane} = first_{lane} + {at};")
+            self.line(f"const {self.integer} {other} = first_{other} + {row};")
+            ragged = [axis for axis in (lane, other) if axis.size % TILE]
+            if not ragged:
+                yield
+                return
+            with self.block(f"if ({' && '.join(f'{axis} < {axis.size}' for axis in ragged)})"):
+                yield
 
     # -- storage -------------------------------------------------------------------------
 
@@ -234,6 +288,7 @@ class _Body:
         self.slot = ""
         self.guard = ""
         self.packs: dict[int, str] = {}
+        self.turned: dict[int, str] = {}
         self.names: Mapping[Axis, str] = {}
 
     def write_all(self, guard: str) -> None:
@@ -372,8 +427,15 @@ class _Body:
 
     # -- memory --------------------------------------------------------------------------
 
+    def raw_load(self, number: int) -> str:
+        """The element in memory that a load reads, as it is stored there."""
+        instr = self.stage.body[number]
+        return f"{self.kernel.params[instr.param].name}[{self._index(instr.index)}]"
+
     def _load(self, number: int, instr: Instr) -> str:
         param = self.kernel.params[instr.param]
+        if number in self.turned:
+            return widen(self.turned[number], param.dtype)
         if number in self.packs:
             return widen(f"{self.packs[number]}.at[v]", param.dtype)
         value = widen(f"{param.name}[{self._index(instr.index)}]", param.dtype)

@@ -6,6 +6,8 @@ a few neighbours along the last row axis that are loaded and stored as one vecto
 reduced. Members of a team are neighbours where neighbouring memory lies along the loop ("row"), and
 stand apart where it lies along a row axis ("column"), so that neighbouring threads always touch
 neighbouring memory. What must run in order (writes at positions that are data) has teams of one.
+Kernels without loops that read some memory along another axis than they write ("tile") read it in
+square tiles, along its own axis, and turn them in shared memory.
 """
 
 from __future__ import annotations
@@ -37,6 +39,11 @@ VECTOR_BYTES = 16
 MAX_VECTOR = 8
 # Elements of a row that a thread may keep in registers from one stage to the next.
 MAX_KEPT = 32
+# The side of a tile that is turned in shared memory, the rows of threads that work on one, and how
+# many tiles a block can have.
+TILE = 32
+TILE_ROWS = 8
+MAX_TILES = 8
 
 
 class Layout(Enum):
@@ -45,6 +52,7 @@ class Layout(Enum):
     POINTWISE = "pointwise"
     ROW = "row"
     COLUMN = "column"
+    TILE = "tile"
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,8 @@ class CudaSchedule:
     """`kernel` with simplified loops, and the shape of its launch.
 
     `team` threads share a point and `points` points share a block; `vector` neighbours are loaded
-    at once: along the last row axis of pointwise kernels, along the loops of the others.
+    at once: along the last row axis of pointwise kernels, along the loops of the others. In the
+    layout TILE, the two last row axes are those of the tiles.
     """
 
     kernel: Kernel
@@ -68,6 +77,12 @@ class CudaSchedule:
         return count // self.vector if self.layout is Layout.POINTWISE else count
 
     @property
+    def tiles(self) -> tuple[int, int]:
+        """How many tiles the two last row axes make."""
+        down, along = self.kernel.rows[-2:]
+        return -(-down.size // TILE), -(-along.size // TILE)
+
+    @property
     def extent(self) -> int:
         """Blocks of the launch."""
         return self.grid
@@ -81,12 +96,16 @@ class CudaSchedule:
 
     @property
     def grid(self) -> int:
+        if self.layout is Layout.TILE:
+            return prod(axis.size for axis in self.kernel.rows[:-2]) * prod(self.tiles)
         return -(-self.items // self.points)
 
     @property
     def block(self) -> tuple[int, int]:
         if self.layout is Layout.COLUMN:
             return self.points, self.team
+        if self.layout is Layout.TILE:
+            return TILE, TILE_ROWS
         return self.team * self.points, 1
 
 
@@ -192,10 +211,41 @@ def kept_elements(schedule: CudaSchedule, elements: int) -> int:
 
 
 def _pointwise(kernel: Kernel) -> CudaSchedule:
+    across = _turned_axis(kernel)
+    if across is not None:
+        others = [axis for axis in kernel.rows[:-1] if axis != across]
+        turned = replace(kernel, rows=(*others, across, kernel.rows[-1]))
+        return CudaSchedule(turned, Layout.TILE, 1, TILE * TILE, 1)
     vector = 1
     if kernel.rows:
         vector = vector_width(kernel, kernel.stages, kernel.rows[-1])
     return CudaSchedule(kernel, Layout.POINTWISE, 1, POINTWISE_BLOCK, vector)
+
+
+def _turned_axis(kernel: Kernel) -> Axis | None:
+    """An axis along which something is read contiguously that is strided along the last axis."""
+    if len(kernel.rows) < 2 or len(kernel.stages) != 1 or kernel.rows[-1].size < TILE_ROWS:
+        return None
+    body = kernel.stages[0].body
+    for axis in kernel.rows[:-1]:
+        turned = sum(is_turned(kernel, instr, axis, kernel.rows[-1]) for instr in body)
+        if axis.size >= TILE_ROWS and 0 < turned <= MAX_TILES:
+            return axis
+    return None
+
+
+def is_turned(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> bool:
+    """Whether a load is read along `across` and turned, since it is strided along `lane`."""
+    if instr.op != "load" or instr.index is None or instr.mask or data_atoms(instr.index):
+        return False
+    if kernel.params[instr.param].written:
+        return False
+    plain = not any(
+        isinstance(atom, (Quotient, Remainder)) and mentions(atom.index, (across, lane))
+        for atom in instr.index.terms
+    )
+    terms = instr.index.terms
+    return plain and terms.get(across) == 1 and abs(terms.get(lane, 0)) > 1
 
 
 def _row(kernel: Kernel, looped: list[Stage]) -> CudaSchedule:

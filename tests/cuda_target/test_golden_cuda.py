@@ -1,0 +1,60 @@
+"""Golden texts: the CUDA C of typical kernels, one of each kind.
+
+`pytest tests/cuda_target --update-golden` writes the texts anew; read the difference before
+keeping it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kernel_cases import CASES
+from tgraph.compiler.cuda_program import Program
+from tgraph.compiler.kernel.schedule_cuda import Layout
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def text_of(name: str) -> str:
+    """The launches of a program, then its kernels without the library in front of them."""
+    program = Program(CASES[name]())
+    kernels = program.source.split('extern "C"', 1)
+    heads = [f"// {info.schedule.summary()}" for info in program.kernels if info.schedule]
+    lines = [f"// {line}".rstrip() for line in str(program).splitlines()]
+    return "\n".join([*lines, *heads, f'extern "C"{kernels[1]}'])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name, request):
+    file = FOLDER / f"{name}.cu"
+    found = text_of(name)
+    if request.config.getoption("--update-golden"):
+        file.write_text(found)
+    assert found == file.read_text()
+
+
+def test_no_golden_text_is_left_over():
+    assert {file.stem for file in FOLDER.glob("*.cu")} == set(CASES)
+
+
+def test_the_texts_have_every_layout():
+    layouts = {
+        info.schedule.layout
+        for make in CASES.values()
+        for info in Program(make()).kernels
+        if info.schedule is not None
+    }
+    assert layouts == set(Layout)
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_rows_are_loaded_once(name):
+    """Later stages take the row from registers."""
+    (info,) = Program(CASES[name]()).kernels
+    loads = [
+        instr
+        for instr in info.schedule.kernel.instructions()
+        if instr.op == "load" and instr.param == 0
+    ]
+    assert len(loads) == 1
