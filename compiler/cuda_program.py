@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ..runtime.cuda.nvrtc import compile_cubin
 from ..runtime.plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, CudaStep, LaunchStep, Step
 from .executable import planned_graph
 from .fusion import Fuser
@@ -111,6 +112,13 @@ class Program:
     def _place(self, ref: BufferRef) -> str:
         name = self.buffers[ref.slot].name
         return f"{name}+{ref.offset}" if ref.offset else name
+
+    def cubin(self) -> bytes:
+        """The machine code of its kernels for `arch`, kept on disk between processes.
+
+        Raises RuntimeError where NVRTC is needed and missing.
+        """
+        return compile_cubin(self.source, self.arch)
 
     def save(self, folder: str | Path) -> Path:
         """Write kernels.cu and program.txt into `folder`, which is made if need be."""

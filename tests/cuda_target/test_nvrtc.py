@@ -2,6 +2,9 @@
 
 import pytest
 from cuda_tools import nvrtc
+from tgraph.runtime.cuda import nvrtc as runtime_nvrtc
+
+import tgraph as tg
 
 
 @pytest.fixture(name="needs_nvrtc")
@@ -115,10 +118,31 @@ def test_an_unknown_architecture_is_an_error():
 
 
 def test_a_missing_library_is_told(monkeypatch):
-    monkeypatch.setattr(nvrtc, "_nvrtc", lambda: "CuPy is not here")
+    monkeypatch.setattr(runtime_nvrtc, "_bindings", lambda: "CuPy is not here")
     assert nvrtc.available() == "CuPy is not here"
-    with pytest.raises(RuntimeError, match="CuPy is not here"):
+    with pytest.raises(RuntimeError, match=r"CuPy is not here; pip install 'tgraph\[nvrtc\]'"):
         nvrtc.compile_cubin(KERNELS, "sm_90")
+
+
+@needs_nvrtc
+def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):
+    """A second process starts without NVRTC; another text or architecture does not."""
+    monkeypatch.setenv("TGRAPH_CACHE_DIR", str(tmp_path))
+    program = tg.cuda.program(tg.exp, tg.ones(64))
+    code = program.cubin()
+    assert code.startswith(b"\x7fELF")
+    monkeypatch.setattr(runtime_nvrtc, "_bindings", lambda: "NVRTC was asked")
+    assert tg.cuda.program(tg.exp, tg.ones(64)).cubin() == code
+    for other in (
+        tg.cuda.program(tg.sin, tg.ones(64)),
+        tg.cuda.program(tg.exp, tg.ones(64), arch="sm_80"),
+    ):
+        with pytest.raises(RuntimeError, match="NVRTC was asked"):
+            other.cubin()
+    (entry,) = tmp_path.iterdir()
+    entry.write_bytes(entry.read_bytes()[:-1])  # a damaged entry is made anew
+    with pytest.raises(RuntimeError, match="NVRTC was asked"):
+        program.cubin()
 
 
 def test_a_missing_disassembler_is_told(monkeypatch):

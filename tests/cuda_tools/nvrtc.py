@@ -1,8 +1,8 @@
 """Compiles generated CUDA C with NVRTC, which needs neither a GPU nor a driver.
 
-`compile_cubin` gives the machine code for an architecture with the registers, spills and shared
-memory of each kernel; `sass` disassembles it. NVRTC is reached through CuPy's bindings; the wheels
-are optional, so tests skip with `available()`'s or `disassembler_available()`'s reason.
+`compile_cubin` gives the machine code for an architecture, as the runtime compiles it, with the
+registers, spills and shared memory of each kernel; `sass` disassembles it. The wheels are optional,
+so tests skip with `available()`'s or `disassembler_available()`'s reason.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-# Not CuPy's own, which flush denormals to zero. Contraction is the compiler's default; said here
-# since results depend on it. No include paths: generated code includes nothing.
-OPTIONS = ("--std=c++17", "-ftz=false", "-fmad=true", "-prec-div=true", "-prec-sqrt=true")
-_FILE = "kernel.cu"
+from tgraph.runtime.cuda import nvrtc
 
 
 class Usage(NamedTuple):
@@ -42,55 +38,13 @@ class Cubin(NamedTuple):
     log: str
 
 
-def available() -> str | None:
-    """None where NVRTC can compile, else the reason why it cannot."""
-    found = _nvrtc()
-    return found if isinstance(found, str) else None
-
-
-@cache
-def _nvrtc() -> Any:
-    """CuPy's bindings, or the reason why they do not work."""
-    try:
-        with warnings.catch_warnings():
-            # Wheels bring NVRTC without a toolkit, whose path CuPy misses.
-            warnings.filterwarnings("ignore", message="CUDA path could not be detected")
-            from cupy.cuda import nvrtc
-    except ImportError as error:
-        return f"NVRTC is reached through CuPy, which cannot be imported: {_first_line(error)}"
-    try:
-        nvrtc.getVersion()
-    except (ImportError, OSError, RuntimeError) as error:
-        return f"CuPy does not find NVRTC: {_first_line(error)}"
-    return nvrtc
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip("= ")]
-    return lines[0].strip() if lines else type(error).__name__
-
-
 def compile_cubin(source: str, arch: str, options: Sequence[str] = ()) -> Cubin:
-    """Compile CUDA C for an architecture such as "sm_90".
+    """Compile CUDA C for an architecture such as "sm_90", as plans do, and read the log."""
+    compiled = nvrtc.compile_with_log(source, arch, ("--ptxas-options=-v", *options))
+    return Cubin(compiled.data, arch, _usages(compiled.log), compiled.log)
 
-    Raises RuntimeError where NVRTC is missing, and for a text that does not compile: with NVRTC's
-    log and the numbered lines around its first error.
-    """
-    nvrtc = _nvrtc()
-    if isinstance(nvrtc, str):
-        raise RuntimeError(nvrtc)
-    flags = (*OPTIONS, f"-arch={arch}", "--ptxas-options=-v", *options)
-    program = nvrtc.createProgram(source, _FILE, (), ())
-    try:
-        nvrtc.compileProgram(program, flags)
-        log = nvrtc.getProgramLog(program)
-        # The bindings take the last byte of the code for the end of a string.
-        return Cubin(nvrtc.getCUBIN(program) + b"\0", arch, _usages(log), log)
-    except nvrtc.NVRTCError as error:
-        log = nvrtc.getProgramLog(program)
-        raise RuntimeError(_report(str(error), log, source)) from None
-    finally:
-        nvrtc.destroyProgram(program)
+
+available = nvrtc.why_unavailable
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
@@ -114,18 +68,6 @@ def _usage(name: str, text: str) -> Usage:
     stack, stores, loads = map(int, frame.groups())
     shared = _SHARED.search(used[2])
     return Usage(int(used[1]), stores + loads, stack, int(shared[1]) if shared else 0)
-
-
-def _report(error: str, log: str, source: str) -> str:
-    found = re.search(rf"^{re.escape(_FILE)}\((\d+)\): (?:catastrophic )?error", log, re.MULTILINE)
-    excerpt = f"\n{_numbered(source, int(found[1]))}" if found else ""
-    return f"{error}\n{log.strip()}{excerpt}"
-
-
-def _numbered(source: str, line: int, around: int = 3) -> str:
-    """The lines around one, which is marked."""
-    numbered = list(enumerate(source.splitlines(), 1))[max(line - 1 - around, 0) : line + around]
-    return "\n".join(f"{'>' if n == line else ' '} {n:4} {text}" for n, text in numbered)
 
 
 # -- disassembly ---------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""What CUDA plans stand on; so far the compilation of their kernels, which needs no GPU."""
