@@ -61,7 +61,8 @@ class _KernelWriter:
         self.indent = 1
         self.integer = "int" if _fits_int(schedule) else "long long"
         points = prod(axis.size for axis in self.kernel.rows)
-        everybody = schedule.layout is Layout.POINTWISE or points % schedule.points == 0
+        returns = schedule.layout in (Layout.POINTWISE, Layout.TILE)  # those without a point
+        everybody = returns or points % schedule.points == 0
         self.active = "" if everybody else "active"
         self.owner = " && ".join(each for each in (self.active, self._first_member()) if each)
 

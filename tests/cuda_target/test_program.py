@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from cuda_tools import shim
+from cuda_tools.run_program import run_program
 
 import tgraph as tg
 from tgraph.nn import functional as F
@@ -85,3 +88,21 @@ def test_positions_of_large_tensors_have_64_bits():
 def test_results_without_elements_need_no_kernel():
     program = tg.cuda.program(lambda x: x * 2, tg.ones(0, 3))
     assert program.launches == () and program.steps == ()
+
+
+@pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+def test_checks_in_tiles_are_for_points_that_exist():
+    """A gather beside a transposed matrix: positions are read by threads inside the tile only."""
+    values, table = np.random.default_rng(0).standard_normal((2, 40, 45)).astype(np.float32)
+    rows = np.random.default_rng(1).integers(0, 45, 45)
+
+    def function(x, y, at):
+        return x.t() + y.t()[at]
+
+    inputs = [tg.from_numpy(each) for each in (values, table, rows)]
+    program = tg.cuda.program(function, *inputs)
+    assert "__shared__" in program.source.split('extern "C"', 1)[1]
+    (found,) = run_program(program, [values, table, rows], "shuffled", 1)
+    np.testing.assert_allclose(found, values.T + table.T[rows], rtol=1e-6)
+    with pytest.raises(IndexError, match="index 99 is out of bounds for dimension with size 45"):
+        run_program(program, [values, table, np.where(rows == rows[3], 99, rows)])

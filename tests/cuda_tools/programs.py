@@ -43,11 +43,3 @@ def program_of(function: Any, inputs: list[Any]) -> tuple[Program, list[Any], li
     arrays = [np.asarray(each.detach().numpy(), order="C") for each in tensors]
     values = run_eagerly(call.graph, arrays)
     return Program(call.graph), arrays, [values[node] for node in call.graph.outputs]
-
-
-def kernels_of(program: Program) -> list[tuple[Any, Any]]:
-    """The launches of a program with their schedules."""
-    found = []
-    for number, info in program.kernel_of_step.items():
-        found.append((program.steps[number], info.schedule))
-    return found

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tgraph.compiler.cuda_program import Program
 from tgraph.runtime.plan_steps import (
-    ARENA_SLOT,
     STATUS_SLOT,
     ArrayRef,
     BufferRef,
@@ -136,6 +135,3 @@ def _multiply(step: GemmStep, a: Array, b: Array, c: Array) -> None:
     out = matrices(c, step.m, step.n, step.ldc, 2)
     product = step.alpha * (left @ right)
     out[...] = product + step.beta * out if step.beta else product
-
-
-__all__ = ["ARENA_SLOT", "run_program"]
