@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from ..runtime.cuda.nvrtc import compile_cubin
 from ..runtime.plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, CudaStep, LaunchStep, Step
+from . import pipeline
 from .executable import planned_graph
 from .fusion import Fuser
 from .ir import Graph, Node
-from .pipeline import optimize
 from .plan_builder import StepInfo
 from .plan_builder_cuda import CudaPlanBuilder
 
@@ -59,7 +59,7 @@ class Program:
                 f"{', '.join(ARCHITECTURES)}"
             )
         self.arch = arch
-        self.graph = planned_graph(optimize(graph), {})
+        self.graph = planned_graph(pipeline.optimize(graph, passes=pipeline.CUDA_PASSES), {})
         kept = [output for output in self.graph.outputs if output.type.numel]
         planned = Graph(self.graph.inputs, kept)
         fuser = Fuser(planned, {})

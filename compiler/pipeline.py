@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
-from .passes.split_reductions import split_reductions
+from .passes.split_reductions import split_reductions, split_reductions_for_gpu
 
 
 class Pass(NamedTuple):
@@ -42,11 +42,21 @@ PASSES = (
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
 )
 
+# The same for CUDA, but for what depends on the machine.
+CUDA_PASSES = (
+    *PASSES[:-1],
+    Pass("split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"),
+)
+
 AfterPass = Callable[[str, Graph], None]
 
 
-def optimize(graph: Graph, after: AfterPass | None = None) -> Graph:
+def optimize(
+    graph: Graph, after: AfterPass | None = None, passes: Sequence[Pass] | None = None
+) -> Graph:
     """`graph` after every pass; `after(name, graph)` sees the graph behind each one.
+
+    `passes` are those for the CPU unless others are given.
 
     >>> from tgraph.compiler.ir import Builder, TensorType, input_node, primitives as p
     >>> from tgraph.runtime.dtypes import float32
@@ -58,7 +68,7 @@ def optimize(graph: Graph, after: AfterPass | None = None) -> Graph:
       return %0
     """
     with _no_garbage_collection():
-        for step in PASSES:
+        for step in PASSES if passes is None else passes:
             graph = step.run(graph)
             if after is not None:
                 after(step.name, graph)

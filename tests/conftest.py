@@ -32,7 +32,7 @@ def verify_between_passes() -> Iterator[Any]:
     """
     optimize = pipeline.optimize
 
-    def verified(graph: Graph, after: Any = None) -> Graph:
+    def verified(graph: Graph, after: Any = None, passes: Any = None) -> Graph:
         def look(name: str, between: Graph) -> None:
             if len(between.nodes) < VERIFIED_NODES:
                 between.verify()
@@ -41,7 +41,7 @@ def verify_between_passes() -> Iterator[Any]:
 
         if len(graph.nodes) < VERIFIED_NODES:
             graph.verify()
-        return optimize(graph, look)
+        return optimize(graph, look, passes)
 
     pipeline.optimize = verified
     yield optimize

@@ -1,12 +1,14 @@
 """Split long reductions with few results, so that threads and vectors find work.
 
 A sum of a million numbers into one result is one serial loop. Reducing pieces first, and then the
-pieces' results, gives rows to share among threads. The pieces do not depend on the number of
-threads, so neither does the result.
+pieces' results, gives rows to share among threads. The pieces depend on shapes alone, not on the
+number of threads or multiprocessors, so neither does the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 
 from ..ir import Builder, Graph, Node, transform
@@ -16,34 +18,72 @@ MIN_ELEMENTS = 1 << 15
 MAX_ROWS = 64
 MIN_PIECE = 512
 PIECES = (256, 128, 64, 32)
+# On a GPU: blocks that keep it busy (two on each of 132 multiprocessors), columns that one block
+# has, and how long a piece of a row or of a column must be to be worth a second kernel.
+GPU_BLOCKS = 264
+GPU_COLUMNS = 32
+GPU_MIN_ELEMENTS = 1 << 16
+GPU_ROW_PIECE = 4096
+GPU_COLUMN_PIECE = 64
 _SPLIT = frozenset((p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_))
+
+Pieces = Callable[[Node], int]
+"""How many pieces to cut the longest reduced axis into; 0 if that is not worth it."""
 
 
 def split_reductions(graph: Graph) -> Graph:
     """Reduce in two steps where one reduction would be too long for its few results."""
-    return transform(graph, _split)
+    return transform(graph, partial(_split, _pieces_for_threads))
 
 
-def _split(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
+def split_reductions_for_gpu(graph: Graph) -> Graph:
+    """Reduce in two steps where one reduction would leave most of a GPU without work."""
+    return transform(graph, partial(_split, _pieces_for_gpu))
+
+
+def _split(pieces_of: Pieces, build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
     same = build.rebuild(node, inputs)
     if node.primitive not in _SPLIT:
         return same
-    (operand,) = inputs
-    axes = node.attrs["axes"]
-    length = prod(operand.shape[axis] for axis in axes)
-    if length < MIN_ELEMENTS or node.type.numel > MAX_ROWS:
+    pieces = pieces_of(node)
+    if pieces == 0:
         return same
-    axis = max(axes, key=lambda each: operand.shape[each])
-    pieces = _pieces(operand.shape[axis], length)
-    return same if pieces == 0 else _in_pieces(build, node, operand, axis, pieces)
+    return _in_pieces(build, node, inputs[0], _longest(node), pieces)
 
 
-def _pieces(size: int, length: int) -> int:
-    """How many pieces to cut the axis into; 0 if it is not worth it."""
-    for count in PIECES:
-        if size >= count and length // count >= MIN_PIECE:
-            return count
-    return 0
+def _longest(node: Node) -> int:
+    """The longest axis that is reduced."""
+    shape = node.inputs[0].shape
+    axis: int = max(node.attrs["axes"], key=lambda each: shape[each])
+    return axis
+
+
+def _length(node: Node) -> int:
+    return prod(node.inputs[0].shape[axis] for axis in node.attrs["axes"])
+
+
+def _pieces_for_threads(node: Node) -> int:
+    length = _length(node)
+    if length < MIN_ELEMENTS or node.type.numel > MAX_ROWS:
+        return 0
+    size = node.inputs[0].shape[_longest(node)]
+    return next((n for n in PIECES if size >= n and length // n >= MIN_PIECE), 0)
+
+
+def _pieces_for_gpu(node: Node) -> int:
+    shape, results, length = node.inputs[0].shape, node.type.numel, _length(node)
+    if results == 0 or length * results < GPU_MIN_ELEMENTS:
+        return 0
+    # Where enough kept elements lie side by side, blocks stand on columns, else on results.
+    in_columns = prod(shape[max(node.attrs["axes"]) + 1 :]) >= GPU_COLUMNS
+    blocks = -(-results // GPU_COLUMNS) if in_columns else results
+    shortest = GPU_COLUMN_PIECE if in_columns else GPU_ROW_PIECE
+    if blocks >= GPU_BLOCKS:
+        return 0
+    pieces = PIECES[0]
+    while pieces > 1 and (pieces * blocks >= 2 * GPU_BLOCKS or length // pieces < shortest):
+        pieces //= 2
+    return pieces if 1 < pieces <= shape[_longest(node)] else 0
 
 
 def _in_pieces(build: Builder, node: Node, operand: Node, axis: int, pieces: int) -> Node:

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body, ordinary_inputs
 from tgraph.compiler.interpret import interpret
-from tgraph.compiler.passes.split_reductions import MIN_ELEMENTS, split_reductions
+from tgraph.compiler.passes.split_reductions import (
+    MIN_ELEMENTS,
+    split_reductions,
+    split_reductions_for_gpu,
+)
 from tgraph.runtime.dtypes import bool_, float16, float64, int64
 
 LONG = MIN_ELEMENTS
@@ -73,3 +77,47 @@ def test_what_is_unknown_stays_unknown():
 def test_what_stays_whole(name, shape, axes):
     graph = reduced(name, shape, axes)
     assert body(split_reductions(graph)) == body(graph)
+
+
+# -- for a GPU -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shape, axes, pieces",
+    [
+        ((1 << 20,), (0,), 256),
+        ((8, 1 << 20), (1,), 64),  # 512 blocks
+        ((8, 20000), (1,), 4),  # pieces of a row are 4,096 or longer
+        ((4096, 1024), (0,), 16),  # 32 blocks of columns before
+        ((5, 300, 64), (1,), 4),  # ten blocks, pieces of 75
+        ((4096, 1024), (1,), 0),  # a block for each row
+        ((4096, 1 << 14), (0,), 0),
+        ((100, 100), (0,), 0),  # small
+        ((500, 500, 3), (1,), 0),  # three neighbours are no columns
+        ((3, 1 << 15), (0,), 0),  # three is no length
+    ],
+)
+def test_pieces_for_a_gpu(shape, axes, pieces):
+    after = split_reductions_for_gpu(reduced("sum", shape, axes))
+    cuts = [node.shape for node in after.nodes if node.primitive.name == "reshape"]
+    if pieces:
+        assert pieces in cuts[0] and len(cuts[0]) == len(shape) + 1
+    else:
+        assert cuts == []
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "all"])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((70001,), (0,)),
+        ((5, 301, 64), (1,)),
+        ((3, 29001), (0, 1)),
+        ((2, 9, 5000), (1, 2)),
+        ((2000, 40), (0,)),
+    ],
+)
+def test_numbers_for_a_gpu(name, shape, axes):
+    graph = reduced(name, shape, axes, dtype=bool_ if name == "all" else float64)
+    after = assert_pass_keeps_values(split_reductions_for_gpu, graph, rtol=1e-9, special=False)
+    assert len(after.nodes) > 2
