@@ -49,7 +49,11 @@ class Program:
 
     `source` is CUDA C that needs no header; `steps` name memory by slots, and `buffers` tells what
     lies in each. `constants` are the values of those slots that have one from the start. `kernels`
-    tells of each step what it computes. `arch` is the architecture that it is meant for.
+    tells of each step what it computes, `checks` what the positions in the status mean that a
+    failed check leaves there. `arch` is the architecture that it is meant for.
+
+    Outputs are the memory that it computes. A result that is an input, a view, or another one's
+    equal has none of its own.
     """
 
     def __init__(self, graph: Graph, arch: str = "sm_90") -> None:
@@ -67,6 +71,7 @@ class Program:
         self.source: str = builder.build()
         self.steps: tuple[Step | CudaStep, ...] = tuple(builder.steps)
         self.kernels: tuple[StepInfo, ...] = tuple(builder.infos)
+        self.checks = tuple(builder.checks)
         self.kernel_of_step: Mapping[int, StepInfo] = builder.kernel_of_step
         self.constants: Mapping[int, npt.NDArray[np.generic]] = builder.constants
         self.buffers = self._name_buffers(planned, builder)

@@ -8,6 +8,7 @@ from ..runtime.plan_steps import BufferRef, LaunchStep
 from .codegen.cuda_kernel import kernel_text, module_text
 from .fusion import Group
 from .ir import Node
+from .kernel.kernel import Check
 from .kernel.lower import Lowering
 from .kernel.schedule_cuda import CudaSchedule, registers_suffice, schedule_cuda
 from .plan_builder import PlanBuilder, StepInfo
@@ -22,8 +23,12 @@ class CudaPlanBuilder(PlanBuilder):
     alignment = 256
 
     def build(self) -> str:
-        """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan."""
+        """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan.
+
+        `checks` are those of all kernels: the status has the number of one of them.
+        """
         self.texts: list[str] = []
+        self.checks: list[Check] = []
         self.write()
         return module_text(self.texts)
 
@@ -40,7 +45,9 @@ class CudaPlanBuilder(PlanBuilder):
         self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
     ) -> None:
         assert isinstance(schedule, CudaSchedule)
-        self.texts.append(kernel_text(schedule, info.name, _comments(info)))
+        first_check = len(self.checks)
+        self.texts.append(kernel_text(schedule, info.name, _comments(info), first_check))
+        self.checks += schedule.kernel.checks
         self.steps.append(LaunchStep(info.name, args, schedule.grid, schedule.block))
 
 

@@ -13,7 +13,18 @@ from math import prod
 
 from ...runtime.dtypes import DType
 from ..kernel.dependences import dependences
-from ..kernel.index import Axis, Condition, Divides, Index, Loaded, Mask, Quotient, Remainder
+from ..kernel.index import (
+    Axis,
+    Condition,
+    Divides,
+    Index,
+    Loaded,
+    Mask,
+    Quotient,
+    Remainder,
+    atom_bounds,
+    data_atoms,
+)
 from ..kernel.kernel import COMBINE, POSITIONS, Instr, Kernel, Stage, reduction_identity
 from ..kernel.schedule_cuda import (
     TILE,
@@ -40,9 +51,14 @@ _JOIN = {
 _INT_LIMIT = 1 << 31
 
 
-def kernel_text(schedule: CudaSchedule, name: str, comments: Iterable[str] = ()) -> str:
-    """The text of `extern "C" __global__ void name(...)` for one scheduled kernel."""
-    return _KernelWriter(schedule, name).text(comments)
+def kernel_text(
+    schedule: CudaSchedule, name: str, comments: Iterable[str] = (), first_check: int = 0
+) -> str:
+    """The text of `extern "C" __global__ void name(...)` for one scheduled kernel.
+
+    `first_check` is the number of its first check among those of the whole module.
+    """
+    return _KernelWriter(schedule, name, first_check).text(comments)
 
 
 def module_text(kernels: Iterable[str]) -> str:
@@ -53,8 +69,9 @@ def module_text(kernels: Iterable[str]) -> str:
 class _KernelWriter:
     """One kernel on its way out: lines so far, and the current indentation."""
 
-    def __init__(self, schedule: CudaSchedule, name: str) -> None:
+    def __init__(self, schedule: CudaSchedule, name: str, first_check: int) -> None:
         self.schedule = schedule
+        self.first_check = first_check
         self.kernel = schedule.kernel
         self.name = name
         self.lines: list[str] = []
@@ -71,7 +88,7 @@ class _KernelWriter:
 
     def text(self, comments: Iterable[str]) -> str:
         x, y = self.schedule.block
-        head = [f"// {comment}" for comment in comments]
+        head = [f"// {_printable(comment)}" for comment in comments]
         params = ", ".join(
             f"{'' if param.written else 'const '}{memory_type(param.dtype)}* "
             f"__restrict__ {param.name}"
@@ -190,7 +207,7 @@ class _KernelWriter:
 
     def _declare(self) -> None:
         """The results of reductions, what joins them, and saved rows."""
-        schedule, shared = self.schedule, self._shared_elements()
+        schedule = self.schedule
         for instr in self.kernel.instructions():
             if instr.op == "reduce":
                 number, operation = instr.value
@@ -198,18 +215,20 @@ class _KernelWriter:
                 if operation in POSITIONS:
                     start = f"{{{start}, 0x7fffffffffffffffLL}}"
                 self.line(f"{_result_type(instr)} r{number} = {start};")
-                if shared:
-                    self.line(f"__shared__ {_result_type(instr)} shared{number}[{shared}];")
+        if nbytes := self._shared_bytes():
+            # One for all reductions: joins wait until the one before has been read.
+            self.line(f"__shared__ __align__(16) unsigned char shared[{nbytes}];")
         for number, (dtype, elements) in enumerate(self.kernel.scratch):
             self.line(f"{c_type(dtype)} s{number}[{kept_elements(schedule, elements)}];")
 
-    def _shared_elements(self) -> int:
+    def _shared_bytes(self) -> int:
+        """What the joins of the largest result need."""
         schedule = self.schedule
-        if schedule.team == 1:
-            return 0
+        elements = schedule.team // 32 if schedule.team > 32 else 0
         if schedule.layout is Layout.COLUMN:
-            return schedule.team * schedule.points
-        return schedule.team // 32 if schedule.team > 32 else 0
+            elements = schedule.team * schedule.points if schedule.team > 1 else 0
+        results = [instr for instr in self.kernel.instructions() if instr.op == "reduce"]
+        return elements * max(map(_result_bytes, results), default=0)
 
     # -- stages --------------------------------------------------------------------------
 
@@ -269,7 +288,7 @@ class _KernelWriter:
         """What the members of a team have reduced becomes one value, known to all of them."""
         number, operation = instr.value
         schedule, join = self.schedule, _JOIN[operation]
-        shared = f"shared{number}" if self._shared_elements() else f"({_result_type(instr)}*)0"
+        shared = f"({_result_type(instr)}*){'shared' if self._shared_bytes() else '0'}"
         if schedule.layout is Layout.COLUMN:
             call = f"tg_join_columns<{join}, {schedule.team}, {schedule.points}>"
         else:
@@ -338,9 +357,7 @@ class _Body:
         """Whether the address of an access is known before the neighbours are looped over."""
         instr = self.stage.body[number]
         assert instr.index is not None
-        return all(
-            atom.key in self.values for atom in instr.index.terms if isinstance(atom, Loaded)
-        )
+        return all(atom.key in self.values for atom in data_atoms(instr.index))
 
     def _open_pack(self, number: int, vector: int) -> None:
         """Load a vector of neighbours, or make room for one to be stored."""
@@ -397,7 +414,8 @@ class _Body:
                 size, site, status = instr.value
                 active = self.writer.active or "true"
                 where = self.kernel.params[status].name
-                return f"tg_check({args[0]}, {size}, {site + 1}, {active}, {where})"
+                number = self.writer.first_check + site + 1
+                return f"tg_check({args[0]}, {size}, {number}, {active}, {where})"
             case "saved":
                 return f"s{instr.value}[{self.slot}]"
             case "cast":
@@ -500,6 +518,11 @@ class _Body:
             yield f"{self._index(condition.index)} < {condition.high}"
 
 
+def _printable(comment: str) -> str:
+    """A comment that ends where its line does, whatever a file is called."""
+    return "".join(each if each.isprintable() else "?" for each in comment).rstrip("\\")
+
+
 def _stem(kernel: Kernel, instr: Instr) -> str:
     """What a value is named after."""
     return kernel.params[instr.param].name if instr.op == "load" else instr.op
@@ -510,6 +533,10 @@ def _result_type(instr: Instr) -> str:
     return f"Place<{type_}>" if instr.value[1] in POSITIONS else type_
 
 
+def _result_bytes(instr: Instr) -> int:
+    return 16 if instr.value[1] in POSITIONS else instr.dtype.itemsize
+
+
 def _fits_int(schedule: CudaSchedule) -> bool:
     """Whether all positions and thread numbers are below 2**31."""
     kernel = schedule.kernel
@@ -517,9 +544,21 @@ def _fits_int(schedule: CudaSchedule) -> bool:
         return False
     if schedule.grid * schedule.points * schedule.team * schedule.vector >= _INT_LIMIT:
         return False
-    return all(
-        -_INT_LIMIT < bound < _INT_LIMIT // 2
-        for instr in kernel.instructions()
-        for index in instr.indices
-        for bound in index.bounds
-    )
+    step = schedule.team * schedule.vector
+    for stage in kernel.stages:
+        if prod(axis.size for axis in stage.axes) + step >= _INT_LIMIT:
+            return False
+    indices = (index for instr in kernel.instructions() for index in instr.indices)
+    return all(_largest(index) < _INT_LIMIT for index in indices)
+
+
+def _largest(index: Index) -> int:
+    """A bound of all that is computed on the way to an index, its parts and their sums."""
+    total = abs(index.const)
+    inside = 0
+    for atom, coefficient in index.terms.items():
+        total += abs(coefficient) * max(map(abs, atom_bounds(atom)))
+        if isinstance(atom, (Quotient, Remainder)):
+            lift = atom.divisor - min(atom.index.bounds[0], 0)
+            inside = max(inside, _largest(atom.index) + lift)
+    return max(total, inside)

@@ -95,6 +95,12 @@ TG_FLOATS(double, fma, floor, fmod, copysign, fabs, __longlong_as_double(0x7ff00
           __longlong_as_double(0x7ff8000000000000LL))
 #undef TG_FLOATS
 
+// Towards zero; what has no 64 bits, NaN too, becomes the most negative integer.
+template <typename T> __device__ __forceinline__ long long tg_to_integer(T value) {
+  const T limit = (T)9223372036854775808.0;
+  return value < limit && value >= -limit ? (long long)value : -9223372036854775807LL - 1;
+}
+
 // By repeated squaring, wrapping; a negative exponent gives 1 / x**-y towards zero.
 template <typename T> __device__ T tg_pow(T x, T y) {
   typedef typename Wrapping<T>::type U;

@@ -227,9 +227,9 @@ def convert(value: str, source: DType, target: DType) -> str:
     if target.kind == "bool":
         return f"{value} != {literal(0, source)}"
     if target.kind != "float":
-        if source.kind == "float" and target.itemsize < 8:
-            # Values out of range wrap, where a direct conversion to a narrow type saturates.
-            value = f"(long long){value}"
+        if source.kind == "float":
+            # Values out of range wrap, as on a CPU, where a direct conversion saturates.
+            value = f"tg_to_integer({value})"
         return f"({c_type(target)}){value}"
     return round_half(value if source is target else f"({c_type(target)}){value}", target)
 

@@ -39,11 +39,11 @@ VECTOR_BYTES = 16
 MAX_VECTOR = 8
 # Elements of a row that a thread may keep in registers from one stage to the next.
 MAX_KEPT = 32
-# The side of a tile that is turned in shared memory, the rows of threads that work on one, and how
-# many tiles a block can have.
+# The side of a tile that is turned in shared memory, the rows of threads that work on one, and the
+# bytes of shared memory that any GPU gives a block.
 TILE = 32
 TILE_ROWS = 8
-MAX_TILES = 8
+MAX_SHARED = 48 << 10
 
 
 class Layout(Enum):
@@ -228,8 +228,9 @@ def _turned_axis(kernel: Kernel) -> Axis | None:
         return None
     body = kernel.stages[0].body
     for axis in kernel.rows[:-1]:
-        turned = sum(is_turned(kernel, instr, axis, kernel.rows[-1]) for instr in body)
-        if axis.size >= TILE_ROWS and 0 < turned <= MAX_TILES:
+        turned = [instr for instr in body if is_turned(kernel, instr, axis, kernel.rows[-1])]
+        sizes = [kernel.params[instr.param].dtype.itemsize for instr in turned]
+        if axis.size >= TILE_ROWS and 0 < sum(sizes) * TILE * (TILE + 1) <= MAX_SHARED:
             return axis
     return None
 

@@ -17,7 +17,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define __constant__ static
 #define __grid_constant__
 // Every kernel has a section for its static shared memory: its size is known, and it can be filled

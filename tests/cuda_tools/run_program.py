@@ -65,13 +65,13 @@ class _Run:
                         for ref, param in zip(step.args, kernel.params, strict=True)
                     ]
                     library.launch(step.name, step.grid, step.block, args, order=order, seed=seed)
-                    self.check(kernel)
                 case GemmStep():
                     _multiply(step, *map(self.at, (step.a, step.b, step.c)))
                 case CopyStep():
                     self.at(step.dst)[: step.nbytes] = self.at(step.src)[: step.nbytes]
                 case PythonStep():
                     step.function(*map(self.array, (*step.inputs, *step.outputs)))
+        self.check()
         return self.results()
 
     def results(self) -> list[Array]:
@@ -85,10 +85,10 @@ class _Run:
                 found.append(np.empty(node.shape, dtype))
         return found
 
-    def check(self, kernel: Any) -> None:
+    def check(self) -> None:
         code, position, size = (int(word) for word in self.memory[STATUS_SLOT].view(np.int64)[:3])
         if code:
-            raise kernel.checks[code - 1].error(position, size)
+            raise self.program.checks[code - 1].error(position, size)
 
     def at(self, ref: BufferRef) -> Array:
         return self.memory[ref.slot][ref.offset :]

@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_sum(const float* __restrict
   const int i1 = point % 300;
   const int i0 = point / 300;
   float r0 = 0.0f;
-  __shared__ float shared0[256];
+  __shared__ __align__(16) unsigned char shared[1024];
   {
     for (int j = member; j < 125; j += 8) {
       const int j0 = j;
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_sum(const float* __restrict
       r0 = r0 + mul_1;
     }
   }
-  r0 = tg_join_columns<Sum, 8, 32>(r0, shared0);
+  r0 = tg_join_columns<Sum, 8, 32>(r0, (float*)shared);
   {
     if (member == 0) out1[i0 * 300 + i1] = r0;
   }

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(512) k0_sum(const float* __restrict
   const int point = (int)blockIdx.x;
   const int i0 = point;
   float r0 = 0.0f;
-  __shared__ float shared0[16];
+  __shared__ __align__(16) unsigned char shared[64];
   {
     for (int j = member * 4; j < 4096; j += 2048) {
       const int j0 = j;
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(512) k0_sum(const float* __restrict
       }
     }
   }
-  r0 = tg_join_neighbours<Sum, 512>(r0, shared0);
+  r0 = tg_join_neighbours<Sum, 512>(r0, (float*)shared);
   {
     if (member == 0) out1[i0] = r0;
   }
