@@ -81,10 +81,8 @@ class _KernelWriter:
         returns = schedule.layout in (Layout.POINTWISE, Layout.TILE)  # those without a point
         everybody = returns or points % schedule.points == 0
         self.active = "" if everybody else "active"
-        self.owner = " && ".join(each for each in (self.active, self._first_member()) if each)
-
-    def _first_member(self) -> str:
-        return "member == 0" if self.schedule.team > 1 else ""
+        first_member = "member == 0" if schedule.team > 1 else ""
+        self.owner = " && ".join(each for each in (self.active, first_member) if each)
 
     def text(self, comments: Iterable[str]) -> str:
         x, y = self.schedule.block
@@ -182,20 +180,20 @@ class _KernelWriter:
             type_ = memory_type(kernel.params[stage.body[number].param].dtype)
             # One more column than a tile has: else threads of a warp would meet in one bank.
             self.line(f"__shared__ {type_} tile{number}[{TILE}][{TILE + 1}];")
-        with self._walk(down, "threadIdx.x", along, "row"):
+        with self._walk(down, along):
             for number in turned:
                 self.line(f"tile{number}[row][threadIdx.x] = {body.raw_load(number)};")
         self.line("__syncthreads();")
         body.turned = {number: f"tile{number}[threadIdx.x][row]" for number in turned}
-        with self._walk(along, "threadIdx.x", down, "row"):
+        with self._walk(along, down):
             body.write_all("")
 
     @contextmanager
-    def _walk(self, lane: Axis, at: str, other: Axis, row: str) -> Iterator[None]:
-        """A loop of the rows of threads over a tile, for the points that exist."""
-        with self.block(f"for (int {row} = threadIdx.y; {row} < {TILE}; {row} += {TILE_ROWS})"):
-            self.line(f"const {self.integer} {lane} = first_{lane} + {at};")
-            self.line(f"const {self.integer} {other} = first_{other} + {row};")
+    def _walk(self, lane: Axis, other: Axis) -> Iterator[None]:
+        """A loop over a tile, threads of a warp along `lane`, for the points that exist."""
+        with self.block(f"for (int row = threadIdx.y; row < {TILE}; row += {TILE_ROWS})"):
+            self.line(f"const {self.integer} {lane} = first_{lane} + threadIdx.x;")
+            self.line(f"const {self.integer} {other} = first_{other} + row;")
             ragged = [axis for axis in (lane, other) if axis.size % TILE]
             if not ragged:
                 yield
@@ -272,17 +270,8 @@ class _KernelWriter:
                     self._loop_body(stage, body, vector, "step")
 
     def _loop_body(self, stage: Stage, body: _Body, vector: int, step: str | None) -> None:
-        self._decode_loop(stage.axes, vector)
+        self._decode("j", stage.axes, 1)
         body.write_vector(stage.axes[-1], vector, step, guard=self.active)
-
-    def _decode_loop(self, axes: Sequence[Axis], vector: int) -> None:
-        behind = 1
-        for position in range(len(axes) - 1, -1, -1):
-            value = f"j / {behind}" if behind > 1 else "j"
-            behind *= axes[position].size
-            if position > 0:
-                value = f"{value} % {axes[position].size}"
-            self.line(f"const {self.integer} {axes[position]} = {value};")
 
     def _join(self, instr: Instr) -> None:
         """What the members of a team have reduced becomes one value, known to all of them."""

@@ -115,6 +115,13 @@ class Kernel:
         for stage in self.stages:
             yield from stage.body
 
+    @property
+    def is_sequential(self) -> bool:
+        """Whether a stage writes at positions that are data, so that its order must be kept."""
+        return any(
+            instr.op == "store" and instr.value in ("add", "put") for instr in self.instructions()
+        )
+
     def renamed(self, name: str) -> Kernel:
         return replace(self, name=name)
 

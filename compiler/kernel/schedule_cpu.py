@@ -118,7 +118,7 @@ def _lane_axis(kernel: Kernel) -> Axis | None:
     looped = [stage for stage in kernel.stages if stage.axes]
     if not looped:
         return kernel.rows[-1]
-    if kernel.scratch or _is_sequential(kernel):
+    if kernel.scratch or kernel.is_sequential:
         return _sequential_lane(kernel)
     last = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
     along_stage = _affinity(_strides(kernel, last, True))
@@ -128,13 +128,6 @@ def _lane_axis(kernel: Kernel) -> Axis | None:
     if best.size >= MIN_LANES and (along_rows > along_stage or small_stage):
         return best
     return None
-
-
-def _is_sequential(kernel: Kernel) -> bool:
-    """Whether a stage writes at positions that are data, so that its order must be kept."""
-    return any(
-        instr.op == "store" and instr.value in ("add", "put") for instr in kernel.instructions()
-    )
 
 
 def _sequential_lane(kernel: Kernel) -> Axis | None:

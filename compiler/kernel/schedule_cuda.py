@@ -115,20 +115,13 @@ def schedule_cuda(kernel: Kernel) -> CudaSchedule:
     looped = [stage for stage in kernel.stages if stage.axes]
     if not looped:
         return _pointwise(kernel)
-    if is_sequential(kernel):
+    if kernel.is_sequential:
         return CudaSchedule(kernel, Layout.COLUMN, 1, _block_of_points(kernel), 1)
     inner = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
     best = max(kernel.rows, key=lambda axis: _affinity(kernel, axis), default=None)
     if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):
         return _column(_with_last(kernel, best), looped)
     return _row(kernel, looped)
-
-
-def is_sequential(kernel: Kernel) -> bool:
-    """Whether a stage writes at positions that are data, so that its order must be kept."""
-    return any(
-        instr.op == "store" and instr.value in ("add", "put") for instr in kernel.instructions()
-    )
 
 
 # -- rows in registers -----------------------------------------------------------------------
