@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import re
 import sys
 import tempfile
 import time
@@ -15,8 +13,6 @@ from . import machine, report
 from .contenders import NAMES
 from .measure import Options, Result, measure
 from .workloads import BY_NAME
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -99,18 +95,14 @@ def measure_all(options: argparse.Namespace, facts: dict[str, str]) -> dict[str,
             contenders = [*options.contenders, *(["copy"] if workload.least_bytes else [])]
             results[name] = measure(workload, contenders, how, tell)
             if options.save is not None:  # what was measured outlives an interruption
-                save(options.save, facts, results)
+                write(options.save, facts, results)
     return results
 
 
-def save(name: str, facts: dict[str, str], results: report.Results) -> Path:
-    """Write the report and the data beside each other; where, without the ending."""
-    slug = re.sub(r"[^A-Za-z0-9]+", "-", facts["cpu"].split("(")[0]).strip("-").lower()
-    path = RESULTS / (name or f"{facts['date']}-{slug}")
-    path.parent.mkdir(exist_ok=True)
-    path.with_suffix(".md").write_text(report.markdown(facts, results))
-    path.with_suffix(".json").write_text(json.dumps(report.as_json(facts, results), indent=1))
-    return path
+def write(name: str, facts: dict[str, str], results: report.Results) -> Path:
+    """Save the report and the data; where, without the ending."""
+    named = name or f"{facts['date']}-{report.slug(facts['cpu'].split('(')[0])}"
+    return report.save(named, report.markdown(facts, results), report.as_json(facts, results))
 
 
 def main() -> int:
@@ -121,7 +113,7 @@ def main() -> int:
     print(report.markdown(facts, results))
     print(f"took {time.perf_counter() - began:.0f} s", file=sys.stderr)
     if options.save is not None:
-        print(f"wrote {save(options.save, facts, results)}.md and .json", file=sys.stderr)
+        print(f"wrote {write(options.save, facts, results)}.md and .json", file=sys.stderr)
     failures = [each for row in results.values() for each in row.values() if each.failed]
     for each in failures:
         print(each.trace, file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,31 +81,51 @@ class _Running:
 
 def reference(workload: Workload) -> list[Array]:
     """The results in float64 from NumPy."""
-    data = {
-        name: value.astype(np.float64) if value.dtype == np.float32 else value
-        for name, value in workload.data().items()
-    }
-    case = getattr(with_numpy, workload.implementation)(data)
+    case = getattr(with_numpy, workload.implementation)(doubled(workload.data()))
     for _ in range(workload.steps):
         result = case.call()
     return case.fetch(result)
 
 
-def deviation(workload: Workload, got: Sequence[Array], expected: Sequence[Array]) -> float:
-    """The greatest error of any output relative to its greatest value.
+def doubled(data: Mapping[str, Array]) -> dict[str, Array]:
+    """The data with float64 in the place of float32."""
+    return {
+        name: value.astype(np.float64) if value.dtype == np.float32 else value
+        for name, value in data.items()
+    }
 
-    Of trained parameters it is their change that is compared, in the mean square: the change is
-    far smaller than the value, and Adam turns a rounding error in a gradient of zero into a step.
+
+def deviation(workload: Workload, got: Sequence[Array], expected: Sequence[Array]) -> float:
+    """The greatest error of any output; of a training step, see `training_deviation`."""
+    if workload.steps == 1:
+        return greatest_deviation(got, expected)
+    data = workload.data()
+    return training_deviation(got, expected, [data[name] for name in parameters(data)])
+
+
+def greatest_deviation(got: Sequence[Array], expected: Sequence[Array]) -> float:
+    """The greatest error of any output relative to its greatest value."""
+    _require_shapes(got, expected)
+    return max(map(_greatest_error, got, expected))
+
+
+def training_deviation(
+    got: Sequence[Array], expected: Sequence[Array], before: Sequence[Array]
+) -> float:
+    """The error of the loss or of a parameter; `before` has the parameters before the first step.
+
+    Of parameters it is their change that is compared, in the mean square: the change is far
+    smaller than the value, and Adam turns a rounding error in a gradient of zero into a step.
     """
+    _require_shapes(got, expected)
+    changes = map(_change_error, got[1:], expected[1:], before)
+    return max(_greatest_error(got[0], expected[0]), *changes)
+
+
+def _require_shapes(got: Sequence[Array], expected: Sequence[Array]) -> None:
     shapes = [each.shape for each in got]
     if shapes != [each.shape for each in expected]:
         raise ValueError(f"expected shapes {[each.shape for each in expected]}, got {shapes}")
-    if workload.steps == 1:
-        return max(map(_greatest_error, got, expected))
-    data = workload.data()
-    before = [data[name] for name in parameters(data)]
-    changes = map(_change_error, got[1:], expected[1:], before)
-    return max(_greatest_error(got[0], expected[0]), *changes)
 
 
 def _greatest_error(got: Array, expected: Array) -> float:
@@ -159,6 +179,7 @@ def _start(
     process = None
     try:
         process = Process(name, options.threads, caches, options.timeout)
+        process.greet()
         result.import_seconds.append(process.import_seconds)
         result.versions = process.versions
         process.ask("prepare", workload=workload.name)
@@ -247,12 +268,9 @@ def _turn(running: _Running, options: Options) -> tuple[float, float, float]:
 
 def _warm(name: str, workload: Workload, options: Options, result: Result) -> None:
     """The first call of a second process, which finds what the first one cached."""
+    process = Process(name, options.threads, _caches(name, workload, options), options.timeout)
     try:
-        process = Process(name, options.threads, _caches(name, workload, options), options.timeout)
-    except WorkerError as error:
-        result.error, result.failed = f"second process: {error}", True
-        return
-    try:
+        process.greet()
         result.import_seconds.append(process.import_seconds)
         process.ask("prepare", workload=workload.name)
         result.first_warm = process.ask("first", save="")["seconds"]

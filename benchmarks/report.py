@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from .contenders import COMPILERS, TITLES
 from .measure import DISTURBED, Result
 from .workloads import BY_NAME
 
+RESULTS = Path(__file__).parent / "results"
 Results = Mapping[str, Mapping[str, Result]]
 OURS = "tgraph"
 
@@ -43,7 +47,8 @@ def ratio(ours: Result, other: Result) -> float:
 
 def best_peer(results: Mapping[str, Result]) -> str | None:
     """The fastest contender that is not ours."""
-    peers = [name for name in results if name not in (OURS, "copy") and results[name].rounds]
+    peers = [name for name in results if not name.startswith((OURS, "copy"))]
+    peers = [name for name in peers if results[name].rounds]
     return min(peers, key=lambda name: results[name].median, default=None)
 
 
@@ -63,9 +68,9 @@ def markdown(machine: Mapping[str, str], results: Results) -> str:
         "## Import",
         _imports(results, names),
     ]
-    faults = [*_faults(results)]
-    if faults:
-        parts += ["## Faults", "\n".join(faults)]
+    told = [*faults(results)]
+    if told:
+        parts += ["## Faults", "\n".join(told)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,18 +80,23 @@ FIRST_NOTE = (
 )
 
 
-def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heading, ["---"] + ["---:"] * (len(heading) - 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _facts(machine: Mapping[str, str], results: Results, names: Sequence[str]) -> str:
-    versions: dict[str, str] = {}
+    facts = {**machine, "versions": versions(results, names)}
+    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+
+
+def versions(results: Results, names: Sequence[str]) -> str:
+    """The versions of the contenders of these names."""
+    found: dict[str, str] = {}
     for row in results.values():
         for name in names:
-            versions.update(row[name].versions if name in row else {})
-    facts = {**machine, "versions": ", ".join(f"{n} {v}" for n, v in versions.items())}
-    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+            found.update(row[name].versions if name in row else {})
+    return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 def _disturbed(results: Results) -> float:
@@ -108,9 +118,9 @@ def _steady(results: Results, names: Sequence[str]) -> str:
     heading = ["workload", *(TITLES[name] for name in names), "best peer", "ratio", "of copy"]
     rows = []
     for workload, row in results.items():
-        cells = [_cell(row[name]) for name in names if name in row]
+        cells = [cell(row[name]) for name in names if name in row]
         rows.append([_title(workload), *cells, *_comparison(row)])
-    return _table(heading, rows)
+    return table(heading, rows)
 
 
 def _least(results: Results, names: Sequence[str]) -> list[str]:
@@ -126,14 +136,14 @@ def _least(results: Results, names: Sequence[str]) -> list[str]:
         cells = [seconds(times[n]) if times[n] < math.inf else "–" for n in times]
         rows.append([f"`{workload}`", *cells, compared])
     heading = ["workload", *(TITLES[name] for name in names), "ratio"]
-    return ["## Shortest calls", "The machine was busy.", _table(heading, rows)]
+    return ["## Shortest calls", "The machine was busy.", table(heading, rows)]
 
 
 def _title(workload: str) -> str:
     return f"`{workload}`: {BY_NAME[workload].title}"
 
 
-def _cell(result: Result) -> str:
+def cell(result: Result) -> str:
     if not result.rounds:
         return "failed" if result.failed else "–"
     return f"{seconds(result.median)} ±{spread(result.rounds):.0%}"
@@ -154,7 +164,7 @@ def _first_calls(results: Results, names: Sequence[str]) -> str:
     for workload, row in results.items():
         cells = [_first_cell(name, row[name]) for name in names if name in row]
         rows.append([f"`{workload}`", *cells])
-    return _table(["workload", *(TITLES[name] for name in names)], rows)
+    return table(["workload", *(TITLES[name] for name in names)], rows)
 
 
 def _first_cell(name: str, result: Result) -> str:
@@ -172,10 +182,10 @@ def _imports(results: Results, names: Sequence[str]) -> str:
         times = [t for row in results.values() if name in row for t in row[name].import_seconds]
         if times and name != "torch_compile":
             rows.append([f"`import {name}`", f"{seconds(statistics.median(times))}"])
-    return _table(["statement", "median"], rows)
+    return table(["statement", "median"], rows)
 
 
-def _faults(results: Results) -> Iterable[str]:
+def faults(results: Results) -> Iterable[str]:
     told = set()
     for workload, row in results.items():
         for name, result in row.items():
@@ -200,3 +210,21 @@ def as_json(machine: Mapping[str, str], results: Results) -> dict[str, Any]:
             for workload, row in results.items()
         },
     }
+
+
+def slug(text: str) -> str:
+    """Text as a part of a file's name.
+
+    >>> slug("Intel(R) Xeon(R)")
+    'intel-r-xeon-r'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-").lower()
+
+
+def save(name: str, markdown: str, data: Mapping[str, Any]) -> Path:
+    """Write a report and its data beside each other; where, without the ending."""
+    path = RESULTS / name
+    path.parent.mkdir(exist_ok=True)
+    path.with_suffix(".md").write_text(markdown)
+    path.with_suffix(".json").write_text(json.dumps(data, indent=1))
+    return path

@@ -17,6 +17,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,24 +75,31 @@ class Worker:
         return {"times": times}
 
 
-def answer(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to one request; a failure is an answer too."""
-    do = request.pop("do")
+def answer(worker: object, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one request, made by the method of that name; a failure is an answer too."""
     try:
-        return getattr(worker, do)(**request)
+        return getattr(worker, request.pop("do"))(**request)
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        return failure(error)
 
 
-def main() -> None:
+def failure(error: Exception) -> dict[str, Any]:
+    """An exception as an answer."""
+    return {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+
+
+def serve(start: Callable[[], Any]) -> None:
+    """Start a worker, send its `greeting`, answer requests until there are no more."""
     # Libraries may print: they get the error stream, answers alone the pipe.
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    name, threads = sys.argv[1], int(sys.argv[2])
     try:
-        worker = Worker(name, threads)
+        worker = start()
     except ImportError as error:
         print(json.dumps({"missing": str(error)}), file=replies)
+        return
+    except Exception as error:
+        print(json.dumps(failure(error)), file=replies)
         return
     print(json.dumps(worker.greeting()), file=replies)
     for line in sys.stdin:
@@ -99,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(lambda: Worker(sys.argv[1], int(sys.argv[2])))

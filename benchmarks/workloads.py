@@ -52,11 +52,11 @@ def parameters(data: dict[str, Array]) -> list[str]:
     return [name for name in data if name.endswith(("_w", "_b"))]
 
 
-def _normal(random: Random, *shape: int) -> Array:
+def normal(random: Random, *shape: int) -> Array:
     return random.standard_normal(shape, dtype=np.float32)
 
 
-def _linear(random: Random, name: str, inputs: int, outputs: int) -> dict[str, Array]:
+def linear(random: Random, name: str, inputs: int, outputs: int) -> dict[str, Array]:
     """Weights (outputs, inputs) and biases, uniform as PyTorch's Linear begins."""
     bound = 1 / math.sqrt(inputs)
     return {
@@ -65,7 +65,7 @@ def _linear(random: Random, name: str, inputs: int, outputs: int) -> dict[str, A
     }
 
 
-def _filters(random: Random, name: str, inputs: int, outputs: int) -> dict[str, Array]:
+def filters(random: Random, name: str, inputs: int, outputs: int) -> dict[str, Array]:
     bound = 1 / math.sqrt(9 * inputs)
     return {
         f"{name}_w": random.uniform(-bound, bound, (outputs, inputs, 3, 3)).astype(np.float32),
@@ -73,83 +73,93 @@ def _filters(random: Random, name: str, inputs: int, outputs: int) -> dict[str, 
     }
 
 
-def _norm(random: Random, name: str, size: int) -> dict[str, Array]:
+def norm(random: Random, name: str, size: int) -> dict[str, Array]:
     return {
-        f"{name}_w": 1 + 0.1 * _normal(random, size),
-        f"{name}_b": 0.1 * _normal(random, size),
+        f"{name}_w": 1 + 0.1 * normal(random, size),
+        f"{name}_b": 0.1 * normal(random, size),
     }
 
 
-def _layer_norm(random: Random) -> dict[str, Array]:
+def layer_norm(random: Random, rows: int = 4096, columns: int = 1024) -> dict[str, Array]:
     return {
-        "x": 3 + 2 * _normal(random, 4096, 1024),
-        "upstream": _normal(random, 4096, 1024),
-        "weight": 1 + 0.1 * _normal(random, 1024),
-        "bias": _normal(random, 1024),
+        "x": 3 + 2 * normal(random, rows, columns),
+        "upstream": normal(random, rows, columns),
+        "weight": 1 + 0.1 * normal(random, columns),
+        "bias": normal(random, columns),
     }
 
 
-def _mlp(random: Random) -> dict[str, Array]:
+def mlp(random: Random, batch: int = 256, inputs: int = 784, width: int = 512) -> dict[str, Array]:
     return {
-        "x": _normal(random, 256, 784),
-        "labels": random.integers(0, 10, 256),
-        **_linear(random, "first", 784, 512),
-        **_linear(random, "second", 512, 512),
-        **_linear(random, "third", 512, 10),
+        "x": normal(random, batch, inputs),
+        "labels": random.integers(0, 10, batch),
+        **linear(random, "first", inputs, width),
+        **linear(random, "second", width, width),
+        **linear(random, "third", width, 10),
     }
 
 
-def _tiny_mlp(random: Random) -> dict[str, Array]:
+def tiny_mlp(random: Random) -> dict[str, Array]:
     return {
-        "x": _normal(random, 4, 8),
-        **_linear(random, "first", 8, 16),
-        **_linear(random, "second", 16, 4),
+        "x": normal(random, 4, 8),
+        **linear(random, "first", 8, 16),
+        **linear(random, "second", 16, 4),
     }
 
 
-def _transformer(random: Random) -> dict[str, Array]:
-    size = 256
+def transformer(
+    random: Random, batch: int = 8, length: int = 128, size: int = 256
+) -> dict[str, Array]:
     return {
-        "x": _normal(random, 8, 128, size),
-        "target": _normal(random, 8, 128, size),
-        **_norm(random, "norm1", size),
-        **_linear(random, "qkv", size, 3 * size),
-        **_linear(random, "out", size, size),
-        **_norm(random, "norm2", size),
-        **_linear(random, "up", size, 4 * size),
-        **_linear(random, "down", 4 * size, size),
+        "x": normal(random, batch, length, size),
+        "target": normal(random, batch, length, size),
+        **block(random, size),
     }
 
 
-def _cnn(random: Random) -> dict[str, Array]:
+def block(random: Random, size: int) -> dict[str, Array]:
+    """The parameters of a transformer block."""
     return {
-        "x": _normal(random, 64, 1, 28, 28),
-        "labels": random.integers(0, 10, 64),
-        **_filters(random, "conv1", 1, 16),
-        **_filters(random, "conv2", 16, 32),
-        **_linear(random, "head", 32 * 7 * 7, 10),
+        **norm(random, "norm1", size),
+        **linear(random, "qkv", size, 3 * size),
+        **linear(random, "out", size, size),
+        **norm(random, "norm2", size),
+        **linear(random, "up", size, 4 * size),
+        **linear(random, "down", 4 * size, size),
     }
 
 
-def _pairwise(random: Random) -> dict[str, Array]:
+def cnn(random: Random, batch: int = 64) -> dict[str, Array]:
     return {
-        "x": _normal(random, 2000, 3),
-        "mass": random.uniform(0.5, 1.5, 2000).astype(np.float32),
+        "x": normal(random, batch, 1, 28, 28),
+        "labels": random.integers(0, 10, batch),
+        **filters(random, "conv1", 1, 16),
+        **filters(random, "conv2", 16, 32),
+        **linear(random, "head", 32 * 7 * 7, 10),
     }
 
 
-def _embedding(random: Random) -> dict[str, Array]:
+def pairwise(random: Random, bodies: int = 2000) -> dict[str, Array]:
     return {
-        "table": _normal(random, 50_000, 128),
-        "tokens": random.integers(0, 50_000, (32, 256)),
-        "upstream": _normal(random, 32, 256, 128),
+        "x": normal(random, bodies, 3),
+        "mass": random.uniform(0.5, 1.5, bodies).astype(np.float32),
     }
 
 
-def _cross_entropy(random: Random) -> dict[str, Array]:
+def embedding(
+    random: Random, rows: int = 50_000, width: int = 128, batch: int = 32, length: int = 256
+) -> dict[str, Array]:
     return {
-        "logits": 3 * _normal(random, 2048, 8192),
-        "labels": random.integers(0, 8192, 2048),
+        "table": normal(random, rows, width),
+        "tokens": random.integers(0, rows, (batch, length)),
+        "upstream": normal(random, batch, length, width),
+    }
+
+
+def cross_entropy(random: Random, rows: int = 2048, classes: int = 8192) -> dict[str, Array]:
+    return {
+        "logits": 3 * normal(random, rows, classes),
+        "labels": random.integers(0, classes, rows),
     }
 
 
@@ -157,78 +167,78 @@ WORKLOADS = [
     Workload(
         "gelu_chain",
         "GELU and scaling op by op, 4M elements",
-        lambda random: {"x": _normal(random, 4 * MIB)},
+        lambda random: {"x": normal(random, 4 * MIB)},
         least_bytes=2 * 4 * 4 * MIB,
     ),
     Workload(
         "gelu_chain_1k",
         "the same, 1,024 elements",
-        lambda random: {"x": _normal(random, 1024)},
+        lambda random: {"x": normal(random, 1024)},
         function="gelu_chain",
     ),
     Workload(
         "softmax",
         "softmax, 4096×1024",
-        lambda random: {"x": 3 * _normal(random, 4096, 1024)},
+        lambda random: {"x": 3 * normal(random, 4096, 1024)},
         least_bytes=2 * 16 * MIB,
     ),
     Workload(
         "layer_norm",
         "layer norm and its gradients, 4096×1024",
-        _layer_norm,
+        layer_norm,
         least_bytes=4 * 16 * MIB,
         tolerance=5e-5,
     ),
     Workload(
         "cross_entropy",
         "cross-entropy and its gradient, 2048×8192",
-        _cross_entropy,
+        cross_entropy,
         least_bytes=2 * 64 * MIB,
     ),
     Workload(
         "column_stats",
         "column mean and variance, row logsumexp, 4096×1024",
-        lambda random: {"x": 2 + 3 * _normal(random, 4096, 1024)},
+        lambda random: {"x": 2 + 3 * normal(random, 4096, 1024)},
         least_bytes=16 * MIB,
         tolerance=5e-5,
     ),
     Workload(
         "transposed",
         "chain over a transposed and a plain matrix, 2048×2048",
-        lambda random: {"a": _normal(random, 2048, 2048), "b": _normal(random, 2048, 2048)},
+        lambda random: {"a": normal(random, 2048, 2048), "b": normal(random, 2048, 2048)},
         least_bytes=3 * 16 * MIB,
     ),
     Workload(
         "pairwise",
         "softened gravity by broadcasting, 2,000 bodies",
-        _pairwise,
+        pairwise,
         tolerance=1e-4,
     ),
     Workload(
         "embedding",
         "8,192 rows of a 50,000×128 table and its dense gradient",
-        _embedding,
+        embedding,
         least_bytes=4 * 128 * (3 * 8192 + 50_000),
     ),
-    Workload("tiny_mlp", "MLP 8-16-4 forward, batch 4 (call overhead)", _tiny_mlp),
+    Workload("tiny_mlp", "MLP 8-16-4 forward, batch 4 (call overhead)", tiny_mlp),
     Workload(
         "mlp_train",
         "MLP 784-512-512-10 training step, batch 256, AdamW",
-        _mlp,
+        mlp,
         tolerance=2e-3,
         steps=3,
     ),
     Workload(
         "transformer_train",
         "transformer block training step, batch 8, length 128, width 256, 4 heads, AdamW",
-        _transformer,
+        transformer,
         tolerance=1e-2,
         steps=3,
     ),
     Workload(
         "cnn_train",
         "CNN training step, 64 images 28×28, two convolutions, SGD with momentum",
-        _cnn,
+        cnn,
         tolerance=2e-3,
         steps=3,
     ),

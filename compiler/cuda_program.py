@@ -14,13 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ..runtime.cuda.nvrtc import compile_cubin
-from ..runtime.plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, CudaStep, LaunchStep, Step
+from ..runtime.plan_steps import (
+    ARENA_SLOT,
+    STATUS_SLOT,
+    BufferRef,
+    CudaStep,
+    KernelStep,
+    LaunchStep,
+    Step,
+)
 from . import pipeline
-from .executable import planned_graph
-from .fusion import Fuser
+from .fusion_cuda import CudaFuser
 from .ir import Graph, Node
 from .plan_builder import StepInfo
 from .plan_builder_cuda import CudaPlanBuilder
+from .planning import Planning
 
 STATUS_BYTES = 64
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -56,24 +64,33 @@ class Program:
     equal has none of its own.
     """
 
-    def __init__(self, graph: Graph, arch: str = "sm_90") -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        arch: str = "sm_90",
+        donate: Mapping[int, int] | None = None,
+        strides: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> None:
         if arch not in ARCHITECTURES:
             raise ValueError(
                 f"cuda.program: unknown architecture {arch!r}; expected one of "
                 f"{', '.join(ARCHITECTURES)}"
             )
         self.arch = arch
-        self.graph = planned_graph(pipeline.optimize(graph, passes=pipeline.CUDA_PASSES), {})
-        kept = [output for output in self.graph.outputs if output.type.numel]
-        planned = Graph(self.graph.inputs, kept)
-        fuser = Fuser(planned, {})
-        builder = CudaPlanBuilder(planned, fuser, fuser.run(), {})
+        optimized = pipeline.optimize(graph, passes=pipeline.CUDA_PASSES)
+        self.planning = Planning(optimized, donate, strides)
+        self.graph, planned = self.planning.graph, self.planning.planned
+        fuser = CudaFuser(planned, self.planning.inputs)
+        fusion = fuser.run()
+        self.refused = fusion.refusals
+        builder = CudaPlanBuilder(planned, fuser, fusion, self.planning.places)
         self.source: str = builder.build()
-        self.steps: tuple[Step | CudaStep, ...] = tuple(builder.steps)
+        self.steps: tuple[CudaStep, ...] = tuple(map(_cuda_step, builder.steps))
         self.kernels: tuple[StepInfo, ...] = tuple(builder.infos)
         self.checks = tuple(builder.checks)
         self.kernel_of_step: Mapping[int, StepInfo] = builder.kernel_of_step
         self.constants: Mapping[int, npt.NDArray[np.generic]] = builder.constants
+        self.arena_bytes, self.num_slots = builder.arena.size, builder.slots
         self.buffers = self._name_buffers(planned, builder)
 
     @property
@@ -110,8 +127,10 @@ class Program:
         params = info.schedule.kernel.params
         args = ", ".join(
             f"{param.name} = {self._place(ref)} {param.dtype.name}[{param.elements}]"
-            for param, ref in zip(params, step.args, strict=True)
+            for param, ref in zip(params, step.args)
         )
+        if len(step.args) > len(params):
+            args += f", failed = {self._place(step.args[-1])}"
         return f"launch {step.name}<<<{step.grid}, {step.block}>>>({args})"
 
     def _place(self, ref: BufferRef) -> str:
@@ -132,6 +151,11 @@ class Program:
         (folder / "kernels.cu").write_text(self.source, encoding="utf-8")
         (folder / "program.txt").write_text(f"{self}\n", encoding="utf-8")
         return folder
+
+
+def _cuda_step(step: Step | CudaStep) -> CudaStep:
+    assert not isinstance(step, KernelStep), f"{step} is the CPU's"
+    return step
 
 
 def _buffer(kind: str, name: str, node: Node) -> Buffer:

@@ -82,7 +82,7 @@ class Fusion:
 
 
 def is_step(node: Node) -> bool:
-    """Whether a node runs on its own: a library call, a Python function."""
+    """Whether a node runs on its own on every target: a library call, a Python function."""
     return node.primitive.family not in _FUSIBLE
 
 
@@ -155,9 +155,17 @@ class Fuser:
             base = alias_base(node)
             wanted.add(node if is_given(base) or is_virtual_source(base) else base)
         for node in self.graph.nodes:
-            if is_step(node):
-                wanted.update(map(self.step_operand, [node] * len(node.inputs), node.inputs))
+            if self.is_step(node):
+                wanted.update(self.step_operands(node))
         return {node for node in wanted if not is_given(node)}
+
+    def is_step(self, node: Node) -> bool:
+        """Whether a node runs on its own on this target."""
+        return is_step(node)
+
+    def step_operands(self, step: Node) -> list[Node]:
+        """What must lie in memory for `step`."""
+        return [self.step_operand(step, operand) for operand in step.inputs]
 
     def step_operand(self, step: Node, operand: Node) -> Node:
         """What must lie in memory for `step` to read `operand`."""
@@ -190,7 +198,7 @@ class Fuser:
         cost: dict[Node, float] = {}
         self.is_root: set[Node] = set()
         for node in self.graph.nodes:
-            if is_given(node) or is_step(node):
+            if is_given(node) or self.is_step(node):
                 size[node], cost[node] = 1, 0
                 continue
             inlined = self._own_size(node) + sum(size[operand] for operand in node.inputs)
@@ -300,7 +308,7 @@ class Fuser:
         return seen
 
     def has_memory(self, node: Node) -> bool:
-        return node in self.is_root or is_step(node) or is_given(node)
+        return node in self.is_root or self.is_step(node) or is_given(node)
 
     def _grouped(self, roots: Sequence[Node]) -> list[Node]:
         """Put every root into a group; gives the roots that no kernel can compute."""
@@ -312,7 +320,7 @@ class Fuser:
         stuck = []
         chosen = set(roots)
         for node in self.graph.nodes:
-            if is_step(node) or node in self.unfused:
+            if self.is_step(node) or node in self.unfused:
                 self._new_group(node, "step")
             elif node in chosen and not self._place(node):
                 stuck.append(node)
@@ -321,8 +329,8 @@ class Fuser:
     def _reads(self, node: Node) -> dict[Node, None]:
         """The nodes in memory from which `node` is computed."""
         found: dict[Node, None] = {}
-        if is_step(node) or node in self.unfused:
-            return {self._in_memory(self.step_operand(node, each)): None for each in node.inputs}
+        if self.is_step(node) or node in self.unfused:
+            return {self._in_memory(each): None for each in self.step_operands(node)}
         seen: set[Node] = set()
         pending = list(reversed(node.inputs))
         while pending:

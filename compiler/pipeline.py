@@ -1,17 +1,15 @@
-"""The compiler's passes in their order, and the way from a graph to something that runs."""
+"""The compiler's passes in their order."""
 
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from .executable import Executable
 from .ir import Graph
 from .passes.canonicalize import canonicalize
-from .passes.decompose import decompose
+from .passes.decompose import decompose, decompose_for_gpu
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
@@ -42,11 +40,16 @@ PASSES = (
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
 )
 
+_FOR_CUDA = {
+    "decompose": Pass(
+        "decompose", decompose_for_gpu, "half products in float32, points as matmuls"
+    ),
+    "split_reductions": Pass(
+        "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
+    ),
+}
 # The same for CUDA, but for what depends on the machine.
-CUDA_PASSES = (
-    *PASSES[:-1],
-    Pass("split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"),
-)
+CUDA_PASSES = tuple(_FOR_CUDA.get(each.name, each) for each in PASSES)
 
 AfterPass = Callable[[str, Graph], None]
 
@@ -85,21 +88,3 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def compile_graph(
-    graph: Graph,
-    *,
-    donate: Mapping[int, int] | None = None,
-    strides: Mapping[int, tuple[int, ...]] | None = None,
-) -> Executable:
-    """Make `graph` ready to run; `donate` maps outputs to the inputs whose memory they take.
-
-    `strides`, in elements, tells which inputs are not dense.
-    """
-    start = time.perf_counter()
-    optimized = optimize(graph)
-    half = time.perf_counter()
-    executable = Executable(optimized, donate, strides)
-    executable.seconds = (half - start, time.perf_counter() - half)
-    return executable

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..runtime.arrays import evaluate
+from ..runtime.arrays import copy_elements, copy_from_host, evaluate, module_of, to_host
 from ..runtime.plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
@@ -39,6 +39,7 @@ from .kernel.schedule_cpu import cost
 if TYPE_CHECKING:
     from .kernel.schedule_cpu import Schedule
     from .kernel.schedule_cuda import CudaSchedule
+    from .kernel.template import TemplateSchedule
 
     AnySchedule = Schedule | CudaSchedule
 
@@ -57,7 +58,7 @@ class StepInfo:
     bytes: int
     flops: int
     kernel: Kernel | None = None
-    schedule: AnySchedule | None = None
+    schedule: AnySchedule | TemplateSchedule | None = None
 
 
 class PlanBuilder(ABC):
@@ -479,13 +480,13 @@ def _move_status(table: Mapping[int, int], instr: Any) -> Any:
 
 def _run_primitive(name: str, attrs: Mapping[str, Any], *arrays: Any) -> None:
     *inputs, output = arrays
-    output[...] = evaluate(name, inputs, attrs)
+    copy_elements(output, evaluate(name, inputs, attrs, module_of(output)))
 
 
 def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: Any) -> None:
-    results = function(*arrays[:count])
+    results = function(*map(to_host, arrays[:count]))
     for number, output in zip(wanted, arrays[count:], strict=True):
-        output[...] = results[number]
+        copy_from_host(output, results[number])
 
 
 class _Arena:

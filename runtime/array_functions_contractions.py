@@ -16,7 +16,8 @@ Ints = tuple[int, ...]
 
 def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
     dtype = a.dtype
-    if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half:
+    if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half and (xp is np or b.ndim > 2):
+        # CuPy's products of two matrices accumulate in float32 by themselves.
         wide = a.astype(np.float32), b.astype(np.float32)
         return quietly(_matmul(xp, *wide, transpose_a, transpose_b).astype, dtype)
     if transpose_a:
@@ -24,7 +25,7 @@ def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -
     if transpose_b:
         b = b.swapaxes(-1, -2)
     a, b = _for_blas(xp, a), _for_blas(xp, b)
-    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
+    if a.ndim > 2 and b.ndim == 2 and (a.flags.c_contiguous or xp is not np):
         # One product of all rows instead of one per leading index.
         rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
         return quietly(xp.matmul, rows, b).reshape((*a.shape[:-1], b.shape[-1]))
@@ -39,7 +40,7 @@ def _for_blas(xp: Any, a: Array) -> Array:
         return a
     if step == item and inner >= item * a.shape[-2]:
         return a
-    return xp.ascontiguousarray(a) if a.dtype.kind == "f" else a
+    return xp.ascontiguousarray(a) if a.dtype.kind in "fV" else a
 
 
 @quiet

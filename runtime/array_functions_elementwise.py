@@ -1,7 +1,8 @@
 """Elementwise functions over an array module, one per primitive.
 
 Half types are computed in float32 and rounded once, as NumPy's and ml_dtypes' own loops do; the
-functions that take several steps convert explicitly.
+functions that take several steps convert explicitly. CuPy's functions of the same name do the same,
+but for those that are written out here.
 """
 
 from __future__ import annotations
@@ -101,10 +102,47 @@ def _erf(xp: Any, x: Array) -> Array:
     return special.erf(x)
 
 
+def _shift(name: str) -> Function:
+    ufunc = _binary(name)
+
+    def function(xp: Any, x: Array, y: Array) -> Array:
+        if xp is np:
+            return ufunc(np, x, y)
+        return _shifted_on_device(xp, getattr(xp, name), x, y)
+
+    return function
+
+
+def _shifted_on_device(xp: Any, ufunc: Function, x: Array, y: Array) -> Array:
+    """A shift by less than 0 or by all bits leaves the sign, as with NumPy. C++ leaves it open."""
+    bits = 8 * x.dtype.itemsize
+    inside = xp.logical_and(y >= 0, y < bits)
+    found = ufunc(x, xp.where(inside, y, 0))
+    if ufunc is xp.left_shift or x.dtype.kind == "u":
+        return xp.where(inside, found, 0)
+    return xp.where(inside, found, xp.right_shift(x, bits - 1))
+
+
 def _floor_divide(xp: Any, x: Array, y: Array) -> Array:
     if x.dtype.kind in "iu":
         _refuse_zero(y)
+    elif xp is not np:
+        return _floor_divide_on_device(xp, x, y)
     return xp.floor_divide(x, y)
+
+
+def _floor_divide_on_device(xp: Any, x: Array, y: Array) -> Array:
+    """NumPy's floor division. CuPy takes floor(x / y), which is wrong where the quotient rounds up.
+
+    From the remainder follows the quotient, a whole number but for the error of one division.
+    """
+    rest, raw = xp.fmod(x, y), x / y
+    quotient = (x - rest) / y
+    quotient = xp.where((rest != 0) & ((rest < 0) != (y < 0)), quotient - 1, quotient)
+    whole = xp.floor(quotient)
+    whole = xp.where(quotient - whole > 0.5, whole + 1, whole)
+    whole = xp.where(quotient == 0, xp.copysign(x.dtype.type(0), raw), whole)
+    return xp.where(y == 0, raw, whole)
 
 
 def _remainder(xp: Any, x: Array, y: Array) -> Array:
@@ -123,35 +161,53 @@ def _refuse_zero(divisor: Array) -> None:
 
 
 def _pow(xp: Any, x: Array, y: Array) -> Array:
+    """Integers wrap; a negative exponent gives the truncated quotient 1 // x**-y, and 0 for 0."""
+    if xp is not np:
+        return xp.power(x, y)  # whose integers do just that
     if x.dtype.kind == "i":
-        return _integer_pow(xp, x, y)
+        return _integer_pow(x, y)
     if y.ndim == 0 and y == 0.5:
         # NumPy takes the root here, whose values for -0.0 and -inf are not those of the power.
-        return xp.where(x == -np.inf, np.asarray(np.inf, x.dtype), xp.sqrt(x) + x.dtype.type(0))
-    return xp.power(x, y)
+        return np.where(x == -np.inf, np.asarray(np.inf, x.dtype), np.sqrt(x) + x.dtype.type(0))
+    return np.power(x, y)
 
 
-def _integer_pow(xp: Any, x: Array, y: Array) -> Array:
-    """Wrapping powers; a negative exponent gives the truncated quotient 1 // x**-y, and 0 for 0."""
+def _integer_pow(x: Array, y: Array) -> Array:
     negative = y < 0
     if not negative.any():
-        return xp.power(x, y)
-    powers = xp.power(x, xp.where(negative, 0, y).astype(y.dtype))
-    one = xp.asarray(1, x.dtype)
-    inverse = xp.where(x == one, one, xp.where(x == -one, xp.where(y & 1, -one, one), one - one))
-    return xp.where(negative, inverse, powers)
+        return np.power(x, y)
+    powers = np.power(x, np.where(negative, 0, y).astype(y.dtype))
+    one = np.asarray(1, x.dtype)
+    inverse = np.where(x == one, one, np.where(x == -one, np.where(y & 1, -one, one), one - one))
+    return np.where(negative, inverse, powers)
 
 
 def _cast(xp: Any, x: Array, dtype: DType) -> Array:
-    """Floats truncate towards zero into integers; a value out of range gives what NumPy gives."""
+    """Floats truncate towards zero into integers.
+
+    A float out of range gives what NumPy gives, which depends on the CPU. On a device it wraps, and
+    becomes the least integer where 64 bits do not hold it, as in compiled code.
+    """
     if x.dtype.kind == "V" and not dtype.is_floating_point:  # bfloat16
         x = x.astype(np.float32)
     if dtype.kind == "bool":
         return as_array(x != 0)
+    if xp is not np and x.dtype.kind == "f" and not dtype.is_floating_point:
+        return _truncated(xp, x).astype(dtype.numpy)
     return quietly(x.astype, dtype.numpy)
 
 
+def _truncated(xp: Any, x: Array) -> Array:
+    """Floats as int64. CuPy's conversion takes the nearest integer, and 0 for negative bytes."""
+    if x.dtype.itemsize == 2:
+        x = x.astype(np.float32)
+    inside = xp.logical_and(x >= -(2.0**63), x < 2.0**63)
+    return xp.where(inside, x.astype(np.int64), np.int64(-(2**63)))
+
+
 def _where(xp: Any, condition: Array, x: Array, y: Array) -> Array:
+    if xp is not np and x.dtype.kind == "V":  # bfloat16, for which CuPy would compute in float32
+        return xp.where(condition, x.view(np.uint16), y.view(np.uint16)).view(x.dtype)
     return xp.where(condition, x, y)
 
 
@@ -174,8 +230,7 @@ _SAME_NAME_BINARY = (
 _RENAMED_BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide",
     "atan2": "arctan2", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal", "shift_left": "left_shift",
-    "shift_right": "right_shift",
+    "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Function] = {
@@ -183,6 +238,8 @@ FUNCTIONS: dict[str, Function] = {
     **{name: _unary(theirs) for name, theirs in _RENAMED_UNARY.items()},
     **{name: _binary(name) for name in _SAME_NAME_BINARY},
     **{name: _binary(theirs) for name, theirs in _RENAMED_BINARY.items()},
+    "shift_left": _shift("left_shift"),
+    "shift_right": _shift("right_shift"),
     "sign": _checked(_sign),
     "rsqrt": _checked(in_float32(lambda xp, x: xp.reciprocal(xp.sqrt(x)))),
     "erf": _checked(in_float32(_erf)),

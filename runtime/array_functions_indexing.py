@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,8 @@ def _check(positions: Array, axis: int, size: int) -> None:
     if positions.size == 0:
         return
     unsigned = positions.view(np.uint64 if positions.itemsize == 8 else np.uint32)
-    if np.maximum.reduce(unsigned, axis=None) < size:
+    on_host = isinstance(positions, np.ndarray)
+    if (np.maximum.reduce(unsigned, axis=None) if on_host else unsigned.max()) < size:
         return
     flat = positions.reshape(-1)
     worst = int(flat[((flat < 0) | (flat >= size)).argmax()])
@@ -46,21 +49,58 @@ def _scatter_add(xp: Any, x: Array, index: Array, source: Array, axis: int) -> A
 def _added(xp: Any, base: Array, positions: tuple[Array, ...], values: Array) -> Array:
     """`base` with `values` added at `positions` of its leading axes, repeated ones included.
 
-    The positions are made flat, since only one-dimensional `add.at` has a fast loop. Half types
-    accumulate in float32.
+    Half types accumulate in float32.
     """
     dtype = base.dtype
     wide = np.float32 if from_numpy_dtype(dtype).is_half else dtype
     result = xp.array(base, dtype=wide, copy=True, order="C")
-    flat: Array = 0
-    for position, size in zip(positions, base.shape):
-        flat = flat * size + position
-    rest = result.size // max(int(np.prod(base.shape[: len(positions)])), 1)
-    if len(positions) < base.ndim:
-        flat = xp.add.outer(flat * rest, xp.arange(rest))
-    values = values.astype(wide, copy=False).reshape(-1)
-    xp.add.at(result.reshape(-1), xp.broadcast_to(flat, flat.shape).reshape(-1), values)
+    flat, rest = _flat(positions, base.shape), math.prod(base.shape[len(positions) :])
+    if values.size and xp is np:
+        # Only one-dimensional `add.at` has a fast loop.
+        if len(positions) < base.ndim:
+            flat = np.add.outer(flat * rest, np.arange(rest))
+        np.add.at(result.reshape(-1), flat.reshape(-1), values.astype(wide, copy=False).reshape(-1))
+    elif values.size:
+        rows = values.astype(wide, copy=False).reshape(-1, rest)
+        at, sums = _sums_of_equals(xp, flat.reshape(-1), rows)
+        result.reshape(-1, rest)[at] += sums
     return result if wide is dtype else result.astype(dtype)
+
+
+def _flat(positions: Sequence[Array], sizes: Sequence[int]) -> Array:
+    """Positions along several axes as one number each."""
+    flat: Array = 0
+    for position, size in zip(positions, sizes):
+        flat = flat * size + position.astype(np.int64, copy=False)
+    return flat
+
+
+def _sums_of_equals(xp: Any, at: Array, rows: Array) -> tuple[Array, Array]:
+    """The numbers in `at`, each once, and the sums of the rows that belong to them.
+
+    On a device, where atomic additions would come in any order: rows with the same number are
+    brought side by side and added in pairs, then pairs of pairs, always in the same order.
+    """
+    order = xp.argsort(at)  # stable
+    at, rows = at[order], rows[order]
+    count = _counted(xp, at)
+    remaining = int(count.max()) + 1
+    while remaining > 1:
+        (first,) = (count & 1 == 0).nonzero()
+        second = xp.minimum(first + 1, len(at) - 1)
+        is_pair = (second > first) & (at[second] == at[first])
+        left = rows[first]
+        rows = xp.where(is_pair[:, None], left + rows[second], left)
+        at, count = at[first], count[first] >> 1
+        remaining = (remaining + 1) // 2
+    return at, rows
+
+
+def _counted(xp: Any, ordered: Array) -> Array:
+    """For every number of an ordered vector how many equal ones come before it."""
+    is_new = xp.concatenate([xp.ones(1, np.bool_), ordered[1:] != ordered[:-1]])
+    (starts,) = is_new.nonzero()
+    return xp.arange(len(ordered)) - starts[xp.cumsum(is_new, dtype=np.int64) - 1]
 
 
 def _index(xp: Any, x: Array, *indices: Array, axis: int) -> Array:
@@ -79,9 +119,45 @@ def _index_put(xp: Any, x: Array, *rest: Array, axis: int, accumulate: bool) -> 
         _check(index, axis + offset, x.shape[axis + offset])
     if not accumulate:
         result = xp.array(x, copy=True, order="C")
-        result[(slice(None),) * axis + tuple(indices)] = values
+        _write(xp, result, indices, values, axis)
         return result
     return _added(xp, x, _leading(xp, x.shape[:axis], indices, values.shape), values)
+
+
+def write_at(xp: Any, target: Array, indices: Sequence[Array], values: Array, axis: int) -> None:
+    """Overwrite the elements at positions along the axes from `axis` on, in place.
+
+    IndexError, before anything is written, for positions outside. `values` has the shape of what
+    the positions select; where one is repeated, the last value counts.
+    """
+    for offset, index in enumerate(indices):
+        _check(index, axis + offset, target.shape[axis + offset])
+    _write(xp, target, indices, values, axis)
+
+
+def _write(xp: Any, target: Array, indices: Sequence[Array], values: Array, axis: int) -> None:
+    if xp is not np:
+        if not values.size:
+            return
+        indices, values = _last_of_equals(xp, target.shape, indices, values, axis)
+    target[(slice(None),) * axis + tuple(indices)] = values
+
+
+def _last_of_equals(
+    xp: Any, shape: Sequence[int], indices: Sequence[Array], values: Array, axis: int
+) -> tuple[list[Array], Array]:
+    """The positions as vectors, each position once, and the last of its values, in new memory.
+
+    On a device, where any of several values may come last.
+    """
+    at = _flat(indices, shape[axis:]).reshape(-1)
+    order = xp.argsort(at)  # stable
+    ordered = at[order]
+    is_last = xp.concatenate([ordered[1:] != ordered[:-1], xp.ones(1, np.bool_)])
+    kept = order[is_last.nonzero()[0]]
+    behind = values.shape[axis + indices[0].ndim :]
+    lines = values.reshape(*values.shape[:axis], len(at), *behind)
+    return [each.reshape(-1)[kept] for each in indices], lines.take(kept, axis=axis)
 
 
 def _leading(xp: Any, lead: Any, indices: Any, shape: Any) -> tuple[Array, ...]:

@@ -63,14 +63,14 @@ def _pad(xp: Any, x: Array, low: Ints, high: Ints, interior: Ints, value: Any) -
 def filled(xp: Any, shape: Ints, value: Any, dtype: Any) -> Array:
     """An array of one value; integers out of range wrap, as in PyTorch's arithmetic."""
     try:
-        number = quietly(xp.array, value, dtype)
+        number = quietly(np.array, value, dtype)
     except OverflowError:
-        number = xp.array(_wrapped(value, dtype), dtype)
-    if not shape:
+        number = np.array(_wrapped(value, dtype), dtype)
+    if not shape and xp is np:
         return number
     if number.tobytes().count(0) == number.itemsize:
         return xp.zeros(shape, dtype)  # memory that the system hands out clean
-    return xp.full(shape, number, dtype)
+    return xp.full(shape, number[()], dtype)  # as a scalar, of which CuPy keeps the sign of zero
 
 
 def _wrapped(value: int, dtype: Any) -> int:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import philox
 from .array_functions_elementwise import Array, Function
 from .array_functions_movement import filled
+from .cuda import arrays as cuda_arrays
 from .device import CPU, Device
 from .dtypes import DType
 
@@ -18,7 +20,16 @@ Ints = tuple[int, ...]
 
 
 def _constant(xp: Any, value: Array, device: Device = CPU) -> Array:
-    return xp.asarray(value)
+    return _placed(xp, value)
+
+
+def _placed(xp: Any, array: npt.NDArray[Any]) -> Array:
+    """An array of NumPy in `xp`."""
+    if xp is np:
+        return np.asarray(array)
+    if not array.ndim:  # CuPy fills these, and takes -0.0 for 0; it copies others
+        return xp.asarray(array.reshape(1)).reshape(())
+    return xp.asarray(array, order="C")
 
 
 def _full(xp: Any, shape: Ints, value: Any, dtype: DType, device: Device = CPU) -> Array:
@@ -29,14 +40,35 @@ def _iota(xp: Any, size: int, dtype: DType, device: Device = CPU) -> Array:
     return xp.arange(size).astype(dtype.numpy)
 
 
-def _random_bits(xp: Any, key: Array, shape: Ints, offset: int) -> Array:
+def _random_bits(xp: Any, key: Array, shape: Ints, offset: int, device: Device = CPU) -> Array:
     seed, first = key.tolist()
     return philox.random_bits(seed, first + offset, math.prod(shape), xp).reshape(shape)
+
+
+def _transfer(xp: Any, x: Array, device: Device) -> Array:
+    """A copy of `x`, which any array module may hold, in `xp`."""
+    if xp is np and not isinstance(x, np.ndarray):
+        return cuda_arrays.download(x, wait=cuda_arrays.waiting.on)
+    if xp is np:
+        return np.array(x, copy=True, order="C")
+    return _placed(xp, x) if isinstance(x, np.ndarray) else _from_other_device(xp, x)
+
+
+def _from_other_device(xp: Any, x: Array) -> Array:
+    """A copy on the current device. Its stream knows nothing of that of the other device."""
+    with x.device:
+        whole = x.astype(x.dtype, order="C", copy=False)
+        xp.cuda.get_current_stream().synchronize()
+    copy = xp.array(whole, copy=True)
+    xp.cuda.get_current_stream().synchronize()
+    return copy
 
 
 def _host_call(
     xp: Any, *inputs: Array, function: Callable[..., Any], results: Any, name: str
 ) -> tuple[Array, ...]:
+    if xp is not np:
+        inputs = tuple(map(cuda_arrays.download, inputs))
     made = tuple(function(*inputs))
     if len(made) != len(results):
         raise RuntimeError(f"{name} gave {len(made)} arrays, its type says {len(results)}")
@@ -46,7 +78,7 @@ def _host_call(
                 f"{name} gave an array of {array.dtype}{list(array.shape)} as result {position}, "
                 f"its type says {wanted}"
             )
-    return tuple(map(np.asarray, made))
+    return tuple(_placed(xp, each) for each in made)
 
 
 def _get(xp: Any, results: tuple[Array, ...], index: int) -> Array:
@@ -58,6 +90,7 @@ FUNCTIONS: dict[str, Function] = {
     "full": _full,
     "iota": _iota,
     "random_bits": _random_bits,
+    "transfer": _transfer,
     "host_call": _host_call,
     "get": _get,
 }

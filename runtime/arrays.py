@@ -8,10 +8,12 @@ floating-point warning escapes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import (
     array_functions_contractions,
@@ -23,6 +25,7 @@ from . import (
 )
 from .array_functions_elementwise import Array as Array
 from .array_functions_elementwise import Function as Function
+from .cuda import arrays as cuda_arrays
 from .device import Device
 
 # Every primitive but `input`, which is fed.
@@ -48,9 +51,76 @@ def evaluate(name: str, arrays: Sequence[Array], attrs: Mapping[str, Any], xp: A
 
 def array_module(device: Device) -> Any:
     """The array module that holds a device's values; RuntimeError for a device it cannot reach."""
-    if device.type == "cpu":
-        return np
-    raise RuntimeError(
-        f"device '{device}' is not available: this version of tgraph runs on the CPU only and has "
-        "no CUDA support yet; use device='cpu'"
-    )
+    return np if device.type == "cpu" else cuda_arrays.module()
+
+
+def current(device: Device) -> AbstractContextManager[Any]:
+    """Makes a device the one that its array module works on."""
+    return nullcontext() if device.type == "cpu" else cuda_arrays.current(device)
+
+
+def place(array: npt.NDArray[Any], device: Device) -> Array:
+    """A NumPy array in the memory of a device: itself on the CPU."""
+    return array if device.type == "cpu" else cuda_arrays.upload(array, device)
+
+
+def copy_elements(target: Array, source: Array) -> None:
+    """Write the elements of `source`, of the same type and device, over those of `target`."""
+    if isinstance(target, np.ndarray):
+        np.copyto(target, source)
+    else:
+        with target.device:
+            target[...] = source
+
+
+def copy_from_host(target: Array, source: npt.NDArray[Any]) -> None:
+    """Write the elements of a NumPy array over those of `target`, on whatever device."""
+    if isinstance(target, np.ndarray):
+        target[...] = source
+    else:
+        with target.device:
+            target[...] = cuda_arrays.module().asarray(source)
+
+
+def module_of(array: Array) -> Any:
+    """The array module that an array belongs to."""
+    return np if isinstance(array, np.ndarray) else cuda_arrays.module()
+
+
+def share_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays have an element in common; on a device, whether they may have one."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+        return both and np.may_share_memory(a, b) and np.shares_memory(a, b)
+    return cuda_arrays.may_share_memory(a, b)
+
+
+def contiguous(array: Array) -> Array:
+    """The array, or a copy of it that is contiguous."""
+    if array.flags.c_contiguous:
+        return array
+    if isinstance(array, np.ndarray):
+        return np.ascontiguousarray(array)
+    with array.device:
+        return array.copy(order="C")
+
+
+@contextmanager
+def transfers_without_waiting() -> Iterator[None]:
+    """Copies to the CPU inside the block are there when the device has come so far."""
+    before, cuda_arrays.waiting.on = cuda_arrays.waiting.on, False
+    try:
+        yield
+    finally:
+        cuda_arrays.waiting.on = before
+
+
+def transferred(array: Array, device: Device) -> Array:
+    """A copy of an array on another device."""
+    with current(device):
+        return FUNCTIONS["transfer"](array_module(device), array, device=device)
+
+
+def to_host(array: Array) -> npt.NDArray[Any]:
+    """The elements as a NumPy array: itself, or a copy from another device."""
+    return array if isinstance(array, np.ndarray) else cuda_arrays.download(array)

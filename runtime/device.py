@@ -1,7 +1,11 @@
-"""Devices by name: a small value type. What a device can do lives in `arrays`."""
+"""Devices by name: a small value type, and which one is the default of this thread.
+
+What a device can do lives in `arrays` and `cuda`.
+"""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 _KINDS = ("cpu", "cuda")
@@ -11,8 +15,13 @@ _KINDS = ("cpu", "cuda")
 class Device:
     """A place where tensors live, such as `cpu` or `cuda:0`; RuntimeError for unknown names.
 
+    As a context manager it is the device on which tensors are made that are given none.
+
     >>> Device("cuda:1") == Device("cuda", 1)
     True
+    >>> with Device("cpu"):
+    ...     print(default_device())
+    cpu
     """
 
     type: str
@@ -30,8 +39,10 @@ class Device:
             object.__setattr__(self, "index", int(index))
 
     @staticmethod
-    def parse(device: str | Device) -> Device:
-        """The device of a name; a device itself."""
+    def parse(device: str | int | Device) -> Device:
+        """The device of a name; a device itself; a number is that of a CUDA device."""
+        if isinstance(device, int):
+            return Device("cuda", device)
         return device if isinstance(device, Device) else Device(device)
 
     def __str__(self) -> str:
@@ -41,5 +52,32 @@ class Device:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type='{self.type}'{index})"
 
+    def __enter__(self) -> Device:
+        defaults.outer = (defaults.device, *defaults.outer)
+        defaults.device = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        defaults.device, *outer = defaults.outer
+        defaults.outer = tuple(outer)
+
 
 CPU = Device("cpu")
+
+
+class _Defaults(threading.local):
+    device: Device = CPU
+    outer: tuple[Device, ...] = ()  # those of the `with` blocks around, the nearest first
+
+
+defaults = _Defaults()
+
+
+def default_device() -> Device:
+    """The device of tensors that are made without one, in this thread."""
+    return defaults.device
+
+
+def set_default_device(device: str | int | Device) -> None:
+    """Make tensors on `device` where none is given, in this thread."""
+    defaults.device = Device.parse(device)

@@ -27,6 +27,7 @@ from .plan_steps import (
     KernelStep,
     PythonStep,
     Step,
+    references,
 )
 
 __all__ = [
@@ -166,7 +167,7 @@ class Plan:
             if not isinstance(array, np.ndarray):
                 raise TypeError(f"plan: constant in slot {slot} is a {type(array).__name__}")
         for step in self.steps:
-            for ref in _references(step):
+            for ref in references(step):
                 if not STATUS_SLOT <= ref.slot < self.num_slots:
                     raise ValueError(
                         f"plan: {step.name} uses slot {ref.slot}, the plan has {self.num_slots}"
@@ -190,7 +191,7 @@ class Plan:
         return 8 * (plan_native.SLOT_WORDS + self.num_slots)
 
     def _frame_words(self) -> int:
-        most = max((len(_references(step)) for step in self.steps), default=0)
+        most = max((len(references(step)) for step in self.steps), default=0)
         return self._scratch_offset() // 8 + most + 1
 
 
@@ -230,18 +231,6 @@ class _Memory:
             "data": (address, not writeable),
             "strides": array.strides,
         }
-
-
-def _references(step: Step) -> tuple[BufferRef, ...]:
-    match step:
-        case KernelStep():
-            return step.args
-        case GemmStep():
-            return step.a, step.b, step.c
-        case CopyStep():
-            return step.dst, step.src
-        case PythonStep():
-            return tuple(array.ref for array in step.inputs + step.outputs)
 
 
 def _encode_step(step: Step) -> list[int]:

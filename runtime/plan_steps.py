@@ -143,5 +143,20 @@ class PythonStep:
         return f"python {self.name}: {outputs} = ({inputs})"
 
 
+def references(
+    step: KernelStep | LaunchStep | GemmStep | CopyStep | PythonStep,
+) -> tuple[BufferRef, ...]:
+    """The places in memory that a step is told of, in its own order."""
+    match step:
+        case KernelStep() | LaunchStep():
+            return step.args
+        case GemmStep():
+            return step.a, step.b, step.c
+        case CopyStep():
+            return step.dst, step.src
+        case PythonStep():
+            return tuple(array.ref for array in step.inputs + step.outputs)
+
+
 Step = KernelStep | GemmStep | CopyStep | PythonStep
 CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep

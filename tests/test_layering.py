@@ -18,7 +18,8 @@ LATE = ("scipy", "llvmlite", "networkx", "graphviz", "cupy", "matplotlib", "skle
 # The doors to parts of ours that `import tgraph` leaves out: passes and code generation, which the
 # first compilation needs, checks and pictures.
 DOORS = {
-    "tgraph.graph_function": ("tgraph.compiler.pipeline",),
+    "tgraph.compiler.compile_graph": ("tgraph.compiler.executable_cuda",),
+    "tgraph.graph_function": ("tgraph.compiler.compile_graph",),
     "tgraph.compile": ("tgraph.check",),
     "tgraph.cuda": ("tgraph.compiler.cuda_program",),
     "tgraph.draw": ("tgraph.compiler.executable", "tgraph.draw_"),

@@ -68,7 +68,7 @@ def test_programs_cover_the_primitives():
     found = set()
     for seed in range(1000):
         found.update(node.primitive.name for node in program_of_seed(seed).graph().nodes)
-    assert found == set(PRIMITIVES)
+    assert found == set(PRIMITIVES) - {"transfer"}  # of one device
 
 
 def test_programs_do_not_depend_on_when_they_are_made():

@@ -24,7 +24,7 @@ from tgraph.compiler.ir import (
     input_node,
 )
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.pipeline import compile_graph
+from tgraph.compiler.compile_graph import compile_graph
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, from_numpy_dtype
 

@@ -50,7 +50,7 @@ def test_every_fusible_primitive_has_a_scalar_form() -> None:
     by_table = set(views._NEEDS) | set(COMBINE) | {each.name for each in ELEMENTWISE}
     by_kernel = {"argmax", "argmin", "scatter_add", "index_put"}  # roots of their own
     given = {"input"}
-    steps = {"matmul", "convolution", "host_call", "get"}
+    steps = {"matmul", "convolution", "host_call", "get", "transfer"}
     assert by_table | by_kernel | given | steps == set(PRIMITIVES)
     for name in by_table | by_kernel:
         assert PRIMITIVES[name].family not in (Family.CONTRACTION, Family.OPAQUE, Family.GET)

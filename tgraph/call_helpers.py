@@ -10,10 +10,12 @@ import numpy as np
 from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
 from .dispatch import apply, detach, settled, user_site
-from .graph_function import CompiledRecord
+from .graph_function import CompiledRecord, dense
 from .guards import same_static
 from .inplace import take_history
 from .interrupts import hold, release
+from .runtime.arrays import copy_elements, share_memory
+from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor, storage_of, wrap
 
@@ -54,6 +56,8 @@ _NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
 def root_of(array: Array) -> Any:
     """The object that owns the memory of an array."""
     base: Any = array
+    if not isinstance(array, np.ndarray):
+        return array.data.mem
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
     return base
@@ -63,7 +67,8 @@ def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
     """Whether arrays may share memory with each other or with captured tensors."""
     seen = set()
     for array in arrays:
-        key = id(array if array.base is None else root_of(array))
+        own = type(array) is np.ndarray and array.base is None
+        key = id(array if own else root_of(array))
         if key in fixed or key in seen:
             return True
         seen.add(key)
@@ -74,9 +79,7 @@ def overlap(written: Sequence[Array], others: Sequence[Array]) -> bool:
     """Whether memory that a plan writes is also read or written as something else."""
     every = [*written, *others]
     return any(
-        np.may_share_memory(array, other) and np.shares_memory(array, other)
-        for at, array in enumerate(written)
-        for other in every[at + 1 :]
+        share_memory(array, other) for at, array in enumerate(written) for other in every[at + 1 :]
     )
 
 
@@ -128,6 +131,7 @@ def give_freed(tensor: Tensor, message: str) -> None:
 HELPERS: dict[str, Any] = {
     "MISS": MISS,
     "ndarray": np.ndarray,
+    "defaults": defaults,
     "state": state,
     "promotion": promotion,
     "wrap": wrap,
@@ -142,8 +146,8 @@ HELPERS: dict[str, Any] = {
     "number": number,
     "hold": hold,
     "release": release,
-    "dense": np.ascontiguousarray,
-    "copyto": np.copyto,
+    "dense": dense,
+    "copyto": copy_elements,
     "give_history": give_history,
     "give_freed": give_freed,
 }

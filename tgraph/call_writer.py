@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from . import pytree
 from .call_helpers import HELPERS, root_of
 from .compiler.ir import promotion
 from .graph_function import GraphFunction
 from .guards import Guard
+from .runtime.cuda.arrays import cupy_array
+from .runtime.device import CPU, defaults
 from .state import state
 from .tensor import Tensor
 from .trace_state import Source, TraceInput
@@ -49,6 +53,7 @@ class CallWriter:
             **HELPERS,
             "GRAD_MODE": state.grad_enabled,
             "DEFAULT_DTYPE": promotion.default_dtype,
+            "DEFAULT_DEVICE": defaults.device,
             "FIXED": self.fixed_roots,
             "eager": eager,
         }
@@ -110,6 +115,7 @@ class CallWriter:
         self._miss_unless(
             f"state.grad_enabled is {state.grad_enabled}",
             "promotion.default_dtype is DEFAULT_DTYPE",
+            "(defaults.device is DEFAULT_DEVICE or defaults.device == DEFAULT_DEVICE)",
         )
 
     def _argument(self, position: int, leaf: Any) -> None:
@@ -138,7 +144,7 @@ class CallWriter:
         conditions = [
             f"{name}._requires_grad is {leaf._requires_grad}",
             f"({name}._record is None) is {leaf._record is None}",
-            f"(type({value}) is ndarray or isinstance({value}, ndarray))",
+            self._is_array(value, leaf._value),
         ]
         if leaf._requires_grad:
             conditions.append(self._hooks(name, leaf))
@@ -151,6 +157,12 @@ class CallWriter:
             for other in range(position):
                 if isinstance(self.leaves[other], Tensor):
                     self._miss_unless(f"{name} is not a{other}")
+
+    def _is_array(self, name: str, array: Any) -> str:
+        """The condition that a value is an array of the same module."""
+        if isinstance(array, np.ndarray):
+            return f"(type({name}) is ndarray or isinstance({name}, ndarray))"
+        return f"type({name}) is {self._const(type(array))}"
 
     def _writes_arguments(self) -> bool:
         inputs = self.call.inputs
@@ -256,11 +268,13 @@ class CallWriter:
         )
         self._add(f"w{at} = g{at}._value")
         strides = entry.node.attrs.get("strides")
+        on_cpu = entry.node.type.device is CPU
+        array = f"type(w{at}) is {'ndarray' if on_cpu else self._const(cupy_array())}"
         if strides is None:
-            self._miss_unless(f"type(w{at}) is ndarray", f"w{at}.flags.c_contiguous")
+            self._miss_unless(array, f"w{at}.flags.c_contiguous")
         else:
             nbytes = tuple(stride * entry.node.type.dtype.itemsize for stride in strides)
-            self._miss_unless(f"type(w{at}) is ndarray", f"w{at}.strides == {nbytes}")
+            self._miss_unless(array, f"w{at}.strides == {nbytes}")
         return f"w{at}"
 
     def _aliases(self, inputs: Sequence[str]) -> None:

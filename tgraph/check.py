@@ -17,9 +17,10 @@ from . import pytree
 from .autograd.engine import run_backward
 from .call_helpers import number, overlap, random_key
 from .compiled_call import CompiledCall
+from .compiler.compile_graph import compile_graph
 from .compiler.interpret import interpret
 from .compiler.ir import Graph, Node, TensorType
-from .compiler.pipeline import compile_graph, optimize
+from .compiler.pipeline import optimize
 from .graph_function import odd_strides
 from .tensor import Tensor, wrap
 from .tracing import Source

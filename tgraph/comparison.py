@@ -11,7 +11,16 @@ from typing import Any
 from .compiler.ir import Primitive
 from .compiler.ir import primitives as p
 from .dispatch import apply
-from .operands import Operand, as_operand, is_scalar, promote_pair, require_tensor
+from .operands import (
+    Operand,
+    as_operand,
+    common_device,
+    is_scalar,
+    on_device,
+    promote_pair,
+    require_tensor,
+)
+from .runtime.device import Device
 from .runtime.dtypes import bool_
 from .tensor import Tensor
 
@@ -70,31 +79,37 @@ def isfinite(input: Tensor) -> Tensor:
 # --- logic -------------------------------------------------------------------------------------
 
 
-def _truth(x: Operand) -> Tensor:
+def _truth(x: Operand, device: Device) -> Tensor:
     if is_scalar(x):
-        return as_operand(builtins.bool(x), bool_, "logical")
+        return as_operand(builtins.bool(x), bool_, "logical", device)
     tensor = require_tensor(x, "logical")
-    return tensor if tensor._type.dtype is bool_ else ne(tensor, 0)
+    truth = tensor if tensor._type.dtype is bool_ else ne(tensor, 0)
+    return truth if truth._type.shape else on_device(truth, device)
 
 
 def logical_not(input: Tensor) -> Tensor:
     """Where elements are zero."""
-    return apply(p.logical_not, _truth(input))
+    return apply(p.logical_not, *_truths(input))
+
+
+def _truths(*operands: Operand) -> tuple[Tensor, ...]:
+    device = common_device(*operands)
+    return tuple(_truth(each, device) for each in operands)
 
 
 def logical_and(input: Tensor, other: Operand) -> Tensor:
     """Where both elements are nonzero."""
-    return apply(p.logical_and, _truth(input), _truth(other))
+    return apply(p.logical_and, *_truths(input, other))
 
 
 def logical_or(input: Tensor, other: Operand) -> Tensor:
     """Where either element is nonzero."""
-    return apply(p.logical_or, _truth(input), _truth(other))
+    return apply(p.logical_or, *_truths(input, other))
 
 
 def logical_xor(input: Tensor, other: Operand) -> Tensor:
     """Where exactly one element is nonzero."""
-    return apply(p.logical_xor, _truth(input), _truth(other))
+    return apply(p.logical_xor, *_truths(input, other))
 
 
 def _bitwise(of_integers: Primitive, of_bools: Primitive | None, a: Any, b: Any) -> Tensor:

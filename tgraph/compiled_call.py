@@ -12,6 +12,7 @@ from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
 from .guards import Guard, brief, same_static
+from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source
@@ -64,6 +65,8 @@ class Described:
             return f"new shape of argument `{name}`: {self.type} -> {now.type}"
         if now.type.dtype is not self.type.dtype:
             return f"new dtype of argument `{name}`: {self.type} -> {now.type}"
+        if now.type.device != self.type.device:
+            return f"new device of argument `{name}`: {self.type} -> {now.type}"
         return None if now == self else f"argument `{name}` changed: {self} -> {now}"
 
 
@@ -95,6 +98,7 @@ class CompiledCall:
         self.names, self.floats = list(names), floats
         self.guards, self.environment = list(guards), environment
         self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
+        self.default_device = defaults.device
         first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
         self._same_as = [first[id(leaf)] for leaf in leaves]
         self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -183,6 +187,8 @@ class CompiledCall:
             return f"gradient mode changed: {self.grad_mode} -> {state.grad_enabled}"
         if promotion.default_dtype is not self.default_dtype:
             return f"default dtype changed: {self.default_dtype} -> {promotion.default_dtype}"
+        if defaults.device != self.default_device:
+            return f"default device changed: {self.default_device} -> {defaults.device}"
         return None
 
     def _captured_reason(self) -> str | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from .compiler.ir import primitives as p
-from .creation import as_dtype, check_device, from_numpy
+from .creation import as_device, as_dtype, from_numpy
 from .dispatch import apply, current_context, settled
 from .movement import unbind
 from .operands import cast, require_tensor
+from .runtime.arrays import transfers_without_waiting
+from .runtime.cuda.arrays import is_pinned, pinned
 from .runtime.device import CPU, Device
 from .runtime.dtypes import (
     DType,
@@ -27,7 +30,7 @@ from .runtime.dtypes import (
     int64,
     uint8,
 )
-from .tensor import Tensor
+from .tensor import Tensor, wrap
 
 # --- dtypes ------------------------------------------------------------------------------------
 
@@ -41,24 +44,44 @@ def to(
     non_blocking: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """This tensor with another dtype or device: itself where nothing changes.
+    """This tensor with another dtype or on another device: itself where nothing changes.
 
-    Takes a dtype, a device (only the CPU exists), both, or another tensor to be like.
+    Takes a dtype, a device, both, or another tensor to be like. With `non_blocking`, a copy from a
+    device is made without waiting: its elements are there after `tgraph.cuda.synchronize()`.
+    Copies to a device never wait for it.
     """
+    flags = [each for each in args if isinstance(each, bool)]  # non_blocking, copy: by position
+    non_blocking = flags[0] if flags else non_blocking
+    copy = flags[1] if len(flags) > 1 else copy
     for each in args:
         if isinstance(each, Tensor):
-            dtype = each._type.dtype
-        elif isinstance(each, (str, Device)):
-            device = each
+            dtype, device = each._type.dtype, each._type.device
         elif isinstance(each, bool):
-            continue  # non_blocking, copy: by position
+            continue
+        elif isinstance(each, (str, int, Device)):
+            device = each
         else:
             dtype = each
-    check_device(device)
     wanted = as_dtype(dtype) or self._type.dtype
+    there = self._type.device if device is None else as_device(device)
+    if there != self._type.device:
+        return _moved(self, wanted, there, non_blocking)
     if wanted is self._type.dtype:
         return apply(p.copy, self) if copy else self
     return cast(self, wanted)
+
+
+def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tensor:
+    """Casts where fewer bytes then travel."""
+    early = dtype.itemsize < x._type.dtype.itemsize
+    x = cast(x, dtype) if early else x
+    if non_blocking and device is CPU and not current_context().tracing:
+        context = transfers_without_waiting()
+    else:
+        context = nullcontext()
+    with context:
+        x = apply(p.transfer, x, device=device)
+    return cast(x, dtype)
 
 
 def type_of(self: Tensor, dtype: Any = None) -> Any:
@@ -73,8 +96,8 @@ def _dtype(dtype: Any) -> DType:
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """This tensor with the dtype of another."""
-    return cast(self, require_tensor(other, "type_as", "other")._type.dtype)
+    """This tensor with the dtype of another, on its device."""
+    return to(self, require_tensor(other, "type_as", "other"))
 
 
 def float_(self: Tensor) -> Tensor:
@@ -128,14 +151,52 @@ def to_bool(self: Tensor) -> Tensor:
 
 
 def cpu(self: Tensor) -> Tensor:
-    """This tensor on the CPU: itself."""
-    return self
+    """This tensor on the CPU: itself where it is there."""
+    return to(self, CPU)
 
 
-def cuda(self: Tensor, device: Any = None) -> Tensor:
-    """RuntimeError: this version runs on the CPU only."""
-    check_device("cuda")
-    return self
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """This tensor on a CUDA device, the current one unless given; itself where it is there.
+
+    RuntimeError says what is missing where CUDA is not available.
+    """
+    return to(self, device="cuda" if device is None else device, non_blocking=non_blocking)
+
+
+def pin_memory(self: Tensor) -> Tensor:
+    """A copy in memory that devices reach by themselves, from which `cuda()` is faster.
+
+    Itself where it is there. RuntimeError where CUDA is not available, or for a tensor on a device.
+    """
+    if self._type.device is not CPU:
+        raise RuntimeError(
+            f"cannot pin a tensor on '{self._type.device}': only tensors of the CPU can be pinned"
+        )
+    array = current_context().host_array(self, "pin_memory()")
+    return self if is_pinned(array) else wrap(pinned(array), self._type)
+
+
+def is_pinned_tensor(self: Tensor) -> bool:
+    """Whether this tensor lies in memory that devices reach by themselves."""
+    return self._type.device is CPU and is_pinned(current_context().host_array(self, "is_pinned()"))
+
+
+def cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """What other libraries need to see this tensor's memory on its device, without a copy.
+
+    AttributeError for tensors of the CPU.
+    """
+    if not self.is_cuda:
+        raise AttributeError(
+            "Can't get __cuda_array_interface__ on non-CUDA tensor; use tensor.cuda() first"
+        )
+    if settled(self)._requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Tensor that requires grad. Use tensor.detach() "
+            "first."
+        )
+    found: dict[str, Any] = current_context().value_of(self).__cuda_array_interface__
+    return found
 
 
 # --- numbers and arrays ------------------------------------------------------------------------
@@ -164,11 +225,16 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     """The elements as an array that shares this tensor's memory.
 
     RuntimeError for a tensor that requires grad, whose history the array would not have; `force`
-    detaches it.
+    detaches it, and copies it from a device, for which it is a TypeError otherwise.
     """
     if settled(self)._requires_grad and not force:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    if self._type.device is not CPU and not force:
+        raise TypeError(
+            f"can't convert {self._type.device} device type tensor to numpy. Use Tensor.cpu() to "
+            "copy the tensor to host memory first."
         )
     return current_context().host_array(self, "numpy()")[...]
 
@@ -261,8 +327,10 @@ def rebrand(value: Tensor, like: Tensor) -> Tensor:
     return result
 
 
-def _rebuild(cls: type[Tensor], array: Any, dtype: str, requires_grad: bool, state: Any) -> Tensor:
-    base = from_numpy(array.astype(dtype_named(dtype).numpy, copy=False))
+def _rebuild(
+    cls: type[Tensor], array: Any, dtype: str, requires_grad: bool, state: Any, device: str = "cpu"
+) -> Tensor:
+    base = to(from_numpy(array.astype(dtype_named(dtype).numpy, copy=False)), device)
     result = cls.__new__(cls)
     result._value, result._type = base._value, base._type
     result._requires_grad = requires_grad
@@ -280,7 +348,8 @@ def reduce_for_pickle(self: Tensor, protocol: int) -> tuple[Any, ...]:
     array = np.ascontiguousarray(current_context().host_array(self, "pickle"))
     array = array.reshape(self._type.shape)
     own = getattr(self, "__dict__", None)
-    return _rebuild, (type(self), array, self._type.dtype.name, self._requires_grad, own)
+    _, dtype, device = self._type
+    return _rebuild, (type(self), array, dtype.name, self._requires_grad, own, str(device))
 
 
 def get_device(self: Tensor) -> int:

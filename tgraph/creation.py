@@ -12,27 +12,34 @@ import numpy as np
 from . import elementwise as e
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
-from .dispatch import apply, array_type, constant, current_context
+from .dispatch import apply, array_type, constant, current_context, make_source
 from .movement import as_sizes, reshape, transpose
-from .operands import cast
-from .runtime.device import CPU, Device
+from .operands import cast, on_device
+from .runtime.cuda.arrays import as_cupy, is_cuda_array
+from .runtime.cuda.devices import cuda_device, current_device
+from .runtime.device import CPU, Device, defaults
 from .runtime.dtypes import DType, bool_, from_numpy_dtype, int64
 from .state import state
 from .tensor import Tensor, wrap
 
-DeviceLike = Device | str | None
+DeviceLike = Device | str | int | None
 
 
-def check_device(device: DeviceLike) -> None:
-    """RuntimeError unless `device` is None or the CPU."""
-    if device is None or device is CPU:
-        return
+def as_device(device: DeviceLike) -> Device:
+    """The device that is meant: the default one for None, the current one for "cuda".
+
+    RuntimeError where it is not there.
+    """
+    if device is None:
+        device = defaults.device
+    if device is CPU:
+        return CPU
     parsed = Device.parse(device)
-    if parsed.type != "cpu":
-        raise RuntimeError(
-            f"device '{parsed}' is not available: this version of tgraph runs on the CPU only. "
-            "Use device='cpu'."
-        )
+    if parsed.type == "cpu":
+        return CPU
+    if parsed.index is None:
+        current_context().reads_current_device(current_device)
+    return cuda_device(parsed.index)
 
 
 def as_dtype(dtype: Any) -> DType | None:
@@ -80,8 +87,8 @@ def tensor(
     tensor([[1, 2],
             [3, 4]])
     """
-    check_device(device)
     if isinstance(data, Tensor):
+        device = data._type.device if device is None else device
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use "
             "sourceTensor.detach().clone() rather than tgraph.tensor(sourceTensor).",
@@ -89,20 +96,26 @@ def tensor(
             stacklevel=2,
         )
         data = data.detach()
-    result = _from_data(data, as_dtype(dtype), copy=True)
-    return _finished(result, requires_grad)
+    result = _from_data(data, as_dtype(dtype), as_device(device), copy=True)
+    return _finished(result.pin_memory() if pin_memory else result, requires_grad)
 
 
-def _from_data(data: Any, dtype: DType | None, copy: bool) -> Tensor:
+def _from_data(data: Any, dtype: DType | None, device: Device, copy: bool) -> Tensor:
     if isinstance(data, Tensor):
-        same = dtype is None or dtype is data._type.dtype
-        return apply(p.copy, data) if same and copy else cast(data, dtype or data._type.dtype)
+        moved = on_device(data, device)
+        same = dtype is None or dtype is moved._type.dtype
+        if same and copy and moved is data:
+            return apply(p.copy, data)
+        return cast(moved, dtype or moved._type.dtype)
+    if is_cuda_array(data):
+        shown = from_cuda_array(data)
+        return _from_data(shown, dtype, device, copy)
     if _has_tensors(data):
-        return _stacked(data, dtype)
+        return on_device(_stacked(data, dtype), device)
     array = _as_array(data, dtype)
     if copy and isinstance(data, np.ndarray) and np.may_share_memory(array, data):
         array = array.copy()
-    return current_context().array_constant(array)
+    return current_context().array_constant(array, device)
 
 
 def _as_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
@@ -162,8 +175,8 @@ def _has_tensors(data: Any) -> bool:
 def _stacked(data: Sequence[Any], dtype: DType | None) -> Tensor:
     """A nesting with 0-d tensors in it: read outside a trace, stacked inside."""
     if not state.context:
-        return _from_data(_plain(data), dtype, copy=True)
-    rows = [_from_data(each, dtype, copy=False) for each in data]
+        return _from_data(_plain(data), dtype, CPU, copy=True)
+    rows = [_from_data(each, dtype, CPU, copy=False) for each in data]
     common = dtype or promotion.result_type([row._type.dtype for row in rows])
     lifted = (reshape(cast(row.detach(), common), (1, *row.shape)) for row in rows)
     return apply(p.concatenate, *lifted, axis=0)
@@ -176,11 +189,17 @@ def _plain(data: Any) -> Any:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor:
-    """`data` as a tensor, sharing memory and history where no conversion is needed."""
-    check_device(device)
+    """`data` as a tensor, sharing memory and history where no conversion is needed.
+
+    Arrays of CuPy, and others that lie on a CUDA device, stay there unless `device` is given.
+    """
     if isinstance(data, np.ndarray) and _shareable(data):
         data = from_numpy(data)
-    return _from_data(data, as_dtype(dtype), copy=False)
+    elif is_cuda_array(data):
+        data = from_cuda_array(data)
+    if device is None and isinstance(data, Tensor) and data.is_cuda:
+        device = data._type.device
+    return _from_data(data, as_dtype(dtype), as_device(device), copy=False)
 
 
 asarray = as_tensor
@@ -213,6 +232,21 @@ def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
     return wrap(array, array_type(array))
 
 
+def from_cuda_array(array: Any) -> Tensor:
+    """A tensor that shares the memory of an array on a CUDA device, such as one of CuPy.
+
+    Takes whatever has `__cuda_array_interface__`; TypeError for element types that tensors cannot
+    hold, ValueError for negative strides.
+    """
+    shown = as_cupy(array)
+    if min(shown.strides, default=0) < 0:
+        raise ValueError(
+            "At least one stride of the given array is negative, and tensors with negative strides "
+            "are not supported. Make a copy of it first."
+        )
+    return wrap(shown, array_type(shown, cuda_device(shown.device.id)))
+
+
 # --- by rule -----------------------------------------------------------------------------------
 
 
@@ -225,26 +259,26 @@ def full(
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of `size` in which every element is `fill_value`, a number or a 0-d tensor."""
-    check_device(device)
     shape = as_sizes((size,)) if not isinstance(size, int) else (size,)
     _check_sizes(shape)
     wanted = as_dtype(dtype)
     if isinstance(fill_value, Tensor):
         value = cast(fill_value, wanted or fill_value._type.dtype)
+        value = on_device(value, value._type.device if device is None else as_device(device))
         return _finished(apply(p.copy, apply(p.broadcast, value, shape=shape)), requires_grad)
     wanted = wanted or promotion.scalar_dtype(fill_value)
-    return _finished(_filled(shape, fill_value, wanted), requires_grad)
+    return _finished(_filled(shape, fill_value, wanted, as_device(device)), requires_grad)
 
 
-def _filled(shape: tuple[int, ...], value: Any, dtype: DType) -> Tensor:
+def _filled(shape: tuple[int, ...], value: Any, dtype: DType, device: Device) -> Tensor:
     if type(value) not in (int, float, bool):  # an input of a trace in the guise of a number
-        scalar = current_context().constant(value, dtype)
+        scalar = current_context().constant(value, dtype, device)
         return apply(p.copy, apply(p.broadcast, scalar, shape=shape))
     if isinstance(value, float) and dtype.is_integral:
         value = int(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
-    return apply(p.full, shape=shape, value=value, dtype=dtype)
+    return make_source(p.full, device, shape=shape, value=value, dtype=dtype)
 
 
 def _check_sizes(shape: Sequence[int]) -> None:
@@ -290,51 +324,55 @@ def full_like(
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """`full` with the shape and dtype of `input`."""
-    return full(input._type.shape, fill_value, dtype=as_dtype(dtype) or input._type.dtype,
-                device=device, requires_grad=requires_grad)  # fmt: skip
+    """`full` with the shape, dtype and device of `input`."""
+    options = _like(input, {"dtype": dtype, "device": device})
+    return full(input._type.shape, fill_value, requires_grad=requires_grad, **options)
 
 
 def zeros_like(input: Tensor, **options: Any) -> Tensor:
-    """Zeros with the shape and dtype of `input`."""
+    """Zeros with the shape, dtype and device of `input`."""
     return full_like(input, 0, **options)
 
 
 def ones_like(input: Tensor, **options: Any) -> Tensor:
-    """Ones with the shape and dtype of `input`."""
+    """Ones with the shape, dtype and device of `input`."""
     return full_like(input, 1, **options)
 
 
 def empty_like(input: Tensor, **options: Any) -> Tensor:
-    """As `empty`, with the shape and dtype of `input`."""
+    """As `empty`, with the shape, dtype and device of `input`."""
     return full_like(input, 0, **options)
 
 
 def new_full(input: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
-    """A tensor of `size` and one value, with the dtype of `input` unless given."""
-    options["dtype"] = options.get("dtype") or input._type.dtype
-    return full(size, fill_value, **options)
+    """A tensor of `size` and one value, with the dtype and device of `input` unless given."""
+    return full(size, fill_value, **_like(input, options))
 
 
 def new_zeros(input: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Zeros of `size`, with the dtype of `input` unless given."""
+    """Zeros of `size`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 0, **options)
 
 
 def new_ones(input: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Ones of `size`, with the dtype of `input` unless given."""
+    """Ones of `size`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 1, **options)
 
 
 def new_empty(input: Tensor, *size: Any, **options: Any) -> Tensor:
-    """A tensor of `size` without particular values, with the dtype of `input` unless given."""
+    """As `empty`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 0, **options)
 
 
 def new_tensor(input: Tensor, data: Any, **options: Any) -> Tensor:
-    """`tensor(data)`, with the dtype of `input` unless given."""
-    options["dtype"] = options.get("dtype") or input._type.dtype
-    return tensor(data, **options)
+    """`tensor(data)`, with the dtype and device of `input` unless given."""
+    return tensor(data, **_like(input, options))
+
+
+def _like(input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    """`options` with the dtype and device of `input` where none are given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"dtype": input._type.dtype, "device": input._type.device, **given}
 
 
 def scalar_tensor(value: Any, *, dtype: Any = None, device: DeviceLike = None) -> Tensor:
@@ -357,7 +395,6 @@ def arange(
     >>> tg.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    check_device(device)
     start, end = (0, start) if end is None else (start, end)
     given = [_number(each) for each in (start, end, step)]
     first, last, by = given
@@ -368,23 +405,23 @@ def arange(
     is_float = any(isinstance(each, float) for each in given)
     wanted = as_dtype(dtype) or (promotion.default_dtype if is_float else int64)
     count = math.ceil((last - first) / by) if is_float else -((first - last) // by)
-    return _finished(_sequence(count, first, by, wanted), requires_grad)
+    return _finished(_sequence(count, first, by, wanted, as_device(device)), requires_grad)
 
 
 def _number(value: Any) -> Any:
     return value.item() if isinstance(value, (Tensor, np.generic)) else value
 
 
-def _sequence(count: int, first: Any, by: Any, dtype: DType) -> Tensor:
+def _sequence(count: int, first: Any, by: Any, dtype: DType, device: Device) -> Tensor:
     whole = isinstance(first, int) and isinstance(by, int)
     exact = whole and (dtype.is_integral or count < 256)
     if exact and first == 0 and by == 1:
-        return apply(p.iota, size=count, dtype=dtype)
+        return make_source(p.iota, device, size=count, dtype=dtype)
     if whole and dtype.is_integral:
-        counted = apply(p.iota, size=count, dtype=dtype)
+        counted = make_source(p.iota, device, size=count, dtype=dtype)
         return e.add(counted if by == 1 else e.mul(counted, by), first)
     values = first + np.arange(count, dtype=np.float64) * by  # rounded once, as in PyTorch
-    return current_context().array_constant(values.astype(dtype.numpy))
+    return current_context().array_constant(values.astype(dtype.numpy), device)
 
 
 def linspace(
@@ -397,12 +434,11 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, equally far apart."""
-    check_device(device)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     wanted = as_dtype(dtype) or promotion.default_dtype
     values = np.linspace(_number(start), _number(end), steps)
-    result = current_context().array_constant(values.astype(wanted.numpy))
+    result = current_context().array_constant(values.astype(wanted.numpy), as_device(device))
     return _finished(result, requires_grad)
 
 
@@ -417,10 +453,9 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`."""
-    check_device(device)
     wanted = as_dtype(dtype) or promotion.default_dtype
     values = np.logspace(_number(start), _number(end), steps, base=base)
-    result = current_context().array_constant(values.astype(wanted.numpy))
+    result = current_context().array_constant(values.astype(wanted.numpy), as_device(device))
     return _finished(result, requires_grad)
 
 
@@ -433,18 +468,17 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """A matrix with ones on the diagonal and zeros elsewhere."""
-    check_device(device)
-    wanted = as_dtype(dtype) or promotion.default_dtype
-    on = e.eq(_column(n), _row(n if m is None else m))
+    wanted, place = as_dtype(dtype) or promotion.default_dtype, as_device(device)
+    on = e.eq(_column(n, place), _row(n if m is None else m, place))
     return _finished(cast(on, wanted), requires_grad)
 
 
-def _row(size: int) -> Tensor:
-    return apply(p.iota, size=size, dtype=int64)
+def _row(size: int, device: Device) -> Tensor:
+    return make_source(p.iota, device, size=size, dtype=int64)
 
 
-def _column(size: int) -> Tensor:
-    return apply(p.reshape, _row(size), shape=(size, 1))
+def _column(size: int, device: Device) -> Tensor:
+    return apply(p.reshape, _row(size, device), shape=(size, 1))
 
 
 # --- parts of matrices, grids ------------------------------------------------------------------
@@ -453,17 +487,19 @@ def _column(size: int) -> Tensor:
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "tril")
-    return _kept(e.le(_row(columns), e.add(_column(rows), diagonal)), input)
+    device = input._type.device
+    return _kept(e.le(_row(columns, device), e.add(_column(rows, device), diagonal)), input)
 
 
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "triu")
-    return _kept(e.ge(_row(columns), e.add(_column(rows), diagonal)), input)
+    device = input._type.device
+    return _kept(e.ge(_row(columns, device), e.add(_column(rows, device), diagonal)), input)
 
 
 def _kept(where: Tensor, x: Tensor) -> Tensor:
-    return apply(p.where, where, x, constant(0, x._type.dtype))
+    return apply(p.where, where, x, constant(0, x._type.dtype, x._type.device))
 
 
 def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
@@ -483,7 +519,8 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     before = max(-diagonal, 0)
     pads = {"low": (before,), "high": (size - before - input._type.shape[0],), "interior": (0,)}
     rows = apply(p.reshape, apply(p.pad, input, **pads, value=0), shape=(size, 1))
-    return _kept(e.eq(_row(size), e.add(_column(size), diagonal)), rows)
+    device = input._type.device
+    return _kept(e.eq(_row(size, device), e.add(_column(size, device), diagonal)), rows)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:

@@ -1,19 +1,77 @@
-"""CUDA, as far as it goes without a GPU: the programs that functions become, to be read.
+"""CUDA devices: which there are, their memory and streams, and the programs that functions become.
 
-Running them on a device is not there yet.
+`is_available()` tells whether a GPU can be used; `program` shows the kernels of a function on any
+machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from .out_of_memory import OutOfMemoryError
+from .random import manual_seed
+from .runtime.cuda.arrays import current
+from .runtime.cuda.devices import (
+    DeviceProperties,
+    cuda_device,
+    current_device,
+    device_count,
+    index_of,
+    is_available,
+    properties,
+    set_device,
+    synchronize,
+)
+from .runtime.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from .runtime.cuda.streams import Event, Stream, current_stream, default_stream
+from .runtime.device import Device
 from .tracing import trace
 
 if TYPE_CHECKING:
     from .compiler.cuda_program import Program
 
-__all__ = ["program"]
+__all__ = [
+    "DeviceProperties", "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream",
+    "default_stream", "device", "device_count", "empty_cache", "get_device_capability",
+    "get_device_name", "get_device_properties", "is_available", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "mem_get_info", "memory_allocated", "memory_reserved", "program",
+    "reset_peak_memory_stats", "set_device", "set_per_process_memory_fraction", "stream",
+    "synchronize",
+]  # fmt: skip
+
+manual_seed_all = manual_seed
+get_device_properties = properties
+
+
+def device(device: int | str | Device) -> AbstractContextManager[Any]:
+    """Inside `with tgraph.cuda.device(1):`, "cuda" means that device."""
+    return current(cuda_device(index_of(device)))
+
+
+def stream(stream: Stream) -> Stream:
+    """Inside `with tgraph.cuda.stream(s):`, work is asked of stream `s`."""
+    return stream
+
+
+def get_device_name(device: int | str | Device | None = None) -> str:
+    """What a device is called; the current one unless given."""
+    return properties(device).name
+
+
+def get_device_capability(device: int | str | Device | None = None) -> tuple[int, int]:
+    """The compute capability of a device, such as (9, 0)."""
+    found = properties(device)
+    return found.major, found.minor
 
 
 def program(

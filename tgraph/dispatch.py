@@ -8,7 +8,7 @@ in `tgraph` is functions over `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -17,10 +17,21 @@ import numpy as np
 from .autograd.record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
 from .compiler.ir import IRTypeError, Node, Primitive, TensorType, infer_type
 from .compiler.ir import primitives as p
+from .out_of_memory import note
 from .provenance import Site as Site
 from .provenance import is_internal as is_internal
 from .provenance import user_site as user_site
-from .runtime.arrays import FUNCTIONS
+from .runtime.arrays import (
+    FUNCTIONS,
+    array_module,
+    copy_elements,
+    current,
+    place,
+    share_memory,
+    to_host,
+)
+from .runtime.cuda import backend
+from .runtime.cuda.memory import when_full
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, from_numpy_dtype, int64
 from .state import state
@@ -55,12 +66,12 @@ class Context:
     def allow_iteration(self) -> None:
         """An error where a Python loop over a tensor is not what a user can want."""
 
-    def constant(self, value: Any, dtype: DType) -> Tensor:
+    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
         """A 0-d tensor of a Python scalar. `value` arrives just as the user gave it."""
         raise NotImplementedError
 
-    def array_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
-        """A tensor of an array that nobody else holds."""
+    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
+        """A tensor on `device` of an array that nobody else holds."""
         raise NotImplementedError
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
@@ -80,8 +91,14 @@ class Context:
         """`derived` is the view `tensor` derived again from its base: take over its value."""
         raise NotImplementedError
 
-    def random_key(self, generator: Any) -> tuple[Tensor, int]:
-        """Key and offset for the next `random_bits` call; advances `generator` by one call."""
+    def reads_current_device(self, current: Callable[[], int]) -> None:
+        """`current()` told which CUDA device is meant: a trace holds as long as it tells this."""
+
+    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+        """Key and offset for the next `random_bits` call; advances `generator` by one call.
+
+        The key is where bits on `device` are made from it.
+        """
         raise NotImplementedError
 
     def random_state(self, generator: Any) -> Tensor:
@@ -144,44 +161,58 @@ class EagerContext(Context):
         for tensor in tensors:
             value = tensor._value
             if type(value) is not np.ndarray:
-                raise_leaked(tensor)
+                return _evaluate_on_device(primitive, tensors, attrs)
             values.append(value)
+        if attrs and "device" in attrs:
+            return _evaluate_on_device(primitive, tensors, attrs)
         result = _FUNCTIONS[primitive.name](np, *values, **attrs)
         return result if type(result) is np.ndarray else _as_arrays(result)
 
     def value_of(self, tensor: Tensor) -> Any:
-        if type(tensor._value) is not np.ndarray:
+        if type(tensor._value) is Node:
             raise_leaked(tensor)
         return tensor._value
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
-        array: np.ndarray[Any, Any] = self.value_of(tensor)
-        return array
+        return to_host(self.value_of(tensor))
 
-    def constant(self, value: Any, dtype: DType) -> Tensor:
-        key = (value, type(value), dtype)
-        found = _constants.get(key)
+    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        constants = _constants if device is CPU else backend.kept()
+        key = (value, type(value), dtype, device)
+        found: Tensor | None = constants.get(key)
         if found is None:
-            found = _make_constant(value, dtype)
-            if len(_constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
-                _constants[key] = found
+            found = _make_constant(value, dtype, device)
+            if len(constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
+                constants[key] = found
         return found
 
-    def array_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
-        return wrap(array, array_type(array))
+    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
+        if device is CPU or array.shape:
+            return wrap(place(array, device), array_type(array, device))
+        line = place(array.reshape(1), device)  # CuPy would take -0.0 without dimensions for 0
+        return wrap(line.reshape(()), array_type(array, device))
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
-        np.copyto(self.value_of(tensor), self.value_of(new))
+        target, source = self.value_of(tensor), self.value_of(new)
+        if type(source) is not np.ndarray and share_memory(target, source):
+            with current(new._type.device):
+                source = source.copy()  # a device may read an element after it was overwritten
+        copy_elements(target, source)
 
     def aliases(
         self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
     ) -> bool:
-        return primitive is not p.reshape or np.may_share_memory(source._value, value)
+        if primitive is not p.reshape:
+            return True
+        if type(value) is np.ndarray:
+            return np.may_share_memory(source._value, value)
+        return share_memory(source._value, value)
 
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
         """Memory is shared: the value is up to date."""
 
-    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+        # On the CPU for every device: the array functions read it as numbers.
         key = np.array([generator.seed_as_int64, generator.counter], np.int64)
         generator.counter += 1
         return wrap(key, intern_type((2,), int64)), 0
@@ -195,8 +226,28 @@ _constants: dict[Any, Tensor] = {}
 _CACHED_CONSTANTS = 4096
 
 
-def _make_constant(value: Any, dtype: DType) -> Tensor:
-    return wrap(FUNCTIONS["full"](np, (), value, dtype), intern_type((), dtype))
+def _make_constant(value: Any, dtype: DType, device: Device) -> Tensor:
+    with current(device):
+        array = FUNCTIONS["full"](array_module(device), (), value, dtype)
+    return wrap(array, intern_type((), dtype, device))
+
+
+def _evaluate_on_device(
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]
+) -> Any:
+    """Compute where the operands are, or where a result without operands is to be."""
+    for tensor in tensors:
+        if type(tensor._value) is Node:
+            raise_leaked(tensor)
+    device = attrs["device"] if "device" in attrs else tensors[0]._type.device
+    values = [tensor._value for tensor in tensors]
+    function, xp = _FUNCTIONS[primitive.name], array_module(device)
+    with current(device):
+        result = when_full(lambda: function(xp, *values, **attrs))
+    for array in result if isinstance(result, tuple) else (result,):
+        if type(array) is not np.ndarray:
+            note(array)
+    return result
 
 
 def _as_arrays(result: Any) -> Any:
@@ -233,6 +284,7 @@ def _infer(
     primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], key: Any
 ) -> Any:
     types = tuple(tensor._type for tensor in tensors)
+    _check_devices(primitive, types)
     try:
         result = infer_type(primitive, types, attrs)
     except IRTypeError as error:
@@ -244,6 +296,17 @@ def _infer(
             _inferred.clear()
         _inferred[key] = (result, types)  # holds the types, so that their ids stay theirs
     return result
+
+
+def _check_devices(primitive: Primitive, types: Sequence[TensorType]) -> None:
+    devices = sorted({type_.device for type_ in types}, key=lambda each: (each is CPU, str(each)))
+    if len(devices) > 1:
+        one, other = devices[:2]
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{one} and {other}! (in {primitive.name}; move one of them with .to('{one}') or "
+            f".to('{other}'))"
+        )
 
 
 def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
@@ -290,11 +353,18 @@ def apply_several(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> tuple
     return cast(tuple[Tensor, ...], apply(primitive, *tensors, **attrs))
 
 
-def constant(value: Any, dtype: DType) -> Tensor:
+def make_source(primitive: Primitive, device: Device, **attrs: Any) -> Tensor:
+    """`apply` for a primitive without operands, whose result is to lie on `device`."""
+    if device is not CPU:
+        attrs["device"] = device
+    return apply(primitive, **attrs)
+
+
+def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
     """A 0-d tensor of a Python scalar; OverflowError for an int of more than 64 bits."""
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
-    return current_context().constant(value, dtype)
+    return current_context().constant(value, dtype, device)
 
 
 # --- views -------------------------------------------------------------------------------------

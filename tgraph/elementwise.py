@@ -49,6 +49,7 @@ from .operands import (
     promote_pair,
     require_tensor,
     result_type,
+    together,
 )
 from .runtime.dtypes import bool_, float32
 from .tensor import Tensor
@@ -81,7 +82,8 @@ def _scaling(primitive: Primitive, x: Tensor, y: Tensor, a: Any, b: Any) -> Tens
     """
     dtype = x._type.dtype
     if dtype.itemsize == 2 and dtype.kind == "float" and (_rounded(a, x) or _rounded(b, y)):
-        wide = (as_operand(each, float32, primitive.name) for each in (a, b))
+        device = x._type.device
+        wide = (as_operand(each, float32, primitive.name, device) for each in (a, b))
         return cast(apply(primitive, *wide), dtype)
     return apply(primitive, x, y)
 
@@ -432,10 +434,10 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     dtype = result_type(input, *bounds)
     x = result = cast(input, dtype)
     if min is not None:
-        low = as_operand(min, dtype, "clamp")
+        low = as_operand(min, dtype, "clamp", input._type.device)
         result = where(lt(x, low), low, result)
     if max is not None:
-        high = as_operand(max, dtype, "clamp")
+        high = as_operand(max, dtype, "clamp", input._type.device)
         result = where(gt(result, high), high, result)
     return result
 
@@ -465,7 +467,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition._type.dtype}"
         )
-    return apply(p.where, condition, *promote("where", input, other))
+    return apply(p.where, *together(condition, *promote("where", input, other)))
 
 
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:

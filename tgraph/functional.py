@@ -112,7 +112,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _dropped(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    keep = e.ge(rng.uniform(shape, float32), p)
+    keep = e.ge(rng.uniform(shape, float32, device=x._type.device), p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return e.where(keep, e.mul(x, scale), 0)
 
@@ -153,7 +153,8 @@ def scaled_dot_product_attention(
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("explicit attn_mask should not be set when is_causal=True")
-        ones = apply(p.broadcast, constant(True, bool_), shape=scores._type.shape[-2:])
+        one = constant(True, bool_, scores._type.device)
+        ones = apply(p.broadcast, one, shape=scores._type.shape[-2:])
         attn_mask = tril(ones)
     if attn_mask is not None:
         is_choice = attn_mask._type.dtype is bool_

@@ -20,6 +20,7 @@ from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site
 from .partition import partition
+from .runtime.arrays import contiguous, copy_elements, place
 from .state import state
 from .tensor import Tensor, storage_of, wrap
 from .trace_context import Trace
@@ -73,7 +74,7 @@ class Outputs:
         for number, index in enumerate(self.indices):
             value = values[index]
             if number in self._into:
-                np.copyto(inputs[self._into[number]], value)
+                copy_elements(inputs[self._into[number]], value)
                 value = inputs[self._into[number]]
             elif self._own[index] != number:
                 value = value.copy()
@@ -193,12 +194,12 @@ class GraphFunction:
         forward = self.forward
         outputs: list[Node] = []
         places: list[int | None] = []
-        for place, is_wanted in zip(forward.gradients, wanted, strict=True):
-            if place is None or not is_wanted:
+        for at, is_wanted in zip(forward.gradients, wanted, strict=True):
+            if at is None or not is_wanted:
                 places.append(None)
                 continue
             places.append(len(outputs))
-            outputs.append(forward.backward.outputs[place])
+            outputs.append(forward.backward.outputs[at])
         graph = Graph(forward.backward.inputs, outputs)
         return _compile_graph(graph, strides=odd_strides(graph)), places
 
@@ -322,7 +323,7 @@ class CompiledRecord(Record):
         if not any(wanted):
             return [None] * len(wanted)
         given = [
-            np.zeros(type_.shape, type_.dtype.numpy) if each is None else each
+            place(np.zeros(type_.shape, type_.dtype.numpy), type_.device) if each is None else each
             for each, type_ in zip(incoming, self.outputs, strict=True)
         ]
         if state.grad_enabled:
@@ -411,13 +412,12 @@ def _array_of(given: Any) -> Array:
 
 def dense(given: Any) -> Array:
     """The array of a tensor or an array, copied where it is not contiguous."""
-    array = _array_of(given)
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    return contiguous(_array_of(given))
 
 
 def _compile_graph(graph: Graph, **options: Any) -> Any:
     """`compile_graph`; the passes and code generators are imported at the first compilation."""
-    from .compiler.pipeline import compile_graph
+    from .compiler.compile_graph import compile_graph
 
     return compile_graph(graph, **options)
 

@@ -17,12 +17,15 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
-from .dispatch import apply, array_type, constant, current_context
+from .dispatch import apply, constant, current_context
 from .inplace import assign, prepare_direct_write, write_directly
-from .operands import cast, is_scalar, plain_scalar
-from .runtime.dtypes import DType, bool_, int32, int64, uint8
+from .operands import cast, is_scalar, on_device, plain_scalar
+from .runtime.array_functions_indexing import write_at
+from .runtime.arrays import array_module, current
+from .runtime.device import CPU, Device
+from .runtime.dtypes import bool_, int32, int64, uint8
 from .state import state
-from .tensor import Tensor, wrap
+from .tensor import Tensor
 
 
 class _Plan(NamedTuple):
@@ -122,10 +125,10 @@ def _take_apart(x: Tensor, index: Any) -> _Plan:
         if item is None:
             result.append(1)
         elif isinstance(item, (bool, np.bool_)):
-            picks.append((len(result), constant_index([0] if item else [])))
+            picks.append((len(result), constant_index([0] if item else [], x._type.device)))
             result.append(1)
         elif isinstance(item, Tensor):
-            picks.append((len(result), item))
+            picks.append((len(result), on_device(item, x._type.device)))
             used = _axes_used(item)
             result.extend(shape[axis : axis + used])
             axis += used
@@ -140,9 +143,9 @@ def _take_apart(x: Tensor, index: Any) -> _Plan:
     return _Plan(tuple(starts), tuple(stops), tuple(steps), tuple(result), picks)
 
 
-def constant_index(positions: Sequence[int]) -> Tensor:
+def constant_index(positions: Sequence[int], device: Device = CPU) -> Tensor:
     """An int64 tensor of given positions."""
-    return current_context().array_constant(np.array(positions, np.int64))
+    return current_context().array_constant(np.array(positions, np.int64), device)
 
 
 def _basic(x: Tensor, plan: _Plan) -> Tensor:
@@ -206,7 +209,7 @@ def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
 
 def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
     """Positions counted from the front; those outside stay as they are, for the error's sake."""
-    if not state.context:  # the values are known: look before computing
+    if not state.context and index._type.device is CPU:  # look before computing
         array = index._value
         if array.size == 0 or (lowest := array.min()) >= 0:
             return index
@@ -237,7 +240,8 @@ def _picked(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
 
 def _picked_by_scalar_mask(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
     keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
-    return apply(p.index, m.unsqueeze(x, 0), constant_index([0] if keep else []), axis=0)
+    at = constant_index([0] if keep else [], x._type.device)
+    return apply(p.index, m.unsqueeze(x, 0), at, axis=0)
 
 
 # --- assignment --------------------------------------------------------------------------------
@@ -251,9 +255,10 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     """
     plan = _take_apart(input, index)
     part = _basic(input, plan)
-    new = as_value(value, input._type.dtype)
+    new = as_value(value, input)
     if not plan.picks:
-        assign(part, _without_leading_ones(new, part._type.shape), "__setitem__")
+        new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
+        assign(part, new, "__setitem__")
         return
     one_mask = len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_
     if _picks_several(index) and not (one_mask and new._type.numel == 1):
@@ -280,19 +285,20 @@ def _check_dtype(target: Tensor, value: Any) -> None:
         )
 
 
-def as_value(value: Any, dtype: DType) -> Tensor:
-    """What is assigned, as a tensor of `dtype`: from a tensor, number or array."""
+def as_value(value: Any, target: Tensor) -> Tensor:
+    """What is assigned to `target`, with its dtype: from a tensor, number or array."""
+    _, dtype, device = target._type
     if isinstance(value, Tensor):
-        return cast(value, dtype)
+        return cast(value if value._type.shape else on_device(value, device), dtype)
     if is_scalar(value):
         plain = plain_scalar(value)
         if isinstance(plain, float) and dtype.is_integral:
             plain = int(plain)
-        return constant(plain, dtype)
+        return constant(plain, dtype, device)
     array = np.asarray(value)
     if array.dtype.kind not in "biufV":
         raise TypeError(f"can't assign a {type(value).__name__} to a tensor of {dtype}")
-    return cast(current_context().array_constant(np.array(array)), dtype)
+    return cast(current_context().array_constant(np.array(array), device), dtype)
 
 
 def _without_leading_ones(value: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -323,10 +329,10 @@ def _assign_whole(
 ) -> None:
     if new.ndim and new._type.numel == 1:
         new = m.reshape(new, ())
-    if write_directly(part, new):
+    if part._type.device is new._type.device is CPU and write_directly(part, new):
         axis, chosen = picks[0]
         if new.ndim:
-            count = int(np.count_nonzero(chosen._value))
+            count = int(chosen._value.sum())
             shape = (*part.shape[:axis], count, *part.shape[axis + chosen.ndim :])
             _check_value(new, shape)
         prepare_direct_write(part)
@@ -354,8 +360,12 @@ def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumul
         count = len(indices)
     shape = (*moved.shape[:axis], *indices[0]._type.shape, *moved.shape[count:])
     values = _value_like(new, shape)
-    if not accumulate and write_directly(moved, values):
+    together = moved._type.device is values._type.device
+    if together and not accumulate and write_directly(moved, values):
         prepare_direct_write(moved)
+        if moved._type.device is not CPU:
+            _write_on_device(moved, indices, values, axis)
+            return
         for at, each in enumerate(indices):
             _check_bounds(each, axis + at, moved._type.shape[axis + at])
         at_positions = tuple(each._value for each in indices)
@@ -363,6 +373,13 @@ def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumul
         return
     put = apply(p.index_put, moved, *indices, values, axis=axis, accumulate=accumulate)
     assign(moved, put, "index_put_")
+
+
+def _write_on_device(target: Tensor, indices: Sequence[Tensor], values: Tensor, axis: int) -> None:
+    device = target._type.device
+    with current(device):
+        positions = [each._value for each in indices]
+        write_at(array_module(device), target._value, positions, values._value, axis)
 
 
 def _check_bounds(index: Tensor, axis: int, size: int) -> None:
@@ -406,7 +423,7 @@ def index_put_(
     """`index_put` in place."""
     plan = _take_apart(input, tuple(indices))
     _check_dtype(input, values)
-    _put(_basic(input, plan), plan.picks, as_value(values, input._type.dtype), accumulate)
+    _put(_basic(input, plan), plan.picks, as_value(values, input), accumulate)
     return input
 
 
@@ -416,4 +433,5 @@ def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
     if not array.shape:
         return ()
     found = [np.ascontiguousarray(each) for each in np.nonzero(array)]
-    return tuple(wrap(each, array_type(each)) for each in found)
+    place = current_context().array_constant
+    return tuple(place(each, input._type.device) for each in found)

@@ -17,7 +17,7 @@ from .compiler.ir import can_cast
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
 from .dispatch import apply, constant, current_context, detach, edge_of, settled, user_site
-from .operands import cast, plain_scalar
+from .operands import cast, on_device, plain_scalar
 from .state import state
 from .tensor import Step, Tensor, View, storage_of, strides_of
 
@@ -188,7 +188,7 @@ class OverwriteRecord(Record):
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> list[Tensor | None]:
-        zero = constant(0.0, self.outputs[0].dtype)
+        zero = constant(0.0, self.outputs[0].dtype, self.outputs[0].device)
         return [apply(p.broadcast, zero, shape=self.outputs[0].shape)]
 
 
@@ -216,7 +216,7 @@ class ViewWriteRecord(Record):
         through = along(cotangent, self.steps)
         kept = None
         if wanted[0]:
-            zero = current_context().constant(0.0, through._type.dtype)
+            zero = constant(0.0, through._type.dtype, through._type.device)
             zeros = apply(p.broadcast, zero, shape=through._type.shape)
             kept = written_through(cotangent, self.steps, zeros)
         return [kept, through if wanted[1] else None]
@@ -258,17 +258,21 @@ def _written_step(parent: Tensor, step: Step, new: Tensor) -> Tensor:
 def _written_windows(parent: Tensor, attrs: dict[str, Any], new: Tensor) -> Tensor:
     """Windows that do not overlap: fold puts each element back where it came from."""
     places = {name: attrs[name] for name in ("axes", "strides", "dilations")}
-    one = current_context().constant(1, parent._type.dtype)
+    _, dtype, device = parent._type
+    one = constant(1, dtype, device)
     ones = apply(p.broadcast, one, shape=new._type.shape)
     covered = apply(p.fold, ones, shape=parent._type.shape, **places)
     folded = apply(p.fold, new, shape=parent._type.shape, **places)
-    zero = current_context().constant(0, parent._type.dtype)
+    zero = constant(0, dtype, device)
     return apply(p.where, apply(p.ne, covered, zero), folded, parent)
 
 
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Overwrite with the elements of `src`, which broadcasts and is cast; gradients go to it."""
-    new = cast(src, self._type.dtype)
+    """Overwrite with the elements of `src`, which broadcasts and is cast; gradients go to it.
+
+    `src` may lie on another device.
+    """
+    new = cast(on_device(src, self._type.device), self._type.dtype)
     if new is src and state.grad_enabled and src._requires_grad:
         new = apply(p.copy, src)
     return assign(self, new, "copy_")
@@ -287,7 +291,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     plain = plain_scalar(value)
     if isinstance(plain, float) and dtype.is_integral:
         plain = int(plain)
-    return assign(self, constant(plain, dtype), "fill_")
+    return assign(self, constant(plain, dtype, self._type.device), "fill_")
 
 
 def zero_(self: Tensor) -> Tensor:

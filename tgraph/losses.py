@@ -264,7 +264,7 @@ def binary_cross_entropy_with_logits(
 
 
 def _one(like: Tensor) -> Tensor:
-    return constant(1, like._type.dtype)
+    return constant(1, like._type.dtype, like._type.device)
 
 
 def _check_same(input: Tensor, target: Tensor, name: str) -> None:

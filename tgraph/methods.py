@@ -70,7 +70,8 @@ METHODS: dict[Any, str] = {
     inplace: "copy_ detach_ fill_ zero_",
     dispatch: "detach",
     api: "register_hook requires_grad_ retain_grad",
-    conversion: "cpu cuda double get_device half item long numpy short to tolist type_as",
+    conversion: """
+        cpu cuda double get_device half item long numpy pin_memory short to tolist type_as""",
 }
 
 # Further names of methods, and functions whose name would hide a Python one.
@@ -91,6 +92,7 @@ RENAMED: dict[str, Any] = {
     "greater": comparison.gt,
     "greater_equal": comparison.ge,
     "int": conversion.int_,
+    "is_pinned": conversion.is_pinned_tensor,
     "less": comparison.lt,
     "less_equal": comparison.le,
     "moveaxis": movement.movedim,
@@ -177,6 +179,7 @@ PROPERTIES: dict[str, property] = {
     "is_leaf": property(api.is_leaf),
     "mT": property(movement.matrix_transpose),
     "requires_grad": property(api.requires_grad, api.set_requires_grad),
+    "__cuda_array_interface__": property(conversion.cuda_array_interface),
     "retains_grad": property(api.retains_grad),
 }
 

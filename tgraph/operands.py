@@ -13,6 +13,7 @@ import numpy as np
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .dispatch import apply, constant
+from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, bool_, int64
 from .tensor import Tensor
 
@@ -73,13 +74,45 @@ def result_type(*operands: Any) -> DType:
     return promotion.result_type(*ranks)
 
 
-def as_operand(value: Any, dtype: DType, operation: str) -> Tensor:
-    """A tensor of `dtype` for a tensor or number."""
+def as_operand(value: Any, dtype: DType, operation: str, device: Device = CPU) -> Tensor:
+    """A tensor of `dtype` for a tensor or number; on `device`, where it has no dimensions."""
     if isinstance(value, Tensor):
+        if value._type.device is CPU and device is not CPU and not value._type.shape:
+            value = on_device(value, device)
         return cast(value, dtype)
     if not isinstance(value, SCALARS):
         raise _bad_operand(value, operation)
-    return constant(plain_scalar(value), dtype)
+    return constant(plain_scalar(value), dtype, device)
+
+
+def on_device(x: Tensor, device: Device) -> Tensor:
+    """`x` on `device`; `x` itself where it is there."""
+    return x if x._type.device == device else apply(p.transfer, x, device=device)
+
+
+def common_device(*operands: Any) -> Device:
+    """The device of the operands that are tensors.
+
+    A tensor of the CPU without dimensions goes with those of other devices, as numbers do.
+    """
+    found = CPU
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            device = operand._type.device
+            if operand._type.shape:
+                return device
+            if device is not CPU:
+                found = device
+    return found
+
+
+def together(*tensors: Tensor) -> list[Tensor]:
+    """The tensors, those of the CPU without dimensions on the device of the others."""
+    device = common_device(*tensors)
+    return [
+        on_device(each, device) if each._type.device is CPU and not each._type.shape else each
+        for each in tensors
+    ]
 
 
 def promote(operation: str, *operands: Any) -> tuple[Tensor, ...]:
@@ -87,8 +120,8 @@ def promote(operation: str, *operands: Any) -> tuple[Tensor, ...]:
     for operand in operands:
         if not isinstance(operand, (Tensor, *SCALARS)):
             raise _bad_operand(operand, operation)
-    dtype = result_type(*operands)
-    return tuple(as_operand(operand, dtype, operation) for operand in operands)
+    dtype, device = result_type(*operands), common_device(*operands)
+    return tuple(as_operand(operand, dtype, operation, device) for operand in operands)
 
 
 def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -96,10 +129,10 @@ def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     if isinstance(a, Tensor):
         dtype = a._type.dtype
         if isinstance(b, Tensor):
-            if b._type.dtype is dtype:
+            if b._type.dtype is dtype and b._type.device is a._type.device:
                 return a, b
         elif type(b) in _SIMPLE and _SIMPLE[type(b)] <= _CATEGORY[dtype.kind]:
-            return a, constant(b, dtype)
+            return a, constant(b, dtype, a._type.device)
     return promote(operation, a, b)  # type: ignore[return-value]
 
 
@@ -111,7 +144,8 @@ def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:
     dtype = result_type(*operands)
     if not dtype.is_floating_point:
         dtype = promotion.default_dtype
-    return tuple(as_operand(operand, dtype, operation) for operand in operands)
+    device = common_device(*operands)
+    return tuple(as_operand(operand, dtype, operation, device) for operand in operands)
 
 
 def as_float(x: Any, operation: str) -> Tensor:

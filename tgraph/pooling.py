@@ -14,7 +14,7 @@ from .autograd.record import vjp
 from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
 from .convolution import Ints, spread
-from .dispatch import apply, constant
+from .dispatch import apply, constant, make_source
 from .joining import cat, flip
 from .runtime.dtypes import bool_, int64
 from .tensor import Tensor
@@ -117,7 +117,7 @@ def _max_windows_vjp(
     """To the first place in each window that holds its maximum."""
     windows = _windows(x, window, strides, dilations)
     first = m.unsqueeze(_first_maximum(windows, len(window)), -1)
-    taps = apply(p.iota, size=math.prod(window), dtype=int64)
+    taps = make_source(p.iota, x._type.device, size=math.prod(window), dtype=int64)
     spread_out = e.where(e.eq(taps, first), m.unsqueeze(g, -1), 0)
     ndim = x.ndim
     return apply(
@@ -214,12 +214,13 @@ def _max_indices(
     count = len(window)
     windows = _windows(padded.detach(), window, strides, dilations)
     tap = _first_maximum(windows, count)
-    flat = constant(0, int64)
+    device = tap._type.device
+    flat = constant(0, int64, device)
     for at in range(count):
         below = math.prod(window[at + 1 :])
         place = e.remainder(e.floor_divide(tap, below), window[at])
         sizes = (1,) * at + (-1,) + (1,) * (count - at - 1)
-        starts = apply(p.iota, size=tap.shape[tap.ndim - count + at], dtype=int64)
+        starts = make_source(p.iota, device, size=tap.shape[tap.ndim - count + at], dtype=int64)
         starts = m.reshape(e.sub(e.mul(starts, strides[at]), pads[at]), sizes)
         position = e.add(e.mul(place, dilations[at]), starts)
         size = x.shape[x.ndim - count + at]
@@ -280,7 +281,7 @@ def _avg_pool(
         return e.div(total, math.prod(window))
     counted = pads if not count_include_pad else (0,) * count
     size = tuple(n + 2 * (by - not_) for n, by, not_ in zip(x.shape[-count:], pads, counted))
-    one = apply(p.broadcast, constant(1, x._type.dtype), shape=size)
+    one = apply(p.broadcast, constant(1, x._type.dtype, x._type.device), shape=size)
     lows = tuple(counted)
     highs = tuple(w - n - low for w, n, low in zip(padded.shape[-count:], size, lows))
     marks = apply(p.pad, one, low=lows, high=highs, interior=(0,) * count, value=0)

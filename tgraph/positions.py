@@ -10,7 +10,7 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
-from .dispatch import apply, constant, current_context
+from .dispatch import apply, constant, current_context, make_source
 from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
 from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
 from .runtime.dtypes import bool_, int32, int64
@@ -26,7 +26,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
         return nonzero_tuple(input if input.ndim else m.reshape(input, 1))
     array = current_context().host_array(input, "nonzero()")
     rows = np.argwhere(array).astype(np.int64)
-    return current_context().array_constant(np.ascontiguousarray(rows))
+    return current_context().array_constant(np.ascontiguousarray(rows), input._type.device)
 
 
 argwhere = nonzero
@@ -52,7 +52,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    return apply(p.where, mask, as_value(value, input._type.dtype), input)
+    return apply(p.where, mask, as_value(value, input), input)
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ def _scatter_operands(
     axis = normalize_axis(dim, x.ndim)
     _check_extent(index, x, axis, operation)
     if is_scalar(src):
-        filled = constant(plain_scalar(src), x._type.dtype)
+        filled = constant(plain_scalar(src), x._type.dtype, x._type.device)
         return axis, index, apply(p.broadcast, filled, shape=index._type.shape)
     if src._type.dtype is not x._type.dtype:
         raise RuntimeError(
@@ -163,7 +163,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | N
         if at == axis:
             grid.append(cast(index, int64))
             continue
-        line = apply(p.iota, size=size, dtype=int64)
+        line = make_source(p.iota, index._type.device, size=size, dtype=int64)
         line = m.reshape(line, (1,) * at + (size,) + (1,) * (index.ndim - at - 1))
         grid.append(apply(p.broadcast, line, shape=index._type.shape))
     return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
@@ -212,7 +212,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -
     _check_index(index, "index_fill")
     axis = normalize_axis(dim, input.ndim)
     shape = (*input.shape[:axis], *index.shape, *input.shape[axis + 1 :])
-    filled = apply(p.broadcast, as_value(value, input._type.dtype), shape=shape)
+    filled = apply(p.broadcast, as_value(value, input), shape=shape)
     return apply(p.index_put, input, index, filled, axis=axis, accumulate=False)
 
 
@@ -234,7 +234,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     elif num_classes < 0:
         highest = current_context().host_array(tensor, "one_hot() without num_classes")
         num_classes = int(highest.max()) + 1
-    classes = apply(p.iota, size=num_classes, dtype=int64)
+    classes = make_source(p.iota, tensor._type.device, size=num_classes, dtype=int64)
     if not state.context:
         return cast(e.eq(m.unsqueeze(tensor, -1), classes), int64)
     # Rows of a unit matrix, which is never there in memory: reading one checks its position.

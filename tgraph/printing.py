@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .compiler.ir import promotion
+from .compiler.ir import Node, promotion
 from .dispatch import settled
+from .runtime.arrays import to_host
+from .runtime.device import CPU
 from .runtime.dtypes import DType, bool_, int64
 from .tensor import Tensor
 
@@ -151,10 +153,13 @@ def tensor_repr(self: Tensor) -> str:
     """The elements, and what sets this tensor apart from a plain one."""
     value, dtype = self._value, self._type.dtype
     prefix = "tensor("
-    if not isinstance(value, np.ndarray):
+    if isinstance(value, Node):
         return f"<traced tensor {self._type} from {value.where}>"
+    value = to_host(value)
     text = format_array(value, dtype, len(prefix))
     suffixes = []
+    if self._type.device is not CPU:
+        suffixes.append(f"device='{self._type.device}'")
     if value.size == 0 and value.shape != (0,):
         suffixes.append(f"size={tuple(value.shape)}")
     usual = (promotion.default_dtype, bool_) if value.size == 0 else (
@@ -183,7 +188,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 
 def tensor_format(self: Tensor, specification: str) -> str:
     """`format(x, ".3f")` of a 0-d tensor formats its number."""
-    if not self._type.shape and not isinstance(self._value, np.ndarray):
+    if not self._type.shape and isinstance(self._value, Node):
         return tensor_repr(self)
     if not self._type.shape and specification:
         return format(self.item(), specification)

@@ -17,10 +17,11 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
-from .creation import DeviceLike, as_dtype, check_device
+from .creation import DeviceLike, as_device, as_dtype
 from .dispatch import apply, apply_several, current_context
 from .inplace import assign
 from .operands import Scalar, cast
+from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float32, float64, int64
 from .tensor import Tensor, intern_type
 
@@ -38,7 +39,7 @@ class Generator:
     """
 
     def __init__(self, device: DeviceLike = "cpu") -> None:
-        check_device(device)
+        self.device = as_device(device)
         self._seed = _DEFAULT_SEED
         self.counter = 0
         current_context().seeded(self, self._seed)
@@ -115,27 +116,36 @@ def set_rng_state(new_state: Tensor) -> None:
 # --- distributions -----------------------------------------------------------------------------
 
 
-def _bits(shape: tuple[int, ...], generator: Generator | None) -> Tensor:
-    key, offset = current_context().random_key(generator or default_generator)
-    return apply(p.random_bits, key, shape=shape, offset=offset)
+def _bits(shape: tuple[int, ...], generator: Generator | None, device: Device) -> Tensor:
+    key, offset = current_context().random_key(generator or default_generator, device)
+    if device is CPU:
+        return apply(p.random_bits, key, shape=shape, offset=offset)
+    return apply(p.random_bits, key, shape=shape, offset=offset, device=device)
 
 
-def uniform(shape: tuple[int, ...], dtype: DType, generator: Generator | None = None) -> Tensor:
+def uniform(
+    shape: tuple[int, ...],
+    dtype: DType,
+    generator: Generator | None = None,
+    device: Device = CPU,
+) -> Tensor:
     """Numbers in [0, 1), multiples of 2**-24 (2**-53 for float64), in one call's counter."""
     if dtype is float64:
-        words = _bits((2, *shape), generator)
+        words = _bits((2, *shape), generator, device)
         high = cast(e.bitwise_right_shift(m.select(words, 0, 0), 5), float64)
         low = cast(e.bitwise_right_shift(m.select(words, 0, 1), 6), float64)
         return e.mul(e.add(e.mul(high, 2.0**26), low), 2.0**-53)
     kept = 24 if dtype is float32 else 11 if dtype.name == "float16" else 8
-    words = e.bitwise_right_shift(_bits(shape, generator), 32 - kept)
+    words = e.bitwise_right_shift(_bits(shape, generator, device), 32 - kept)
     return cast(e.mul(cast(words, float32), 2.0**-kept), dtype)
 
 
-def _normal(shape: tuple[int, ...], dtype: DType, generator: Generator | None) -> Tensor:
+def _normal(
+    shape: tuple[int, ...], dtype: DType, generator: Generator | None, device: Device
+) -> Tensor:
     """Box and Muller (1958): the radius from one uniform number, the angle from another."""
     wide = dtype if dtype is float64 else float32
-    pair = uniform((2, *shape), wide, generator)
+    pair = uniform((2, *shape), wide, generator, device)
     radius = e.sqrt(e.mul(e.log(e.sub(1, m.select(pair, 0, 0))), -2))
     return cast(e.mul(radius, e.cos(e.mul(m.select(pair, 0, 1), 2 * math.pi))), dtype)
 
@@ -159,8 +169,8 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers in [0, 1)."""
-    check_device(device)
-    result = uniform(m.as_sizes(size), _float_dtype(dtype, "rand"), generator)
+    wanted = _float_dtype(dtype, "rand")
+    result = uniform(m.as_sizes(size), wanted, generator, as_device(device))
     return _finished(result, requires_grad)
 
 
@@ -172,8 +182,8 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from the standard normal distribution."""
-    check_device(device)
-    result = _normal(m.as_sizes(size), _float_dtype(dtype, "normal_kernel_cpu"), generator)
+    wanted = _float_dtype(dtype, "normal_kernel_cpu")
+    result = _normal(m.as_sizes(size), wanted, generator, as_device(device))
     return _finished(result, requires_grad)
 
 
@@ -193,24 +203,25 @@ def randint(
     >>> tg.randint(10, (2, 3)).shape
     tgraph.Size([2, 3])
     """
-    check_device(device)
     if size is None:
         low, high, size = 0, low, high
     if isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got {low} >= {high}")
-    numbers = _integers(m.as_sizes((size,)), high - low, generator)
+    numbers = _integers(m.as_sizes((size,)), high - low, generator, as_device(device))
     result = cast(e.add(numbers, low) if low else numbers, as_dtype(dtype) or int64)
     return _finished(result, requires_grad)
 
 
-def _integers(shape: tuple[int, ...], count: int, generator: Generator | None) -> Tensor:
+def _integers(
+    shape: tuple[int, ...], count: int, generator: Generator | None, device: Device
+) -> Tensor:
     """Integers in [0, count) as int64: the high half of a product, or a remainder."""
     if count < 1 << 31:
-        words = cast(_bits(shape, generator), int64)
+        words = cast(_bits(shape, generator, device), int64)
         return e.bitwise_right_shift(e.mul(words, count), 32)
-    words = cast(_bits((2, *shape), generator), int64)
+    words = cast(_bits((2, *shape), generator, device), int64)
     high = e.bitwise_right_shift(m.select(words, 0, 0), 1)
     wide = e.add(e.bitwise_left_shift(high, 32), m.select(words, 0, 1))
     return wide if count >= 1 << 63 else e.remainder(wide, count)
@@ -229,11 +240,9 @@ def randperm(
     requires_grad: bool = False,
 ) -> Tensor:
     """The integers below `n` in random order."""
-    check_device(device)
-    keys = _bits((n,), generator)
-    (order,) = apply_several(
-        p.host_call, keys, function=_order, results=(intern_type((n,), int64),), name="argsort"
-    )
+    place = as_device(device)
+    keys, type_ = _bits((n,), generator, place), intern_type((n,), int64, place)
+    (order,) = apply_several(p.host_call, keys, function=_order, results=(type_,), name="argsort")
     return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
 
 
@@ -247,19 +256,22 @@ def normal(
     device: DeviceLike = None,
 ) -> Tensor:
     """Normal numbers with mean and standard deviation, which may be tensors."""
-    check_device(device)
     if size is None:
         shapes = [each._type.shape if isinstance(each, Tensor) else () for each in (mean, std)]
         size = m.broadcast_shapes(*shapes)
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     wanted = as_dtype(dtype) or (tensors[0]._type.dtype if tensors else promotion.default_dtype)
-    return e.add(e.mul(_normal(m.as_sizes((size,)), wanted, generator), std), mean)
+    if device is None and tensors:
+        device = tensors[0]._type.device
+    drawn = _normal(m.as_sizes((size,)), wanted, generator, as_device(device))
+    return e.add(e.mul(drawn, std), mean)
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that the elements give, else zeros."""
-    drawn = uniform(input._type.shape, input._type.dtype, generator)
-    return cast(e.lt(drawn, input.detach()), input._type.dtype)
+    shape, dtype, device = input._type
+    drawn = uniform(shape, dtype, generator, device)
+    return cast(e.lt(drawn, input.detach()), dtype)
 
 
 def multinomial(
@@ -279,9 +291,9 @@ def multinomial(
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
-    shape = weights._type.shape
+    shape, dtype, device = weights._type
     rows = (*shape[:-1], num_samples, shape[-1]) if replacement else shape
-    noise = e.neg(e.log(e.neg(e.log(e.sub(1, uniform(rows, weights._type.dtype, generator))))))
+    noise = e.neg(e.log(e.neg(e.log(e.sub(1, uniform(rows, dtype, generator, device))))))
     scores = e.add(e.log(m.unsqueeze(weights, -2) if replacement else weights), noise)
     if replacement:
         return apply(p.argmax, scores, axes=(len(rows) - 1,), keepdims=False)
@@ -290,25 +302,34 @@ def multinomial(
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
-    """`rand` with the shape and dtype of `input`."""
-    return rand(input._type.shape, dtype=as_dtype(dtype) or input._type.dtype, **options)
+    """`rand` with the shape, dtype and device of `input`."""
+    return rand(input._type.shape, **_like(input, dtype, options))
 
 
 def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
-    """`randn` with the shape and dtype of `input`."""
-    return randn(input._type.shape, dtype=as_dtype(dtype) or input._type.dtype, **options)
+    """`randn` with the shape, dtype and device of `input`."""
+    return randn(input._type.shape, **_like(input, dtype, options))
 
 
 def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, **options: Any
 ) -> Tensor:
-    """`randint` with the shape and dtype of `input`."""
+    """`randint` with the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    wanted = as_dtype(dtype) or input._type.dtype
-    return randint(low, high, input._type.shape, dtype=wanted, **options)
+    return randint(low, high, input._type.shape, **_like(input, dtype, options))
+
+
+def _like(input: Tensor, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
+    place = options.pop("device", None)
+    device = input._type.device if place is None else place
+    return {"dtype": as_dtype(dtype) or input._type.dtype, "device": device, **options}
 
 
 # --- in place ----------------------------------------------------------------------------------
+
+
+def _filled(self: Tensor, operation: str) -> tuple[tuple[int, ...], DType]:
+    return self._type.shape, _float_dtype(self._type.dtype, operation)
 
 
 def uniform_(
@@ -317,7 +338,7 @@ def uniform_(
     """Fill with uniform numbers in [a, b)."""
     if a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found {a} > {b}")
-    drawn = uniform(self._type.shape, _float_dtype(self._type.dtype, "uniform_"), generator)
+    drawn = uniform(*_filled(self, "uniform_"), generator, self._type.device)
     return assign(self, e.add(e.mul(drawn, b - a), a), "uniform_")
 
 
@@ -327,7 +348,7 @@ def normal_(
     """Fill with normal numbers."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    drawn = _normal(self._type.shape, _float_dtype(self._type.dtype, "normal_"), generator)
+    drawn = _normal(*_filled(self, "normal_"), generator, self._type.device)
     return assign(self, e.add(e.mul(drawn, std), mean), "normal_")
 
 
@@ -335,7 +356,7 @@ def bernoulli_(
     self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with ones with probability `p`, else zeros."""
-    drawn = e.lt(uniform(self._type.shape, float32, generator), p)
+    drawn = e.lt(uniform(self._type.shape, float32, generator, self._type.device), p)
     return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
 
 
@@ -347,7 +368,7 @@ def random_(
     if high is None:
         largest = 1 << 24 if dtype.is_floating_point else int(np.iinfo(dtype.numpy).max)
         low, high = (0, low) if low else (0, largest)
-    drawn = randint(low, high, self._type.shape, generator=generator)
+    drawn = randint(low, high, self._type.shape, generator=generator, device=self._type.device)
     return assign(self, cast(drawn, dtype), "random_")
 
 
@@ -355,5 +376,5 @@ def exponential_(
     self: Tensor, lambd: Scalar = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with exponentially distributed numbers of rate `lambd`."""
-    drawn = uniform(self._type.shape, _float_dtype(self._type.dtype, "exponential_"), generator)
+    drawn = uniform(*_filled(self, "exponential_"), generator, self._type.device)
     return assign(self, e.div(e.neg(e.log(e.sub(1, drawn))), lambd), "exponential_")

@@ -16,7 +16,7 @@ from .autograd.record import OUTPUT, vjp
 from .compiler.ir import Primitive, TensorType
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axes, normalize_axis, reduce
-from .dispatch import apply
+from .dispatch import apply, make_source
 from .operands import as_float, as_number, cast, require_tensor
 from .runtime.dtypes import DType, bool_, float32, int64, uint8
 from .tensor import Tensor
@@ -253,7 +253,7 @@ def _extreme(
                         "takes several dimensions")  # fmt: skip
     if not x._type.shape:
         normalize_axis(dim, 0)
-        zero = apply(p.full, shape=(), value=0, dtype=int64)
+        zero = make_source(p.full, x._type.device, shape=(), value=0, dtype=int64)
         return Extremes(apply(p.copy, x), zero)
     axis = normalize_axis(dim, len(x._type.shape))
     _check_not_empty(x, (axis,), name)

@@ -16,10 +16,10 @@ from . import movement as m
 from . import reductions as r
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
-from .dispatch import apply, apply_several, array_type, current_context
+from .dispatch import apply, apply_several, current_context, make_source
 from .operands import cast
 from .runtime.dtypes import int64
-from .tensor import Tensor, intern_type, wrap
+from .tensor import Tensor, intern_type
 from .zero_dim import with_one_element
 
 Array = np.ndarray[Any, Any]
@@ -45,14 +45,14 @@ def _descending(keys: Array) -> tuple[Array]:
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that put `input` in order along `dim`; equal elements keep their order."""
     if not input._type.shape:
-        return apply(p.full, shape=(), value=0, dtype=int64)
+        return make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
     axis = normalize_axis(dim, input.ndim)
     moved = m.movedim(input.detach(), axis, -1)
     (order,) = apply_several(
         p.host_call,
         moved,
         function=_descending if descending else _ascending,
-        results=(intern_type(moved._type.shape, int64),),
+        results=(intern_type(moved._type.shape, int64, moved._type.device),),
         name="argsort",
     )
     return m.movedim(order, -1, axis)
@@ -101,10 +101,11 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
             if dtype.is_floating_point:
                 return e.mul(r.sum(input), math.nan)  # of which there is a gradient
             none = np.iinfo(dtype.numpy).min
-            return apply(p.full, shape=(), value=none, dtype=dtype)
+            return make_source(p.full, input._type.device, shape=(), value=none, dtype=dtype)
         return median(m.reshape(input, -1), 0).values
     if not input._type.shape:
-        return Sorted(m.clone(input), apply(p.full, shape=(), value=0, dtype=int64))
+        zero = make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
+        return Sorted(m.clone(input), zero)
     axis = normalize_axis(dim, input.ndim)
     middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
     if not dtype.is_floating_point:
@@ -133,7 +134,7 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False
         sorted_sequence,
         values,
         function=_search_right if right else _search_left,
-        results=(intern_type(values._type.shape, int64),),
+        results=(intern_type(values._type.shape, int64, values._type.device),),
         name="searchsorted",
     )
     return found
@@ -145,7 +146,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     size = max(int(highest) + 1, minlength)
     counted = e.eq(input, input) if weights is None else weights
     amounts = cast(counted, int64) if weights is None else weights
-    zeros = apply(p.full, shape=(size,), value=0, dtype=amounts._type.dtype)
+    kind = amounts._type
+    zeros = make_source(p.full, kind.device, shape=(size,), value=0, dtype=kind.dtype)
     return apply(p.scatter_add, zeros, cast(input, int64), amounts, axis=0)
 
 
@@ -158,7 +160,8 @@ def unique(
     made = [values]
     made += [inverse.reshape(array.shape).astype(np.int64)] if return_inverse else []
     made += [counts.astype(np.int64)] if return_counts else []
-    tensors = tuple(wrap(each, array_type(each)) for each in made)
+    place = current_context().array_constant
+    tensors = tuple(place(each, input._type.device) for each in made)
     return tensors if len(tensors) > 1 else tensors[0]
 
 

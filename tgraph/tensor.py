@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from .compiler.ir import Primitive, TensorType
+from .compiler.ir import Node, Primitive, TensorType
 from .compiler.ir.shapes import contiguous_strides
 from .runtime.device import CPU, Device
-from .runtime.dtypes import DType, from_numpy_dtype
+from .runtime.dtypes import DType
 
 
 class Size(tuple[int, ...]):
@@ -95,8 +93,8 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    # _value: an ndarray (eager) or a Node (traced); _record, _index: which output of which
-    # autograd record this is; _storage: made when first needed; _hooks: gradient hooks.
+    # _value: an array of NumPy or CuPy (eager) or a Node (traced); _record, _index: which output of
+    # which autograd record this is; _storage: made when first needed; _hooks: gradient hooks.
     __slots__ = (
         "__weakref__",
         "_grad",
@@ -245,11 +243,6 @@ def wrap(value: Any, type_: TensorType) -> Tensor:
     return self
 
 
-def wrap_array(array: np.ndarray[Any, Any]) -> Tensor:
-    """A new handle that shares the memory of `array`."""
-    return wrap(array, intern_type(array.shape, from_numpy_dtype(array.dtype)))
-
-
 def storage_of(tensor: Tensor) -> Storage:
     """The tensor's storage, made on first use."""
     found = tensor._storage
@@ -261,7 +254,7 @@ def storage_of(tensor: Tensor) -> Storage:
 def strides_of(tensor: Tensor) -> tuple[int, ...]:
     """Strides in elements. Fresh results of a trace count as contiguous."""
     value = tensor._value
-    if type(value) is np.ndarray:
+    if type(value) is not Node:
         itemsize = value.itemsize
         return tuple(stride // itemsize for stride in value.strides)
     view = tensor._view

@@ -8,7 +8,7 @@ gradients, versions) is written down on first touch and put back when the trace 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,8 +18,9 @@ import numpy as np
 
 from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
 from .compiler.ir import primitives as p
-from .dispatch import EAGER, Context, Site, apply, user_site, would_alias
+from .dispatch import EAGER, Context, Site, apply, array_type, user_site, would_alias
 from .inplace import written_through
+from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float64, int64
 from .state import state
 from .tensor import Tensor, intern_type, wrap
@@ -238,9 +239,8 @@ class Trace(Context):
         return tuple(self.record(p.get, [node], {"index": at}) for at in range(len(type_)))
 
     def _full(self, attrs: dict[str, Any], value: TracedFloat) -> Node:
-        value.check()
-        number = self.record(p.cast, [value.node], {"dtype": attrs["dtype"]})
-        return self.record(p.broadcast, [number], {"shape": attrs["shape"]})
+        number = self.constant(value, attrs["dtype"], attrs.get("device", CPU))
+        return self.record(p.broadcast, [number._value], {"shape": attrs["shape"]})
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         raise TraceError(
@@ -256,27 +256,37 @@ class Trace(Context):
             "over the whole tensor, or iterate over its unbind() to write the loop out."
         )
 
-    def constant(self, value: Any, dtype: DType) -> Tensor:
+    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
         if type(value) is TracedFloat:
             value.check()
             node = self.record(p.cast, [value.node], {"dtype": dtype})
-            return wrap(node, intern_type((), dtype))
+            return self._on_device(wrap(node, intern_type((), dtype)), device)
         checked = EAGER.constant(value, dtype)._value
         kept = float(value) if dtype.is_floating_point else checked.item()
-        return self._scalar(kept, dtype)
+        return self._scalar(kept, dtype, device)
 
-    def _scalar(self, value: Any, dtype: DType) -> Tensor:
-        node = self.record(p.full, [], {"shape": (), "value": value, "dtype": dtype})
-        return wrap(node, intern_type((), dtype))
+    def _scalar(self, value: Any, dtype: DType, device: Device) -> Tensor:
+        attrs = {"shape": (), "value": value, "dtype": dtype, **_placed(device)}
+        return wrap(self.record(p.full, [], attrs), intern_type((), dtype, device))
 
-    def array_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
-        tensor = EAGER.array_constant(array)
-        dtype = tensor._type.dtype
+    def _on_device(self, tensor: Tensor, device: Device) -> Tensor:
+        if device is CPU:
+            return tensor
+        moved = self.record(p.transfer, [tensor._value], {"device": device})
+        return wrap(moved, intern_type(*moved.type))
+
+    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
+        dtype = array_type(array).dtype
         if array.ndim == 0:
-            return self._scalar(float(array) if dtype.is_floating_point else array.item(), dtype)
+            value = float(array) if dtype.is_floating_point else array.item()
+            return self._scalar(value, dtype, device)
         fixed = array.copy()
         fixed.flags.writeable = False
-        return wrap(self.record(p.constant, [], {"value": fixed}), tensor._type)
+        node = self.record(p.constant, [], {"value": fixed, **_placed(device)})
+        return wrap(node, array_type(array, device))
+
+    def reads_current_device(self, current: Callable[[], int]) -> None:
+        self.static_reads.append((Source("host", current), current(), "the current CUDA device"))
 
     # --- mutation ---
 
@@ -370,10 +380,10 @@ class Trace(Context):
             self.generators[id(generator)] = use
         return use
 
-    def random_key(self, generator: Any) -> tuple[Tensor, int]:
+    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
         use = self._use(generator)
         use.calls += 1
-        return use.key, use.calls - 1
+        return self._on_device(use.key, device), use.calls - 1
 
     def random_state(self, generator: Any) -> Tensor:
         use = self._use(generator)
@@ -437,6 +447,11 @@ _WAYS_OUT = {
     "nonzero": _KNOWN_SHAPE,
     "unique": _KNOWN_SHAPE,
 }
+
+
+def _placed(device: Device) -> dict[str, Any]:
+    """The attribute that places the result of a source; none for the CPU."""
+    return {} if device is CPU else {"device": device}
 
 
 def strides_if_odd(tensor: Tensor) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..case import Array, Case
-from ..hyperparameters import ADAMW, SGD, SOFTENING
+from ..hyperparameters import ADAMW, SGD, SOFTENING, heads
 from ..workloads import parameters
 
 Data = dict[str, Array]
@@ -23,17 +23,22 @@ def start(threads: int) -> None:
     jax.devices()
 
 
+# A call ends when its results are there. On a GPU, where several calls are timed as one, this is
+# replaced by a function that does not wait.
+finished = jax.block_until_ready
+
+
 def versions() -> dict[str, str]:
     return {"jax": jax.__version__}
 
 
-def _case(function: Callable[..., Any], data: Data, *names: str) -> Case:
+def case(function: Callable[..., Any], data: Data, *names: str) -> Case:
     inputs = [jnp.asarray(data[name]) for name in names]
     compiled = jax.jit(function)
-    return Case(lambda: jax.block_until_ready(compiled(*inputs)), _arrays)
+    return Case(lambda: finished(compiled(*inputs)), arrays)
 
 
-def _arrays(result: Any) -> list[Array]:
+def arrays(result: Any) -> list[Array]:
     return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
 
 
@@ -43,18 +48,18 @@ def gelu_chain(data: Data) -> Case:
         inner = 0.7978845608 * (t + 0.044715 * (t * t * t))
         return 0.5 * t * (1 + jnp.tanh(inner)) * x - t
 
-    return _case(function, data, "x")
+    return case(function, data, "x")
 
 
 def softmax(data: Data) -> Case:
-    return _case(lambda x: jax.nn.softmax(x, -1), data, "x")
+    return case(lambda x: jax.nn.softmax(x, -1), data, "x")
 
 
 def column_stats(data: Data) -> Case:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return x.mean(0), x.var(0), jax.nn.logsumexp(x, 1)
 
-    return _case(function, data, "x")
+    return case(function, data, "x")
 
 
 def transposed(data: Data) -> Case:
@@ -62,7 +67,7 @@ def transposed(data: Data) -> Case:
         t = a.T
         return jnp.exp(-jnp.abs(t)) * b + t * 0.5 - b * b
 
-    return _case(function, data, "a", "b")
+    return case(function, data, "a", "b")
 
 
 def pairwise(data: Data) -> Case:
@@ -71,7 +76,7 @@ def pairwise(data: Data) -> Case:
         r2 = (diff**2).sum(-1) + SOFTENING
         return (diff * (mass / (r2 * jnp.sqrt(r2)))[..., None]).sum(1)
 
-    return _case(function, data, "x", "mass")
+    return case(function, data, "x", "mass")
 
 
 def tiny_mlp(data: Data) -> Case:
@@ -83,10 +88,10 @@ def tiny_mlp(data: Data) -> Case:
         hidden = jax.nn.relu(x @ p["first_w"].T + p["first_b"])
         return hidden @ p["second_w"].T + p["second_b"]
 
-    return Case(lambda: jax.block_until_ready(function(p, x)), _arrays)
+    return Case(lambda: finished(function(p, x)), arrays)
 
 
-def _layer_norm(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+def normalized(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
     mean = x.mean(-1, keepdims=True)
     variance = x.var(-1, keepdims=True)
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * weight + bias
@@ -96,19 +101,19 @@ def layer_norm(data: Data) -> Case:
     def function(
         x: jax.Array, weight: jax.Array, bias: jax.Array, upstream: jax.Array
     ) -> tuple[jax.Array, ...]:
-        value, pullback = jax.vjp(_layer_norm, x, weight, bias)
+        value, pullback = jax.vjp(normalized, x, weight, bias)
         return value, *pullback(upstream)
 
-    return _case(function, data, "x", "weight", "bias", "upstream")
+    return case(function, data, "x", "weight", "bias", "upstream")
 
 
-def _cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+def mean_cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
     return -chosen.mean()
 
 
 def cross_entropy(data: Data) -> Case:
-    return _case(jax.value_and_grad(_cross_entropy), data, "logits", "labels")
+    return case(jax.value_and_grad(mean_cross_entropy), data, "logits", "labels")
 
 
 def embedding(data: Data) -> Case:
@@ -116,10 +121,10 @@ def embedding(data: Data) -> Case:
         value, pullback = jax.vjp(lambda table: table[tokens], table)
         return value, *pullback(upstream)
 
-    return _case(function, data, "table", "tokens", "upstream")
+    return case(function, data, "table", "tokens", "upstream")
 
 
-def _adamw(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
+def adamw(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
     use = ADAMW
     first, second, count = state
     count = count + 1
@@ -135,7 +140,7 @@ def _adamw(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
     return jax.tree.map(moved, p, first, second), (first, second, count)
 
 
-def _adamw_state(p: Values) -> Any:
+def adamw_state(p: Values) -> Any:
     zeros = jax.tree.map(jnp.zeros_like, p)
     return zeros, jax.tree.map(jnp.zeros_like, p), jnp.zeros((), jnp.float32)
 
@@ -145,7 +150,7 @@ def _momentum(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
     return jax.tree.map(lambda p, v: p - SGD.rate * v, p, velocity), velocity
 
 
-def _training(
+def training(
     data: Data, loss_of: Callable[..., jax.Array], optimizer: Any, state_of: Any, *names: str
 ) -> Case:
     """A training step of `loss_of(parameters, *inputs)`; the first names are the inputs."""
@@ -162,36 +167,51 @@ def _training(
 
     def call() -> jax.Array:
         p, state = held[0]
-        loss, p, state = jax.block_until_ready(compiled(p, state, *inputs))
+        loss, p, state = finished(compiled(p, state, *inputs))
         held[0] = p, state
         return loss
 
-    return Case(call, lambda loss: _arrays((loss, *(held[0][0][name] for name in order))))
+    return Case(call, lambda loss: arrays((loss, *(held[0][0][name] for name in order))))
 
 
 def mlp_train(data: Data) -> Case:
     def loss_of(p: Values, x: jax.Array, labels: jax.Array) -> jax.Array:
         hidden = jax.nn.relu(x @ p["first_w"].T + p["first_b"])
         hidden = jax.nn.relu(hidden @ p["second_w"].T + p["second_b"])
-        return _cross_entropy(hidden @ p["third_w"].T + p["third_b"], labels)
+        return mean_cross_entropy(hidden @ p["third_w"].T + p["third_b"], labels)
 
-    return _training(data, loss_of, _adamw, _adamw_state, "x", "labels")
+    return training(data, loss_of, adamw, adamw_state, "x", "labels")
+
+
+Linear = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+def linear(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    return x @ weight.T + bias
+
+
+def block(p: Values, x: jax.Array, causal: bool = False, linear: Linear = linear) -> jax.Array:
+    """A transformer block of (batch, length, width), with its norms in front."""
+    batch, length, width = x.shape
+    h = normalized(x, p["norm1_w"], p["norm1_b"])
+    qkv = linear(h, p["qkv_w"], p["qkv_b"]).reshape(batch, length, 3, heads(width), -1)
+    q, k, v = qkv.transpose(2, 0, 3, 1, 4)
+    scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(q.shape[-1]))
+    if causal:
+        scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -jnp.inf)
+    weights = jax.nn.softmax(scores.astype(jnp.float32)).astype(v.dtype)
+    mixed = (weights @ v).swapaxes(1, 2).reshape(x.shape)
+    r = x + linear(mixed, p["out_w"], p["out_b"])
+    h = normalized(r, p["norm2_w"], p["norm2_b"])
+    hidden = jax.nn.gelu(linear(h, p["up_w"], p["up_b"]), approximate=True)
+    return r + linear(hidden, p["down_w"], p["down_b"])
 
 
 def transformer_train(data: Data) -> Case:
     def loss_of(p: Values, x: jax.Array, target: jax.Array) -> jax.Array:
-        batch, length, width = x.shape
-        h = _layer_norm(x, p["norm1_w"], p["norm1_b"])
-        qkv = (h @ p["qkv_w"].T + p["qkv_b"]).reshape(batch, length, 3, 4, width // 4)
-        q, k, v = qkv.transpose(2, 0, 3, 1, 4)
-        scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(width // 4))
-        mixed = (jax.nn.softmax(scores) @ v).swapaxes(1, 2).reshape(x.shape)
-        r = x + mixed @ p["out_w"].T + p["out_b"]
-        h = _layer_norm(r, p["norm2_w"], p["norm2_b"])
-        hidden = jax.nn.gelu(h @ p["up_w"].T + p["up_b"], approximate=True)
-        return jnp.mean((r + hidden @ p["down_w"].T + p["down_b"] - target) ** 2)
+        return jnp.mean((block(p, x) - target) ** 2)
 
-    return _training(data, loss_of, _adamw, _adamw_state, "x", "target")
+    return training(data, loss_of, adamw, adamw_state, "x", "target")
 
 
 def _convolved(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
@@ -211,7 +231,7 @@ def cnn_train(data: Data) -> Case:
         h = _pooled(jax.nn.relu(_convolved(h, p["conv1_w"], p["conv1_b"])))
         h = _pooled(jax.nn.relu(_convolved(h, p["conv2_w"], p["conv2_b"])))
         flat = h.transpose(0, 3, 1, 2).reshape(len(x), -1)
-        return _cross_entropy(flat @ p["head_w"].T + p["head_b"], labels)
+        return mean_cross_entropy(flat @ p["head_w"].T + p["head_b"], labels)
 
     zeros = lambda p: jax.tree.map(jnp.zeros_like, p)  # noqa: E731
-    return _training(data, loss_of, _momentum, zeros, "x", "labels")
+    return training(data, loss_of, _momentum, zeros, "x", "labels")

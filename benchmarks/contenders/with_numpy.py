@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..case import Array, Case
-from ..hyperparameters import ADAMW, SGD, SOFTENING, Adam
+from ..hyperparameters import ADAMW, SGD, SOFTENING, Adam, heads
 from ..workloads import parameters
 
 Data = dict[str, Array]
@@ -24,11 +24,11 @@ def versions() -> dict[str, str]:
     return {"numpy": np.__version__}
 
 
-def _case(function: Callable[..., Any], *arguments: Any) -> Case:
-    return Case(lambda: function(*arguments), _arrays)
+def case(function: Callable[..., Any], *arguments: Any) -> Case:
+    return Case(lambda: function(*arguments), arrays)
 
 
-def _arrays(result: Any) -> list[Array]:
+def arrays(result: Any) -> list[Array]:
     return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
 
 
@@ -38,7 +38,7 @@ def gelu_chain(data: Data) -> Case:
         inner = 0.7978845608 * (t + 0.044715 * (t * t * t))
         return 0.5 * t * (1 + np.tanh(inner)) * x - t
 
-    return _case(function, data["x"])
+    return case(function, data["x"])
 
 
 def _softmax(x: Array) -> Array:
@@ -48,17 +48,17 @@ def _softmax(x: Array) -> Array:
 
 
 def softmax(data: Data) -> Case:
-    return _case(_softmax, data["x"])
+    return case(_softmax, data["x"])
 
 
-def _normalized(x: Array) -> tuple[Array, Array]:
+def normalized(x: Array) -> tuple[Array, Array]:
     centered = x - x.mean(-1, keepdims=True)
     inverse = 1 / np.sqrt((centered * centered).mean(-1, keepdims=True) + 1e-5)
     centered *= inverse
     return centered, inverse
 
 
-def _normalized_gradients(
+def normalized_gradients(
     normalized: Array, inverse: Array, weight: Array, upstream: Array
 ) -> tuple[Array, Array, Array]:
     lead = tuple(range(upstream.ndim - 1))
@@ -71,14 +71,14 @@ def _normalized_gradients(
 
 def layer_norm(data: Data) -> Case:
     def function(x: Array, weight: Array, bias: Array, upstream: Array) -> tuple[Array, ...]:
-        normalized, inverse = _normalized(x)
-        value = normalized * weight + bias
-        return value, *_normalized_gradients(normalized, inverse, weight, upstream)
+        unit, inverse = normalized(x)
+        value = unit * weight + bias
+        return value, *normalized_gradients(unit, inverse, weight, upstream)
 
-    return _case(function, data["x"], data["weight"], data["bias"], data["upstream"])
+    return case(function, data["x"], data["weight"], data["bias"], data["upstream"])
 
 
-def _cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
+def mean_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """The mean loss and its gradient."""
     rows = np.arange(len(labels))
     shifted = logits - logits.max(-1, keepdims=True)
@@ -92,7 +92,7 @@ def _cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def cross_entropy(data: Data) -> Case:
-    return _case(_cross_entropy, data["logits"], data["labels"])
+    return case(mean_cross_entropy, data["logits"], data["labels"])
 
 
 def column_stats(data: Data) -> Case:
@@ -101,7 +101,7 @@ def column_stats(data: Data) -> Case:
         rows = top[:, 0] + np.log(np.exp(x - top).sum(1))
         return x.mean(0), x.var(0), rows
 
-    return _case(function, data["x"])
+    return case(function, data["x"])
 
 
 def transposed(data: Data) -> Case:
@@ -109,7 +109,7 @@ def transposed(data: Data) -> Case:
         t = a.T
         return np.exp(-np.abs(t)) * b + t * 0.5 - b * b
 
-    return _case(function, data["a"], data["b"])
+    return case(function, data["a"], data["b"])
 
 
 def pairwise(data: Data) -> Case:
@@ -118,7 +118,7 @@ def pairwise(data: Data) -> Case:
         r2 = (diff**2).sum(-1) + SOFTENING
         return (diff * (mass / (r2 * np.sqrt(r2)))[..., None]).sum(1)
 
-    return _case(function, data["x"], data["mass"])
+    return case(function, data["x"], data["mass"])
 
 
 def embedding(data: Data) -> Case:
@@ -127,7 +127,7 @@ def embedding(data: Data) -> Case:
         np.add.at(gradient, tokens, upstream)
         return table[tokens], gradient
 
-    return _case(function, data["table"], data["tokens"], data["upstream"])
+    return case(function, data["table"], data["tokens"], data["upstream"])
 
 
 def tiny_mlp(data: Data) -> Case:
@@ -135,7 +135,7 @@ def tiny_mlp(data: Data) -> Case:
         hidden = np.maximum(x @ data["first_w"].T + data["first_b"], 0)
         return hidden @ data["second_w"].T + data["second_b"]
 
-    return _case(function, data["x"])
+    return case(function, data["x"])
 
 
 class _AdamW:
@@ -170,7 +170,7 @@ class _Momentum:
             value -= SGD.rate * velocity
 
 
-def _training(
+def training(
     data: Data, gradients_of: Callable[[Data], tuple[Array, Data]], optimizer: Any
 ) -> Case:
     """A case of `gradients_of(parameters) -> loss, gradients` and an optimizer class."""
@@ -191,7 +191,7 @@ def mlp_train(data: Data) -> Case:
     def gradients_of(p: Data) -> tuple[Array, Data]:
         h1 = np.maximum(x @ p["first_w"].T + p["first_b"], 0)
         h2 = np.maximum(h1 @ p["second_w"].T + p["second_b"], 0)
-        loss, d3 = _cross_entropy(h2 @ p["third_w"].T + p["third_b"], labels)
+        loss, d3 = mean_cross_entropy(h2 @ p["third_w"].T + p["third_b"], labels)
         d2 = (d3 @ p["third_w"]) * (h2 > 0)
         d1 = (d2 @ p["second_w"]) * (h1 > 0)
         return loss, {
@@ -203,7 +203,7 @@ def mlp_train(data: Data) -> Case:
             "third_b": d3.sum(0),
         }
 
-    return _training(data, gradients_of, _AdamW)
+    return training(data, gradients_of, _AdamW)
 
 
 def _gelu(t: Array) -> tuple[Array, Array]:
@@ -213,52 +213,69 @@ def _gelu(t: Array) -> tuple[Array, Array]:
     return 0.5 * t * (1 + tanh), 0.5 * (1 + tanh) + 0.5 * t * (1 - tanh * tanh) * slope
 
 
-def _weights_gradient(upstream: Array, inputs: Array) -> tuple[Array, Array]:
+def weights_gradient(upstream: Array, inputs: Array) -> tuple[Array, Array]:
     flat = upstream.reshape(-1, upstream.shape[-1])
     return flat.T @ inputs.reshape(-1, inputs.shape[-1]), flat.sum(0)
 
 
-def transformer_train(data: Data) -> Case:
-    x, target = data["x"], data["target"]
+Pullback = Callable[[Array], tuple[Array, Data]]
+
+
+def block(p: Data, x: Array, causal: bool = False) -> tuple[Array, Pullback]:
+    """A transformer block of (batch, length, width), with its norms in front.
+
+    The second result takes an upstream gradient to those of `x` and of the parameters.
+    """
     batch, length, width = x.shape
-    heads = 4
-    scale = 1 / math.sqrt(width // heads)
+    count = heads(width)
+    scale = 1 / math.sqrt(width // count)
+    n1, i1 = normalized(x)
+    h1 = n1 * p["norm1_w"] + p["norm1_b"]
+    qkv = (h1 @ p["qkv_w"].T + p["qkv_b"]).reshape(batch, length, 3, count, -1)
+    q, k, v = qkv.transpose(2, 0, 3, 1, 4)
+    scores = q @ k.swapaxes(-1, -2) * scale
+    if causal:
+        scores = np.where(np.tri(length, dtype=bool), scores, scores.dtype.type(-np.inf))
+    weights = _softmax(scores)
+    mixed = (weights @ v).swapaxes(1, 2).reshape(batch, length, width)
+    r = x + mixed @ p["out_w"].T + p["out_b"]
+    n2, i2 = normalized(r)
+    h2 = n2 * p["norm2_w"] + p["norm2_b"]
+    g, slope = _gelu(h2 @ p["up_w"].T + p["up_b"])
+    y = r + g @ p["down_w"].T + p["down_b"]
 
-    def gradients_of(p: Data) -> tuple[Array, Data]:
-        n1, i1 = _normalized(x)
-        h1 = n1 * p["norm1_w"] + p["norm1_b"]
-        qkv = (h1 @ p["qkv_w"].T + p["qkv_b"]).reshape(batch, length, 3, heads, -1)
-        q, k, v = qkv.transpose(2, 0, 3, 1, 4)
-        weights = _softmax(q @ k.swapaxes(-1, -2) * scale)
-        mixed = (weights @ v).swapaxes(1, 2).reshape(batch, length, width)
-        r = x + mixed @ p["out_w"].T + p["out_b"]
-        n2, i2 = _normalized(r)
-        h2 = n2 * p["norm2_w"] + p["norm2_b"]
-        g, slope = _gelu(h2 @ p["up_w"].T + p["up_b"])
-        error = r + g @ p["down_w"].T + p["down_b"] - target
-        loss = np.mean(error * error)
-
+    def pullback(dy: Array) -> tuple[Array, Data]:
         d: Data = {}
-        dy = error * (2 / error.size)
-        d["down_w"], d["down_b"] = _weights_gradient(dy, g)
+        d["down_w"], d["down_b"] = weights_gradient(dy, g)
         du = (dy @ p["down_w"]) * slope
-        d["up_w"], d["up_b"] = _weights_gradient(du, h2)
-        dr, d["norm2_w"], d["norm2_b"] = _normalized_gradients(n2, i2, p["norm2_w"], du @ p["up_w"])
+        d["up_w"], d["up_b"] = weights_gradient(du, h2)
+        dr, d["norm2_w"], d["norm2_b"] = normalized_gradients(n2, i2, p["norm2_w"], du @ p["up_w"])
         dr = dr + dy
-        d["out_w"], d["out_b"] = _weights_gradient(dr, mixed)
-        dmixed = (dr @ p["out_w"]).reshape(batch, length, heads, -1).swapaxes(1, 2)
+        d["out_w"], d["out_b"] = weights_gradient(dr, mixed)
+        dmixed = (dr @ p["out_w"]).reshape(batch, length, count, -1).swapaxes(1, 2)
         dv = weights.swapaxes(-1, -2) @ dmixed
         dweights = dmixed @ v.swapaxes(-1, -2)
         dscores = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) * scale
         dq, dk = dscores @ k, dscores.swapaxes(-1, -2) @ q
         dqkv = np.stack([dq, dk, dv]).transpose(1, 3, 0, 2, 4).reshape(batch, length, 3 * width)
-        d["qkv_w"], d["qkv_b"] = _weights_gradient(dqkv, h1)
-        _, d["norm1_w"], d["norm1_b"] = _normalized_gradients(
+        d["qkv_w"], d["qkv_b"] = weights_gradient(dqkv, h1)
+        dx, d["norm1_w"], d["norm1_b"] = normalized_gradients(
             n1, i1, p["norm1_w"], dqkv @ p["qkv_w"]
         )
-        return loss, d
+        return dx + dr, d
 
-    return _training(data, gradients_of, _AdamW)
+    return y, pullback
+
+
+def transformer_train(data: Data) -> Case:
+    x, target = data["x"], data["target"]
+
+    def gradients_of(p: Data) -> tuple[Array, Data]:
+        y, pullback = block(p, x)
+        error = y - target
+        return np.mean(error * error), pullback(error * (2 / error.size))[1]
+
+    return training(data, gradients_of, _AdamW)
 
 
 def _columns(x: Array) -> Array:
@@ -305,14 +322,14 @@ def cnn_train(data: Data) -> Case:
         c2 = np.maximum(_convolution(columns2, p["conv2_w"], p["conv2_b"]), 0)
         h2, mask2 = _pooled(c2)
         flat = h2.reshape(len(x), -1)
-        loss, dlogits = _cross_entropy(flat @ p["head_w"].T + p["head_b"], labels)
+        loss, dlogits = mean_cross_entropy(flat @ p["head_w"].T + p["head_b"], labels)
 
         d: Data = {"head_w": dlogits.T @ flat, "head_b": dlogits.sum(0)}
         d2 = _unpooled((dlogits @ p["head_w"]).reshape(h2.shape), mask2) * (c2 > 0)
         d1 = _unpooled(_input_gradient(d2, p["conv2_w"]), mask1) * (c1 > 0)
         for name, upstream, columns in (("conv2", d2, columns2), ("conv1", d1, columns1)):
-            weight, bias = _weights_gradient(upstream.transpose(0, 2, 3, 1), columns)
+            weight, bias = weights_gradient(upstream.transpose(0, 2, 3, 1), columns)
             d[f"{name}_w"], d[f"{name}_b"] = weight.reshape(p[f"{name}_w"].shape), bias
         return loss, d
 
-    return _training(data, gradients_of, _Momentum)
+    return training(data, gradients_of, _Momentum)

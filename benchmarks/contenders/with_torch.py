@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..case import Array, Case
-from ..hyperparameters import ADAMW, SGD, SOFTENING
+from ..hyperparameters import ADAMW, SGD, SOFTENING, heads
 from ..workloads import parameters
 
 Data = dict[str, Array]
@@ -27,8 +27,16 @@ def versions() -> dict[str, str]:
 class Workloads:
     """The workloads, with `compiled` applied to each function that computes something."""
 
-    def __init__(self, compiled: Function) -> None:
-        self.compiled = compiled
+    def __init__(self, compiled: Function, device: str = "cpu") -> None:
+        self.compiled, self.device = compiled, device
+
+    def tensors(self, data: Data, *names: str) -> list[torch.Tensor]:
+        """Copies of arrays on the device."""
+        return [torch.from_numpy(data[name].copy()).to(self.device) for name in names]
+
+    def parameters(self, data: Data) -> list[torch.Tensor]:
+        """What is trained, in order."""
+        return [each.requires_grad_() for each in self.tensors(data, *parameters(data))]
 
     def forward(self, function: Function, *inputs: torch.Tensor) -> Case:
         """A case without gradients."""
@@ -38,7 +46,7 @@ class Workloads:
             with torch.inference_mode():
                 return compiled(*inputs)
 
-        return Case(call, _arrays)
+        return Case(call, arrays)
 
     def gelu_chain(self, data: Data) -> Case:
         def function(x: torch.Tensor) -> torch.Tensor:
@@ -46,24 +54,24 @@ class Workloads:
             inner = 0.7978845608 * (t + 0.044715 * (t * t * t))
             return 0.5 * t * (1 + torch.tanh(inner)) * x - t
 
-        return self.forward(function, *_tensors(data, "x"))
+        return self.forward(function, *self.tensors(data, "x"))
 
     def softmax(self, data: Data) -> Case:
-        return self.forward(lambda x: torch.softmax(x, -1), *_tensors(data, "x"))
+        return self.forward(lambda x: torch.softmax(x, -1), *self.tensors(data, "x"))
 
     def column_stats(self, data: Data) -> Case:
         def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
             variance, mean = torch.var_mean(x, 0, correction=0)
             return mean, variance, torch.logsumexp(x, 1)
 
-        return self.forward(function, *_tensors(data, "x"))
+        return self.forward(function, *self.tensors(data, "x"))
 
     def transposed(self, data: Data) -> Case:
         def function(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
             t = a.T
             return torch.exp(-t.abs()) * b + t * 0.5 - b * b
 
-        return self.forward(function, *_tensors(data, "a", "b"))
+        return self.forward(function, *self.tensors(data, "a", "b"))
 
     def pairwise(self, data: Data) -> Case:
         def function(x: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
@@ -71,19 +79,19 @@ class Workloads:
             r2 = (diff**2).sum(-1) + SOFTENING
             return (diff * (mass / (r2 * torch.sqrt(r2)))[..., None]).sum(1)
 
-        return self.forward(function, *_tensors(data, "x", "mass"))
+        return self.forward(function, *self.tensors(data, "x", "mass"))
 
     def tiny_mlp(self, data: Data) -> Case:
         names = ("first_w", "first_b", "second_w", "second_b")
-        w1, b1, w2, b2 = _tensors(data, *names)
+        w1, b1, w2, b2 = self.tensors(data, *names)
 
         def function(x: torch.Tensor) -> torch.Tensor:
             return F.linear(F.relu(F.linear(x, w1, b1)), w2, b2)
 
-        return self.forward(function, *_tensors(data, "x"))
+        return self.forward(function, *self.tensors(data, "x"))
 
     def layer_norm(self, data: Data) -> Case:
-        x, weight, bias, upstream = _tensors(data, "x", "weight", "bias", "upstream")
+        x, weight, bias, upstream = self.tensors(data, "x", "weight", "bias", "upstream")
         inputs = [each.requires_grad_() for each in (x, weight, bias)]
         function = self.compiled(lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b))
 
@@ -91,10 +99,10 @@ class Workloads:
             value = function(*inputs)
             return value, *torch.autograd.grad(value, inputs, upstream)
 
-        return Case(call, _arrays)
+        return Case(call, arrays)
 
     def cross_entropy(self, data: Data) -> Case:
-        logits, labels = _tensors(data, "logits", "labels")
+        logits, labels = self.tensors(data, "logits", "labels")
         logits.requires_grad_()
         function = self.compiled(F.cross_entropy)
 
@@ -102,10 +110,10 @@ class Workloads:
             loss = function(logits, labels)
             return loss, *torch.autograd.grad(loss, logits)
 
-        return Case(call, _arrays)
+        return Case(call, arrays)
 
     def embedding(self, data: Data) -> Case:
-        table, tokens, upstream = _tensors(data, "table", "tokens", "upstream")
+        table, tokens, upstream = self.tensors(data, "table", "tokens", "upstream")
         table.requires_grad_()
         function = self.compiled(lambda table, tokens: F.embedding(tokens, table))
 
@@ -113,7 +121,7 @@ class Workloads:
             value = function(table, tokens)
             return value, *torch.autograd.grad(value, table, upstream)
 
-        return Case(call, _arrays)
+        return Case(call, arrays)
 
     def training(self, loss_of: Function, optimizer: Any, values: Iterable[torch.Tensor]) -> Case:
         """A training step: compiled forward and backward, the optimizer's fused kernel."""
@@ -127,42 +135,27 @@ class Workloads:
             optimizer.step()
             return loss
 
-        return Case(call, lambda loss: _arrays((loss, *values)))
+        return Case(call, lambda loss: arrays((loss, *values)))
 
     def mlp_train(self, data: Data) -> Case:
-        x, labels = _tensors(data, "x", "labels")
-        w1, b1, w2, b2, w3, b3 = values = _parameters(data)
+        x, labels = self.tensors(data, "x", "labels")
+        w1, b1, w2, b2, w3, b3 = values = self.parameters(data)
 
         def loss_of() -> torch.Tensor:
             hidden = F.relu(F.linear(x, w1, b1))
             hidden = F.relu(F.linear(hidden, w2, b2))
             return F.cross_entropy(F.linear(hidden, w3, b3), labels)
 
-        return self.training(loss_of, _adamw(values), values)
+        return self.training(loss_of, adamw(values), values)
 
     def transformer_train(self, data: Data) -> Case:
-        x, target = _tensors(data, "x", "target")
-        n1w, n1b, qkvw, qkvb, outw, outb, n2w, n2b, upw, upb, downw, downb = values = _parameters(
-            data
-        )
-        batch, length, width = x.shape
-
-        def loss_of() -> torch.Tensor:
-            h = F.layer_norm(x, (width,), n1w, n1b)
-            qkv = F.linear(h, qkvw, qkvb).view(batch, length, 3, 4, width // 4)
-            q, k, v = qkv.permute(2, 0, 3, 1, 4)
-            mixed = F.scaled_dot_product_attention(q, k, v)
-            mixed = mixed.transpose(1, 2).reshape(batch, length, width)
-            r = x + F.linear(mixed, outw, outb)
-            h = F.layer_norm(r, (width,), n2w, n2b)
-            hidden = F.gelu(F.linear(h, upw, upb), approximate="tanh")
-            return F.mse_loss(r + F.linear(hidden, downw, downb), target)
-
-        return self.training(loss_of, _adamw(values), values)
+        x, target = self.tensors(data, "x", "target")
+        values = self.parameters(data)
+        return self.training(lambda: F.mse_loss(block(x, values), target), adamw(values), values)
 
     def cnn_train(self, data: Data) -> Case:
-        x, labels = _tensors(data, "x", "labels")
-        c1w, c1b, c2w, c2b, hw, hb = values = _parameters(data)
+        x, labels = self.tensors(data, "x", "labels")
+        c1w, c1b, c2w, c2b, hw, hb = values = self.parameters(data)
 
         def loss_of() -> torch.Tensor:
             h = F.max_pool2d(F.relu(F.conv2d(x, c1w, c1b, padding=1)), 2)
@@ -173,20 +166,27 @@ class Workloads:
         return self.training(loss_of, sgd, values)
 
 
-def _arrays(result: Any) -> list[Array]:
+def arrays(result: Any) -> list[Array]:
     every = result if isinstance(result, tuple) else (result,)
-    return [each.detach().numpy() for each in every]
+    return [each.detach().cpu().numpy() for each in every]
 
 
-def _tensors(data: Data, *names: str) -> list[torch.Tensor]:
-    return [torch.from_numpy(data[name].copy()) for name in names]
+def block(x: torch.Tensor, values: Sequence[torch.Tensor], causal: bool = False) -> torch.Tensor:
+    """A transformer block of (batch, length, width), with its norms in front."""
+    n1w, n1b, qkvw, qkvb, outw, outb, n2w, n2b, upw, upb, downw, downb = values
+    batch, length, width = x.shape
+    h = F.layer_norm(x, (width,), n1w, n1b)
+    qkv = F.linear(h, qkvw, qkvb).view(batch, length, 3, heads(width), -1)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4)
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    mixed = mixed.transpose(1, 2).reshape(batch, length, width)
+    r = x + F.linear(mixed, outw, outb)
+    h = F.layer_norm(r, (width,), n2w, n2b)
+    hidden = F.gelu(F.linear(h, upw, upb), approximate="tanh")
+    return r + F.linear(hidden, downw, downb)
 
 
-def _parameters(data: Data) -> list[torch.Tensor]:
-    return [each.requires_grad_() for each in _tensors(data, *parameters(data))]
-
-
-def _adamw(values: list[torch.Tensor]) -> torch.optim.Optimizer:
+def adamw(values: list[torch.Tensor]) -> torch.optim.Optimizer:
     betas = (ADAMW.beta1, ADAMW.beta2)
     return torch.optim.AdamW(values, ADAMW.rate, betas, ADAMW.epsilon, ADAMW.decay, fused=True)
 

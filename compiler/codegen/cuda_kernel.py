@@ -35,8 +35,10 @@ from ..kernel.schedule_cuda import (
     is_turned,
     kept_elements,
 )
+from ..kernel.template import TemplateSchedule
 from .cuda_library import library_text
 from .cuda_scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
+from .cuda_template import template_text
 
 _JOIN = {
     "sum": "Sum",
@@ -49,16 +51,44 @@ _JOIN = {
     "argmin": "Best<false>",
 }
 _INT_LIMIT = 1 << 31
+COPY_BLOCK = 256
+COPY_BYTES = 16
 
 
 def kernel_text(
-    schedule: CudaSchedule, name: str, comments: Iterable[str] = (), first_check: int = 0
+    schedule: CudaSchedule | TemplateSchedule,
+    name: str,
+    comments: Iterable[str] = (),
+    first_check: int = 0,
+    guarded: bool = False,
 ) -> str:
     """The text of `extern "C" __global__ void name(...)` for one scheduled kernel.
 
-    `first_check` is the number of its first check among those of the whole module.
+    `first_check` is the number of its first check among those of the whole module. A `guarded`
+    kernel has the status as its last parameter, and does nothing where that tells of a failure.
     """
-    return _KernelWriter(schedule, name, first_check).text(comments)
+    if isinstance(schedule, TemplateSchedule):
+        assert not guarded, f"{name} overwrites what lives on"
+        head = [f"// {_printable(comment)}" for comment in comments]
+        return "\n".join([*head, template_text(schedule, name, first_check)])
+    return _KernelWriter(schedule, name, first_check, guarded).text(comments)
+
+
+def guarded_copy_text(name: str, nbytes: int) -> str:
+    """A kernel that copies bytes from its first parameter to its second, unless a check failed."""
+    return f"""\
+extern "C" __global__ void __launch_bounds__({COPY_BLOCK}) {name}(const unsigned char* \
+__restrict__ from, unsigned char* __restrict__ to, const long long* __restrict__ status) {{
+  if (*status != 0) return;
+  const long long first = ((long long)blockIdx.x * {COPY_BLOCK} + threadIdx.x) * {COPY_BYTES};
+  if (first + {COPY_BYTES} <= {nbytes}) {{
+    typedef Pack<unsigned int, {COPY_BYTES // 4}> Piece;
+    *(Piece*)(to + first) = *(const Piece*)(from + first);
+  }} else {{
+    for (long long i = first; i < {nbytes}; ++i) to[i] = from[i];
+  }}
+}}
+"""
 
 
 def module_text(kernels: Iterable[str]) -> str:
@@ -69,8 +99,9 @@ def module_text(kernels: Iterable[str]) -> str:
 class _KernelWriter:
     """One kernel on its way out: lines so far, and the current indentation."""
 
-    def __init__(self, schedule: CudaSchedule, name: str, first_check: int) -> None:
+    def __init__(self, schedule: CudaSchedule, name: str, first_check: int, guarded: bool) -> None:
         self.schedule = schedule
+        self.guarded = guarded
         self.first_check = first_check
         self.kernel = schedule.kernel
         self.name = name
@@ -87,14 +118,18 @@ class _KernelWriter:
     def text(self, comments: Iterable[str]) -> str:
         x, y = self.schedule.block
         head = [f"// {_printable(comment)}" for comment in comments]
-        params = ", ".join(
+        declared = [
             f"{'' if param.written else 'const '}{memory_type(param.dtype)}* "
             f"__restrict__ {param.name}"
             for param in self.kernel.params
-        )
+        ]
+        declared += ["const long long* __restrict__ failed"] if self.guarded else []
+        params = ", ".join(declared)
         head.append(
             f'extern "C" __global__ void __launch_bounds__({x * y}) {self.name}({params}) {{'
         )
+        if self.guarded:
+            self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TILE:
             self._tile()
         else:

@@ -26,6 +26,7 @@ class Family(Enum):
     CONTRACTION = "contraction"  # matrix products and convolutions
     RANDOM = "random"  # counter-based random bits
     SORT_SCAN = "sort_scan"  # order along an axis matters
+    TRANSFER = "transfer"  # the same elements on another device
     OPAQUE = "opaque"  # a Python function over arrays
     GET = "get"  # selects one result of a tuple-typed node
 

@@ -76,6 +76,7 @@ from .movement import (
 from .primitive import PRIMITIVES
 from .reductions import all_, any_, argmax, argmin, max_, min_, prod, sum_
 from .sources import constant, full, get, host_call, input_, iota, random_bits
+from .transfers import transfer
 
 __all__ = [
     "PRIMITIVES", "abs_", "acos", "add", "all_", "any_", "argmax", "argmin", "asin", "atan",
@@ -87,5 +88,5 @@ __all__ = [
     "matmul", "max_", "maximum", "min_", "minimum", "mul", "ne", "neg", "pad", "permute", "pow_",
     "prod", "random_bits", "reciprocal", "remainder", "reshape", "round_", "rsqrt",
     "scatter_add", "shift_left", "shift_right", "sign", "sin", "sinh", "slice_", "slice_update",
-    "sqrt", "sub", "sum_", "tan", "tanh", "trunc", "unfold", "where",
+    "sqrt", "sub", "sum_", "tan", "tanh", "transfer", "trunc", "unfold", "where",
 ]  # fmt: skip

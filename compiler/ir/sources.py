@@ -3,8 +3,8 @@
 - `input(name, index, type)`: a value fed from outside; every one is distinct;
 - `constant(value)`: a NumPy array; `full(shape, value, dtype, device)`: one Python scalar;
 - `iota(size, dtype, device)`: 0, 1, ..., size-1;
-- `random_bits(key; shape, offset)`: uniform uint32 bits by Philox 4x32-10. `key` is int64[2]:
-  seed and first counter; `offset` is added to the counter, so every call has its own;
+- `random_bits(key; shape, offset, device)`: uniform uint32 bits by Philox 4x32-10. `key` is
+  int64[2]: seed and first counter; `offset` is added to the counter, so every call has its own;
 - `host_call(*inputs; function, results, name)`: a Python function from arrays to a tuple of
   arrays, for operations that have no native form; tuple-typed by `results`;
 - `get(tuple; index)`: one result of a tuple-typed node.
@@ -43,7 +43,7 @@ def _infer_random_bits(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     (key,) = types
     if key.shape != (2,) or key.dtype is not int64:
         raise IRTypeError(f"random_bits expected a key of type int64[2], got {key}")
-    return TensorType(attrs["shape"], uint32, key.device)
+    return TensorType(attrs["shape"], uint32, attrs.get("device", key.device))
 
 
 def _infer_host_call(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:

@@ -39,6 +39,9 @@ class TensorType(NamedTuple):
     def with_dtype(self, dtype: DType) -> TensorType:
         return TensorType(self.shape, dtype, self.device)
 
+    def with_device(self, device: Device) -> TensorType:
+        return TensorType(self.shape, self.dtype, device)
+
     def __str__(self) -> str:
         where = "" if self.device == CPU else f"@{self.device}"
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]{where}"

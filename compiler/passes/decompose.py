@@ -1,4 +1,4 @@
-"""What the CPU has no direct form for, in terms of what it has.
+"""What a target has no direct form for, in terms of what it has.
 
 - A product of half types is one of float32, rounded once.
 - A convolution is one matrix product: the windows of the input as rows, [n * out, window * c],
@@ -8,6 +8,9 @@
   convolution, whose input is spread by zeros, multiplies first and adds up overlapping windows
   (`fold`).
 - A convolution of every channel by itself multiplies and sums; it has no matrix to speak of.
+
+A GPU has a kernel for convolutions; there only these last ones, and products of single points, are
+put in other terms.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 from ...runtime.dtypes import float32
 from ..ir import Graph, Node
 from ..ir import primitives as p
+from ..ir.shapes import numel
 from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .convolutions import (
     convolution_by_channel,
@@ -22,7 +26,10 @@ from .convolutions import (
     convolution_by_windows,
     convolution_by_windows_transposed,
 )
-from .matching import cast, full
+from .matching import call, cast, full, reshape
+
+# Axes that a GPU's kernel for convolutions has at most.
+MAX_SPATIAL = 3
 
 
 @rewrite(p.matmul, p.convolution)
@@ -61,8 +68,59 @@ def _swaps_samples_and_channels(x: Node) -> bool:
     return False
 
 
+@rewrite(p.convolution)
+def convolution_for_gpu(build: RewriteBuilder, node: Node) -> Node | None:
+    """A GPU has a kernel for convolutions, half types too; some are less than that."""
+    x, w = node.inputs
+    by_channel = node.attrs["groups"] > 1 and w.shape[1] == 1
+    if not node.type.numel or not x.type.numel or not w.type.numel:
+        return full(build, node.type, 0.0)
+    if by_channel or x.type.ndim - 2 > MAX_SPATIAL:
+        wide = half_types_in_float32.function(build, node)
+        return wide or convolution_as_matmul.function(build, node)
+    return _product_of_points(build, node) if _is_product_of_points(node) else None
+
+
+def _is_product_of_points(node: Node) -> bool:
+    """Whether every place of the result is made of the same place of the input alone."""
+    attrs = node.attrs
+    steps = (*attrs["strides"], *attrs["input_dilation"])
+    return (
+        attrs["groups"] == 1
+        and set(node.inputs[1].shape[2:]) == {1}
+        and set(steps) == {1}
+        and not any(each for pair in attrs["padding"] for each in pair)
+    )
+
+
+def _product_of_points(build: RewriteBuilder, node: Node) -> Node:
+    """[o, c] times [c, places] for every sample: nothing has to change its place."""
+    x, w = node.inputs
+    samples, channels, *spatial = x.shape
+    outputs, places = w.shape[0], numel(tuple(spatial))
+    weights = reshape(build, w, (outputs, channels))
+    if places == 1:
+        rows = reshape(build, x, (samples, channels))
+        product = call(build, p.matmul, rows, weights, transpose_a=False, transpose_b=True)
+    else:
+        columns = reshape(build, x, (samples, channels, places))
+        product = call(build, p.matmul, weights, columns, transpose_a=False, transpose_b=False)
+    return reshape(build, product, node.shape)
+
+
+@rewrite(p.matmul)
+def half_products_in_float32(build: RewriteBuilder, node: Node) -> Node | None:
+    return half_types_in_float32.function(build, node)
+
+
 RULES = (half_types_in_float32, convolution_as_matmul)
+GPU_RULES = (half_products_in_float32, convolution_for_gpu)
 
 
 def decompose(graph: Graph) -> Graph:
     return apply_rules(graph, RULES)
+
+
+def decompose_for_gpu(graph: Graph) -> Graph:
+    """Convolutions stay where there is a kernel for them."""
+    return apply_rules(graph, GPU_RULES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tgraph.compiler import fusion
+from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.executable import Executable
-from tgraph.compiler.pipeline import compile_graph
 
 import tgraph as tg
 from tgraph.nn import functional as F

@@ -389,13 +389,38 @@ class Library:
         shared memory, and `__trap()`.
         """
         pointers, kept = self._arguments(name, args)
-        sizes = self._sizes(name, grid, block, shared_bytes)
+        self._run(name, pointers, self._sizes(name, grid, block, shared_bytes), order, seed)
+        del kept  # until here the kernel had their addresses
+
+    def launch_at(
+        self,
+        name: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[int | bytes],
+        shared_bytes: int = 0,
+        order: Order = "forward",
+        seed: int = 0,
+    ) -> None:
+        """As `launch`, with addresses for pointers and the bytes of other arguments."""
+        parameters = self.parameters(name)
+        if len(args) != len(parameters):
+            raise TypeError(f"{name} takes {len(parameters)} arguments, not {len(args)}")
+        cells = []
+        for i, (parameter, argument) in enumerate(zip(parameters, args)):
+            data = argument.to_bytes(8, "little") if isinstance(argument, int) else argument
+            if len(data) != (8 if parameter.pointer else parameter.bytes):
+                raise TypeError(f"{name}: argument {i} is {parameter}, not {len(data)} bytes")
+            cells.append(ctypes.create_string_buffer(data, len(data)))
+        pointers = (ctypes.c_void_p * max(len(cells), 1))(*map(ctypes.addressof, cells))
+        self._run(name, pointers, self._sizes(name, grid, block, shared_bytes), order, seed)
+
+    def _run(self, name: str, pointers: Any, sizes: Any, order: Order, seed: int) -> None:
         launch = _LaunchStruct(*sizes, ORDERS.index(order), seed, pointers)
         failure = _FailureStruct()
         failed = self._library.tg_launch(
             ctypes.byref(self._kernel(name)), ctypes.byref(launch), ctypes.byref(failure)
         )
-        del kept  # until here the kernel had their addresses
         if failed:
             raise LaunchError(self._message(name, failure))
 

@@ -8,7 +8,8 @@ from tgraph.compiler import pipeline
 from tgraph.compiler.interpret import interpret
 from tgraph.compiler.ir import Graph, IRTypeError, Node, TensorType
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.pipeline import PASSES, compile_graph, optimize
+from tgraph.compiler.compile_graph import compile_graph
+from tgraph.compiler.pipeline import PASSES, optimize
 from tgraph.runtime.dtypes import bool_, float64
 
 

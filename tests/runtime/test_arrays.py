@@ -6,14 +6,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 from array_cases import cases, convolution_cases, expected_type, sample, type_of
-from tgraph.compiler.ir import PRIMITIVES
+from tgraph.compiler.ir import PRIMITIVES, IRTypeError, infer_type
 from tgraph.runtime.array_functions_elementwise import quietly
-from tgraph.runtime.arrays import FUNCTIONS, array_module, evaluate
+from tgraph.runtime.array_functions_indexing import write_at
+from tgraph.runtime.arrays import FUNCTIONS, array_module, evaluate, to_host, transferred
+from tgraph.runtime.cuda import backend
 from tgraph.runtime.device import CPU, Device
-from tgraph.runtime.dtypes import bool_, float16, float32, float64, int8, int64, uint8
+from tgraph.runtime.dtypes import bool_, float16, float32, float64, int8, int32, int64, uint8
 
-FED_OR_SELECTED = {"input", "get"}
-NAMES = sorted(set(PRIMITIVES) - FED_OR_SELECTED)
+pytest_plugins = ["cuda_tools.device"]
+
+FED_SELECTED_OR_MOVED = {"input", "get", "transfer"}
+NAMES = sorted(set(PRIMITIVES) - FED_SELECTED_OR_MOVED)
 nan, inf = np.nan, np.inf
 
 
@@ -390,7 +394,199 @@ def test_random_bits_are_one_stream_per_counter():
     assert (bits != run("random_bits", key, shape=(4, 3), offset=0)).any()
 
 
-def test_array_modules():
+def test_array_modules(cuda):
     assert array_module(CPU) is np
-    with pytest.raises(RuntimeError, match="runs on the CPU only"):
+    assert array_module(cuda) is backend.cupy()
+
+
+@pytest.mark.skipif(backend.why_unavailable() is None, reason="CUDA is there")
+def test_an_array_module_that_is_not_there():
+    with pytest.raises(RuntimeError, match=r"^CUDA is not available: "):
         array_module(Device("cuda", 0))
+
+
+# --- on a CUDA device ---
+
+
+def on_device(name, arrays, attrs, device):
+    """The results of a primitive on a device: they lie there, and come back as NumPy arrays."""
+    xp = array_module(device)
+    given = [each if name == "random_bits" else transferred(each, device) for each in arrays]
+    with xp.cuda.Device(device.index):
+        result = evaluate(name, given, attrs, xp)
+    several = isinstance(result, tuple)
+    for each in result if several else (result,):
+        assert type(each) is xp.ndarray and each.device.id == device.index
+    return tuple(map(to_host, result)) if several else to_host(result)
+
+
+def agree(got, wanted, label, ulps=4):
+    """Equal shapes and dtypes; equal bits, but for floats that may differ by some ulps."""
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape, label
+    if wanted.dtype.kind not in "fV":
+        np.testing.assert_array_equal(got, wanted, err_msg=label)
+        return
+    eps = float(ml_dtypes.finfo(wanted.dtype).eps)
+    tiny = float(ml_dtypes.finfo(wanted.dtype).tiny)
+    got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+    np.testing.assert_allclose(got, wanted, rtol=ulps * eps, atol=ulps * tiny, err_msg=label)
+    zeros = (got == 0) & (wanted == 0)
+    np.testing.assert_array_equal(np.signbit(got)[zeros], np.signbit(wanted)[zeros], label)
+
+
+# Sums of a few numbers, some of which nearly vanish.
+LOOSE = {"sum": 64, "matmul": 512, "convolution": 512, "fold": 64, "index_put": 64,
+         "scatter_add": 64, "prod": 64, "atan2": 8, "pow": 16}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_device_gives_what_the_cpu_gives(name, cuda):
+    for which, arrays, attrs in cases(name):
+        wanted, got = evaluate(which, arrays, attrs), on_device(which, arrays, attrs, cuda)
+        label = f"{which} of {[type_of(each) for each in arrays]} {attrs}"
+        pairs = zip(got, wanted, strict=True) if isinstance(got, tuple) else [(got, wanted)]
+        for one, other in pairs:
+            agree(one, other, label, LOOSE.get(name, 4))
+
+
+SPECIAL = (0.0, -0.0, 1, -1, 0.5, -2.5, 3, inf, -inf, nan, 1e30, -1e-30, 7.0000005, 65504)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_special_values_on_a_device(dtype, cuda):
+    with np.errstate(all="ignore"):
+        special = np.array(SPECIAL, dtype)
+    x, y = (np.ascontiguousarray(each.reshape(-1)) for each in np.meshgrid(special, special))
+    for name, primitive in PRIMITIVES.items():
+        if primitive.family.value != "elementwise" or name == "cast":
+            continue
+        arrays = [x, y][: primitive.arity] if name != "where" else [np.arange(len(x)) % 2 > 0, x, y]
+        try:
+            infer_type(primitive, [type_of(each) for each in arrays], {})
+        except IRTypeError:
+            continue  # of integers alone
+        wanted, got = run(name, *arrays), on_device(name, arrays, {}, cuda)
+        if name in ("maximum", "minimum"):  # of two zeros either
+            wanted, got = wanted + np.array(0, dtype), got + np.array(0, dtype)
+        agree(got, wanted, name, LOOSE.get(name, 4))
+
+
+INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_extreme_integers_on_a_device(dtype, cuda):
+    bits, limits = 8 * np.dtype(dtype).itemsize, np.iinfo(dtype)
+    values = {0, 1, 2, 3, 7, bits - 1, bits, bits + 1, limits.max, limits.min}
+    values |= {-1, -2, -7} if limits.min else set()
+    values = np.array(sorted(values), dtype)
+    x, y = (np.ascontiguousarray(each.reshape(-1)) for each in np.meshgrid(values, values))
+    for name in ("add", "sub", "mul", "shift_left", "shift_right", "pow", "maximum", "minimum",
+                 "bitwise_and", "bitwise_xor", "eq", "lt", "ge"):  # fmt: skip
+        agree(on_device(name, [x, y], {}, cuda), run(name, x, y), name)
+    for name in ("neg", "abs", "sign", "bitwise_not", "logical_not"):
+        if dtype is not np.uint8 or name not in ("neg",):
+            agree(on_device(name, [x], {}, cuda), run(name, x), name)
+    some = (y != 0) & ~((x == limits.min) & (y == np.array(-1).astype(dtype)))
+    for name in ("floor_divide", "remainder"):
+        agree(on_device(name, [x[some], y[some]], {}, cuda), run(name, x[some], y[some]), name)
+        with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
+            on_device(name, [x, y], {}, cuda)
+
+
+def test_zeros_keep_their_sign_on_a_device(cuda):
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+        for shape in ((), (1,), (2, 3), (0,)):
+            zero = np.full(shape, -0.0, dtype)
+            assert np.signbit(to_host(transferred(zero, cuda)).astype(np.float32)).all()
+            attrs = {"shape": shape, "value": -0.0, "dtype": type_of(zero).dtype}
+            agree(on_device("full", [], attrs, cuda), zero, f"{dtype} {shape}")
+            agree(on_device("constant", [], {"value": zero}, cuda), zero, f"{dtype} {shape}")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_the_first_of_several_nan_on_a_device(dtype, cuda):
+    x = np.zeros((3, 2000), dtype)
+    x[0, [1500, 600, 1023]] = np.nan
+    x[1, 77] = 1
+    for name, wanted in (("argmax", [600, 77, 0]), ("argmin", [600, 0, 0])):
+        got = on_device(name, [x], {"axes": (1,), "keepdims": False}, cuda)
+        same(got, np.array(wanted))
+        same(got, run(name, x, axes=(1,), keepdims=False))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.bool_, np.int64])
+@pytest.mark.parametrize("highest", [1, 5, 400])
+def test_additions_to_repeated_positions_on_a_device(dtype, highest, cuda):
+    rng = np.random.default_rng(highest)
+    at = rng.integers(0, highest, 1000)
+    base, values = rng.integers(0, 2, (400, 3)).astype(dtype), sample((1000, 3), type_of(
+        np.zeros(1, dtype)).dtype)  # fmt: skip
+    attrs = {"axis": 0, "accumulate": True}
+    got = on_device("index_put", [base, at, values], attrs, cuda)
+    again = on_device("index_put", [base, at, values], attrs, cuda)
+    same(got, again)
+    wanted = run("index_put", base, at, values, **attrs)
+    tolerance = 4 * float(ml_dtypes.finfo(dtype).eps) if got.dtype.kind == "f" else 0
+    largest = np.abs(wanted.astype(np.float64)).max()
+    np.testing.assert_allclose(
+        got.astype(np.float64), wanted.astype(np.float64), atol=tolerance * largest
+    )
+
+
+def test_the_last_write_wins_on_a_device(cuda):
+    rng = np.random.default_rng(0)
+    at = [rng.integers(0, 4, (5, 7)), rng.integers(0, 3, (5, 7))]
+    x, values = np.zeros((2, 4, 3, 6)), rng.random((2, 5, 7, 6))
+    attrs = {"axis": 1, "accumulate": False}
+    wanted = x.copy()
+    for place in np.ndindex(5, 7):
+        wanted[:, at[0][place], at[1][place]] = values[:, *place]
+    same(run("index_put", x, *at, values, **attrs), wanted)
+    same(on_device("index_put", [x, *at, values], attrs, cuda), wanted)
+
+
+def test_nothing_is_written_where_a_position_is_outside(cuda):
+    for device in (CPU, cuda):
+        target, at = (transferred(each, device) for each in (np.zeros(3), np.array([0, 3])))
+        values = transferred(np.ones(2), device)
+        with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0"):
+            write_at(array_module(device), target, [at], values, 0)
+        assert not to_host(target).any()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_positions_out_of_range_on_a_device(dtype, cuda):
+    x, values, at = np.zeros((3, 5)), np.zeros((3, 1)), np.array([7], dtype)
+    for name, arrays, attrs in [
+        ("index", [x, at], {"axis": 1}),
+        ("index_put", [x, at, values], {"axis": 1, "accumulate": True}),
+        ("index_put", [x, at, values], {"axis": 1, "accumulate": False}),
+        ("gather", [x, np.array([[7]], dtype)], {"axis": 1}),
+        ("scatter_add", [x, np.array([[7]], dtype), np.zeros((1, 1))], {"axis": 1}),
+    ]:
+        with pytest.raises(
+            IndexError, match=r"^index 7 is out of bounds for dimension 1 with size 5$"
+        ):
+            on_device(name, arrays, attrs, cuda)
+        arrays[1] = -arrays[1]
+        with pytest.raises(IndexError, match=r"^index -7 is out of bounds"):
+            on_device(name, arrays, attrs, cuda)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_floats_become_integers_on_a_device(dtype, cuda):
+    x = np.array([1.9, -1.9, -0.5, 100, -100, 300, -300, 65000, inf, -inf, nan], dtype)
+    whole = np.array([*(int(each) for each in x[:8]), *[-(2**63)] * 3])
+    for wanted in (int8, uint8, int32, int64):
+        got = on_device("cast", [x], {"dtype": wanted}, cuda)
+        same(got, whole.astype(wanted.numpy))
+
+
+def test_arrays_move_between_devices(cuda):
+    if array_module(cuda).cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two devices")
+    x = np.arange(12.0).reshape(3, 4)
+    there = transferred(transferred(x, cuda).T[::2], Device("cuda", 1))
+    assert there.device.id == 1
+    same(to_host(transferred(there, cuda)), x.T[::2])

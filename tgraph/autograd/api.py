@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, constant, current_context, settled
+from ..dispatch import apply, constant, current_context, make_source, settled
 from ..runtime.dtypes import DType
 from ..tensor import Tensor
 from .engine import run_backward
@@ -40,7 +40,7 @@ def _first_cotangent(output: Tensor, given: Tensor | None, at: int) -> Tensor:
                 f"grad can be implicitly created only for scalar outputs, but output {at} has "
                 f"shape {shape}; pass gradient= or reduce it to a scalar first"
             )
-        one = constant(1.0, dtype)
+        one = constant(1.0, dtype, output._type.device)
         return apply(p.broadcast, one, shape=shape) if shape else apply(p.copy, one)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
@@ -112,7 +112,8 @@ def grad(
 def _or_zeros(found: Tensor | None, like: Tensor) -> Tensor:
     if found is not None:
         return found
-    return apply(p.full, shape=like._type.shape, value=0, dtype=like._type.dtype)
+    shape, dtype, device = like._type
+    return make_source(p.full, device, shape=shape, value=0, dtype=dtype)
 
 
 # --- methods and properties of Tensor ----------------------------------------------------------

@@ -151,7 +151,7 @@ class FunctionRecord(Record):
 
 def _zeros(type_: Any) -> Tensor:
     context = current_context()
-    zero = context.constant(0.0, type_.dtype)
+    zero = context.constant(0.0, type_.dtype, type_.device)
     zeros: Tensor = zero.expand(type_.shape)
     return zeros
 

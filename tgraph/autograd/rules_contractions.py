@@ -6,7 +6,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
-from ..dispatch import apply
+from ..dispatch import apply, make_source
 from ..tensor import Tensor
 from .record import vjp
 
@@ -76,7 +76,7 @@ def _convolution_input(
 
 
 def _zero(like: Tensor) -> Any:
-    from_zero = apply(p.full, shape=(), value=0.0, dtype=like._type.dtype)
+    from_zero = make_source(p.full, like._type.device, shape=(), value=0.0, dtype=like._type.dtype)
     return from_zero
 
 

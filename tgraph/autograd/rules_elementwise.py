@@ -21,7 +21,7 @@ _LN2 = math.log(2.0)
 
 def zeros_of(type_: TensorType) -> Tensor:
     """Zeros of a type, which take no memory of their own."""
-    return apply(p.broadcast, constant(0, type_.dtype), shape=type_.shape)
+    return apply(p.broadcast, constant(0, type_.dtype, type_.device), shape=type_.shape)
 
 
 def _pass_on(primitive: Primitive, position: int = 0) -> None:

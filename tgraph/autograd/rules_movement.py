@@ -7,6 +7,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..dispatch import apply
+from ..runtime.device import Device
 from ..tensor import Tensor
 from .record import vjp
 from .rules_elementwise import zeros_of
@@ -149,3 +150,8 @@ def _index_put(
         return g
     zeros = zeros_of(values if isinstance(values, TensorType) else values._type)
     return apply(p.index_put, g, *indices, zeros, axis=axis, accumulate=False)
+
+
+@vjp(p.transfer)
+def _transfer(g: Tensor, out: TensorType, x: TensorType, device: Device) -> Any:
+    return apply(p.transfer, g, device=x.device)

@@ -6,6 +6,7 @@ The formulas are those of PyTorch's `torch.nn.init`; each function names their s
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -77,9 +78,14 @@ def trunc_normal_(
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
-    drawn = tensor.uniform_(0.0, 1.0, generator=generator).detach().numpy().astype(np.float64)
+    drawn = _doubles(tensor.uniform_(0.0, 1.0, generator=generator))
     values = mean + std * ndtri(low + drawn * (high - low))
     return tensor.copy_(from_numpy(np.clip(values, a, b)))
+
+
+def _doubles(tensor: Tensor) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = tensor.detach().cpu().numpy()
+    return array.astype(np.float64)
 
 
 @no_grad()
@@ -170,7 +176,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     rows = tensor.shape[0]
-    drawn = tensor.normal_(0.0, 1.0, generator=generator).detach().numpy().astype(np.float64)
+    drawn = _doubles(tensor.normal_(0.0, 1.0, generator=generator))
     matrix = drawn.reshape(rows, -1)
     wide = matrix.shape[0] < matrix.shape[1]
     q, r = np.linalg.qr(matrix.T if wide else matrix)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from ..autograd.grad_mode import no_grad
-from ..creation import check_device
+from ..creation import as_device
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
 from ..state import state
@@ -363,19 +363,17 @@ class Module:
     # --- conversion ---
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
-        """Convert floating-point parameters and buffers to a dtype: `to(tg.float64)`.
+        """Convert floating-point parameters and buffers to a dtype, or move all to a device.
 
-        Also takes a device (the CPU), a tensor whose dtype to use, and `dtype=`, `device=`. The
-        parameters stay the same objects, so that optimizers keep knowing them.
+        `to(tg.float64)`, `to("cuda")`, both, or a tensor whose dtype and device to use; also as
+        `dtype=` and `device=`. The parameters stay the same objects, so that optimizers keep
+        knowing them.
         """
-        dtype = _conversion(args, kwargs)
-        if dtype is None:
-            return self
+        dtype, device = _conversion(args, kwargs)
         for tensor in (*self.parameters(), *self.buffers()):
-            if tensor._type.dtype.is_floating_point and tensor._type.dtype is not dtype:
-                replace_value(tensor, tensor.detach().to(dtype))
-                if tensor._grad is not None:
-                    replace_value(tensor._grad, tensor._grad.detach().to(dtype))
+            _convert(tensor, dtype, device)
+            if tensor._grad is not None:
+                _convert(tensor._grad, dtype, device)
         return self
 
     def float(self: Self) -> Self:
@@ -395,8 +393,12 @@ class Module:
         return self.to(bfloat16)
 
     def cpu(self: Self) -> Self:
-        """Move parameters and buffers to the CPU, where they are."""
-        return self
+        """Move parameters and buffers to the CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Move parameters and buffers to a CUDA device, the current one unless given."""
+        return self.to(device="cuda" if device is None else device)
 
     # --- display ---
 
@@ -464,22 +466,35 @@ def _misfit(key: str, own: Tensor, given: Any) -> str:
     return ""
 
 
-def _conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> DType | None:
-    """The dtype that the arguments of `Module.to` ask for; devices are checked."""
+def _convert(tensor: Tensor, dtype: DType | None, device: Device | None) -> None:
+    """Give a handle its value in another dtype, which is for floats only, or place."""
+    _, own, place = tensor._type
+    wanted = dtype if dtype is not None and own.is_floating_point else own
+    there = place if device is None else device
+    if wanted is not own or there != place:
+        replace_value(tensor, tensor.detach().to(there, wanted))
+
+
+def _conversion(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[DType | None, Device | None]:
+    """The dtype and the device that the arguments of `Module.to` ask for."""
     unknown = set(kwargs) - {"dtype", "device", "non_blocking"}
     if unknown:
         raise TypeError(f"to() got an unexpected keyword argument '{unknown.pop()}'")
     dtype: DType | None = kwargs.get("dtype")
-    check_device(kwargs.get("device"))
+    place: Any = kwargs.get("device")
     for given in args:
         if isinstance(given, DType):
             dtype = given
         elif isinstance(given, Tensor):
-            dtype = given._type.dtype
-        elif isinstance(given, (str, Device)):
-            check_device(given)
+            dtype, place = given._type.dtype, given._type.device
+        elif isinstance(given, bool):
+            continue  # non_blocking, by position
+        elif isinstance(given, (str, int, Device)):
+            place = given
         else:
             raise TypeError(f"to() expected a dtype, device or tensor, got {_type_name(given)}")
     if dtype is not None and not dtype.is_floating_point:
         raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got {dtype}")
-    return dtype
+    return dtype, None if place is None else as_device(place)

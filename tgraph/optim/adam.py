@@ -71,7 +71,7 @@ class Adam(Optimizer):
 
     def _new_state(self, group: Group, parameter: Tensor, state: dict[str, Any]) -> None:
         if "step" not in state:
-            state["step"] = new_counter()
+            state["step"] = new_counter(parameter)
             state["exp_avg"] = zeros_like(parameter)
             state["exp_avg_sq"] = zeros_like(parameter)
         if group["amsgrad"] and "max_exp_avg_sq" not in state:

@@ -231,15 +231,18 @@ def weight_decay(group: Group) -> Any:
     return number(group, "weight_decay")
 
 
-def new_counter() -> Tensor:
-    """A number of steps, 0 so far. float32, as in PyTorch."""
-    return zeros((), dtype=float32)
+def new_counter(parameter: Tensor) -> Tensor:
+    """The number of steps of a parameter, 0 so far. float32, as in PyTorch."""
+    return zeros((), dtype=float32, device=parameter._type.device)
 
 
 def count_step(counter: Tensor) -> Any:
-    """Count one more step. Gives the count as a number, or as a tensor in a compiled step."""
+    """Count one more step. Gives the count as a number, or as a tensor.
+
+    A tensor in a compiled step, and on a device, for which a number would have to be waited.
+    """
     counter.add_(1)
-    return counter.to(float64) if is_tracing() else counter.item()
+    return counter.to(float64) if is_tracing() or not counter.is_cpu else counter.item()
 
 
 def check_not_negative(group: Group, *names: str) -> None:

@@ -68,7 +68,7 @@ class SGD(Optimizer):
         if group["momentum"] and "momentum_buffer" not in state:
             state["momentum_buffer"] = zeros_like(parameter)
             if group["dampening"]:
-                state["is_first"] = new_counter().add_(1)
+                state["is_first"] = new_counter(parameter).add_(1)
 
     def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
         rate = number(group, "lr")

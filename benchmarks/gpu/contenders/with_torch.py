@@ -1,0 +1,103 @@
+"""PyTorch as its users write it, and under `torch.compile` in the mode of the variant."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from ...case import Case
+from ...contenders import with_torch as base
+from ...hyperparameters import ADAMW
+from .. import formulas, resnet
+
+Data = base.Data
+
+
+def _compiler(variant: str) -> base.Function:
+    if variant == "eager":
+        return lambda function: function
+    # Each workload has one shape; a second one with the same code is no reason for a general one.
+    return functools.partial(torch.compile, mode=variant, dynamic=False)
+
+
+class Contender(base.Workloads):
+    """Variants: "eager", and the modes of `torch.compile`."""
+
+    def __init__(self, variant: str, device: str, threads: int) -> None:
+        super().__init__(_compiler(variant), device)
+        base.start(threads)
+        self.eager = variant == "eager"
+        # Products of float32 are products of float32 for all contenders, also in cuDNN.
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+
+    def versions(self) -> dict[str, str]:
+        return {**base.versions(), "CUDA of torch": str(torch.version.cuda)}
+
+    def synchronize(self, result: Any) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def release(self) -> None:
+        torch.compiler.reset()
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+
+    def black_scholes(self, data: Data) -> Case:
+        def function(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return formulas.black_scholes(torch, torch.erf, *inputs)
+
+        return self.forward(function, *self.tensors(data, "spot", "strike", "years"))
+
+    def stencil(self, data: Data) -> Case:
+        def function(u: torch.Tensor) -> torch.Tensor:
+            return formulas.diffused(lambda u: F.pad(u, (1, 1, 1, 1)), u)
+
+        return self.forward(function, *self.tensors(data, "u"))
+
+    def adamw(self, data: Data) -> Case:
+        """The fused optimizer; compiled, the one over all parameters at once that can be fused."""
+        values = self.parameters(data)
+        for value, gradient in zip(values, self.gradients(data, len(values)), strict=True):
+            value.grad = gradient
+        optimizer = base.adamw(values) if self.eager else _compiled_adamw(values, self.device)
+        step = self.compiled(lambda: optimizer.step())
+        return Case(step, lambda result: [np.ones(()), *base.arrays(tuple(values))])
+
+    def gradients(self, data: Data, count: int) -> list[torch.Tensor]:
+        """Given gradients of as many parameters."""
+        return self.tensors(data, *(f"g{number}" for number in range(count)))
+
+    def gpt2_train(self, data: Data) -> Case:
+        tokens, labels = self.tensors(data, "tokens", "labels")
+        words, places, *blocks, final_w, final_b = values = self.parameters(data)
+
+        def loss_of() -> torch.Tensor:
+            with torch.autocast(self.device, torch.bfloat16):
+                x = F.embedding(tokens, words) + places
+                for first in range(0, len(blocks), 12):
+                    x = base.block(x, blocks[first : first + 12], causal=True)
+                logits = F.linear(F.layer_norm(x, x.shape[-1:], final_w, final_b), words)
+                return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+        return self.training(loss_of, base.adamw(values), values)
+
+    def resnet18(self, data: Data) -> Case:
+        p = dict(zip(data, self.tensors(data, *data), strict=True))
+        return self.forward(lambda: resnet.forward(resnet.TorchLayers(F), p))
+
+
+def _compiled_adamw(values: list[torch.Tensor], device: str) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(
+        values,
+        ADAMW.rate,
+        (ADAMW.beta1, ADAMW.beta2),
+        ADAMW.epsilon,
+        ADAMW.decay,
+        foreach=True,
+        capturable=device == "cuda",
+    )

@@ -1,0 +1,264 @@
+"""Graphs over several devices: cut where values move, one executable for each piece.
+
+A *segment* is what one device computes between two transfers. A transfer of an input of the graph
+makes no cut: its segment gets the input as it is there when a call begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..runtime.arrays import copy_elements, transferred
+from ..runtime.cuda import failures
+from ..runtime.device import CPU, Device
+from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
+from .ir import primitives as p
+
+Array = Any
+# A CUDA plan packs smaller arrays of the host into one transfer.
+PACKED_BYTES = 64 << 10
+
+
+@dataclass(eq=False)
+class Segment:
+    """What one device computes from `sources` (inputs, transfers, results of other segments).
+
+    Nodes are those of the whole graph; `graph` has inputs in place of the sources.
+    """
+
+    device: Device
+    own: list[Node] = field(default_factory=list)
+    results: list[Node] = field(default_factory=list)
+    sources: list[Node] = field(default_factory=list)
+    graph: Graph = field(default_factory=lambda: Graph([], []))
+
+
+def is_on_cpu(graph: Graph) -> bool:
+    """Whether every value of a graph is the CPU's."""
+    return all(_device(node) is CPU for node in (*graph.inputs, *graph.nodes))
+
+
+def move_early(graph: Graph) -> Graph:
+    """Single numbers are moved to a device before they are computed with; constants are made there.
+
+    So the arithmetic of hyperparameters on the host makes no segment of its own.
+    """
+    numbers: set[Node] = set()
+    moved: dict[tuple[Node, Device], Node] = {}
+
+    def on_device(build: Builder, node: Node, device: Device) -> Node:
+        if not (_is_free(node) or node in numbers):
+            return build.apply(p.transfer, [node], {"device": device}, node.where)
+        for each in toposort([node]):
+            if (each, device) not in moved:
+                moved[each, device] = place(build, each, device)
+        return moved[node, device]
+
+    def place(build: Builder, node: Node, device: Device) -> Node:
+        if node.primitive is p.input_:
+            return build.apply(p.transfer, [node], {"device": device}, node.where)
+        attrs = dict(node.attrs)
+        if _is_free(node):
+            attrs.pop("device", None)
+            attrs |= {} if device is CPU else {"device": device}
+        operands = [moved[each, device] for each in node.inputs]
+        return build.apply(node.primitive, operands, attrs, node.where)
+
+    def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
+        if node.primitive is p.transfer:
+            return on_device(build, operands[0], node.type.device)
+        new = build.rebuild(node, operands)
+        if node.primitive.family is Family.ELEMENTWISE and all(map(is_number, operands)):
+            numbers.add(new)
+        return new
+
+    def is_number(node: Node) -> bool:
+        return node in numbers or (_is_free(node) and node.type.numel == 1)
+
+    return transform(graph, rewrite)
+
+
+def split(graph: Graph) -> list[Segment]:
+    """The segments of a graph, in an order in which they can run."""
+    level = _levels(graph)
+    made: dict[tuple[int, str], Segment] = {}
+    segment_of: dict[Node, Segment] = {}
+    for node in dict.fromkeys((*graph.nodes, *graph.outputs)):
+        if node.primitive is p.transfer or (_is_free(node) and node not in graph.outputs):
+            continue
+        key = level[node], str(_device(node))
+        segment_of[node] = made.setdefault(key, Segment(_device(node)))
+        segment_of[node].own.append(node)
+    segments = [made[key] for key in sorted(made)]
+    needed = {node for node in graph.outputs if node in segment_of}
+    for node in graph.nodes:
+        for operand in node.inputs:
+            if not _is_free(operand) and segment_of.get(operand) is not segment_of.get(node):
+                needed.add(operand)
+    for segment in segments:
+        segment.results = [node for node in segment.own if node in needed]
+        _build(segment)
+    return [segment for segment in segments if segment.results]
+
+
+def _is_free(node: Node) -> bool:
+    """Whether a node costs nothing to have in any segment: inputs, numbers, constants."""
+    return node.primitive.family is Family.SOURCE
+
+
+def _levels(graph: Graph) -> dict[Node, int]:
+    """How many transfers of computed values lie behind each node."""
+    level: dict[Node, int] = {}
+    for node in (*graph.inputs, *graph.nodes):
+        level[node] = max((level[each] for each in node.inputs), default=0)
+        if node.primitive is p.transfer and not _is_free(node.inputs[0]):
+            level[node] += 1
+    return level
+
+
+def _device(node: Node) -> Device:
+    type_: Any = node.type
+    return type_.device if isinstance(type_, TensorType) else type_[0].device
+
+
+def _build(segment: Segment) -> None:
+    """The graph of a segment."""
+    build, own = Builder(), set(segment.own)
+    made: dict[Node, Node] = {}
+
+    def enter(node: Node) -> Node:
+        if node.primitive is p.input_:
+            segment.sources.append(node)
+            return node
+        if node in own or _is_free(node):
+            return build.rebuild(node, [made[each] for each in node.inputs])
+        segment.sources.append(node)
+        return input_node(f"moved{len(segment.sources)}", node.type, node.where)
+
+    for node in _needed(segment.results, own):
+        made[node] = enter(node)
+    inputs = [made[node] for node in segment.sources]
+    segment.graph = Graph(inputs, [made[node] for node in segment.results])
+
+
+def _needed(results: Sequence[Node], own: set[Node]) -> list[Node]:
+    """What the results are made of, operands first, as far back as the sources."""
+    found: dict[Node, None] = {}
+    pending = [(node, False) for node in reversed(results)]
+    while pending:
+        node, operands_done = pending.pop()
+        if node in found:
+            continue
+        if operands_done or node not in own:
+            found[node] = None
+            continue
+        pending.append((node, True))
+        pending += [(each, False) for each in reversed(node.inputs)]
+    return list(found)
+
+
+class PlacedExecutable:
+    """A graph over several devices, ready to run: as `Executable`, of which it has several.
+
+    `compile_segment(segment, donate, strides, from_host)` makes that of a segment.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        compile_segment: Callable[..., Any],
+        donate: Mapping[int, int] | None = None,
+        strides: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.graph = graph = move_early(graph)
+        self.donate = dict(donate or {})
+        self.seconds = (0.0, 0.0)
+        self.segments = split(graph)
+        self._number = {node: number for number, node in enumerate(graph.inputs)}
+        self._direct: set[int] = set()
+        self.executables = []
+        for at, segment in enumerate(self.segments):
+            given = self._donated(at, segment)
+            odd = {
+                position: strides[self._number[node]]
+                for position, node in enumerate(segment.sources)
+                if strides and self._number.get(node) in strides
+            }
+            host = [position for position, node in enumerate(segment.sources) if _is_packed(node)]
+            self.executables.append(compile_segment(segment, given, odd, host))
+            self._direct.update(
+                number
+                for number, node in enumerate(graph.outputs)
+                if node in segment.results and segment.results.index(node) in given
+            )
+
+    @property
+    def kernels(self) -> list[Any]:
+        """What is told of the steps of all segments, in order."""
+        return [info for each in self.executables for info in each.kernels]
+
+    @property
+    def refused(self) -> list[Any]:
+        """The fusions that were not made."""
+        return [refusal for each in self.executables for refusal in each.refused]
+
+    def _donated(self, at: int, segment: Segment) -> dict[int, int]:
+        """Results of a segment that may be written into inputs that nobody reads after it."""
+        later = {node for each in self.segments[at + 1 :] for node in self._read(each)}
+        later |= {node.inputs[0] for node in self.graph.outputs if node.primitive is p.transfer}
+        given = {}
+        for output, source in self.donate.items():
+            node, replaced = self.graph.outputs[output], self.graph.inputs[source]
+            if node in segment.results and replaced in segment.sources and replaced not in later:
+                given[segment.results.index(node)] = segment.sources.index(replaced)
+        return given
+
+    def _read(self, segment: Segment) -> Iterator[Node]:
+        for node in segment.sources:
+            while node.primitive is p.transfer:
+                (node,) = node.inputs
+            yield node
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """One array for each output, on its own device."""
+        values: dict[Node, Array] = dict(zip(self.graph.inputs, inputs))
+        for segment, executable in zip(self.segments, self.executables):
+            given = [
+                values[node.inputs[0]] if _is_packed(node) else self._fetched(node, values)
+                for node in segment.sources
+            ]
+            values.update(zip(segment.results, executable.run(given)))
+        outputs = []
+        for number, node in enumerate(self.graph.outputs):
+            value = self._fetched(node, values)
+            if number in self.donate and number not in self._direct:
+                self._wait_for_checks()
+                target = inputs[self.donate[number]]
+                copy_elements(target, value)
+                value = target
+            outputs.append(value)
+        return outputs
+
+    def _wait_for_checks(self) -> None:
+        """What lives on is overwritten only when no check can fail any more."""
+        for segment, executable in zip(self.segments, self.executables):
+            if segment.device is not CPU and executable.program.checks:
+                failures.wait_and_report(segment.device)
+
+    def _fetched(self, node: Node, values: dict[Node, Array]) -> Array:
+        """The value of a node, moved to its device where it is a transfer."""
+        if node not in values:
+            (operand,) = node.inputs
+            values[node] = transferred(self._fetched(operand, values), _device(node))
+        return values[node]
+
+
+def _is_packed(node: Node) -> bool:
+    """Whether a source is a small value of the host, which the plan itself moves."""
+    if node.primitive is not p.transfer or node.inputs[0].primitive is p.transfer:
+        return False
+    (operand,) = node.inputs
+    small = node.type.nbytes <= PACKED_BYTES
+    return small and _device(operand) is CPU and _device(node) is not CPU

@@ -1,0 +1,122 @@
+"""Arrays in the memory of CUDA devices, and their way there and back."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..device import Device
+from . import backend, failures
+from .memory import when_full
+
+Array = Any  # of CuPy
+
+
+class _Waiting(threading.local):
+    on = True
+
+
+waiting = _Waiting()
+"""Whether transfers to the CPU wait for the device, in this thread."""
+
+
+def module() -> Any:
+    """CuPy; RuntimeError says what is missing where CUDA cannot be used."""
+    return backend.cupy()
+
+
+def current(device: Device) -> AbstractContextManager[Any]:
+    """Makes a device the one on which CuPy allocates and computes."""
+    context: AbstractContextManager[Any] = backend.cupy().cuda.Device(device.index or 0)
+    return context
+
+
+def upload(array: npt.NDArray[Any], device: Device) -> Array:
+    """A contiguous copy of a NumPy array on a device."""
+    with current(device):
+        return when_full(lambda: backend.cupy().array(array, order="C"))
+
+
+def download(array: Array, wait: bool = True) -> npt.NDArray[Any]:
+    """A copy of an array of a device as a NumPy array.
+
+    Without `wait` it is there once the current stream has come so far.
+    """
+    found: npt.NDArray[Any]
+    with array.device:
+        if wait:
+            found = array.get()
+        else:
+            found = pinned(np.empty(array.shape, array.dtype))
+            array.get(out=found, blocking=False)
+    if wait:
+        failures.report()
+    return found
+
+
+def device_of(array: Array) -> Device:
+    """Where an array of CuPy lies."""
+    return Device("cuda", array.device.id)
+
+
+def bounds(array: Array) -> tuple[int, int]:
+    """The addresses between which the elements of an array lie."""
+    first = last = int(array.data.ptr)
+    if not array.size:
+        return first, first
+    for size, stride in zip(array.shape, array.strides):
+        if stride < 0:
+            first += (size - 1) * stride
+        else:
+            last += (size - 1) * stride
+    return first, last + array.itemsize
+
+
+def may_share_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays of CuPy lie in overlapping ranges of memory."""
+    (a_first, a_end), (b_first, b_end) = bounds(a), bounds(b)
+    return a_first < b_end and b_first < a_end
+
+
+def cupy_array() -> type[Any]:
+    """The class of CuPy's arrays."""
+    found: type[Any] = backend.cupy().ndarray
+    return found
+
+
+def is_cuda_array(value: object) -> bool:
+    """Whether `value` is an array in the memory of a CUDA device, of any library."""
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def as_cupy(array: Any) -> Array:
+    """An array of CuPy over the same memory."""
+    found = backend.cupy()
+    return array if type(array) is found.ndarray else found.asarray(array)
+
+
+def pinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A contiguous copy in memory that a device can reach by itself, for faster transfers."""
+    memory = backend.cupy().cuda.alloc_pinned_memory(max(array.nbytes, 1))
+    copy = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def is_pinned(array: npt.NDArray[Any]) -> bool:
+    """Whether an array lies in memory that `pinned` made."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return type(base).__name__ == "PinnedMemoryPointer"
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A contiguous array with arbitrary content on the current device."""
+    return backend.cupy().empty(shape, dtype)

@@ -1,0 +1,101 @@
+"""CUDA devices: which there are, which one is current, and what memory they have."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from ..device import Device
+from . import backend, failures
+
+
+class DeviceProperties(NamedTuple):
+    """What a device is: its name, compute capability, and sizes (bytes, processors)."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    l2_cache_size: int
+
+
+def is_available() -> bool:
+    """Whether CUDA can be used: CuPy is installed, and there is a driver and a device."""
+    return backend.why_unavailable() is None
+
+
+def device_count() -> int:
+    """The number of CUDA devices; 0 where CUDA is not available."""
+    return int(backend.cupy().cuda.runtime.getDeviceCount()) if is_available() else 0
+
+
+def current_device() -> int:
+    """The number of the device that "cuda" means in this thread."""
+    return int(backend.cupy().cuda.runtime.getDevice())
+
+
+def set_device(device: int | str | Device) -> None:
+    """Let "cuda" mean this device, in this thread."""
+    backend.cupy().cuda.Device(index_of(device)).use()
+
+
+def index_of(device: int | str | Device | None) -> int:
+    """The number of a CUDA device, of the current one for None; RuntimeError for another kind."""
+    if device is None:
+        return current_device()
+    parsed = Device.parse(device)
+    if parsed.type != "cuda":
+        raise RuntimeError(f"expected a CUDA device, got '{parsed}'")
+    return cuda_device(parsed.index).index or 0
+
+
+def cuda_device(index: int | None) -> Device:
+    """The CUDA device of this number, the same object each time; None means the current one.
+
+    RuntimeError where CUDA is not available or has no such device.
+    """
+    if index is None:
+        return _device(current_device())
+    if index >= (count := device_count()):
+        backend.cupy()  # says why, where there is none at all
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal: 'cuda:{index}' of {count} CUDA devices"
+        )
+    return _device(index)
+
+
+@cache
+def _device(index: int) -> Device:
+    return Device("cuda", index)
+
+
+def architecture(device: Device) -> str:
+    """What code for a device is compiled for, such as "sm_90"."""
+    return _architecture(backend.cupy(), device.index or 0)
+
+
+@cache
+def _architecture(cupy: Any, index: int) -> str:
+    return f"sm_{cupy.cuda.Device(index).compute_capability}"
+
+
+def properties(device: int | str | Device | None = None) -> DeviceProperties:
+    """What a device is; the current one unless given."""
+    found = backend.cupy().cuda.runtime.getDeviceProperties(index_of(device))
+    return DeviceProperties(
+        found["name"].decode(),
+        found["major"],
+        found["minor"],
+        found["totalGlobalMem"],
+        found["multiProcessorCount"],
+        found["l2CacheSize"],
+    )
+
+
+def synchronize(device: int | str | Device | None = None) -> None:
+    """Wait until a device has done everything that was asked of it.
+
+    Raises the error of a check that failed meanwhile, such as an IndexError.
+    """
+    failures.wait_and_report(_device(index_of(device)))

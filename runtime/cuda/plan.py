@@ -1,0 +1,347 @@
+"""Plans on a CUDA device: launches with packed arguments, captured into a graph and replayed.
+
+Memory is named as in `runtime/plan.py`: by slot and offset. The addresses of slots change from call
+to call, so a call first writes the addresses of all arguments into one table, of which the driver
+copies what a launch needs. A second call with the same addresses is captured as a CUDA graph, if
+every step can be, and later ones replay it: one launch for the whole plan.
+
+Everything is asked of the device and nothing is waited for. A failed check is therefore reported
+later, see `failures`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..device import Device
+from ..plan_steps import (
+    ARENA_SLOT,
+    STATUS_SLOT,
+    ArrayRef,
+    CopyStep,
+    CudaStep,
+    GemmStep,
+    LaunchStep,
+    PythonStep,
+    references,
+)
+from . import backend, failures, nvrtc
+from .arrays import bounds, current
+from .devices import architecture
+from .memory import register_cache, when_full
+from .products import Product, Workspaces, prepare
+
+Array = Any  # of CuPy
+
+ALIGNMENT = 16
+"""Kernels access vectors of this many bytes; arrays that begin elsewhere are copied."""
+KEPT_GRAPHS = 8
+"""Captured graphs of a plan and stream, one for each set of addresses; the least used goes."""
+_WORD = 8
+_PIECE = 256
+
+
+class Launch(NamedTuple):
+    """What the driver is told of one kernel, but for the stream."""
+
+    function: int
+    grid: int
+    block: tuple[int, int]
+    table: int  # the address of the addresses of its arguments
+
+
+class CudaPlan:
+    """Steps that are ready to run on one device.
+
+    `source` is the text of the kernels' module. `arena_bytes` is the size of slot 0; slots 1 to
+    `num_slots` - 1 are arrays: those in `constants` are copied to the device once, the others are
+    given to `run` in the order of their slots. Those in `from_host`, with their bytes, are given as
+    arrays of NumPy, and copied to the device by each call. `written` are the slots of inputs that
+    the plan overwrites. `on_failure` makes the error of a failed check from what the status says.
+
+    One stream runs one call after another; calls on several streams have their own memory.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        source: str,
+        steps: Sequence[CudaStep],
+        arena_bytes: int,
+        num_slots: int,
+        constants: Mapping[int, npt.NDArray[Any]],
+        from_host: Mapping[int, int] | None = None,
+        written: Sequence[int] = (),
+        on_failure: Callable[[int, int, int], Exception] | None = None,
+    ) -> None:
+        self.device = device
+        self.source = source
+        self.steps = tuple(steps)
+        self.arena_bytes = arena_bytes
+        self.num_slots = num_slots
+        self.from_host = dict(from_host or {})
+        self.written = frozenset(written)
+        self.on_failure = on_failure
+        with current(device):
+            cupy = backend.cupy()
+            self.constants = {slot: cupy.asarray(value) for slot, value in constants.items()}
+            self._functions = _functions(source, steps, device)
+            workspaces = _workspaces(device)
+            self.products: dict[int, Product] = {
+                number: prepare(step, device.index or 0, workspaces)
+                for number, step in enumerate(steps)
+                if isinstance(step, GemmStep)
+            }
+        self._call_slots = [s for s in range(1, num_slots) if s not in self.constants]
+        self.device_slots = [s for s in self._call_slots if s not in self.from_host]
+        self._frames: dict[int, _Frame] = {}
+        self._lock = threading.RLock()  # memory may run out, and be released, inside
+        register_cache(self)
+        self.can_capture = not any(isinstance(step, PythonStep) for step in steps)
+
+    def run(self, arrays: Sequence[Array]) -> None:
+        """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
+
+        The arrays must have the sizes and types that the steps were made for: that is the
+        caller's duty. Raises the error of a check that failed in an earlier call, where the device
+        has told of one.
+        """
+        if len(arrays) != len(self._call_slots):
+            raise ValueError(f"plan: expected {len(self._call_slots)} arrays, got {len(arrays)}")
+        failures.report()
+        with current(self.device), self._lock:
+            stream = backend.cupy().cuda.get_current_stream()
+            frame = self._frames.get(stream.ptr)
+            if frame is None:
+                frame = self._frames[stream.ptr] = _Frame(self, stream)
+            given = dict(zip(self._call_slots, arrays))
+            frame.upload([given.pop(slot) for slot in self.from_host], stream)
+            moved = {
+                slot: when_full(partial(_aligned, array))
+                for slot, array in given.items()
+                if array.data.ptr % ALIGNMENT
+            }
+            frame.run([moved.get(slot, array) for slot, array in given.items()], stream)
+            for slot, array in moved.items():
+                if slot in self.written:
+                    given[slot][...] = array
+
+    def function(self, name: str) -> int:
+        """The driver's handle of a kernel."""
+        return int(self._functions[name].ptr)
+
+    def release(self) -> None:
+        """Give the arenas and captured graphs of all streams back; the next calls make new ones."""
+        if self._lock.acquire(blocking=False):  # a plan that runs in another thread keeps its own
+            try:
+                self._frames.clear()
+            finally:
+                self._lock.release()
+
+
+class _Frame:
+    """What the calls of a plan on one stream own: arena, status, addresses, captured graphs."""
+
+    def __init__(self, plan: CudaPlan, stream: Any) -> None:
+        cuda = backend.cupy().cuda
+        self.plan = plan
+        self.arena = cuda.alloc(plan.arena_bytes) if plan.arena_bytes else None
+        self.status = failures.Status(plan.device, plan.on_failure)
+        self.bases = np.zeros(plan.num_slots + 1, np.int64)  # the last is the status
+        self.bases[ARENA_SLOT] = self.arena.ptr if self.arena is not None else 0
+        self.bases[STATUS_SLOT] = self.status.address
+        for slot, array in plan.constants.items():
+            self.bases[slot] = array.data.ptr
+        refs = [ref for step in plan.steps for ref in references(step)]
+        self.slots = np.array([ref.slot for ref in refs], np.int64)
+        self.offsets = np.array([ref.offset for ref in refs], np.int64)
+        self.words = np.zeros(len(refs), np.int64)
+        self.table = self.words.ctypes.data + _WORD * np.arange(len(refs), dtype=np.int64)
+        self.calls = self._prepare()
+        self._place_host_arrays()
+        self.graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self.capturing = _capture_stream(plan.device, stream.ptr) if plan.can_capture else None
+
+    def _prepare(self) -> list[tuple[Callable[..., None], Any, int]]:
+        """For every step what runs it, what of it is fixed, and where its addresses begin."""
+        calls: list[tuple[Callable[..., None], Any, int]] = []
+        first = 0
+        for number, step in enumerate(self.plan.steps):
+            match step:
+                case LaunchStep():
+                    table = self.table.ctypes.data + _WORD * first
+                    function = self.plan.function(step.name)
+                    calls.append((_launch, Launch(function, step.grid, step.block, table), first))
+                case GemmStep():
+                    calls.append((self._multiply, self.plan.products[number], first))
+                case CopyStep():
+                    calls.append((self._copy, step.nbytes, first))
+                case PythonStep():
+                    calls.append((self._call, step, first))
+            first += len(references(step))
+        return calls
+
+    def _place_host_arrays(self) -> None:
+        """One piece of memory on the device, and one on the host, for all that come from there."""
+        self.pieces: list[tuple[int, int]] = []
+        end = 0
+        for nbytes in self.plan.from_host.values():
+            self.pieces.append((end, end + nbytes))
+            end += -(-nbytes // _PIECE) * _PIECE
+        self.packed = np.zeros(end, np.uint8)
+        self.uploaded = backend.cupy().cuda.alloc(end) if end else None
+        for slot, (start, _) in zip(self.plan.from_host, self.pieces):
+            assert self.uploaded is not None
+            self.bases[slot] = self.uploaded.ptr + start
+
+    def upload(self, arrays: Sequence[npt.NDArray[Any]], stream: Any) -> None:
+        """Copy arrays of the host to the device, all at once; they may change after that."""
+        if self.uploaded is None:
+            return
+        for array, (start, stop) in zip(arrays, self.pieces):
+            self.packed[start:stop] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        runtime = backend.cupy().cuda.runtime
+        runtime.memcpyAsync(
+            self.uploaded.ptr, self.packed.ctypes.data, self.packed.nbytes,
+            runtime.memcpyHostToDevice, stream.ptr,
+        )  # fmt: skip
+
+    def run(self, arrays: Sequence[Array], stream: Any) -> None:
+        addresses = tuple(int(array.data.ptr) for array in arrays)
+        self.bases[self.plan.device_slots] = addresses
+        graph = self.graphs.get(addresses)
+        if graph is not None:
+            self.graphs.move_to_end(addresses)
+            graph.launch(stream)
+            return
+        np.add(self.bases[self.slots], self.offsets, out=self.words)
+        if self.capturing is not None and addresses in self.graphs:  # seen once: worth capturing
+            graph = self.graphs[addresses] = self._captured(self.capturing)
+            graph.launch(stream)
+            return
+        self._ask(stream)
+        if self.capturing is not None:
+            self.graphs[addresses] = None
+            if len(self.graphs) > KEPT_GRAPHS:
+                self.graphs.popitem(last=False)
+
+    def _ask(self, stream: Any) -> None:
+        pointer = stream.ptr
+        for run, fixed, first in self.calls:
+            run(fixed, first, pointer)
+
+    def _captured(self, stream: Any) -> Any:
+        """The steps with the present addresses as a CUDA graph; nothing runs."""
+        words = self.words.tolist()
+        for _, fixed, first in self.calls:
+            if isinstance(fixed, Product):
+                a, b, c = words[first : first + 3]
+                fixed.ready(a, b, c, stream.ptr)
+        stream.begin_capture()
+        try:
+            self._ask(stream)
+        except BaseException:
+            stream.end_capture()
+            raise
+        return stream.end_capture()
+
+    # -- steps ---------------------------------------------------------------------------
+
+    def _multiply(self, product: Product, first: int, stream: int) -> None:
+        a, b, c = self.words[first : first + 3].tolist()
+        product.launch(a, b, c, stream)
+
+    def _copy(self, nbytes: int, first: int, stream: int) -> None:
+        target, source = self.words[first : first + 2].tolist()
+        runtime = backend.cupy().cuda.runtime
+        runtime.memcpyAsync(target, source, nbytes, runtime.memcpyDeviceToDevice, stream)
+
+    def _call(self, step: PythonStep, first: int, stream: int) -> None:
+        arrays = [
+            _view(array, int(address), self)
+            for array, address in zip(
+                (*step.inputs, *step.outputs), self.words[first:].tolist(), strict=False
+            )
+        ]
+        step.function(*arrays)
+
+
+def _launch(launch: Launch, first: int, stream: int) -> None:
+    x, y = launch.block
+    backend.driver().launchKernel(
+        launch.function, launch.grid, 1, 1, x, y, 1, 0, stream, launch.table, 0
+    )
+
+
+def _view(array: ArrayRef, address: int, owner: object) -> Array:
+    """An array of CuPy over a plan's memory, which keeps `owner` alive."""
+    cupy = backend.cupy()
+    strides = array.strides
+    extent = array.dtype.itemsize * (1 + sum(
+        (size - 1) * stride // array.dtype.itemsize
+        for size, stride in zip(array.shape, strides or _contiguous(array))
+    ))  # fmt: skip
+    memory = cupy.cuda.UnownedMemory(address, extent, owner)
+    pointer = cupy.cuda.MemoryPointer(memory, 0)
+    return cupy.ndarray(array.shape, array.dtype, pointer, strides)
+
+
+def _contiguous(array: ArrayRef) -> tuple[int, ...]:
+    strides, step = [], array.dtype.itemsize
+    for size in reversed(array.shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def _aligned(array: Array) -> Array:
+    """A copy that lies as the array does, at an address that vectors can be loaded from."""
+    cupy = backend.cupy()
+    first, end = bounds(array)
+    whole = cupy.cuda.alloc(end - first)
+    runtime = cupy.cuda.runtime
+    stream = cupy.cuda.get_current_stream().ptr
+    runtime.memcpyAsync(whole.ptr, first, end - first, runtime.memcpyDeviceToDevice, stream)
+    return cupy.ndarray(array.shape, array.dtype, whole, array.strides)
+
+
+# -- what plans share ----------------------------------------------------------------------------
+
+
+def _functions(source: str, steps: Sequence[CudaStep], device: Device) -> dict[str, Any]:
+    """The kernels of a module's text on a device, which must be the current one, by name."""
+    names = dict.fromkeys(step.name for step in steps if isinstance(step, LaunchStep))
+    if not names:
+        return {}
+    module = backend.cupy().cuda.function.Module()
+    module.load(nvrtc.compile_cubin(source, architecture(device)))
+    return {name: module.get_function(name) for name in names}
+
+
+def _workspaces(device: Device) -> Workspaces:
+    kept = backend.kept()
+    key = "workspaces", device
+    if key not in kept:
+        kept[key] = Workspaces(backend.cupy().cuda.alloc, _zero)
+    found: Workspaces = kept[key]
+    return found
+
+
+def _zero(address: int, nbytes: int, stream: int) -> None:
+    backend.cupy().cuda.runtime.memsetAsync(address, 0, nbytes, stream)
+
+
+def _capture_stream(device: Device, stream: int) -> Any:
+    """The stream on which the plans of a stream are captured, with a workspace of its own."""
+    kept = backend.kept()
+    key = "captures", device, stream
+    if key not in kept:
+        kept[key] = backend.cupy().cuda.Stream(non_blocking=True)
+    return kept[key]

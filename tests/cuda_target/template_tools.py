@@ -1,0 +1,57 @@
+"""What the tests of hand-written kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from cuda_tools.shim import Launch
+from tgraph.compiler.codegen.cuda_kernel import kernel_text, module_text
+from tgraph.compiler.cuda_program import Program
+from tgraph.compiler.kernel.template import TemplateSchedule
+
+
+def golden_text(program: Program) -> str:
+    """The launches of a program, then its kernels without the library in front of them."""
+    kernels = program.source.split('extern "C"', 1)
+    heads = [f"// {info.schedule.summary()}" for info in program.kernels if info.schedule]
+    lines = [f"// {line}".rstrip() for line in str(program).splitlines()]
+    return "\n".join([*lines, *heads, f'extern "C"{kernels[1]}'])
+
+
+def launches_of(programs: Sequence[Program]) -> tuple[str, list[Launch]]:
+    """The hand-written kernels of programs under names of their own, one after another.
+
+    What one of them writes the next one reads; positions are 0 or 1.
+    """
+    texts: list[str] = []
+    launches: list[Launch] = []
+    for number, program in enumerate(programs):
+        infos = [(at, info) for at, info in program.kernel_of_step.items() if _is_template(info)]
+        texts += [kernel_text(info.schedule, f"p{number}_{info.name}") for _, info in infos]
+        for order in ("forward", "shuffled"):
+            memory: dict[Any, Any] = {}
+            for at, info in infos:
+                params = zip(program.steps[at].args, info.schedule.kernel.params, strict=True)
+                args = [
+                    memory.setdefault((ref, param.dtype, param.elements), _buffer(param))
+                    for ref, param in params
+                ]
+                name, schedule = f"p{number}_{info.name}", info.schedule
+                launches.append(Launch(name, schedule.grid, schedule.block, args, 0, order, 1))
+    return module_text(texts), launches
+
+
+def _is_template(info: Any) -> bool:
+    return isinstance(info.schedule, TemplateSchedule)
+
+
+def _buffer(param: Any) -> np.ndarray[Any, Any]:
+    """Memory for a parameter, exactly as large as it may be addressed."""
+    rng = np.random.default_rng(0)
+    if param.written:
+        return np.zeros(param.elements, param.dtype.numpy)
+    if param.dtype.kind == "float":
+        return rng.standard_normal(param.elements).astype(param.dtype.numpy)
+    return rng.integers(0, 2, param.elements).astype(param.dtype.numpy)

@@ -1,0 +1,358 @@
+"""Compiled functions on a CUDA device: here one that is the host (see `cuda_tools.fake_device`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cuda_tools import shim
+from cuda_tools.fake_device import installed
+from test_ops import (
+    COMPILED,
+    SMOOTH,
+    Gradients,
+    as_tuple,
+    check_values,
+    ids,
+    tensors,
+)
+from tgraph.compiler.placement import PlacedExecutable
+
+import tgraph as tg
+from tgraph import nn
+from tgraph.compile import compile as compiled
+
+F = tg.nn.functional
+pytestmark = pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+# Units of the dtype's spacing: CUDA's float functions are allowed two more than ours.
+SLACK = 16
+CALLS = 3  # launched, captured, replayed
+
+
+@pytest.fixture
+def machine():
+    with installed() as found:
+        yield found
+
+
+def on_device(x):
+    return x.detach().cuda().requires_grad_(x.requires_grad)
+
+
+def executable_of(function):
+    """The one executable of a compiled function without gradients."""
+    return plans_of(function)[0].function.executable
+
+
+def plans_of(function):
+    """The plans of a compiled function, the last used first."""
+    return [plan for plans in function._plans.values() for plan in plans]
+
+
+def same(found, expected, tolerance, what):
+    assert found.device == tg.device("cuda:0"), what
+    check_values(found.detach().cpu().numpy(), expected.detach().numpy(), tolerance, what)
+
+
+# -- every operation -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED, ids=ids)
+def test_forward(machine, case):
+    inputs = tensors(case.arrays(case.dtypes[0]))
+    expected = as_tuple(case.function(*inputs))
+    function = compiled(case.function)
+    for _ in range(CALLS):
+        found = as_tuple(function(*map(on_device, inputs)))
+        for have, want in zip(found, expected, strict=True):
+            same(have, want, case.tolerance + SLACK, case.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in SMOOTH if case.compiles], ids=ids)
+def test_gradient(machine, case):
+    """Differentiated inside a compiled function."""
+    row = Gradients(case)
+    expected = row.first(*row.arguments())
+
+    def first(*arguments):
+        points, cotangents = arguments[: len(row.points)], arguments[len(row.points) :]
+        inputs = [tg.from_numpy(np.array(each)).cuda() for each in row.inputs]
+        for at, point in zip(row.moving, points, strict=True):
+            inputs[at] = point
+        results = as_tuple(case.function(*inputs))
+        floats = tuple(each for each in results if each.dtype is tg.float64)
+        return tg.autograd.grad(floats, points, cotangents, materialize_grads=True)
+
+    function = compiled(first)
+    for _ in range(CALLS):
+        found = function(*map(on_device, row.arguments()))
+        for have, want in zip(found, expected, strict=True):
+            same(have, want, 1e6, case.name)
+
+
+# -- plans -----------------------------------------------------------------------------------
+
+
+def normalised(x, y):
+    return tg.softmax(x * 2 + y, -1), (x * y).sum(0)
+
+
+def test_a_plan_is_launched_then_captured_then_replayed(machine):
+    function = compiled(normalised)
+    x, y = tg.randn(4, 8), tg.randn(4, 8)
+    there = on_device(x), on_device(y)
+    held = []
+    for _ in range(5):
+        held = [each.cpu() for each in function(*there)]  # the outputs' memory is free again
+    for have, want in zip(held, normalised(x, y), strict=True):
+        check_values(have.numpy(), want.numpy(), 32, "replayed")
+    (frame,) = executable_of(function).executables[0].plan._frames.values()
+    assert any(graph is not None for graph in frame.graphs.values())
+
+
+def test_results_keep_their_values_and_may_be_inputs_again(machine):
+    double = compiled(lambda x: x * 2)
+    x = tg.ones(100).cuda()
+    first = double(x)
+    results = [first]
+    for _ in range(6):
+        results.append(double(results[-1]))
+    assert [each[0].item() for each in results] == [2.0 ** (n + 1) for n in range(7)]
+
+
+def test_gradients_accumulate_over_calls(machine):
+    w = tg.ones(3).cuda().requires_grad_()
+    step = compiled(lambda x: ((w * x).sum()).backward())
+    for _ in range(4):
+        step(tg.tensor([1.0, 2.0, 3.0]).cuda())
+    assert w.grad.tolist() == [4.0, 8.0, 12.0]
+
+
+def test_backward_through_a_compiled_function(machine):
+    def layer(x, w):
+        return tg.softmax(tg.relu(x @ w), -1).square().sum()
+
+    x, w = tg.randn(5, 4), tg.randn(4, 6)
+    expected = [each.requires_grad_() for each in (x.clone(), w.clone())]
+    layer(*expected).backward()
+    function = compiled(layer)
+    for _ in range(CALLS):
+        found = [on_device(each).requires_grad_() for each in (x, w)]
+        function(*found).backward()
+        for have, want in zip(found, expected, strict=True):
+            same(have.grad, want.grad, 64, "gradient")
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_a_training_step_is_one_plan(machine, name):
+    """With dropout, a rate that changes, and targets that are checked."""
+
+    def trained(device, decorate):
+        tg.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Dropout(0.5),
+                              nn.Linear(16, 4)).to(device)  # fmt: skip
+        optimizer = getattr(tg.optim, name)(model.parameters(), lr=1e-2)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = decorate(step)
+        rng = np.random.default_rng(0)
+        x = tg.from_numpy(rng.standard_normal((32, 8)).astype(np.float32)).to(device)
+        y = tg.from_numpy(rng.integers(0, 4, 32)).to(device)
+        losses = []
+        for count in range(6):
+            if count == 3:
+                optimizer.param_groups[0]["lr"] = 5e-3
+            losses.append(step(x, y).item())
+        return losses, [each.detach().cpu().numpy() for each in model.parameters()], step
+
+    eager, parameters, _ = trained("cpu", lambda step: step)
+    losses, found, step = trained("cuda", compiled)
+    np.testing.assert_allclose(losses, eager, rtol=1e-5)
+    for have, want in zip(found, parameters, strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-6)
+    executables = [call.function.executable for call in plans_of(step)]
+    assert all(len(each.segments) == 1 for each in executables)
+    (frame,) = executables[-1].executables[0].plan._frames.values()
+    assert any(graph is not None for graph in frame.graphs.values())
+
+
+def test_parameters_are_updated_in_place(machine):
+    w = tg.ones(64, 64).cuda()
+    step = compiled(lambda g: w.sub_(g * 0.5))
+    address = w._value.data.ptr
+    for _ in range(CALLS):
+        step(tg.ones(64, 64).cuda())
+    assert w._value.data.ptr == address
+    assert w[0, 0].item() == -0.5
+    (step_,) = executable_of(step).executables[0].plan.steps
+    assert len(step_.args) == 2  # the gradient, and what is read and written
+
+
+# -- what goes in ----------------------------------------------------------------------------
+
+
+def test_views_that_begin_anywhere(machine):
+    """Kernels load vectors of 16 bytes: what begins elsewhere is copied."""
+    whole = tg.arange(65).float()
+    there = whole.cuda()
+    function = compiled(lambda x: x * 2 + 1)
+    for first in (0, 1, 3):
+        same(function(there[first : first + 60]), whole[first : first + 60] * 2 + 1, 0, str(first))
+
+
+def test_a_view_that_begins_anywhere_is_written(machine):
+    whole = tg.zeros(33).cuda()
+    function = compiled(lambda x: x.add_(1))
+    for _ in range(CALLS):
+        function(whole[1:33])
+    assert whole.tolist() == [0.0] + [3.0] * 32
+
+
+@pytest.mark.parametrize("layout", [lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[:, 3:]])
+def test_strided_arguments(machine, layout):
+    x = tg.randn(12, 16)
+    function = compiled(lambda x: (tg.softmax(x, -1), x.sum(0), x @ x.t()))
+    for _ in range(CALLS):
+        for have, want in zip(function(layout(x.cuda())), function(layout(x)), strict=True):
+            same(have, want, 64, "strided")
+
+
+def test_numbers_of_the_host_are_fed_anew(machine):
+    function = compiled(lambda x, rate: x * rate + rate**2)
+    x = tg.ones(4)
+    for rate in (1.0, 2.0, 3.0, 4.0, 5.0):
+        same(function(x.cuda(), rate), x * rate + rate**2, 8, f"rate {rate}")
+    assert len(executable_of(function).segments) == 1
+
+
+def test_random_numbers_are_those_of_the_cpu(machine):
+    def noise(x):
+        return F.dropout(x, 0.3) + tg.rand(5, 7, device=x.device)
+
+    function = compiled(noise)
+    tg.manual_seed(3)
+    expected = [noise(tg.ones(5, 7)) for _ in range(4)]
+    tg.manual_seed(3)
+    for want in expected:
+        same(function(tg.ones(5, 7).cuda()), want, 8, "random")
+
+
+def test_small_tensors_of_the_host_inside(machine):
+    table = tg.arange(5).float()  # captured, on the CPU
+    function = compiled(lambda x: x + table.cuda())
+    for count in range(4):
+        table.fill_(count)
+        assert function(tg.zeros(5).cuda()).tolist() == [count] * 5
+
+
+# -- several devices -------------------------------------------------------------------------
+
+
+def test_work_on_the_host_and_on_two_devices(machine):
+    def function(x):
+        y = x.exp()  # on the host
+        z = (y.cuda(0) * 2).sum(0)
+        u = z.cuda(1) + 1
+        return y, z, u, (u.cpu() + y).sin()
+
+    x = tg.randn(6, 3)
+    placed = compiled(function)
+    for _ in range(CALLS):
+        found, expected = placed(x), function(x)
+        assert [each.device for each in found] == [each.device for each in expected]
+        for have, want in zip(found, expected, strict=True):
+            check_values(have.cpu().numpy(), want.cpu().numpy(), 32, "placed")
+    assert isinstance(executable_of(placed), PlacedExecutable)
+    assert [str(each.device) for each in executable_of(placed).segments] == [
+        "cpu", "cuda:0", "cuda:1", "cpu",
+    ]  # fmt: skip
+
+
+def test_a_tensor_of_the_host_takes_a_result_of_the_device(machine):
+    total = tg.zeros(3)
+    function = compiled(lambda x: total.add_((x * 2).cpu()))
+    for _ in range(CALLS):
+        function(tg.ones(3).cuda())
+    assert total.tolist() == [6.0, 6.0, 6.0]
+
+
+# -- checks ----------------------------------------------------------------------------------
+
+
+def test_a_position_outside_is_an_error_with_the_line(machine):
+    table = tg.randn(10, 4).cuda()
+    look_up = compiled(lambda at: table[at] * 2)
+    good, bad = tg.tensor([1, 9]).cuda(), tg.tensor([1, 10]).cuda()
+    for _ in range(CALLS):
+        look_up(good)
+    result = look_up(bad)
+    with pytest.raises(IndexError, match=r"index 10 is out of bounds.*size 10[^$]*test_compiled"):
+        result.cpu()
+    assert look_up(good).shape == (2, 4)  # told once
+    tg.cuda.synchronize()
+
+
+def test_a_failed_check_is_told_by_synchronize_and_by_the_next_call(machine):
+    table = tg.randn(10, 4).cuda()
+    look_up = compiled(lambda at: table[at] * 2)
+    bad = tg.tensor([-11]).cuda()
+    look_up(bad)
+    with pytest.raises(IndexError):
+        tg.cuda.synchronize()
+    look_up(bad)
+    with pytest.raises(IndexError):
+        look_up(bad)
+
+
+def test_nothing_is_overwritten_after_a_failed_check(machine):
+    table = tg.ones(10, 4).cuda()
+    seen = tg.zeros(4).cuda()
+
+    @compiled
+    def step(at):
+        rows = table[at]
+        table.mul_(2)
+        seen.add_(rows.sum(0))
+        return rows
+
+    good, bad = tg.tensor([1, 2]).cuda(), tg.tensor([1, 12]).cuda()
+    step(good)
+    step(bad)
+    with pytest.raises(IndexError):
+        tg.cuda.synchronize()
+    assert table[0, 0].item() == 2.0
+    assert seen.tolist() == [2.0] * 4
+    for _ in range(CALLS):
+        step(good)
+    assert table[0, 0].item() == 16.0
+
+
+# -- memory ----------------------------------------------------------------------------------
+
+
+def test_no_memory_is_left(machine):
+    def run():
+        function = compiled(normalised)
+        for _ in range(5):
+            function(tg.randn(64, 64).cuda(), tg.randn(64, 64).cuda())
+
+    run()
+    before = tg.cuda.memory_allocated()
+    for _ in range(3):
+        run()
+    assert tg.cuda.memory_allocated() == before
+
+
+def test_recompiles_for_another_device(machine):
+    function = compiled(lambda x: x + 1)
+    assert function(tg.ones(2)).device == tg.device("cpu")
+    assert function(tg.ones(2).cuda()).device == tg.device("cuda:0")
+    assert function(tg.ones(2).cuda(1)).device == tg.device("cuda:1")
+    assert "new device of argument `x`" in function.compiles[1].reason

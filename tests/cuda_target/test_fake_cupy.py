@@ -1,0 +1,980 @@
+"""The stand-in for CuPy that the tests of the CUDA runtime use: it is as strict as CuPy."""
+
+import ctypes
+import gc
+import inspect
+import threading
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cuda_tools import fake_cupy, shim
+from cuda_tools.fake_cupy import Violation, arrays, cupy, driver, routines, ufuncs
+from cuda_tools.fake_cupy.machine import CUDARuntimeError
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+NEEDS_COMPILER = pytest.mark.skipif(shim.available() is not None, reason=shim.available() or "")
+
+
+@pytest.fixture(autouse=True)
+def machine():
+    with fake_cupy.install() as made:
+        yield made
+
+
+def real_cupy():
+    """CuPy itself, which says what it has without a GPU."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("cupy", reason="CuPy is not installed")
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.gpu)])
+def both(request, monkeypatch):
+    """`cupy` is the fake; where there is a GPU, CuPy has to do the same."""
+    if request.param == "real":
+        real = real_cupy()
+        try:
+            devices = real.cuda.runtime.getDeviceCount()
+        except real.cuda.runtime.CUDARuntimeError as error:
+            pytest.skip(f"no CUDA device: {error}")
+        assert devices
+        monkeypatch.setitem(globals(), "cupy", real)
+
+
+shared = pytest.mark.usefixtures("both")
+
+
+def held(values, dtype=None):
+    return cupy.array(np.array(values, dtype))
+
+
+# -- it has what CuPy has ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(ufuncs.LOOPS))
+def test_ufuncs_have_the_loops_of_cupy(name):
+    theirs = getattr(real_cupy(), name)
+    ours = getattr(cupy, name)
+    complex_or_struct = set("FDV")
+    assert ours.types == [each for each in theirs.types if not set(each) & complex_or_struct]
+    assert (ours.nin, ours.nout, ours.name) == (theirs.nin, theirs.nout, theirs.name)
+    assert ufuncs.SCATTERS.get(name) == theirs._scatter_op
+
+
+def test_where_and_erf_have_the_loops_of_cupy():
+    real_cupy()
+    from cupy._sorting.search import _where_ufunc
+    from cupyx.scipy.special import erf
+
+    assert list(ufuncs.WHERE) == [each for each in _where_ufunc.types if not set(each) & set("FD")]
+    assert list(ufuncs.ERF) == erf.types
+
+
+@pytest.mark.parametrize("name", sorted(routines.FUNCTIONS))
+def test_functions_have_signatures_of_cupy(name):
+    theirs = getattr(real_cupy(), name)
+    wanted = inspect.signature(theirs).parameters
+    if name in ("may_share_memory", "matmul"):  # these take the rest as *args, or by position
+        return
+    ours = inspect.signature(routines.FUNCTIONS[name]).parameters
+    positions = [each for each, p in ours.items() if p.kind is not p.KEYWORD_ONLY]
+    assert positions == list(wanted)[: len(positions)] or name.endswith("_like")
+    for each, parameter in ours.items():
+        theirs_default = wanted[each].default
+        assert parameter.default == theirs_default or name.startswith("ascontiguous"), each
+
+
+def test_arrays_have_no_attribute_that_cupys_lack():
+    real = real_cupy().ndarray
+    own = {"_np", "__weakref__", "__annotations__"}
+    assert not set(dir(arrays.ndarray)) - set(dir(real)) - set(dir(object)) - own
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "cuda", "cuda.runtime", "cuda.device", "cuda.function", "cuda.graph", "cuda.memory",
+     "cuda.memory_hook", "cuda.pinned_memory", "cuda.stream", "lib.stride_tricks"],
+)  # fmt: skip
+def test_modules_have_no_name_that_cupys_lack(path):
+    ours, theirs = cupy, real_cupy()
+    for name in filter(None, path.split(".")):
+        ours, theirs = getattr(ours, name), getattr(theirs, name)
+    assert not [name for name in vars(ours) if not hasattr(theirs, name)]
+
+
+def test_constants_of_the_runtime_are_those_of_cupy():
+    runtime = real_cupy().cuda.runtime
+    assert {name: getattr(runtime, name) for name in fake_cupy.CONSTANTS} == fake_cupy.CONSTANTS
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Device", "Event", "Function", "Graph", "MemoryHook", "MemoryPointer", "MemoryPool", "Module",
+     "PinnedMemoryPool", "Stream", "UnownedMemory"],
+)  # fmt: skip
+def test_classes_of_cuda_have_no_attribute_that_cupys_lack(name):
+    ours, theirs = getattr(cupy.cuda, name), getattr(real_cupy().cuda, name)
+    assert not [each for each in dir(ours) if each[0] != "_" and not hasattr(theirs, each)]
+
+
+def test_the_driver_launches_as_cupys_does():
+    real_cupy()
+    from cupy_backends.cuda.api import driver as real
+
+    assert issubclass(real.CUDADriverError, RuntimeError)
+    ours = list(inspect.signature(driver.launchKernel).parameters)
+    assert real.launchKernel.__doc__.count(",") == len(ours) - 1 == 10
+    assert all(name in real.launchKernel.__doc__ for name in ours[1:10])
+
+
+def test_unknown_names_are_told():
+    with pytest.raises(AttributeError, match="the fake of cupy has no 'polyfit'"):
+        cupy.polyfit  # noqa: B018
+
+
+# -- arrays --------------------------------------------------------------------------------------
+
+
+def test_an_array_is_of_its_own_class_in_module_cupy():
+    x = held([[1, 2], [3, 4]], np.float32)
+    assert type(x) is cupy.ndarray and not isinstance(x, np.ndarray)
+    assert type(x).__module__ == "cupy"
+    assert (x.shape, x.strides, x.size, x.nbytes, x.ndim) == ((2, 2), (8, 4), 4, 16, 2)
+    assert x.data.ptr % 512 == 0 and x.device == cupy.cuda.Device(0) and x.base is None
+    assert x.T.base is x and x.T[0].base is x and not x.T.flags.owndata
+
+
+def test_fresh_memory_is_full_of_ones():
+    assert np.isnan(cupy.empty(3, np.float32).get()).all()
+    assert (cupy.empty(3, np.int32).get() == -1).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.asarray(x),
+        lambda x: np.array([x]),
+        lambda x: x + np.ones(2),
+        lambda x: np.ones(2) + x,
+        lambda x: cupy.add(x, np.ones(2)),
+        lambda x: cupy.where(x > 0, np.array(1.0), x),
+        lambda x: cupy.matmul(x, np.ones(2)),
+        lambda x: cupy.concatenate([x, np.ones(2)]),
+        lambda x: x.astype(np.int32, casting="unsafe"),
+        lambda x: cupy.add(x, x, where=x > 0),
+        lambda x: x.__iadd__(1j),
+        lambda x: range(x[0]),
+    ],
+)
+@shared
+def test_what_cupy_refuses_with_a_type_error(call):
+    with pytest.raises(TypeError):
+        call(held([1.0, 2.0]))
+
+
+@shared
+def test_assigning_an_array_of_the_host_is_refused_but_for_one_element():
+    x = cupy.zeros(3)
+    with pytest.raises(ValueError, match="non-scalar"):
+        x[...] = np.ones(3)
+    x[...] = np.array(2.0)
+    assert x.tolist() == [2, 2, 2]
+
+
+@shared
+def test_flags_know_nothing_of_writing():
+    flags = held([1.0]).flags
+    assert flags.c_contiguous and flags.f_contiguous and flags["OWNDATA"]
+    assert not hasattr(flags, "writeable")
+
+
+@shared
+def test_results_without_axes_are_arrays():
+    x = held([1, 2, 3])
+    for found in (x.sum(), x[0], x.max(), x.argmax(), cupy.add(x[0], 1), x.take(1)):
+        assert type(found) is cupy.ndarray and found.shape == ()
+    assert int(x[0]) == 1 and float(x[1]) == 2.0 and bool(x[2]) and x[2].item() == 3
+
+
+@shared
+def test_an_array_is_no_index():
+    with pytest.raises(TypeError):
+        [1, 2][held(1)]
+
+
+@shared
+def test_truth_of_several_elements_is_ambiguous():
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(held([1, 2]))
+
+
+@shared
+def test_views_share_memory_and_copies_do_not():
+    x = held(np.arange(12).reshape(3, 4))
+    x[1:, ::2] = 0
+    x.reshape(-1)[0] = 7
+    x.T[3, 0] = 9
+    assert x.tolist() == [[7, 1, 2, 9], [0, 5, 0, 7], [0, 9, 0, 11]]
+    assert x[::-1].data.ptr == x.data.ptr + 2 * x.strides[0]
+    assert x[1:, 2].data.ptr == x.data.ptr + x.strides[0] + 16
+    assert x.reshape(4, 3).base is x and x.T.reshape(-1).base is None
+    assert x.view(np.int32).shape == (3, 8)
+
+
+@shared
+def test_axes_move_as_in_numpy():
+    x = np.arange(24).reshape(2, 3, 4)
+    y = held(x)
+    for found, wanted in [
+        (y.transpose(2, 0, 1), x.transpose(2, 0, 1)),
+        (y.transpose((1, 0, 2)), x.transpose(1, 0, 2)),
+        (y.swapaxes(0, -1), x.swapaxes(0, -1)),
+        (y[None, ..., 1], x[None, ..., 1]),
+        (y[:, [0, 2]], x[:, [0, 2]]),
+        (y[held([1, 0]), :, held([2, 3])], x[[1, 0], :, [2, 3]]),
+        (y[:, held([[0, 1]]), held([2, 3])], x[:, [[0, 1]], [2, 3]]),
+        (y[y > 11], x[x > 11]),
+        (y[1, held([True, False, True])], x[1, [True, False, True]]),
+        (cupy.broadcast_to(y[0], (5, 3, 4)), np.broadcast_to(x[0], (5, 3, 4))),
+        (cupy.lib.stride_tricks.as_strided(y, (2, 2), (32, 8)), x[0, :2, :2]),
+    ]:
+        assert np.array_equal(found.get(), wanted)
+
+
+@shared
+def test_as_strided_hides_its_base():
+    x = held([1.0, 2.0])
+    assert cupy.lib.stride_tricks.as_strided(x, (1,), (8,)).base is None
+
+
+@shared
+def test_positions_wrap_around():
+    x = held([10, 20, 30])
+    assert x[held([3, -1, 5])].tolist() == [10, 30, 30]
+    assert x.take(held([[4]])).tolist() == [[20]]
+    x[held([3])] = 1
+    assert x.tolist() == [1, 20, 30]
+    with pytest.raises(IndexError):
+        x[3]
+    with pytest.raises(IndexError):
+        cupy.empty((0, 2)).take(held([0]), axis=0)
+
+
+def test_repeated_positions_are_not_written_in_the_order_of_numpy():
+    x = cupy.zeros(1)
+    x[held([0, 0])] = held([1.0, 2.0])
+    assert x.tolist() == [1]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, bool, bfloat16, np.int16])
+@shared
+def test_add_at_knows_few_types(dtype):
+    with pytest.raises(TypeError, match=r"cupy\.add\.at only supports"):
+        cupy.add.at(cupy.zeros(2, dtype), held([0, 0]), cupy.ones(2, dtype))
+
+
+@shared
+def test_add_at_counts_repeated_positions():
+    x = cupy.zeros((2, 2), np.float32)
+    cupy.add.at(x, (held([0, 0, 1]), held([1, 1, 0])), held([1, 2, 3], np.float32))
+    assert x.tolist() == [[0, 3], [3, 0]]
+
+
+@shared
+def test_negative_zero_is_lost_where_cupy_loses_it():
+    lost = [cupy.array(-0.0), cupy.asarray(np.float32(-0.0)), cupy.zeros(1)]
+    lost[2][...] = -0.0
+    kept = [cupy.full(2, -0.0), cupy.array(np.array([-0.0])), cupy.full((), -0.0)]
+    assert not any(np.signbit(each.get()).any() for each in lost)
+    assert all(np.signbit(each.get()).all() for each in kept)
+
+
+@shared
+def test_floats_saturate_in_integers():
+    x = held([np.nan, np.inf, -np.inf, 3e9, -1.5, 300.7], np.float32)
+    top, bottom = 2**31 - 1, -(2**31)
+    assert x.astype(np.int32).tolist() == [0, top, bottom, top, -1, 300]
+    assert x.astype(np.uint32).tolist() == [0, 2**32 - 1, 0, 3000000000, 0, 300]
+    assert x.astype(np.int64).tolist()[1:4] == [2**63 - 1, -(2**63), 3000000000]
+    assert x.astype(bool).tolist() == [True, True, True, True, True, True]
+
+
+@shared
+def test_pickling_and_printing_go_through_the_host():
+    import pickle
+
+    x = held([[1, 2]])
+    assert pickle.loads(pickle.dumps(x)).tolist() == [[1, 2]]
+    assert repr(x) == "array([[1, 2]])"
+
+
+# -- ufuncs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [
+        (lambda: cupy.add(held([1], np.uint8), 1), np.uint8),
+        (lambda: 1.5 * held([1], np.float16), np.float16),
+        (lambda: held([1], np.int8) + 1.5, np.float64),
+        (lambda: held([1], np.int16) + np.int32(1), np.int32),
+        (lambda: held([1], bfloat16) + held([1], bfloat16), bfloat16),
+        (lambda: held([1], bfloat16) + 1, bfloat16),
+        (lambda: held([1], bfloat16) * 0.5, np.float32),  # result_type(0.0, bfloat16) is float64
+        (lambda: cupy.where(held([True]), held([1], bfloat16), held([1], bfloat16)), np.float32),
+        (lambda: cupy.exp(held([1], np.int8)), np.float16),
+        (lambda: cupy.true_divide(held([1], np.int8), held([2], np.int8)), np.float64),
+        (lambda: held([1], np.uint64) * 0xD2511F53, np.uint64),
+        (lambda: cupy.logical_not(held([1], bfloat16)), bool),
+        (lambda: held([True]) + held([True]), bool),
+        (lambda: cupy.sign(held([True])), np.int8),
+        (lambda: held([1], np.int8).sum(), np.int64),
+        (lambda: cupy.add.reduce(held([1], bfloat16), dtype=np.float32), np.float32),
+        (lambda: held([1], bfloat16).max(), bfloat16),
+        (lambda: held([1], bfloat16).argmax(), np.int64),
+        (lambda: held([1], np.int8) < 300, bool),
+        (lambda: held([1], np.float32) ** 2, np.float32),
+    ],
+)
+@shared
+def test_dtypes_of_results(call, dtype):
+    assert call().dtype == np.dtype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: cupy.maximum.reduce(held([1])), NotImplementedError),
+        (lambda: np.maximum.reduce(held([1])), NotImplementedError),
+        (lambda: cupy.logical_or.reduce(held([True])), NotImplementedError),
+        (lambda: cupy.exp.at(held([1.0]), held([0])), NotImplementedError),
+        (lambda: held([True]) - held([True]), TypeError),
+        (lambda: -held([True]), TypeError),
+        (lambda: held([1.0]) & held([1.0]), TypeError),
+        (lambda: held([1], np.uint8) + 300, OverflowError),
+        (lambda: held([1, 2]) + held([1, 2, 3]), ValueError),
+        (lambda: cupy.empty((0,)).max(), ValueError),
+        (lambda: held([1, 2]).__iadd__(held([[1, 2], [3, 4]])), ValueError),
+        (lambda: held([1]).__iadd__(1.5), TypeError),
+        (lambda: cupy.array([None]), ValueError),
+        (lambda: cupy.array(held([1]), np.int8, copy=False), ValueError),
+        (lambda: cupy.sort(held([1.0], bfloat16)), NotImplementedError),
+        (lambda: cupy.sort(held([1.0]), kind="quicksort"), ValueError),
+        (lambda: cupy.add(held([1]), held([1]), held([0], np.int8)), None),
+        (lambda: cupy.matmul(*[cupy.ones((2, 1, 1), bfloat16)] * 2), TypeError),
+    ],
+)
+@shared
+def test_what_fails(call, error):
+    if error is None:
+        assert call().dtype == np.int8  # int64 into int8 is of the same kind
+        return
+    with pytest.raises(error):
+        call()
+
+
+@shared
+def test_integers_divide_by_zero_without_an_error():
+    x, zero = held([7, -7]), held([0, 0])
+    assert (x // zero).tolist() == (x % zero).tolist() == [0, 0]
+    assert cupy.power(held([2, 1, -1, 0]), held([-1, -1, -1, -1])).tolist() == [0, 1, -1, 0]
+
+
+@shared
+def test_values_of_ufuncs_are_numpys():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 1, 4)), rng.normal(size=(2, 4))
+    for name in ("add", "subtract", "multiply", "true_divide", "maximum", "arctan2", "less"):
+        found = getattr(cupy, name)(held(x), held(y)).get()
+        np.testing.assert_allclose(found, getattr(np, name)(x, y), rtol=1e-14)
+    for name in ("exp", "sqrt", "negative", "floor", "isnan", "reciprocal"):
+        found = getattr(cupy, name)(held(abs(x))).get()
+        np.testing.assert_allclose(found, getattr(np, name)(abs(x)), rtol=1e-14)
+
+
+@shared
+def test_half_types_compute_in_float32():
+    x = np.linspace(-3, 3, 50).astype(bfloat16)
+    wanted = np.exp(x.astype(np.float32)).astype(bfloat16)
+    found = cupy.exp(held(x, bfloat16)).get()
+    assert found.dtype == bfloat16
+    np.testing.assert_allclose(found.astype(np.float32), wanted.astype(np.float32), rtol=1e-2)
+
+
+@shared
+def test_numpy_functions_reach_it():
+    from scipy import special
+
+    x = held([0.5, -0.5])
+    assert np.concatenate([x, x]).shape == (4,)
+    assert np.allclose(special.erf(x).get(), special.erf([0.5, -0.5]))
+    assert type(np.exp(x)) is cupy.ndarray
+
+
+@pytest.mark.parametrize("axes", [(), (0,), (1, 2), (0, 1, 2), None, -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+@shared
+def test_reductions(axes, keepdims):
+    x = np.random.default_rng(1).normal(size=(2, 3, 4))
+    for name in ("sum", "prod", "max", "min", "any", "all"):
+        found = getattr(cupy, name)(held(x), axis=axes, keepdims=keepdims)
+        wanted = getattr(np, name)(x, axis=axes, keepdims=keepdims)
+        np.testing.assert_allclose(found.get(), wanted)
+        assert found.shape == np.shape(wanted)
+
+
+def test_of_several_nan_the_lowest_thread_has_the_position():
+    x = np.zeros(2000)
+    x[[520, 1025]] = np.nan
+    assert int(held(x).argmax()) == 1025  # thread 1, where 520 is of thread 8
+    assert int(held(x[:600]).argmin()) == 520
+    assert held([[0, 3, 3], [5, 1, 5]]).argmax(axis=1, keepdims=True).tolist() == [[1], [0]]
+
+
+@shared
+def test_products_of_matrices():
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(24.0).reshape(2, 3, 4)
+    assert np.array_equal((held(a) @ held(b)).get(), a @ b)
+    assert np.array_equal(cupy.matmul(held(a), held(a).T).get(), a @ a.T)
+    assert cupy.matmul(held([[100]], np.int8), held([[2]], np.int8)).tolist() == [[-56]]
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+def test_memory_is_counted_and_comes_back():
+    pool = cupy.get_default_memory_pool()
+    assert pool.used_bytes() == 0
+    x, y = cupy.empty(100, np.float32), cupy.empty(200, np.float32)
+    assert pool.used_bytes() == 512 + 1024
+    view = x[:10]
+    del x
+    assert pool.used_bytes() == 512 + 1024
+    del view, y
+    assert pool.used_bytes() == 0 and pool.total_bytes() == 512 + 1024
+    pool.free_all_blocks()
+    assert pool.total_bytes() == 0
+
+
+def test_freed_memory_goes_to_the_next_taker():
+    x = cupy.zeros(3)
+    pointer = x.data.ptr
+    del x
+    y = cupy.empty(3)
+    assert y.data.ptr == pointer and np.isnan(y.get()).all()
+    with cupy.cuda.Stream(non_blocking=True):
+        del y
+        assert cupy.empty(3).data.ptr != pointer  # another stream has its own blocks
+
+
+def test_limits_make_errors():
+    pool = cupy.get_default_memory_pool()
+    pool.set_limit(size=1024)
+    kept = cupy.empty(1024, np.uint8)
+    with pytest.raises(cupy.cuda.memory.OutOfMemoryError, match=r"limit set to: 1,024"):
+        cupy.empty(1, np.uint8)
+    del kept
+    assert cupy.empty(1, np.uint8).size == 1  # free blocks are given up first
+    pool.set_limit(fraction=0.5)
+    assert pool.get_limit() == 1 << 29
+    assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
+
+
+def test_a_device_has_an_end():
+    with fake_cupy.install(memory_bytes=4096), pytest.raises(MemoryError):
+        cupy.empty(8192, np.uint8)
+
+
+def test_hooks_see_allocations():
+    seen = []
+
+    class Hook(cupy.cuda.MemoryHook):
+        name = "test"
+
+        def malloc_postprocess(self, **facts):
+            seen.append(("malloc", facts["size"], facts["mem_size"], facts["mem_ptr"] != 0))
+
+        def free_postprocess(self, **facts):
+            seen.append(("free", facts["mem_size"], facts["device_id"]))
+
+    with Hook():
+        x = cupy.empty(3, np.uint8)
+        del x
+    cupy.empty(3)
+    assert seen == [("malloc", 3, 512, True), ("free", 512, 0)]
+
+
+def test_arrays_lie_in_memory_of_an_arena():
+    arena = cupy.empty(4096, np.uint8)
+    memory = cupy.cuda.UnownedMemory(arena.data.ptr, arena.nbytes, arena)
+    x = cupy.ndarray((2, 3), np.float32, cupy.cuda.MemoryPointer(memory, 512))
+    x.fill(2)
+    assert arena[512:].view(np.float32)[:6].tolist() == [2] * 6
+    with pytest.raises(Violation, match="end 8 bytes behind"):
+        cupy.ndarray((2, 3), np.float32, cupy.cuda.MemoryPointer(memory, 4080))
+    del arena, x
+    gc.collect()
+    assert memory.ptr and cupy.get_default_memory_pool().used_bytes() == 4096
+
+
+def test_writes_behind_an_array_are_seen():
+    x = cupy.empty(3, np.uint8)
+    ctypes.memset(x.data.ptr + 5, 0, 1)
+    with pytest.raises(Violation, match="3 bytes behind 3 of an array"):
+        x.fill(0)
+
+
+def test_pinned_memory_is_a_buffer():
+    memory = cupy.cuda.alloc_pinned_memory(10)
+    host = np.frombuffer(memory, np.float32, 2)
+    host[:] = 1, 2
+    x = cupy.empty(2, np.float32)
+    runtime = cupy.cuda.runtime
+    runtime.memcpyAsync(x.data.ptr, memory.ptr, 8, runtime.memcpyHostToDevice, 0)
+    assert x.tolist() == [1, 2] and memory.size() >= 10
+
+
+def test_kinds_of_copies_are_checked():
+    x, host = cupy.zeros(2), np.ones(2)
+    runtime = cupy.cuda.runtime
+    with pytest.raises(runtime.CUDARuntimeError) as error:
+        runtime.memcpy(x.data.ptr, host.ctypes.data, 16, runtime.memcpyDeviceToHost)
+    assert error.value.status == 1
+    with pytest.raises(Violation):
+        runtime.memcpy(x.data.ptr, host.ctypes.data, 32, runtime.memcpyHostToDevice)
+
+
+# -- devices and streams -------------------------------------------------------------------------
+
+
+def test_there_are_two_devices():
+    assert cupy.cuda.runtime.getDeviceCount() == 2
+    with cupy.cuda.Device(1) as device:
+        x = cupy.zeros(2)
+        assert device.compute_capability == "90" and cupy.cuda.Device().id == 1
+        assert cupy.get_default_memory_pool().used_bytes() == 512
+    assert x.device.id == 1 and cupy.get_default_memory_pool().used_bytes() == 0
+    with pytest.raises(ValueError, match="different from the current device"):
+        x + 1
+    y = x.copy()
+    assert y.device.id == 0 and x.get().tolist() == y.get().tolist()
+    with pytest.raises(CUDARuntimeError, match="cudaErrorInvalidDevice"):
+        cupy.cuda.Device(2).use()
+
+
+def test_devices_are_current_per_thread():
+    seen = []
+    cupy.cuda.Device(1).use()
+    thread = threading.Thread(target=lambda: seen.append(cupy.cuda.Device().id))
+    thread.start()
+    thread.join()
+    assert seen == [0]
+
+
+def test_streams_are_current_in_a_with_statement():
+    null = cupy.cuda.Stream.null
+    stream = cupy.cuda.Stream(non_blocking=True)
+    assert cupy.cuda.get_current_stream() is null and null.ptr == 0
+    with stream:
+        assert cupy.cuda.get_current_stream() is stream
+    assert cupy.cuda.get_current_stream() is null
+    with cupy.cuda.Device(1), pytest.raises(RuntimeError, match="does not match"), stream:
+        pass
+
+
+def test_events_take_time():
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    end.record(cupy.cuda.Stream(non_blocking=True))
+    end.synchronize()
+    assert cupy.cuda.get_elapsed_time(start, end) >= 0
+    with pytest.raises(CUDARuntimeError):
+        cupy.cuda.get_elapsed_time(cupy.cuda.Event(disable_timing=True), end)
+
+
+@pytest.fixture
+def stream():
+    with cupy.cuda.Stream(non_blocking=True) as made:
+        yield made
+
+
+def test_a_graph_does_again_what_was_recorded(stream):
+    x, y, z = cupy.zeros(4), cupy.ones(4), cupy.empty(4)
+    stream.begin_capture()
+    cupy.add(x, y, z)
+    z *= 2
+    cupy.cuda.runtime.memcpyAsync(x.data.ptr, z.data.ptr, 32, 3, stream.ptr)
+    cupy.cuda.runtime.memsetAsync(y.data.ptr, 0, 8, stream.ptr)
+    graph = stream.end_capture()
+    assert x.tolist() == [0] * 4 and np.isnan(z.get()).all()
+    graph.launch(stream)
+    assert x.tolist() == [2] * 4 and y.tolist() == [0, 1, 1, 1]
+    graph.launch()
+    assert x.tolist() == [4, 6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x, stream: stream.synchronize(), CUDARuntimeError),
+        (lambda x, stream: cupy.cuda.Device().synchronize(), CUDARuntimeError),
+        (lambda x, stream: cupy.cuda.runtime.deviceSynchronize(), CUDARuntimeError),
+        (lambda x, stream: cupy.cuda.runtime.memset(x.data.ptr, 0, 8), CUDARuntimeError),
+        (lambda x, stream: stream.record().synchronize(), CUDARuntimeError),
+        (lambda x, stream: stream.wait_event(cupy.cuda.Event()), CUDARuntimeError),
+        (lambda x, stream: x.get(), RuntimeError),
+        (lambda x, stream: bool(x[0]), RuntimeError),
+        (lambda x, stream: x.set(np.zeros(3)), RuntimeError),
+        (lambda x, stream: cupy.array(np.zeros(3)), (RuntimeError, CUDARuntimeError)),
+        (lambda x, stream: x[x > 0], RuntimeError),
+        (lambda x, stream: x @ x, NotImplementedError),
+        (lambda x, stream: cupy.empty(10_000), CUDARuntimeError),
+    ],
+)
+def test_what_cannot_be_captured(stream, call, error):
+    kept = [cupy.zeros(3) for _ in range(4)]
+    x = kept.pop()
+    del kept  # free blocks, which a capture may use
+    stream.begin_capture()
+    with pytest.raises(error):
+        call(x, stream)
+
+
+def test_a_capture_that_was_broken_gives_no_graph(stream):
+    stream.begin_capture()
+    with pytest.raises(CUDARuntimeError):
+        stream.synchronize()
+    with pytest.raises(CUDARuntimeError, match="Invalidated"):
+        stream.end_capture()
+    with pytest.raises(CUDARuntimeError, match="Unmatched"):
+        stream.end_capture()
+    stream.synchronize()
+
+
+def test_the_null_stream_waits_for_blocking_streams_only():
+    free, blocking = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream()
+    x = cupy.zeros(2)
+    free.begin_capture()
+    x += 1
+    assert x.tolist() == [1, 1]
+    free.end_capture()
+    blocking.begin_capture()
+    with pytest.raises(CUDARuntimeError, match="Implicit"):
+        x += 1
+    with pytest.raises(CUDARuntimeError):
+        blocking.end_capture()
+    with pytest.raises(RuntimeError, match="default"):
+        cupy.cuda.Stream.null.begin_capture()
+
+
+def test_a_graph_keeps_no_memory(stream):
+    x = cupy.zeros(3)
+    stream.begin_capture()
+    x += 1
+    graph = stream.end_capture()
+    del x
+    with pytest.raises(Violation, match="freed"):
+        graph.launch()
+
+
+def test_graphs_come_from_captures_only():
+    with pytest.raises(NotImplementedError):
+        cupy.cuda.Graph()
+
+
+# -- a lazy machine ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lazy():
+    with fake_cupy.install(lazy=True):
+        yield cupy.cuda.Stream(non_blocking=True)
+
+
+def zeros(count):
+    """An array that is there for all streams."""
+    made = cupy.zeros(count)
+    cupy.cuda.Device().synchronize()
+    return made
+
+
+def test_streams_that_do_not_block_do_not_wait_for_the_null_stream(lazy):
+    x = cupy.zeros(3)
+    with lazy:
+        x += 1
+        assert np.isnan(x.get()).all()
+    assert x.tolist() == [0] * 3
+
+
+def test_what_waits_for_nothing_reads_old_values(lazy):
+    x = cupy.zeros(3)
+    assert np.isnan(fake_cupy.bytes_at(x.data.ptr, 24).view(float)).all()
+    cupy.cuda.Stream.null.synchronize()
+    with lazy:
+        x += 1
+    assert x.tolist() == [0] * 3
+    lazy.synchronize()
+    assert x.tolist() == [1] * 3
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda stream: stream.record().synchronize(),
+        lambda stream: cupy.cuda.Device().synchronize(),
+        lambda stream: cupy.cuda.Stream.null.wait_event(stream.record()),
+        lambda stream: cupy.empty(3).get(stream=stream),
+    ],
+)
+def test_ways_to_wait(lazy, wait):
+    x = zeros(3)
+    with lazy:
+        x += 1
+    wait(lazy)
+    assert x.tolist() == [1] * 3
+
+
+def test_blocking_streams_are_waited_for_by_the_null_stream(lazy):
+    x = cupy.zeros(3)
+    with cupy.cuda.Stream():
+        x += 1
+    assert x.tolist() == [1] * 3
+
+
+def test_streams_wait_for_the_event_as_it_was_recorded(lazy):
+    x, other = zeros(3), cupy.cuda.Stream(non_blocking=True)
+    with lazy:
+        x += 1
+        event = lazy.record()
+        x *= 10
+    with other:
+        other.wait_event(event)
+        x += 5
+    assert not event.done
+    other.synchronize()
+    assert x.tolist() == [6] * 3
+    cupy.cuda.runtime.deviceSynchronize()
+    assert x.tolist() == [60] * 3
+
+
+def test_memory_that_another_stream_still_uses_must_be_kept(lazy):
+    x = zeros(3)
+    with lazy:
+        y = x + 1
+    del x
+    with pytest.raises(Violation, match="freed before it ran"):
+        lazy.synchronize()
+    assert y.size == 3
+
+
+def test_memory_of_the_same_stream_may_be_used_again(lazy):
+    with lazy:
+        x = cupy.zeros(3)
+        y = x + 1
+        del x
+        z = cupy.empty(2) + y[:2]
+        assert y.tolist() == [1] * 3 and np.isnan(z.get()).all()
+
+
+def test_pinned_memory_is_read_late_and_other_memory_at_once(lazy):
+    runtime = cupy.cuda.runtime
+    pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(24), np.float64, 3)
+    for host, wanted in ((pinned, 2.0), (np.empty(3), 1.0)):
+        x = cupy.empty(3)
+        host[:] = 1
+        runtime.memcpyAsync(x.data.ptr, host.ctypes.data, 24, runtime.memcpyHostToDevice, lazy.ptr)
+        host[:] = 2
+        lazy.synchronize()
+        assert x.tolist() == [wanted] * 3
+        host[:] = 0
+        runtime.memcpyAsync(host.ctypes.data, x.data.ptr, 24, runtime.memcpyDeviceToHost, lazy.ptr)
+        assert host[0] == (0.0 if host is pinned else 1.0)
+        lazy.synchronize()
+
+
+def test_graphs_run_late_too(lazy):
+    x = zeros(2)
+    with lazy:
+        lazy.begin_capture()
+        x += 1
+        graph = lazy.end_capture()
+    graph.launch(lazy)
+    graph.launch(lazy)
+    assert x.tolist() == [0, 0]
+    lazy.synchronize()
+    assert x.tolist() == [2, 2]
+
+
+def test_work_of_a_destroyed_stream_is_done(lazy):
+    x = zeros(2)
+    with cupy.cuda.Stream(non_blocking=True) as other:
+        x += 1
+    del other
+    cupy.cuda.Device().synchronize()
+    assert x.tolist() == [1, 1]
+
+
+# -- kernels -------------------------------------------------------------------------------------
+
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(64) doubled(const float* from, float* to) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = 2.0f * from[i];
+}
+extern "C" __global__ void counted(int* to, int by) { atomicAdd(to, by); }
+"""
+
+
+def packed(*values):
+    """The array of addresses of values, with what keeps it alive."""
+    cells = [value if hasattr(value, "_type_") else ctypes.c_uint64(value) for value in values]
+    pointers = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
+    return ctypes.addressof(pointers), (cells, pointers)
+
+
+@pytest.fixture
+def module():
+    from tgraph.runtime.cuda import nvrtc
+
+    made = cupy.cuda.function.Module()
+    made.load(nvrtc.compile_cubin(SOURCE, "sm_90"))
+    return made
+
+
+def launch(function, grid, block, *values, stream=0, shared=0):
+    address, kept = packed(*values)
+    driver.launchKernel(function.ptr, grid, 1, 1, block, 1, 1, shared, stream, address, 0)
+    del kept
+
+
+@NEEDS_COMPILER
+def test_kernels_run_on_memory_of_arrays(module, machine):
+    x, y = cupy.arange(128, dtype=np.float32), cupy.empty(128, np.float32)
+    launch(module.get_function("doubled"), 2, 64, x.data.ptr, y.data.ptr)
+    assert np.array_equal(y.get(), 2 * np.arange(128))
+    count = cupy.zeros(1, np.int32)
+    launch(module.get_function(b"counted"), 3, 7, count.data.ptr, ctypes.c_int(2))
+    assert count.tolist() == [42] and machine.launches == ["doubled", "counted"]
+    pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(4), np.int32)
+    pinned[:] = 0
+    launch(module.get_function("counted"), 2, 5, pinned.ctypes.data, ctypes.c_int(3))
+    assert pinned[0] == 30
+
+
+@NEEDS_COMPILER
+def test_launches_are_recorded_with_their_arguments(module, stream):
+    x, y = cupy.ones(64, np.float32), cupy.empty(64, np.float32)
+    function = module.get_function("doubled")
+    address, (cells, pointers) = packed(x.data.ptr, y.data.ptr)
+    stream.begin_capture()
+    driver.launchKernel(function.ptr, 1, 1, 1, 64, 1, 1, 0, stream.ptr, address, 0)
+    graph = stream.end_capture()
+    cells[0].value = 0
+    del pointers
+    x *= 3
+    graph.launch()
+    assert y.tolist() == [6] * 64
+
+
+@NEEDS_COMPILER
+def test_wrong_launches_are_refused(module):
+    x = cupy.zeros(64, np.float32)
+    doubled = module.get_function("doubled")
+    dead = cupy.zeros(64, np.float32).data.ptr
+    with pytest.raises(Violation, match="freed"):
+        launch(doubled, 1, 64, x.data.ptr, dead)
+    with pytest.raises(Violation, match="no address of a device"):
+        launch(doubled, 1, 64, x.data.ptr, 0)
+    with pytest.raises(driver.CUDADriverError):
+        launch(doubled, 0, 64, x.data.ptr, x.data.ptr)
+    with pytest.raises(shim.LaunchError, match="at most 64"):
+        launch(doubled, 1, 65, x.data.ptr, x.data.ptr)
+    with pytest.raises(TypeError):
+        launch(doubled, 1.0, 64, x.data.ptr, x.data.ptr)
+    with pytest.raises(OverflowError):
+        launch(doubled, -1, 64, x.data.ptr, x.data.ptr)
+    with pytest.raises(driver.CUDADriverError, match="NOT_FOUND"):
+        module.get_function("tripled")
+    with cupy.cuda.Device(1), pytest.raises(driver.CUDADriverError):
+        other = cupy.cuda.Stream()
+        launch(doubled, 1, 64, x.data.ptr, x.data.ptr, stream=other.ptr)
+    with pytest.raises(TypeError, match="bytes"):
+        cupy.cuda.function.Module().load(SOURCE)
+
+
+@NEEDS_COMPILER
+def test_a_kernel_that_writes_behind_its_array_is_seen(module):
+    x, y = cupy.zeros(64, np.float32), cupy.empty(63, np.float32)
+    with pytest.raises(Violation, match="4 bytes behind 252 of an array"):
+        launch(module.get_function("doubled"), 1, 64, x.data.ptr, y.data.ptr)
+
+
+@NEEDS_COMPILER
+def test_elementwise_kernels():
+    kernel = cupy.ElementwiseKernel(
+        "float32 x, T y, float32 by",
+        "float32 z, T w",
+        "z = x * by + twice(y); w = y + i",
+        "combined",
+        preamble="__device__ float twice(float v) { return 2 * v; }",
+        loop_prep="const float unused = 0; (void)unused",
+    )
+    x = cupy.arange(6, dtype=np.float32).reshape(2, 3).T
+    y = cupy.arange(2, dtype=np.int32)
+    z, w = kernel(x, y, 0.5)
+    host = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    assert np.array_equal(z.get(), host * 0.5 + 2 * np.arange(2)) and z.dtype == np.float32
+    assert np.array_equal(w.get(), np.arange(2) + np.arange(6).reshape(3, 2))
+    assert w.dtype == np.int32
+    outs = cupy.empty((3, 2), np.float32), cupy.empty((3, 2), np.int32)
+    assert kernel(x, y, 0.5, *outs)[0] is outs[0]
+    for wrong in ((x, y), (x.astype(np.float64), y, 1.0), (1.0, 2, 3.0)):
+        with pytest.raises((TypeError, ValueError)):
+            kernel(*wrong)
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), bfloat16])
+def test_elementwise_kernels_of_half_types(dtype):
+    kernel = cupy.ElementwiseKernel("T x", "T y", "y = expf(x)", "exponential")
+    x = np.linspace(-4, 4, 100).astype(dtype)
+    wanted = np.exp(x.astype(np.float32)).astype(dtype)
+    np.testing.assert_allclose(
+        kernel(held(x, dtype)).get().astype(np.float32), wanted.astype(np.float32), rtol=1e-2
+    )
+
+
+@NEEDS_COMPILER
+def test_elementwise_kernels_are_captured(stream):
+    kernel = cupy.ElementwiseKernel("T x", "T y", "y = x + 1", "more")
+    x = cupy.zeros(5, np.float32)
+    out = cupy.empty(5, np.float32)
+    stream.begin_capture()
+    kernel(x, out)
+    graph = stream.end_capture()
+    x += 1
+    graph.launch()
+    assert out.tolist() == [2] * 5
+
+
+# -- behind tgraph -------------------------------------------------------------------------------
+
+
+def test_install_puts_it_behind_the_runtime_and_takes_it_away():
+    from tgraph.runtime.cuda import backend, nvrtc
+
+    before = nvrtc.compile_cubin
+    with fake_cupy.install(order="shuffled", seed=3) as made:
+        assert backend.cupy() is cupy and backend.driver() is driver
+        assert nvrtc.compile_cubin("text", "sm_90") == b"text" and made.order == "shuffled"
+    assert nvrtc.compile_cubin is before and backend.cupy() is cupy  # the fixture's
+
+
+def test_random_bits_are_the_same_on_both():
+    from tgraph.runtime import philox
+
+    assert np.array_equal(
+        philox.random_bits(5, 7, 1001, cupy).get(), philox.random_bits(5, 7, 1001)
+    )

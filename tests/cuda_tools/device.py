@@ -1,0 +1,26 @@
+"""A CUDA device for tests: the machine's own, or the stand-in for CuPy where there is none.
+
+A test module names `pytest_plugins = ["cuda_tools.device"]` and takes the fixture `cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tgraph.runtime.cuda import backend
+
+import tgraph as tg
+
+from . import fake_cupy
+
+
+@pytest.fixture
+def cuda() -> Iterator[Any]:
+    """The device "cuda:0"."""
+    if backend.why_unavailable() is None:
+        yield tg.device("cuda", 0)
+        return
+    with fake_cupy.install():
+        yield tg.device("cuda", 0)

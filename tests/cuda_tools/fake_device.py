@@ -1,0 +1,30 @@
+"""A CUDA device without a GPU: the stand-ins for CuPy and for cublasLt together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from tgraph.runtime.cuda import cublas_lt
+
+from . import fake_cublas_lt, fake_cupy
+from .fake_cupy.machine import Work, machine
+
+
+@contextmanager
+def installed() -> Iterator[Any]:
+    """Two CUDA devices that are the host; gives the machine that tells what ran on them."""
+    library = fake_cublas_lt.library()
+    at_once = library.matmul
+    given: list[int] = []
+
+    def matmul(*args: Any) -> int:
+        """A part of the stream: where that captures, it runs when the graph is launched."""
+        machine.enqueue(args[-1], Work(lambda: given.append(at_once(*args)), (), "cublasLtMatmul"))
+        return given.pop() if given else 0
+
+    library.matmul = matmul
+    with fake_cupy.install(), mock.patch.object(cublas_lt, "_loaded", library):
+        yield machine
