@@ -37,7 +37,7 @@ def observed_call(workload: Workload) -> tuple[Executable, list[Array]]:
 
     def watched(self: Executable, inputs: Sequence[Array]) -> list[Array]:
         outputs = run(self, inputs)
-        fresh = [outputs[number] for number, _, _ in self._fresh]
+        fresh = [outputs[number] for number in self.planning.fresh]
         seen.append((self, [*inputs, *fresh]))
         return outputs
 

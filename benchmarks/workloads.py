@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ class Workload:
         return self.make(np.random.default_rng(zlib.crc32(self.name.encode())))
 
 
-def parameters(data: dict[str, Array]) -> list[str]:
+def parameters(data: Mapping[str, Array]) -> list[str]:
     """Names of the trainable parameters in `data`: weights and biases, in order."""
     return [name for name in data if name.endswith(("_w", "_b"))]
 

@@ -26,6 +26,7 @@ from ..runtime.plan_steps import (
 from . import pipeline
 from .fusion_cuda import CudaFuser
 from .ir import Graph, Node
+from .placement import is_on_cpu, move_early, split
 from .plan_builder import StepInfo
 from .plan_builder_cuda import CudaPlanBuilder
 from .planning import Planning
@@ -151,6 +152,23 @@ class Program:
         (folder / "kernels.cu").write_text(self.source, encoding="utf-8")
         (folder / "program.txt").write_text(f"{self}\n", encoding="utf-8")
         return folder
+
+
+def program_of(graph: Graph, arch: str) -> Program:
+    """The program of a traced graph: of one whose values are the CPU's, as if they were not.
+
+    Raises ValueError for a graph whose work lies on several devices.
+    """
+    if is_on_cpu(graph):
+        return Program(graph, arch)
+    segments = split(move_early(graph))
+    if len(segments) != 1:
+        found = ", ".join(str(segment.device) for segment in segments)
+        raise ValueError(
+            f"cuda.program: the function computes on several devices, one after another: {found}; "
+            "ask for the program of one of its parts"
+        )
+    return Program(segments[0].graph, arch)
 
 
 def _cuda_step(step: Step | CudaStep) -> CudaStep:

@@ -42,7 +42,7 @@ PASSES = (
 
 _FOR_CUDA = {
     "decompose": Pass(
-        "decompose", decompose_for_gpu, "half products in float32, points as matmuls"
+        "decompose", decompose_for_gpu, "convolutions that are products, or that no kernel takes"
     ),
     "split_reductions": Pass(
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"

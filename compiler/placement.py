@@ -7,7 +7,8 @@ makes no cut: its segment gets the input as it is there when a call begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ..runtime.arrays import copy_elements, transferred
@@ -15,6 +16,7 @@ from ..runtime.cuda import failures
 from ..runtime.device import CPU, Device
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
+from .plan_builder import StepInfo
 
 Array = Any
 # A CUDA plan packs smaller arrays of the host into one transfer.
@@ -172,7 +174,8 @@ class PlacedExecutable:
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
     ) -> None:
-        self.graph = graph = move_early(graph)
+        graph = move_early(graph)
+        self.inputs, self.outputs = graph.inputs, graph.outputs
         self.donate = dict(donate or {})
         self.seconds = (0.0, 0.0)
         self.segments = split(graph)
@@ -195,9 +198,42 @@ class PlacedExecutable:
             )
 
     @property
-    def kernels(self) -> list[Any]:
-        """What is told of the steps of all segments, in order."""
-        return [info for each in self.executables for info in each.kernels]
+    def graph(self) -> Graph:
+        """The optimised graphs of the segments as one, with the transfers between them."""
+        return self._joined[0]
+
+    @property
+    def kernels(self) -> list[StepInfo]:
+        """What is told of the steps of all segments, in order, by nodes of `graph`."""
+        return self._joined[1]
+
+    @cached_property
+    def _joined(self) -> tuple[Graph, list[StepInfo]]:
+        build = Builder()
+        values: dict[Node, Node] = {node: node for node in self.inputs}
+        infos: list[StepInfo] = []
+
+        def value_of(node: Node) -> Node:
+            if node not in values:
+                values[node] = build.rebuild(node, [value_of(each) for each in node.inputs])
+            return values[node]
+
+        for segment, executable in zip(self.segments, self.executables):
+            inner: Graph = executable.graph
+            new = dict(zip(inner.inputs, map(value_of, segment.sources), strict=True))
+            for node in inner.nodes:
+                if node not in new:
+                    new[node] = build.rebuild(node, [new[each] for each in node.inputs])
+            values.update(zip(segment.results, (new[node] for node in inner.outputs)))
+            infos += [
+                replace(
+                    info,
+                    nodes=tuple(new.get(node, node) for node in info.nodes),
+                    outputs=tuple(new.get(node, node) for node in info.outputs),
+                )
+                for info in executable.kernels
+            ]
+        return Graph(self.inputs, [value_of(node) for node in self.outputs]), infos
 
     @property
     def refused(self) -> list[Any]:
@@ -207,10 +243,10 @@ class PlacedExecutable:
     def _donated(self, at: int, segment: Segment) -> dict[int, int]:
         """Results of a segment that may be written into inputs that nobody reads after it."""
         later = {node for each in self.segments[at + 1 :] for node in self._read(each)}
-        later |= {node.inputs[0] for node in self.graph.outputs if node.primitive is p.transfer}
+        later |= {node.inputs[0] for node in self.outputs if node.primitive is p.transfer}
         given = {}
         for output, source in self.donate.items():
-            node, replaced = self.graph.outputs[output], self.graph.inputs[source]
+            node, replaced = self.outputs[output], self.inputs[source]
             if node in segment.results and replaced in segment.sources and replaced not in later:
                 given[segment.results.index(node)] = segment.sources.index(replaced)
         return given
@@ -223,7 +259,7 @@ class PlacedExecutable:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One array for each output, on its own device."""
-        values: dict[Node, Array] = dict(zip(self.graph.inputs, inputs))
+        values: dict[Node, Array] = dict(zip(self.inputs, inputs))
         for segment, executable in zip(self.segments, self.executables):
             given = [
                 values[node.inputs[0]] if _is_packed(node) else self._fetched(node, values)
@@ -231,7 +267,7 @@ class PlacedExecutable:
             ]
             values.update(zip(segment.results, executable.run(given)))
         outputs = []
-        for number, node in enumerate(self.graph.outputs):
+        for number, node in enumerate(self.outputs):
             value = self._fetched(node, values)
             if number in self.donate and number not in self._direct:
                 self._wait_for_checks()

@@ -67,6 +67,8 @@ class PlanBuilder(ABC):
     What is a target's own is left to a subclass: the schedules of kernels, and their steps.
     """
 
+    products: tuple[str, ...] = ("float32", "float64")
+    """The dtypes whose matrix products the target's library computes."""
     alignment = 64
     """Values in the arena start at multiples of this many bytes."""
 
@@ -341,7 +343,7 @@ class PlanBuilder(ABC):
         flops = 0
         kind = "python"
         outputs: tuple[Node, ...] = (node,)
-        if node.primitive.name == "matmul" and node.type.dtype.name in ("float32", "float64"):
+        if node.primitive.name == "matmul" and node.type.dtype.name in self.products:
             step: Step = self._gemm(node)
             assert isinstance(step, GemmStep)
             flops = 2 * prod(size for size, *_ in step.batch) * step.m * step.n * step.k

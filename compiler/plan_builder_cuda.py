@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 class CudaPlanBuilder(PlanBuilder):
     """Builds the module and the steps of one fused graph."""
 
+    products = ("float32", "float64", "float16", "bfloat16")
     alignment = 256
     fuser: CudaFuser
 

@@ -16,6 +16,7 @@ from .ir import primitives as p
 from .kernel.kernel import Check, compute_dtype
 from .kernel.schedule_convolution import convolution_of, operand_of, schedule_convolution
 from .kernel.schedule_scatter import (
+    AtomicSchedule,
     CountSchedule,
     JoinSchedule,
     PlaceSchedule,
@@ -81,9 +82,17 @@ def _scatter(fuser: CudaFuser, node: Node) -> Iterator[TemplateLaunch]:
     base = [] if problem.base is not None else [fuser.view_of(node, node.inputs[0])[0]]
     moved = node.type.nbytes * (1 + len(base))
     yield TemplateLaunch("start", StartSchedule(problem), (*base, node), moved, 0)
+    checks = tuple(Check(node.where) for _ in positions)
+    if problem.is_atomic:
+        schedule = AtomicSchedule(problem, checks)
+        added = problem.count * problem.columns
+        read = sum(each.type.nbytes for each in node.inputs[1:])
+        moved = read + added * problem.dtype.itemsize
+        yield TemplateLaunch("atomic", schedule, (*positions, values, node, None), moved, added)
+        return
     ints = 4 * problem.count
     found = (Workspace("rows", ints), Workspace("order", ints))
-    yield from _sort(problem, node, positions, found)
+    yield from _sort(problem, checks, positions, found)
     arguments: tuple[Node | Workspace, ...] = (values, *found, node)
     moved = 2 * ints + problem.count * problem.columns * problem.dtype.itemsize * 2
     flops = problem.count * problem.columns
@@ -99,10 +108,12 @@ def _scatter(fuser: CudaFuser, node: Node) -> Iterator[TemplateLaunch]:
 
 
 def _sort(
-    problem: Scatter, node: Node, positions: Sequence[Node], found: tuple[Workspace, Workspace]
+    problem: Scatter,
+    checks: tuple[Check, ...],
+    positions: Sequence[Node],
+    found: tuple[Workspace, Workspace],
 ) -> Iterator[TemplateLaunch]:
     """The passes of the sort; the last one leaves rows and their order in `found`."""
-    checks = tuple(Check(node.where) for _ in positions)
     ints = 4 * problem.count
     other = (Workspace("rows_between", ints), Workspace("order_between", ints))
     counts = Workspace("counts", 4 * problem.counted)
@@ -145,9 +156,9 @@ def _scatter_problem(fuser: CudaFuser, node: Node) -> tuple[Scatter, list[Node],
         Positions(place.type.dtype, size, factor, *step)
         for place, size, factor, step in zip(places, form.sizes, form.factors, steps)
     )
-    number = node.inputs[0].attrs["value"] if starts_from_number(node) else None
+    start = node.inputs[0].attrs["value"] if starts_from_number(node) else None
     problem = Scatter(
         node.type.dtype, form.count, form.rows, form.lead, form.width, positions, form.digits,
-        Values(*steps[-1]), number,
+        Values(*steps[-1]), start,
     )  # fmt: skip
     return problem, places[:-1], places[-1]

@@ -9,15 +9,19 @@ import numpy as np
 
 from .array_functions_elementwise import Array, Function, quiet, quietly
 from .array_functions_movement import unfold
+from .cuda import eager_matmul
 from .dtypes import from_numpy_dtype
 
 Ints = tuple[int, ...]
 
 
 def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
+    if xp is not np:
+        product = eager_matmul.matmul(a, b, transpose_a, transpose_b)
+        if product is not None:
+            return product
     dtype = a.dtype
-    if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half and (xp is np or b.ndim > 2):
-        # CuPy's products of two matrices accumulate in float32 by themselves.
+    if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half:
         wide = a.astype(np.float32), b.astype(np.float32)
         return quietly(_matmul(xp, *wide, transpose_a, transpose_b).astype, dtype)
     if transpose_a:

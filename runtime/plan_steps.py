@@ -82,7 +82,8 @@ class GemmStep:
     op(A) is m x k and op(B) k x n, where op transposes if `transpose_a`, `transpose_b`. `lda`,
     `ldb` and `ldc` are the elements from row to row of A, B and C as they are stored. `batch`
     has up to four dimensions (size, stride of a, of b, of c), in elements. `dtype` is 'float32'
-    or 'float64'. C must not overlap A or B.
+    or 'float64', on CUDA also 'float16' or 'bfloat16', whose sums are float32. C must not overlap
+    A or B.
     """
 
     name: str

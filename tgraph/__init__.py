@@ -241,7 +241,11 @@ from .reductions import (
     var,
     var_mean,
 )
+from .runtime.cuda.products import get_precision as get_float32_matmul_precision
+from .runtime.cuda.products import set_precision as set_float32_matmul_precision
 from .runtime.device import Device as device
+from .runtime.device import default_device as get_default_device
+from .runtime.device import set_default_device
 from .runtime.dtypes import (
     DType as dtype,
 )

@@ -13,10 +13,12 @@ import numpy as np
 
 from . import pytree
 from .call_helpers import HELPERS, root_of
+from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .graph_function import GraphFunction
 from .guards import Guard
 from .runtime.cuda.arrays import cupy_array
+from .runtime.cuda.products import get_precision
 from .runtime.device import CPU, defaults
 from .state import state
 from .tensor import Tensor
@@ -56,6 +58,7 @@ class CallWriter:
             "DEFAULT_DEVICE": defaults.device,
             "FIXED": self.fixed_roots,
             "eager": eager,
+            "matmul_precision": get_precision,
         }
         self._lines: list[str] = []
         self._indent = "    "
@@ -117,6 +120,9 @@ class CallWriter:
             "promotion.default_dtype is DEFAULT_DTYPE",
             "(defaults.device is DEFAULT_DEVICE or defaults.device == DEFAULT_DEVICE)",
         )
+        if any(node.primitive is p.matmul and node.type.device is not CPU for node in
+               self.call.graph.nodes):  # fmt: skip
+            self._miss_unless(f"matmul_precision() == {get_precision()!r}")
 
     def _argument(self, position: int, leaf: Any) -> None:
         name = f"a{position}"

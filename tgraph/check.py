@@ -22,6 +22,7 @@ from .compiler.interpret import interpret
 from .compiler.ir import Graph, Node, TensorType
 from .compiler.pipeline import optimize
 from .graph_function import odd_strides
+from .runtime.arrays import module_of, place, to_host
 from .tensor import Tensor, wrap
 from .tracing import Source
 
@@ -108,15 +109,20 @@ def _copies(arrays: Sequence[Array]) -> list[Array]:
 
 
 def _copy(array: Array) -> Array:
+    xp = module_of(array)
     if array.flags.c_contiguous or min(array.strides) < 0:
-        return np.array(array, order="C")
+        return xp.array(array, order="C")
     extent = 1 + sum(
         (size - 1) * stride // array.itemsize for size, stride in zip(array.shape, array.strides)
     )
-    memory = np.zeros(extent, array.dtype)
-    copy = np.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
+    memory = xp.zeros(extent, array.dtype)
+    copy = xp.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
     copy[...] = array
     return copy
+
+
+def _on_host(arrays: Sequence[Array]) -> list[Array]:
+    return [to_host(_copy(array)) for array in arrays]
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -126,6 +132,7 @@ def close(compiled: Array, wanted: Array) -> bool:
     """Whether two results agree to within the rounding of their dtype."""
     if compiled.shape != wanted.shape or compiled.dtype != wanted.dtype:
         return False
+    compiled, wanted = to_host(compiled), to_host(wanted)
     if wanted.dtype.kind in "biu":
         return bool(np.array_equal(compiled, wanted))
     a, b = compiled.astype(np.float64), wanted.astype(np.float64)
@@ -190,7 +197,8 @@ def _check_gradients(
         return  # the history of something written in place: checked by whoever reads it
     random = np.random.default_rng(0)
     cotangents = [
-        wrap(random.standard_normal(t.shape).astype(t.dtype.numpy), t) for t in record.outputs
+        wrap(place(random.standard_normal(t.shape).astype(t.dtype.numpy), t.device), t)
+        for t in record.outputs
     ]
     results = [shown[output] for output in function.differentiable]
     asked = [_tensor(plan.call.inputs[at].source, leaves) for at in function.asked]
@@ -214,6 +222,7 @@ def _headline(name: str, what: str, compiled: Array, wanted: Array) -> str:
     if compiled.shape != wanted.shape or compiled.dtype != wanted.dtype:
         size = f"{compiled.dtype}{list(compiled.shape)} and {wanted.dtype}{list(wanted.shape)}"
         return f"compiled '{name}' differs from eager code: {what} has other types: {size}"
+    compiled, wanted = to_host(compiled), to_host(wanted)
     with np.errstate(all="ignore"):
         error = np.abs(compiled.astype(np.float64) - wanted.astype(np.float64))
     worst = np.unravel_index(int(np.argmax(np.nan_to_num(error, nan=np.inf))), error.shape)
@@ -235,7 +244,7 @@ def _difference(
 ) -> CheckError:
     message = _headline(name, what, compiled, wanted)
     graph = plan.call.graph
-    traced = interpret(graph, _copies(inputs))
+    traced = interpret(graph, _on_host(inputs))
     if all(close(mine, value) for mine, value in zip(outputs, traced)):
         return CheckError(
             f"{message}. The compiled code agrees with the traced graph, so the function did "
@@ -253,7 +262,7 @@ def _located(message: str, graph: Graph, inputs: Sequence[Array]) -> CheckError:
         for node in graph.nodes
         if node.primitive.family.name != "SOURCE" and isinstance(node.type, TensorType)
     ]
-    wanted = interpret(Graph(graph.inputs, nodes), _copies(inputs))
+    wanted = interpret(Graph(graph.inputs, nodes), _on_host(inputs))
     at = _first_wrong(graph, nodes, wanted, inputs)
     if at is None:
         return CheckError(
@@ -314,7 +323,7 @@ def _guilty_pass(graph: Graph, wanted: Array, inputs: Sequence[Array]) -> str:
     first: list[str] = []
 
     def after(name: str, optimized: Graph) -> None:
-        if not first and not close(interpret(optimized, _copies(inputs))[-1], wanted):
+        if not first and not close(interpret(optimized, _on_host(inputs))[-1], wanted):
             first.append(name)
 
     optimize(graph, after)

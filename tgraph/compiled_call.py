@@ -12,6 +12,7 @@ from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
 from .guards import Guard, brief, same_static
+from .runtime.cuda.products import get_precision
 from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor
@@ -99,6 +100,7 @@ class CompiledCall:
         self.guards, self.environment = list(guards), environment
         self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
         self.default_device = defaults.device
+        self.matmul_precision = get_precision()
         first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
         self._same_as = [first[id(leaf)] for leaf in leaves]
         self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -189,6 +191,8 @@ class CompiledCall:
             return f"default dtype changed: {self.default_dtype} -> {promotion.default_dtype}"
         if defaults.device != self.default_device:
             return f"default device changed: {self.default_device} -> {defaults.device}"
+        if "matmul_precision()" in self.source and get_precision() != self.matmul_precision:
+            return f"matmul precision changed: {self.matmul_precision} -> {get_precision()}"
         return None
 
     def _captured_reason(self) -> str | None:

@@ -79,13 +79,13 @@ def program(
 ) -> Program:
     """What `function(*args, **kwargs)` becomes on CUDA: its kernels as CUDA C, and its launches.
 
-    The function is traced with tensors of the CPU; neither a GPU nor CuPy is needed, and nothing is
-    computed. `source` of the result is the text of the kernels, `launches` their launches in order,
-    `steps` these and the library calls between them, `buffers` the memory that they work on;
-    `str` lists all of it, and `save(folder)` writes it as files. `arch` is the architecture that
-    the program is meant for.
+    With tensors of the CPU neither a GPU nor CuPy is needed; nothing is computed. `source` of the
+    result is the text of the kernels, `launches` their launches in order, `steps` these and the
+    library calls between them, `buffers` the memory that they work on; `str` lists all of it, and
+    `save(folder)` writes it as files. `arch` is the architecture that the program is meant for.
 
-    Raises TraceError where the function cannot be traced, ValueError for an unknown `arch`.
+    Raises TraceError where the function cannot be traced, ValueError for an unknown `arch` or work
+    that lies on several devices.
 
     >>> import tgraph as tg
     >>> program = tg.cuda.program(lambda x: tg.softmax(x, -1), tg.ones(64, 512))
@@ -99,6 +99,6 @@ def program(
        0  launch k0_max_sum_div<<<16, (128, 1)>>>(in0 = x float32[32768], out1 = result0 \
 float32[32768])
     """
-    from .compiler.cuda_program import Program
+    from .compiler.cuda_program import program_of
 
-    return Program(trace(function, *args, **kwargs), arch)
+    return program_of(trace(function, *args, **kwargs), arch)

@@ -30,14 +30,20 @@ def note(array: Any) -> None:
 
 def explained(error: Exception) -> OutOfMemoryError:
     """The error with the largest tensors that are alive, by the lines that made them."""
-    rows = sorted(_living(), key=lambda row: -row[0])
-    lines = [f"  {_size(nbytes):>10}  {what}  {where}" for nbytes, what, where in rows[:SHOWN]]
+    together: dict[tuple[str, str], list[int]] = {}
+    for nbytes, *key in _living():
+        together.setdefault((key[0], key[1]), []).append(nbytes)
+    rows = sorted(together.items(), key=lambda row: -sum(row[1]))
+    lines = [
+        f"  {_size(sum(sizes)):>10}  {len(sizes)} x {what}  {where}"
+        for (what, where), sizes in rows[:SHOWN]
+    ]
     if len(rows) > SHOWN:
-        rest = sum(nbytes for nbytes, _, _ in rows[SHOWN:])
-        lines.append(f"  {_size(rest):>10}  in {len(rows) - SHOWN} more")
+        rest = sum(sum(sizes) for _, sizes in rows[SHOWN:])
+        lines.append(f"  {_size(rest):>10}  others")
     held = "\n".join(lines) if lines else "  (none)"
     return OutOfMemoryError(
-        f"{error}\nThe largest tensors alive, and where they were made:\n{held}\n"
+        f"{error}\nWhat holds most, and where it was made:\n{held}\n"
         "Ways out: smaller batches, `del` of what is not needed, `with tgraph.no_grad()` where no "
         "gradient is wanted."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -111,16 +112,15 @@ class Run:
 
 def main() -> int:
     run = Run(parsed())
+    # Stopped processes would stay: end as at an interrupt, which stops them all.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     began = time.perf_counter()
     outcome = run.measure()
     print("\n" + report.ending(run.facts, outcome))
     print(f"took {time.perf_counter() - began:.0f} s", file=sys.stderr)
     for path in run.write(outcome):
         print(f"wrote {path}", file=sys.stderr)
-    for workload, row in outcome.results.items():
-        for name, result in row.items():
-            if result.failed and result.trace:
-                print(f"{name}, {workload}:\n{result.trace}", file=sys.stderr)
+    print("\n".join(report.traces(outcome)), file=sys.stderr)
     ours = [row[files.OURS] for row in outcome.results.values() if files.OURS in row]
     return 0 if ours and all(result.rounds for result in ours) else 1
 

@@ -17,6 +17,8 @@ from .worker import COPY
 from .workloads import GpuWorkload
 
 Workloads = Mapping[str, GpuWorkload]
+# Lines of a trace that are shown.
+TRACE = 6
 HEADING = ["workload", "tgraph", "GB/s", "of copy", "TFLOP/s"]
 
 STEADY_NOTE = (
@@ -131,6 +133,18 @@ def _faults(outcome: Outcome) -> list[str]:
         lines = (f"- `{w}`: {', '.join(names)}" for w, names in outcome.not_run.items())
         parts += ["## Not run", "There was no time left.", "\n".join(lines)]
     return parts
+
+
+def traces(outcome: Outcome) -> list[str]:
+    """Where faults come from: the last lines of each different trace."""
+    ends: dict[str, str] = {}
+    for workload, row in outcome.results.items():
+        for name, result in row.items():
+            if result.failed and result.trace:
+                ends.setdefault(
+                    "\n".join(result.trace.splitlines()[-TRACE:]), f"{name}, {workload}"
+                )
+    return [f"{first}:\n{end}" for end, first in ends.items()]
 
 
 def _facts(machine: Mapping[str, str], outcome: Outcome, names: Sequence[str]) -> str:

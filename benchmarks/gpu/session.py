@@ -31,6 +31,8 @@ HELD, HELD_BY_SLOW = 3, 1
 AHEAD = 6
 # What was given to the device before a process was stopped has run after this many seconds.
 DRAIN = 0.05
+# A turn takes far less than so many seconds, and so does tgraph's first call.
+ANSWER = 30.0
 # Parts of the time that are left when slow contenders, and then all, have to stop preparing: for
 # the others to go on, and for timing what is ready.
 SLOW_ENDS, ALL_END = 0.25, 0.08
@@ -169,7 +171,7 @@ class Session:
             name,
             options.threads,
             folder,
-            options.patience,
+            ANSWER,
             ("benchmarks.gpu.worker", name, *arguments),
             settings(options.device, folder),
         )

@@ -171,11 +171,11 @@ class _Convolution(CudaWriter):
         with self.unrolled("i", count):
             self._find_column(f"first_n + x_n + i * {step}", "[i]")
 
-    def _find_column(self, number: str, slot: str) -> None:
+    def _find_column(self, column: str, slot: str) -> None:
         """Sample and window of a column of the product; those behind the last one stay inside."""
         problem = self.problem
         ragged = problem.n % self.tile.n != 0
-        value = f"{number} < {problem.n} ? {number} : {problem.n - 1}" if ragged else number
+        value = f"{column} < {problem.n} ? {column} : {problem.n - 1}" if ragged else column
         self.constant("j", value)
         sizes = [problem.samples, *(axis.places for axis in problem.axes)]
         decode(self, self.integer, "j", ["sample", *(f"q{each}" for each in self.numbers)], sizes)

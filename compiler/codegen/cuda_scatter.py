@@ -11,10 +11,12 @@ from contextlib import contextmanager
 
 from ..kernel.kernel import compute_dtype
 from ..kernel.schedule_scatter import (
+    ATOMIC_BLOCK,
     JOIN_COLUMNS,
     JOIN_MEMBERS,
     START_BLOCK,
     SUM_UNROLLED,
+    AtomicSchedule,
     CountSchedule,
     JoinSchedule,
     PlaceSchedule,
@@ -33,6 +35,8 @@ def scatter_text(schedule: ScatterSchedule, name: str, first_check: int) -> str:
         match schedule:
             case StartSchedule():
                 writer.start(schedule)
+            case AtomicSchedule():
+                writer.add_atomically(first_check)
             case CountSchedule():
                 writer.count(schedule, first_check)
             case PlaceSchedule():
@@ -78,6 +82,21 @@ class _Scatter(CudaWriter):
             f"*({pack}*)(out + item * {vector}) = {pack}{{{{{', '.join(['value'] * vector)}}}}};"
         )
 
+    def add_atomically(self, first_check: int) -> None:
+        problem, integer = self.problem, self.integer
+        items = problem.count * problem.columns
+        self._row_of(0, first_check, True)
+        self.line(f"const {integer} item = ({integer})blockIdx.x * {ATOMIC_BLOCK} + threadIdx.x;")
+        if items % ATOMIC_BLOCK:
+            self.line(f"if (item >= {items}) return;")
+        columns = problem.columns
+        self.line(f"const int i = (int)({f'item / {columns}' if columns > 1 else 'item'});")
+        self.line(f"const {integer} column = {f'item % {columns}' if columns > 1 else '0'};")
+        values = linear([*self._source, (f"({integer})i", problem.values.step)],
+                        problem.values.offset)  # fmt: skip
+        row = f"({integer})row_of(i) * {problem.width}"
+        self.line(f"atomicAdd(out + {self._each_column} + {row}, values[{values}]);")
+
     # -- sorting -------------------------------------------------------------------------
 
     def _row_of(self, number: int, first_check: int, reports: bool) -> None:
@@ -95,9 +114,9 @@ class _Scatter(CudaWriter):
                     f"{first_check + at + 1}, {'true' if reports else 'false'}, status);"
                 )
                 terms.append((f"p{at}", each.factor))
-            for each in problem.digits:
-                highest = each.below * each.size == problem.count
-                terms.append((digit("i", each.below, each.size, highest), each.factor))
+            for part in problem.digits:
+                highest = part.below * part.size == problem.count
+                terms.append((digit("i", part.below, part.size, highest), part.factor))
             self.line(f"return {linear(terms)};")
 
     def _row(self, number: int, i: str) -> str:
@@ -206,7 +225,17 @@ class _Scatter(CudaWriter):
 
     # -- summing -------------------------------------------------------------------------
 
-    def _each_column(self, vector: int) -> str:
+    @property
+    def _source(self) -> list[tuple[str, int]]:
+        """Where a thread's column stands in an addition."""
+        problem = self.problem
+        if problem.lead == 1:
+            return [("column", 1)]
+        width = problem.width
+        return [(f"column / {width}", problem.values.outer), (f"column % {width}", 1)]
+
+    @property
+    def _each_column(self) -> str:
         """Where a thread's column stands in the first row of the result."""
         problem = self.problem
         if problem.lead == 1:
@@ -245,13 +274,10 @@ class _Scatter(CudaWriter):
         if tests:
             self.line(f"if ({' || '.join(tests)}) return;")
         memory = memory_type(problem.dtype)
-        values = problem.values
-        source = [("column", 1)]
-        if problem.lead > 1:
-            width = problem.width
-            source = [(f"column / {width}", values.outer), (f"column % {width}", 1)]
-        self.line(f"const {memory}* source = values + {linear(source, values.offset)};")
-        self.line(f"{memory}* target = out + {self._each_column(vector)};")
+        self.line(
+            f"const {memory}* source = values + {linear(self._source, problem.values.offset)};"
+        )
+        self.line(f"{memory}* target = out + {self._each_column};")
         self.line(f"const int first = piece * {problem.piece};")
         ragged = problem.count % problem.piece
         end = f"first + {problem.piece}"
@@ -367,7 +393,7 @@ class _Scatter(CudaWriter):
         self.line("#pragma unroll")
         self.line(f"for (int member = 0; member < {JOIN_MEMBERS}; ++member) "
                   f"sum = {self.add('sum', 'sums[member][threadIdx.x]')};")  # fmt: skip
-        place = f"{self._each_column(1)} + ({integer})row * {problem.width}"
+        place = f"{self._each_column} + ({integer})row * {problem.width}"
         self.line(f"{memory_type(problem.dtype)}* const place = out + {place};")
         total = self.add(self._started("*place"), "sum")
         self.line(f"*place = {narrow(f'({total})', problem.dtype)};")

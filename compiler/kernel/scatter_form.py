@@ -8,7 +8,7 @@ own, unless the positions are those of one row after another (expanded along the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ..ir import Node
 from ..ir import primitives as p
@@ -25,7 +25,8 @@ SECTOR_BYTES = 32
 _LIMIT = 1 << 31
 
 
-class ScatterForm(NamedTuple):
+@dataclass(frozen=True)
+class ScatterForm:
     """The shapes of additions to `lead` x `rows` x `width` elements.
 
     `index_axes` are the axes of the positions that count additions, `value_axes` how the axes of

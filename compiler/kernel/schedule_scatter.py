@@ -13,6 +13,9 @@ are sorted first, so that additions to one row stand together, in the order of t
 
 So the values are read once, however the positions lie, and results do not depend on which block
 runs first. Where one block sorts everything, nobody counts; where one piece is all, nobody joins.
+
+With `ATOMICS` set, types that a GPU can add to in memory skip the sort: fewer launches, but sums of
+floats differ from run to run in their last bits, and many additions to one row wait for each other.
 """
 
 from __future__ import annotations
@@ -21,9 +24,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from ...runtime.dtypes import DType, int32, int64
+from ...runtime.dtypes import DType, float32, float64, int32, int64
 from .kernel import Check, Kernel, Param, compute_dtype
 from .template import TemplateSchedule, kernel_without_loops, parts
+
+# Whether additions may happen in any order; read when a plan is made.
+ATOMICS = False
+ATOMIC_TYPES = (int32, float32, float64)
+ATOMIC_BLOCK = 256
 
 VECTOR_BYTES = 16
 START_BLOCK = 256
@@ -107,6 +115,10 @@ class Scatter:
         return self.lead * self.width
 
     @property
+    def is_atomic(self) -> bool:
+        return ATOMICS and self.dtype in ATOMIC_TYPES
+
+    @property
     def bits(self) -> int:
         """Bits that tell the rows apart."""
         return max((self.rows - 1).bit_length(), 1)
@@ -168,7 +180,8 @@ class Scatter:
     @property
     def fits_int(self) -> bool:
         """Whether all elements have 32-bit positions."""
-        return max(self.elements, self.values.elements, self.partials) < 1 << 31
+        added = self.count * self.columns
+        return max(self.elements, self.values.elements, self.partials, added) < 1 << 31
 
     @property
     def partials(self) -> int:
@@ -218,6 +231,35 @@ class StartSchedule(ScatterSchedule):
     def summary(self) -> str:
         what = "a copy of the base" if self.problem.base is None else f"{self.problem.base}"
         return f"scatter: starts from {what}; {self.grid:,} blocks"
+
+
+@dataclass(frozen=True)
+class AtomicSchedule(ScatterSchedule):
+    """A thread adds one element to the result, in no order."""
+
+    checks: tuple[Check, ...] = ()
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        problem = self.problem
+        params = (
+            *problem.position_params(),
+            Param("values", problem.dtype, problem.values.elements),
+            Param("out", problem.dtype, problem.elements, written=True),
+            Param("status", int64, 8, written=True),
+        )
+        return kernel_without_loops("scatter_atomic", params, self.checks)
+
+    @property
+    def grid(self) -> int:
+        return parts(self.problem.count * self.problem.columns, ATOMIC_BLOCK)
+
+    @property
+    def block(self) -> tuple[int, int]:
+        return ATOMIC_BLOCK, 1
+
+    def summary(self) -> str:
+        return f"scatter: adds in any order; {self.grid:,} blocks"
 
 
 @dataclass(frozen=True)

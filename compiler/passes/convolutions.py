@@ -54,16 +54,17 @@ def convolution_by_windows_transposed(build: RewriteBuilder, node: Node) -> Node
 
 
 def convolution_by_channel(build: RewriteBuilder, node: Node) -> Node:
-    """Every group has one input channel: products with the windows, summed over the taps."""
+    """Products with the windows, summed over the channels of a group, if several, and the taps."""
     x, w = node.inputs
     out, taps = node.shape[2:], w.shape[2:]
-    count, channels = x.shape[:2]
-    each = w.shape[0] // channels
-    windows = reshape(build, _own_windows(build, node), (count, channels, 1, *out, *taps))
-    kernels = reshape(build, w, (1, channels, each, *(1 for _ in out), *taps))
-    first = 3 + len(out)
+    count, groups = x.shape[0], node.attrs["groups"]
+    each = w.shape[0] // groups
+    inner = w.shape[1:2] if w.shape[1] > 1 else ()
+    windows = reshape(build, _own_windows(build, node), (count, groups, 1, *inner, *out, *taps))
+    kernels = reshape(build, w, (1, groups, each, *inner, *(1 for _ in out), *taps))
+    first = 3 + len(inner)
     products = call(build, p.mul, windows, kernels)
-    axes = tuple(range(first, first + len(taps)))
+    axes = (*range(3, first), *range(first + len(out), first + len(out) + len(taps)))
     return reshape(build, call(build, p.sum_, products, axes=axes, keepdims=False), node.shape)
 
 

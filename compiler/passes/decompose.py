@@ -30,6 +30,7 @@ from .matching import call, cast, full, reshape
 
 # Axes that a GPU's kernel for convolutions has at most.
 MAX_SPATIAL = 3
+FEW_ROWS = 2
 
 
 @rewrite(p.matmul, p.convolution)
@@ -72,12 +73,15 @@ def _swaps_samples_and_channels(x: Node) -> bool:
 def convolution_for_gpu(build: RewriteBuilder, node: Node) -> Node | None:
     """A GPU has a kernel for convolutions, half types too; some are less than that."""
     x, w = node.inputs
-    by_channel = node.attrs["groups"] > 1 and w.shape[1] == 1
+    groups = node.attrs["groups"]
+    # With one or two rows of a product, a tile of it would be almost empty.
+    by_channel = groups > 1 and (w.shape[1] == 1 or w.shape[0] // groups <= FEW_ROWS)
     if not node.type.numel or not x.type.numel or not w.type.numel:
         return full(build, node.type, 0.0)
     if by_channel or x.type.ndim - 2 > MAX_SPATIAL:
-        wide = half_types_in_float32.function(build, node)
-        return wide or convolution_as_matmul.function(build, node)
+        if node.type.dtype.is_half:
+            return half_types_in_float32.function(build, node)
+        return (convolution_by_channel if by_channel else convolution_by_windows)(build, node)
     return _product_of_points(build, node) if _is_product_of_points(node) else None
 
 
@@ -108,13 +112,8 @@ def _product_of_points(build: RewriteBuilder, node: Node) -> Node:
     return reshape(build, product, node.shape)
 
 
-@rewrite(p.matmul)
-def half_products_in_float32(build: RewriteBuilder, node: Node) -> Node | None:
-    return half_types_in_float32.function(build, node)
-
-
 RULES = (half_types_in_float32, convolution_as_matmul)
-GPU_RULES = (half_products_in_float32, convolution_for_gpu)
+GPU_RULES = (convolution_for_gpu,)
 
 
 def decompose(graph: Graph) -> Graph:
@@ -122,5 +121,5 @@ def decompose(graph: Graph) -> Graph:
 
 
 def decompose_for_gpu(graph: Graph) -> Graph:
-    """Convolutions stay where there is a kernel for them."""
+    """Convolutions stay where there is a kernel for them, products of half types everywhere."""
     return apply_rules(graph, GPU_RULES)

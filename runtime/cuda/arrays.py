@@ -37,8 +37,11 @@ def current(device: Device) -> AbstractContextManager[Any]:
 
 def upload(array: npt.NDArray[Any], device: Device) -> Array:
     """A contiguous copy of a NumPy array on a device."""
+    # Of an array without dimensions CuPy takes the number, and -0.0 for 0.0.
+    elements = array.reshape(-1) if array.ndim == 0 else array
     with current(device):
-        return when_full(lambda: backend.cupy().array(array, order="C"))
+        copy = when_full(lambda: backend.cupy().array(elements, order="C"))
+    return copy.reshape(array.shape)
 
 
 def download(array: Array, wait: bool = True) -> npt.NDArray[Any]:

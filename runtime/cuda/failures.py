@@ -23,7 +23,7 @@ WORDS = 8
 NBYTES = 8 * WORDS
 
 _lock = threading.Lock()
-_statuses: weakref.WeakSet[Status] = weakref.WeakSet()
+_KEY = "statuses"
 
 
 class Status:
@@ -42,7 +42,7 @@ class Status:
         self.address = int(self.memory.ptr)
         self._reset()
         with _lock:
-            _statuses.add(self)
+            backend.kept().setdefault(_KEY, weakref.WeakSet()).add(self)
 
     def _reset(self) -> None:
         self.words[:] = 0
@@ -73,10 +73,11 @@ def wait_and_report(device: Device) -> None:
 
 def report() -> None:
     """Raise the error of a check that failed, if a device has told of one."""
-    if not _statuses:
+    found = backend.kept().get(_KEY)
+    if not found:
         return
     with _lock:
-        statuses = list(_statuses)
+        statuses = list(found)
     for status in statuses:
         error = status.take()
         if error is not None:

@@ -33,10 +33,10 @@ from ..plan_steps import (
     references,
 )
 from . import backend, failures, nvrtc
-from .arrays import bounds, current
+from .arrays import bounds, current, upload
 from .devices import architecture
 from .memory import register_cache, when_full
-from .products import Product, Workspaces, prepare
+from .products import Product, prepare, workspaces_of
 
 Array = Any  # of CuPy
 
@@ -90,10 +90,9 @@ class CudaPlan:
         self.written = frozenset(written)
         self.on_failure = on_failure
         with current(device):
-            cupy = backend.cupy()
-            self.constants = {slot: cupy.asarray(value) for slot, value in constants.items()}
+            self.constants = {slot: upload(value, device) for slot, value in constants.items()}
             self._functions = _functions(source, steps, device)
-            workspaces = _workspaces(device)
+            workspaces = workspaces_of(device.index or 0)
             self.products: dict[int, Product] = {
                 number: prepare(step, device.index or 0, workspaces)
                 for number, step in enumerate(steps)
@@ -323,19 +322,6 @@ def _functions(source: str, steps: Sequence[CudaStep], device: Device) -> dict[s
     module = backend.cupy().cuda.function.Module()
     module.load(nvrtc.compile_cubin(source, architecture(device)))
     return {name: module.get_function(name) for name in names}
-
-
-def _workspaces(device: Device) -> Workspaces:
-    kept = backend.kept()
-    key = "workspaces", device
-    if key not in kept:
-        kept[key] = Workspaces(backend.cupy().cuda.alloc, _zero)
-    found: Workspaces = kept[key]
-    return found
-
-
-def _zero(address: int, nbytes: int, stream: int) -> None:
-    backend.cupy().cuda.runtime.memsetAsync(address, 0, nbytes, stream)
 
 
 def _capture_stream(device: Device, stream: int) -> Any:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from ..plan_steps import GemmStep
-from . import cublas_lt
+from . import backend, cublas_lt
 from .cublas_lt import (
     Algorithm,
     ComputeType,
@@ -149,6 +149,25 @@ class Workspaces:
                 self._kept.append(memory)
                 self._pieces[device, stream] = address, size
             return address
+
+
+def workspaces_of(device: int) -> Workspaces:
+    """The workspaces of a device that all its products share."""
+    kept = backend.kept()
+    key = "workspaces", device
+    if key not in kept:
+        kept[key] = Workspaces(_allocate, _zero)
+    found: Workspaces = kept[key]
+    return found
+
+
+def _allocate(nbytes: int) -> Allocation:
+    memory: Allocation = backend.cupy().cuda.alloc(nbytes)
+    return memory
+
+
+def _zero(address: int, nbytes: int, stream: int) -> None:
+    backend.cupy().cuda.runtime.memsetAsync(address, 0, nbytes, stream)
 
 
 # -- epilogues -----------------------------------------------------------------------------------

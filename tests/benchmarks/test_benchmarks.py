@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import contenders, measure, report
+from benchmarks import contenders, measure, report, steps
 from benchmarks.contenders import with_numpy, with_tgraph
 from benchmarks.measure import Options, Result
 from benchmarks.workloads import BY_NAME, Workload
@@ -101,6 +101,12 @@ def test_training_is_compared_by_the_change_of_parameters() -> None:
     assert measure.deviation(workload, expected, expected) == 0
     assert measure.deviation(workload, slightly, expected) > workload.tolerance
     assert measure.deviation(workload, [*expected[:-1], expected[-1] * np.nan], expected) == np.inf
+
+
+def test_the_steps_of_a_plan_are_timed() -> None:
+    executable, arrays = steps.observed_call(BY_NAME["tiny_mlp"])
+    times, whole = steps.step_times(executable.plan, [np.asarray(each) for each in arrays], 2)
+    assert len(times) == len(executable.plan.steps) and min(times) > 0 and whole > 0
 
 
 def measured(*rounds: float) -> Result:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from cuda_tools.shim import Launch
+from cuda_tools.shim import Launch, Library
 from tgraph.compiler.codegen.cuda_kernel import kernel_text, module_text
 from tgraph.compiler.cuda_program import Program
 from tgraph.compiler.kernel.template import TemplateSchedule
@@ -21,26 +21,34 @@ def golden_text(program: Program) -> str:
 
 
 def launches_of(programs: Sequence[Program]) -> tuple[str, list[Launch]]:
-    """The hand-written kernels of programs under names of their own, one after another.
+    """The hand-written kernels of programs under names of their own, on what they find in a run.
 
-    What one of them writes the next one reads; positions are 0 or 1.
+    They run here once, so that each has what those before it left; positions are 0 or 1.
     """
-    texts: list[str] = []
+    kernels = [
+        [(program.steps[at].args, f"p{number}_{info.name}", info.schedule)
+         for at, info in program.kernel_of_step.items() if _is_template(info)]
+        for number, program in enumerate(programs)
+    ]  # fmt: skip
+    source = module_text(
+        kernel_text(schedule, name) for each in kernels for _, name, schedule in each
+    )
+    library = Library(source)
     launches: list[Launch] = []
-    for number, program in enumerate(programs):
-        infos = [(at, info) for at, info in program.kernel_of_step.items() if _is_template(info)]
-        texts += [kernel_text(info.schedule, f"p{number}_{info.name}") for _, info in infos]
-        for order in ("forward", "shuffled"):
-            memory: dict[Any, Any] = {}
-            for at, info in infos:
-                params = zip(program.steps[at].args, info.schedule.kernel.params, strict=True)
-                args = [
-                    memory.setdefault((ref, param.dtype, param.elements), _buffer(param))
-                    for ref, param in params
-                ]
-                name, schedule = f"p{number}_{info.name}", info.schedule
-                launches.append(Launch(name, schedule.grid, schedule.block, args, 0, order, 1))
-    return module_text(texts), launches
+    for each in kernels:
+        memory: dict[Any, Any] = {}
+        for refs, name, schedule in each:
+            args = [
+                memory.setdefault((ref, param.dtype, param.elements), _buffer(param))
+                for ref, param in zip(refs, schedule.kernel.params, strict=True)
+            ]
+            found = [array.copy() for array in args]
+            library.launch(name, schedule.grid, schedule.block, args)
+            launches += [
+                Launch(name, schedule.grid, schedule.block, found, 0, order, 1)
+                for order in ("forward", "shuffled")
+            ]
+    return source, launches
 
 
 def _is_template(info: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A CUDA device for tests: the machine's own, or the stand-in for CuPy where there is none.
+"""A CUDA device for tests: the machine's own, or the stand-ins for it where there is none.
 
 A test module names `pytest_plugins = ["cuda_tools.device"]` and takes the fixture `cuda`.
 """
@@ -13,7 +13,7 @@ from tgraph.runtime.cuda import backend
 
 import tgraph as tg
 
-from . import fake_cupy
+from . import fake_device
 
 
 @pytest.fixture
@@ -22,5 +22,5 @@ def cuda() -> Iterator[Any]:
     if backend.why_unavailable() is None:
         yield tg.device("cuda", 0)
         return
-    with fake_cupy.install():
+    with fake_device.installed():
         yield tg.device("cuda", 0)

@@ -14,8 +14,11 @@ from .fake_cupy.machine import Work, machine
 
 
 @contextmanager
-def installed() -> Iterator[Any]:
-    """Two CUDA devices that are the host; gives the machine that tells what ran on them."""
+def installed(**options: Any) -> Iterator[Any]:
+    """Two CUDA devices that are the host; gives the machine that tells what ran on them.
+
+    `options` are those of `fake_cupy.install`.
+    """
     library = fake_cublas_lt.library()
     at_once = library.matmul
     given: list[int] = []
@@ -26,5 +29,5 @@ def installed() -> Iterator[Any]:
         return given.pop() if given else 0
 
     library.matmul = matmul
-    with fake_cupy.install(), mock.patch.object(cublas_lt, "_loaded", library):
+    with fake_cupy.install(**options), mock.patch.object(cublas_lt, "_loaded", library):
         yield machine

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tgraph.compiler.cuda_program import Program
+from tgraph.runtime.dtypes import dtype_named
 from tgraph.runtime.plan_steps import (
     STATUS_SLOT,
     ArrayRef,
@@ -116,7 +117,8 @@ def _raw(param: Any) -> Any:
 
 def _multiply(step: GemmStep, a: Array, b: Array, c: Array) -> None:
     """C = alpha * op(A) @ op(B) + beta * C for every item of the batch."""
-    dtype = np.dtype(step.dtype)
+    dtype = dtype_named(step.dtype).numpy
+    wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     sizes = [size for size, *_ in step.batch]
 
     def matrices(memory: Array, rows: int, columns: int, leading: int, which: int) -> Array:
@@ -133,5 +135,5 @@ def _multiply(step: GemmStep, a: Array, b: Array, c: Array) -> None:
     left = operand(a, (step.m, step.k), step.transpose_a, step.lda, 0)
     right = operand(b, (step.k, step.n), step.transpose_b, step.ldb, 1)
     out = matrices(c, step.m, step.n, step.ldc, 2)
-    product = step.alpha * (left @ right)
+    product = step.alpha * (left.astype(wide) @ right.astype(wide))
     out[...] = product + step.beta * out if step.beta else product

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tgraph.runtime.cuda import backend
 
 import tgraph as tg
 
@@ -196,14 +197,17 @@ def test_meshgrid() -> None:
             np.testing.assert_array_equal(a.numpy(), b)
 
 
-def test_cuda_is_refused_with_a_way_out() -> None:
+def test_cuda_is_refused_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "why_unavailable", lambda: "there is no driver")
     for make in (
         lambda: tg.zeros(2, device="cuda"),
         lambda: tg.ones(2).to("cuda:0"),
         lambda: tg.ones(2).cuda(),
         lambda: tg.tensor([1.0], device=tg.device("cuda")),
+        lambda: tg.randn(2, device=0),
+        lambda: tg.nn.Linear(2, 2).cuda(),
     ):
-        with pytest.raises(RuntimeError, match=r"runs on the CPU only. Use device='cpu'"):
+        with pytest.raises(RuntimeError, match=r"^CUDA is not available: there is no driver$"):
             make()
     with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
         tg.zeros(2, device="tpu")

@@ -32,14 +32,13 @@ class Contender:
     """Variants: "numpy", "cupy", and "cupy_fuse" with `cupy.fuse` around what is elementwise."""
 
     def __init__(self, variant: str, device: str, threads: int) -> None:
+        fuses = variant == "cupy_fuse"
         self.library = importlib.import_module("numpy" if variant == "numpy" else "cupy")
         names: dict[str, Any] = {"np": self.library}
-        ours: dict[str, Any] = {"base": loaded(BASE, names), **names}
+        base = loaded(BASE, {**names, "fused": self.library.fuse()} if fuses else names)
         if variant != "numpy":
-            ours["erf"] = importlib.import_module("cupyx.scipy.special").erf
-        if variant == "cupy_fuse":
-            ours["fused"] = self.library.fuse()
-        self.module = loaded(OURS, ours)
+            names["erf"] = importlib.import_module("cupyx.scipy.special").erf
+        self.module = loaded(OURS, {**names, "base": base})
 
     def versions(self) -> dict[str, str]:
         return {self.library.__name__: self.library.__version__}

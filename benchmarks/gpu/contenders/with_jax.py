@@ -79,6 +79,8 @@ class Contender:
             flat = logits.reshape(labels.size, -1).astype(jnp.float32)
             return base.mean_cross_entropy(flat, labels.ravel())
 
+        # All products are of bfloat16, and are to stay that.
+        loss_of = jax.default_matmul_precision("default")(loss_of)
         return base.training(data, loss_of, base.adamw, base.adamw_state, "tokens", "labels")
 
     def resnet18(self, data: Data) -> Case:

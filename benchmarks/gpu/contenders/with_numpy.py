@@ -20,32 +20,11 @@ Data = dict[str, Array]
 erf: Callable[[Any], Any] = scipy.special.erf
 
 
-def fused(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`cupy.fuse` of an elementwise function takes the place of this."""
-    return function
-
-
-def gelu_chain(data: Data) -> Case:
-    def function(x: Array) -> Array:
-        t = x * 1.1 + 0.3
-        inner = 0.7978845608 * (t + 0.044715 * (t * t * t))
-        return 0.5 * t * (1 + np.tanh(inner)) * x - t
-
-    return base.case(fused(function), data["x"])
-
-
-def transposed(data: Data) -> Case:
-    def function(t: Array, b: Array) -> Array:
-        return np.exp(-np.abs(t)) * b + t * 0.5 - b * b
-
-    return base.case(fused(function), data["a"].T, data["b"])
-
-
 def black_scholes(data: Data) -> Case:
     def function(spot: Array, strike: Array, years: Array) -> tuple[Array, Array]:
         return formulas.black_scholes(np, erf, spot, strike, years)
 
-    return base.case(fused(function), data["spot"], data["strike"], data["years"])
+    return base.case(base.fused(function), data["spot"], data["strike"], data["years"])
 
 
 def stencil(data: Data) -> Case:

@@ -38,9 +38,10 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 def converted(values: Any, dtype: np.dtype[Any]) -> Host:
     """Values in another dtype as a GPU converts them: floats saturate in 32 or 64-bit integers."""
-    values = np.asarray(values)
-    if values.dtype == dtype:
-        return values
+    given: Host = np.asarray(values)
+    if given.dtype == dtype:
+        return given
+    values = given
     floats = values.dtype.kind == "f" or values.dtype == BFLOAT16
     with np.errstate(all="ignore"):
         if not floats or dtype.kind not in "iu":

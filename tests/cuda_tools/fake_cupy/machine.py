@@ -144,11 +144,13 @@ class Machine:
 
     `order` and `seed` are those of `Library.launch`. `memory` is what a device has; an allocation
     above it fails as cudaMalloc does. `strict_capture` refuses allocations while a stream captures
-    even in relaxed mode, where CUDA would make them.
+    even in relaxed mode, where CUDA would make them. `launches` has the names of the kernels that
+    ran, in order, and `sync_count` tells how often the host has waited.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self._handles = 0x5F000000  # never anew: what is left of an old machine may free its own
         self.reset()
 
     def reset(
@@ -166,7 +168,6 @@ class Machine:
         self._destroyed: list[StreamState] = []
         self.functions: dict[int, tuple[Any, str, int]] = {}  # library, name, device
         self.pinned: dict[int, int] = {}  # host memory that devices reach: where it begins and ends
-        self._handles = 0x5F000000
 
     def handle(self) -> int:
         """A number for a new stream, event, module or function."""
@@ -190,13 +191,14 @@ class Machine:
             return block
 
     def release(self, block: Block) -> None:
-        """cudaFree, which waits for the device."""
-        self._finish(self._of_device(block.device))
+        """cudaFree, which waits for the device; nothing for a block of an old machine."""
         with self.lock:
-            if self._blocks.get(block.start) is block:
-                del self._blocks[block.start]
-                self._starts.remove(block.start)
-                self.allocated[block.device] -= block.size
+            if self._blocks.get(block.start) is not block:
+                return
+            self._finish(self._of_device(block.device))
+            del self._blocks[block.start]
+            self._starts.remove(block.start)
+            self.allocated[block.device] -= block.size
 
     def block_at(self, address: int) -> Block | None:
         """The allocation that holds an address."""
@@ -281,7 +283,7 @@ class Machine:
         self._finish(self._all_streams())
 
     def _finish_others(self, state: StreamState) -> None:
-        """What is in front of new work: the null stream and blocking streams wait for each other."""
+        """What is before new work: the null stream and blocking ones wait for each other."""
         null = state.pointer in (0, 1)
         others = [each for each in self._all_streams() if each.blocking and each is not state]
         self._finish(each for each in others if null or each.pointer in (0, 1))
@@ -325,9 +327,15 @@ class Machine:
             self.refuse(lambda other: other is state, 900)
             if pointer in (0, 1):
                 self.refuse(lambda other: other.blocking, 906)
-                self._finish(other for other in self._all_streams() if other.blocking)
-            self._finish([state])
+            self.catch_up(pointer)
         self.sync_count += 1
+
+    def catch_up(self, pointer: int) -> None:
+        """Let a stream do all that it was asked for, and what is before that."""
+        state = self.stream(pointer)
+        if state.blocking:
+            self._finish_others(state)
+        self._finish([state])
 
     def refuse_synchronous(self, device: int) -> None:
         """What synchronous calls do while a stream captures: they fail."""

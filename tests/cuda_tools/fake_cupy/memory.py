@@ -225,7 +225,7 @@ def memcpy_async(dst: int, src: int, size: int, kind: int, stream: int) -> None:
         work = work._replace(run=lambda: _move(dst, data, size))
     machine.enqueue(stream, work)
     if _is_pageable(dst, on_device):
-        machine.synchronize(context.device, stream)
+        machine.catch_up(stream)
 
 
 def memcpy(dst: int, src: int, size: int, kind: int) -> None:
