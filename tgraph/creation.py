@@ -96,6 +96,8 @@ def tensor(
             stacklevel=2,
         )
         data = data.detach()
+    elif device is None and is_cuda_array(data):
+        device = from_cuda_array(data)._type.device
     result = _from_data(data, as_dtype(dtype), as_device(device), copy=True)
     return _finished(result.pin_memory() if pin_memory else result, requires_grad)
 
@@ -195,7 +197,7 @@ def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor
     """
     if isinstance(data, np.ndarray) and _shareable(data):
         data = from_numpy(data)
-    elif is_cuda_array(data):
+    elif not isinstance(data, Tensor) and is_cuda_array(data):
         data = from_cuda_array(data)
     if device is None and isinstance(data, Tensor) and data.is_cuda:
         device = data._type.device

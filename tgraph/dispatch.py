@@ -284,7 +284,7 @@ def _infer(
     primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], key: Any
 ) -> Any:
     types = tuple(tensor._type for tensor in tensors)
-    _check_devices(primitive, types)
+    check_devices(primitive.name, types)
     try:
         result = infer_type(primitive, types, attrs)
     except IRTypeError as error:
@@ -298,13 +298,14 @@ def _infer(
     return result
 
 
-def _check_devices(primitive: Primitive, types: Sequence[TensorType]) -> None:
+def check_devices(operation: str, types: Sequence[TensorType]) -> None:
+    """RuntimeError for tensors on several devices."""
     devices = sorted({type_.device for type_ in types}, key=lambda each: (each is CPU, str(each)))
     if len(devices) > 1:
         one, other = devices[:2]
         raise RuntimeError(
             "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{one} and {other}! (in {primitive.name}; move one of them with .to('{one}') or "
+            f"{one} and {other}! (in {operation}; move one of them with .to('{one}') or "
             f".to('{other}'))"
         )
 

@@ -16,16 +16,28 @@ from .autograd.record import Edge, Record
 from .compiler.ir import can_cast
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
-from .dispatch import apply, constant, current_context, detach, edge_of, settled, user_site
+from .dispatch import (
+    apply,
+    check_devices,
+    constant,
+    current_context,
+    detach,
+    edge_of,
+    settled,
+    user_site,
+)
 from .operands import cast, on_device, plain_scalar
+from .runtime.device import CPU
 from .state import state
-from .tensor import Step, Tensor, View, storage_of, strides_of
+from .tensor import Step, Tensor, View, storage_of, stride_step, strides_of
 
 
 def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     """Make `target` hold `new`, which broadcasts to its shape; returns `target`."""
     settled(target)
     settled(new)
+    if new._type.device is not target._type.device:
+        check_devices(operation, (target._type, new._type))
     _check_cast(target, new)
     _check_shape(target, new)
     _check_memory(target)
@@ -123,16 +135,32 @@ def _check_memory(target: Tensor) -> None:
             "single memory location. Please clone() the tensor before performing the operation."
         )
     value, view = target._value, target._view
+    if target._type.device is not CPU and view is not None and _shows_expanded(view):
+        _refuse_part_of_expanded()
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         if view is not None and view.base._value.flags.writeable:
-            raise RuntimeError(
-                "unsupported operation: the written-to tensor is a part of an expanded one, of "
-                "which several elements are one in memory. Please clone() that one first."
-            )
+            _refuse_part_of_expanded()
         raise RuntimeError(
             "the memory of this tensor is read-only: it shares an array that may not be written. "
             "Please clone() the tensor before performing the operation."
         )
+
+
+def _shows_expanded(view: View) -> bool:
+    """Whether a view, which NumPy would make read-only, is a part of an expanded tensor."""
+    shape, strides = view.base._type.shape, strides_of(view.base)
+    for step in view.steps:
+        shape, strides = stride_step(step, shape, strides)
+        if any(stride == 0 and size > 1 for size, stride in zip(shape, strides)):
+            return True
+    return False
+
+
+def _refuse_part_of_expanded() -> None:
+    raise RuntimeError(
+        "unsupported operation: the written-to tensor is a part of an expanded one, of which "
+        "several elements are one in memory. Please clone() that one first."
+    )
 
 
 def _check_leaf(target: Tensor) -> None:

@@ -429,5 +429,8 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
 
 def data_ptr(input: Tensor) -> int:
     """The address of the first element."""
-    address: int = current_context().host_array(input, "data_ptr()").ctypes.data
+    context = current_context()
+    if input.is_cuda and not context.tracing:
+        return int(context.value_of(input).data.ptr)
+    address: int = context.host_array(input, "data_ptr()").ctypes.data
     return address

@@ -33,6 +33,7 @@ class GpuWorkload(Workload):
     moved: bytes that must be read and written at least, of the data; 0 where memory is no bound.
     flops: operations of matrix products, convolutions and the like; 0 where they do not count.
     loose: endings of parameters that are not compared.
+    loss_weight: how many times smaller than that of the parameters the loss's error must be.
     patience: how many times longer than others it may take to prepare.
     """
 
@@ -40,6 +41,7 @@ class GpuWorkload(Workload):
     moved: Callable[[Data], int] = lambda data: 0
     flops: Callable[[Data], int] = lambda data: 0
     loose: tuple[str, ...] = ()
+    loss_weight: float = 1.0
     patience: float = 1.0
 
     def deviation(self, data: Data, got: Sequence[Array], expected: Sequence[Array]) -> float:
@@ -48,11 +50,12 @@ class GpuWorkload(Workload):
             return greatest_deviation(got, expected)
         names = parameters(data)
         kept = [at for at, name in enumerate(names) if not name.endswith(self.loose)]
-        return training_deviation(
+        changes = training_deviation(
             [got[0], *(got[1 + at] for at in kept)],
             [expected[0], *(expected[1 + at] for at in kept)],
             [data[names[at]] for at in kept],
         )
+        return max(changes, self.loss_weight * greatest_deviation(got[:1], expected[:1]))
 
 
 # Shifting all keys changes no attention: the gradient of their bias is nothing but rounding, and
@@ -236,7 +239,8 @@ def workloads(scale: str) -> dict[str, GpuWorkload]:
             (2, 32, 48, 2, 8),
             flops=_language_flops,
             # bfloat16 turns the sign of gradients that are almost zero, and so Adam's step.
-            tolerance=0.2,
+            tolerance=0.3,
+            loss_weight=30.0,
             loose=NO_KEYS,
             patience=2.0,
             **training,

@@ -7,7 +7,9 @@ other half of the shared memory: one barrier per slice. See `kernel/schedule_con
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from itertools import product
+from math import prod
 
 from ...runtime.dtypes import DType
 from ..ir.shapes import contiguous_strides
@@ -55,6 +57,7 @@ class _Convolution(CudaWriter):
         self.type = c_type(self.dtype)
         self.zero = literal(0, self.dtype)
         self.numbers = range(len(self.problem.axes))
+        self.taps: tuple[int, ...] = ()  # of the places that are being written for
 
     def write(self, name: str) -> None:
         with self.kernel(self.schedule, name, _THREADS_PER_PROCESSOR // self.tile.threads):
@@ -62,9 +65,13 @@ class _Convolution(CudaWriter):
             self._find_tile()
             self._find_w()
             self._find_x()
-            self._fetching()
-            self._keeping()
-            self._multiply()
+            self.line(f"{self.type} sum[{self.tile.each_m}][{self.tile.each_n}] = {{}};")
+            for test, self.taps in self._numbers_of_taps():
+                with self.block(f"if ({test})") if test else nullcontext():
+                    self._find_end()
+                    self._fetching()
+                    self._keeping()
+                    self._multiply()
             self._store()
 
     def constant(self, name: str, value: str) -> None:
@@ -93,9 +100,6 @@ class _Convolution(CudaWriter):
         self.constant("first_m", f"tile_m * {tile.m}")
         self.constant("first_n", f"tile_n * {tile.n}")
         self.constant("first_k", f"part * {schedule.chunk}")
-        end = f"first_k + {schedule.chunk}"
-        ragged = schedule.splits * schedule.chunk != problem.k
-        self.constant("end_k", f"{end} < {problem.k} ? {end} : {problem.k}" if ragged else end)
         self._find_phase()
         warps = tile.n // tile.each_n // WARP_COLUMNS
         self.line("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;")
@@ -126,6 +130,40 @@ class _Convolution(CudaWriter):
                 [(f"phase{number}", axis.stride), (f"tap{number}", axis.dilation)], -axis.low
             )
             self.constant(f"shift{number}", f"({inner}) / {axis.phases}")
+
+    def _numbers_of_taps(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """How many taps the places of a phase meet on each axis, and for which phases.
+
+        There is nothing to add up where they meet none.
+        """
+        choices = []
+        for number, axis in enumerate(self.problem.axes):
+            fewer, ragged = divmod(axis.taps, axis.phases)
+            first = f"tap{number}"
+            choices.append(
+                [(f"{first} < {ragged}", fewer + 1), (f"{first} >= {ragged}", fewer)]
+                if ragged
+                else [("", fewer)]
+            )
+        for chosen in product(*choices):
+            taps = tuple(count for _, count in chosen)
+            if all(taps):
+                test = conditions(test for test, _ in chosen)
+                yield "" if test == "true" else test, taps
+
+    @property
+    def k(self) -> int:
+        """Rows of the product for these places."""
+        return self.problem.channels * prod(self.taps)
+
+    def _find_end(self) -> None:
+        chunk = self.schedule.chunk
+        if self.schedule.splits == 1:
+            self.constant("end_k", f"{self.k}")
+            return
+        end = f"first_k + {chunk}"
+        ragged = self.schedule.splits * chunk != self.k
+        self.constant("end_k", f"{end} < {self.k} ? {end} : {self.k}" if ragged else end)
 
     def _position(self, number: int, axis: Axis) -> str:
         """Where the window of place q begins on the input's axis."""
@@ -199,7 +237,7 @@ class _Convolution(CudaWriter):
         """Channel and taps of a row of the product."""
         self.constant("k", k)
         problem = self.problem
-        sizes = [problem.channels, *(axis.phase_taps for axis in problem.axes)]
+        sizes = [problem.channels, *self.taps]
         decode(self, self.integer, "k", ["c", *(f"t{each}" for each in self.numbers)], sizes)
 
     @contextmanager
@@ -224,7 +262,7 @@ class _Convolution(CudaWriter):
     @property
     def _test_k(self) -> str:
         """Whether k has an end within a slice."""
-        return "k < end_k" if self.problem.k % self.tile.k else ""
+        return "k < end_k" if self.k % self.tile.k else ""
 
     def _fetch_w(self) -> None:
         schedule, problem = self.schedule, self.problem
@@ -245,8 +283,6 @@ class _Convolution(CudaWriter):
                 terms.append((f"t{number}", stride * axis.phases))
                 if axis.phases > 1:
                     terms.append((f"tap{number}", stride))
-                    if axis.taps % axis.phases:
-                        tests.append(f"t{number} * {axis.phases} + tap{number} < {axis.taps}")
             terms = self._flat_terms(terms)
             value = widen(f"w[{linear(terms, offset)}]", problem.dtype)
             self._take("w_next[i]", tests, value)
@@ -254,7 +290,7 @@ class _Convolution(CudaWriter):
     def _flat_terms(self, terms: list[tuple[str, int]]) -> list[tuple[str, int]]:
         """The same sum with k itself, where channels and taps lie as they are counted."""
         problem = self.problem
-        sizes = (problem.channels, *(axis.phase_taps for axis in problem.axes))
+        sizes = (problem.channels, *self.taps)
         names = ("c", *(f"t{number}" for number in self.numbers))
         have = dict(terms)
         step = have[names[-1]]
@@ -263,7 +299,7 @@ class _Convolution(CudaWriter):
             size == 1 or have[name] == stride * step
             for name, size, stride in zip(names, sizes, wanted, strict=True)
         )
-        if not flat or problem.phases > 1:
+        if not flat:
             return terms
         return [*((name, factor) for name, factor in terms if name not in names), ("k", step)]
 
@@ -314,31 +350,36 @@ class _Convolution(CudaWriter):
 
     def _multiply(self) -> None:
         tile, vector = self.tile, self.vector
-        self.line(f"{self.type} sum[{tile.each_m}][{tile.each_n}] = {{}};")
-        self.line("fetch(first_k);")
-        self.line("keep(0);")
-        self.line("__syncthreads();")
-        self.line("int half = 0;")
-        head = f"for ({self.integer} k0 = first_k; k0 < end_k; k0 += {tile.k})"
-        with self.block(head):
-            self.line(f"const bool more = k0 + {tile.k} < end_k;")
-            self.line(f"if (more) fetch(k0 + {tile.k});")
-            with self.unrolled("k", tile.k):
-                pack = f"Pack<{self.type}, {vector}>"
-                for name, each, size in (("w", tile.each_m, tile.m), ("x", tile.each_n, tile.n)):
-                    at = "at_m" if name == "w" else "at_n"
-                    self.line(f"{pack} {name}_pack[{each // vector}];")
-                    step = size * vector // each
-                    self.line("#pragma unroll")
-                    read = f"*(const {pack}*)&{name}_tile[half][k][{at} + i * {step}]"
-                    head = f"for (int i = 0; i < {each // vector}; ++i)"
-                    self.line(f"{head} {name}_pack[i] = {read};")
-                with self.unrolled("m", tile.each_m), self.unrolled("n", tile.each_n):
-                    self.line(f"sum[m][n] += w_pack[m / {vector}].at[m % {vector}] * "
-                              f"x_pack[n / {vector}].at[n % {vector}];")  # fmt: skip
-            self.line("if (more) keep(half ^ 1);")
+        # Behind the last slice of places that meet fewer taps, a part has nothing to add.
+        may_be_empty = self.schedule.splits > 1 and self.k < self.problem.k
+        with self.block("if (first_k < end_k)") if may_be_empty else nullcontext():
+            self.line("fetch(first_k);")
+            self.line("keep(0);")
             self.line("__syncthreads();")
-            self.line("half ^= 1;")
+            self.line("int half = 0;")
+            head = f"for ({self.integer} k0 = first_k; k0 < end_k; k0 += {tile.k})"
+            with self.block(head):
+                self.line(f"const bool more = k0 + {tile.k} < end_k;")
+                self.line(f"if (more) fetch(k0 + {tile.k});")
+                with self.unrolled("k", tile.k):
+                    self._multiply_row(vector)
+                self.line("if (more) keep(half ^ 1);")
+                self.line("__syncthreads();")
+                self.line("half ^= 1;")
+
+    def _multiply_row(self, vector: int) -> None:
+        """What one row of a slice adds to the thread's sums."""
+        tile = self.tile
+        pack = f"Pack<{self.type}, {vector}>"
+        for name, each, size in (("w", tile.each_m, tile.m), ("x", tile.each_n, tile.n)):
+            at = "at_m" if name == "w" else "at_n"
+            self.line(f"{pack} {name}_pack[{each // vector}];")
+            read = f"*(const {pack}*)&{name}_tile[half][k][{at} + i * {size * vector // each}]"
+            self.line("#pragma unroll")
+            self.line(f"for (int i = 0; i < {each // vector}; ++i) {name}_pack[i] = {read};")
+        with self.unrolled("m", tile.each_m), self.unrolled("n", tile.each_n):
+            self.line(f"sum[m][n] += w_pack[m / {vector}].at[m % {vector}] * "
+                      f"x_pack[n / {vector}].at[n % {vector}];")  # fmt: skip
 
     # -- writing -------------------------------------------------------------------------
 

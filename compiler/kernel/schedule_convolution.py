@@ -114,6 +114,17 @@ class Axis:
         return parts(self.taps, self.phases)
 
     @property
+    def pairs(self) -> int:
+        """Places times taps that meet an element of the input, or one beside it, not a zero."""
+        if self.phases == 1:
+            return self.out * parts(self.taps, self.spread)
+        return sum(
+            parts(self.out - phase, self.phases)
+            * parts(max(self.taps - self.first_tap(phase), 0), self.phases)
+            for phase in range(min(self.phases, self.out))
+        )
+
+    @property
     def extent(self) -> int:
         """The size that positions are checked against."""
         return (self.size - 1) * self.zeros + 1
@@ -188,8 +199,8 @@ class Convolution:
     @property
     def flops(self) -> int:
         """Products and sums with elements of the input, not with zeros between them."""
-        met = prod(-(-axis.taps // axis.spread) for axis in self.axes)
-        return 2 * self.results * self.channels * met
+        pairs = prod(axis.pairs for axis in self.axes)
+        return 2 * self.samples * self.groups * self.outputs * self.channels * pairs
 
 
 @dataclass(frozen=True)
@@ -367,7 +378,9 @@ def estimate(schedule: ConvolutionSchedule) -> float:
     # Blocks with few threads hide latency only where several stand on a multiprocessor.
     rounds = parts(schedule.grid, _PROCESSORS)
     filled = min(1.0, rounds * tile.threads / 256)
-    time = rounds * tile.m * tile.n * (schedule.chunk + 2 * tile.k) / (rate * filled)
+    # Of the products of a phase with the most taps, others need fewer.
+    needed = problem.flops / (2 * problem.results * problem.k)
+    time = rounds * tile.m * tile.n * (schedule.chunk * needed + 2 * tile.k) / (rate * filled)
     if schedule.splits > 1:
         size = compute_dtype(problem.dtype).itemsize
         time += _LAUNCH + 2 * schedule.partials * size / _BANDWIDTH
@@ -377,13 +390,14 @@ def estimate(schedule: ConvolutionSchedule) -> float:
 def _splits(problem: Convolution, tile: Tile) -> Sequence[int]:
     """Into how many parts the sum over k may be cut."""
     one = ConvolutionSchedule(problem, tile, 1)
-    wanted = min(2 * _PROCESSORS // one.grid, problem.k // _SHORTEST_SPLIT, _MOST_SPLITS)
-    found = [1]
-    for splits in {wanted, wanted // 2, wanted // 4}:
-        if splits > 1:
+    wanted = 2 * _PROCESSORS // one.grid
+    found = {1}
+    most = min(problem.k // _SHORTEST_SPLIT, _MOST_SPLITS)
+    for splits in (2, 3, 4, wanted, wanted // 2, wanted // 4):
+        if 1 < splits <= most:
             chunk = ConvolutionSchedule(problem, tile, splits).chunk
-            found.append(parts(problem.k, chunk))  # none of them without work
-    return sorted(each for each in set(found))
+            found.add(parts(problem.k, chunk))  # none of them without work
+    return sorted(found)
 
 
 def operand_of(view: tuple[Ints, int], memory: Buffer) -> Operand:

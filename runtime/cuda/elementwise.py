@@ -31,19 +31,26 @@ class Text(NamedTuple):
     read: tuple[int, ...]
 
 
-def launch(text: Text, inputs: Sequence[Any], addresses: Sequence[int], outs: list[Array]) -> None:
-    """Write `outs`, to whose shapes `inputs` broadcast, on the current device and stream.
+def launch(
+    text: Text,
+    inputs: Sequence[Any],
+    outs: Sequence[Array],
+    singles: Sequence[Array] = (),
+    fresh: bool = True,
+) -> None:
+    """Write `outs`, to whose shape `inputs` broadcast, on the current device and stream.
 
-    `inputs` are arrays, numbers, and NumPy scalars; `addresses` are those of outputs that are one
-    element. An output may lie in the memory of an input; where they overlap in another way, the
-    input is copied first.
+    `inputs` are arrays, numbers, and NumPy scalars; `singles` are the outputs that are one element.
+    Unless the outputs are `fresh`, they may lie in the memory of inputs; where they overlap in
+    another way than element by element, the input is copied first.
     """
     values = [_parameter(each) for each in inputs]
     targets = [_parameter(each) for each in outs]
-    for at, value in enumerate(values):
-        if isinstance(value, cupy_array()) and any(_is_torn(value, out) for out in targets):
-            values[at] = value.copy()
-    _kernel(text)(*values, *addresses, *targets)
+    if not fresh:
+        for at, value in enumerate(values):
+            if type(value) is cupy_array() and any(_is_torn(value, out) for out in targets):
+                values[at] = value.copy()
+    _kernel(text)(*values, *(int(each.data.ptr) for each in singles), *targets)
 
 
 def _parameter(value: Any) -> Any:

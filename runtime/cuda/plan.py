@@ -170,6 +170,7 @@ class _Frame:
 
     def _prepare(self) -> list[tuple[Callable[..., None], Any, int]]:
         """For every step what runs it, what of it is fixed, and where its addresses begin."""
+        # Functions, not methods of this very frame: its memory is to go as soon as it is let go.
         calls: list[tuple[Callable[..., None], Any, int]] = []
         first = 0
         for number, step in enumerate(self.plan.steps):
@@ -177,13 +178,13 @@ class _Frame:
                 case LaunchStep():
                     table = self.table.ctypes.data + _WORD * first
                     function = self.plan.function(step.name)
-                    calls.append((_launch, Launch(function, step.grid, step.block, table), first))
+                    calls.append((_Frame._launch, Launch(function, step.grid, step.block, table), first))
                 case GemmStep():
-                    calls.append((self._multiply, self.plan.products[number], first))
+                    calls.append((_Frame._multiply, self.plan.products[number], first))
                 case CopyStep():
-                    calls.append((self._copy, step.nbytes, first))
+                    calls.append((_Frame._copy, step.nbytes, first))
                 case PythonStep():
-                    calls.append((self._call, step, first))
+                    calls.append((_Frame._call, step, first))
             first += len(references(step))
         return calls
 
@@ -234,7 +235,7 @@ class _Frame:
     def _ask(self, stream: Any) -> None:
         pointer = stream.ptr
         for run, fixed, first in self.calls:
-            run(fixed, first, pointer)
+            run(self, fixed, first, pointer)
 
     def _captured(self, stream: Any) -> Any:
         """The steps with the present addresses as a CUDA graph; nothing runs."""
@@ -253,6 +254,12 @@ class _Frame:
 
     # -- steps ---------------------------------------------------------------------------
 
+    def _launch(self, launch: Launch, first: int, stream: int) -> None:
+        x, y = launch.block
+        backend.driver().launchKernel(
+            launch.function, launch.grid, 1, 1, x, y, 1, 0, stream, launch.table, 0
+        )
+
     def _multiply(self, product: Product, first: int, stream: int) -> None:
         a, b, c = self.words[first : first + 3].tolist()
         product.launch(a, b, c, stream)
@@ -270,13 +277,6 @@ class _Frame:
             )
         ]
         step.function(*arrays)
-
-
-def _launch(launch: Launch, first: int, stream: int) -> None:
-    x, y = launch.block
-    backend.driver().launchKernel(
-        launch.function, launch.grid, 1, 1, x, y, 1, 0, stream, launch.table, 0
-    )
 
 
 def _view(array: ArrayRef, address: int, owner: object) -> Array:

@@ -183,6 +183,26 @@ def test_the_reference_of_the_language_model_steps_down_the_slope(
     assert before - case.call() == pytest.approx(1e-6 * squares, rel=1e-3)
 
 
+def test_what_a_training_step_is_held_to() -> None:
+    workload = TINY["gpt2_train"]
+    data = workload.data()
+    expected = contenders.start("numpy", "cpu", 1).reference(workload, data)
+    names = parameters(data)
+
+    def changed(name: str, value: np.ndarray) -> list[np.ndarray]:
+        at = 1 + names.index(name)
+        return [*expected[:at], value, *expected[at + 1 :]]
+
+    assert workload.deviation(data, expected, expected) == 0
+    # A parameter that was not trained, a loss that is off by two hundredths.
+    for name in ("words_w", "h1_out_b"):
+        assert workload.deviation(data, changed(name, data[name]), expected) == pytest.approx(1)
+    off = workload.deviation(data, [1.02 * expected[0], *expected[1:]], expected)
+    assert off == pytest.approx(0.6) and off > workload.tolerance
+    # The bias of the keys tells nothing.
+    assert workload.deviation(data, changed("h0_qkv_b", data["h0_qkv_b"]), expected) == 0
+
+
 def test_operations_and_bytes() -> None:
     data = {name: workload.data() for name, workload in TINY.items()}
     assert TINY["softmax"].moved(data["softmax"]) == 2 * 16 * 40 * 4

@@ -187,6 +187,12 @@ def set_grad(self: Tensor, value: Tensor | None) -> None:
                 "tensor are the same size"
             )
         _check_grad_dtype(self._type.dtype, value._type.dtype)
+        if value._type.device != self._type.device:
+            raise RuntimeError(
+                f"attempting to assign a gradient on '{value._type.device}' to a tensor on "
+                f"'{self._type.device}'. Please ensure that the gradient and the tensor are on the "
+                "same device"
+            )
     current_context().write_grad(self, value)
 
 

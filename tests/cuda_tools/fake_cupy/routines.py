@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from .arrays import (
 from .arrays import (
     ndarray as Array,
 )
-from .machine import context
+from .machine import context, machine
 from .ufuncs import where_ufunc
 
 
@@ -46,6 +47,8 @@ def array(
         return cast(obj, obj.dtype if dtype is None else dtype, order, copy)
     if isinstance(obj, (list, tuple)) and obj and all(isinstance(each, Array) for each in obj):
         return cast(stack(obj), obj[0].dtype if dtype is None else dtype, "C", None)
+    if (interface := getattr(obj, "__cuda_array_interface__", None)) is not None:
+        return array(_over(interface, obj), dtype, copy, order)
     host = np.array(obj, dtype=dtype, copy=None)
     host = host.astype(host.dtype.newbyteorder("="), copy=False)
     if order in "KA":
@@ -57,6 +60,15 @@ def array(
     dense = np.array(host, order=order)  # type: ignore[call-overload]
     made.data.copy_from_host_async(dense.ctypes.data, made.nbytes)
     return made
+
+
+def _over(interface: dict[str, Any], owner: object) -> Array:
+    """An array over the memory that an object of another library tells of."""
+    dtype, shape = np.dtype(interface["typestr"]), interface["shape"]
+    block = machine.block_at(interface["data"][0])
+    assert block is not None
+    held = memory.UnownedMemory(interface["data"][0], dtype.itemsize * math.prod(shape), owner)
+    return Array(shape, dtype, memory.MemoryPointer(held, 0), interface.get("strides"))
 
 
 def asarray(

@@ -1,0 +1,1 @@
+"""What `make gpu` runs: the tests that take a CUDA device, sanitizers, the benchmark (`gpu.py`)."""
