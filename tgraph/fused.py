@@ -718,7 +718,7 @@ class _Derivative:
                 # Sums wait until after the kernel, which gives what is to be added up.
                 shapes = [each._type.shape for each in given if isinstance(each, Tensor)]
                 shape = broadcast_shapes(*shapes)
-                found = tuple(each and _spread(each, shape) for each in found)
+                found = tuple(None if each is None else _spread(each, shape) for each in found)
         finally:
             state.grad_enabled = onward
         return found

@@ -66,7 +66,8 @@ class _Convolution(CudaWriter):
             self._find_w()
             self._find_x()
             self.line(f"{self.type} sum[{self.tile.each_m}][{self.tile.each_n}] = {{}};")
-            for test, self.taps in self._numbers_of_taps():
+            for test, taps in self._numbers_of_taps():
+                self.taps = taps
                 with self.block(f"if ({test})") if test else nullcontext():
                     self._find_end()
                     self._fetching()

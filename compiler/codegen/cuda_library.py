@@ -152,12 +152,13 @@ __device__ __forceinline__ long long tg_check(long long position, long long size
   if (active && atomicCAS((unsigned long long*)status, 0ULL, (unsigned long long)site) == 0) {
     status[1] = position;
     status[2] = size;
-    // The last word is where the host looks, if it does.
+    // The last words say where the host looks, if it does: at a flag, then at a copy of this.
     if (volatile long long* host = (volatile long long*)status[7]) {
       host[1] = position;
       host[2] = size;
-      __threadfence_system();
       host[0] = site;
+      __threadfence_system();
+      *(volatile long long*)status[6] = 1;
     }
   }
   return 0;

@@ -12,56 +12,64 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..device import Device
 from . import backend
 
 WORDS = 8
-"""The status: code, position, size; the last word is the address of the host's copy."""
+"""The status: code, position, size; the last words are where the host has its flag and copy."""
 NBYTES = 8 * WORDS
+_FLAG, _COPY = 6, 7
 
-_lock = threading.Lock()
-_KEY = "statuses"
+
+class _Board:
+    """What the host looks at: one flag for all plans, and their statuses."""
+
+    def __init__(self) -> None:
+        self.pinned, self.flag = _host_words(1)
+        self.statuses: weakref.WeakSet[Status] = weakref.WeakSet()
+        self.lock = threading.Lock()
 
 
 class Status:
     """The status of one plan on one stream."""
 
     def __init__(self, device: Device, error: Callable[[int, int, int], Exception] | None) -> None:
-        cupy = backend.cupy()
         self.device = device
         self.error = error
         self.address = 0
         if error is None:
             return
-        self.memory = cupy.cuda.alloc(NBYTES)
-        self.pinned = cupy.cuda.alloc_pinned_memory(NBYTES)
-        self.words = np.frombuffer(self.pinned, np.int64, WORDS)
+        self.memory = backend.cupy().cuda.alloc(NBYTES)
+        self.pinned, self.words = _host_words(WORDS)
         self.address = int(self.memory.ptr)
-        self._reset()
-        with _lock:
-            backend.kept().setdefault(_KEY, weakref.WeakSet()).add(self)
+        board = _board()
+        self._reset(board)
+        with board.lock:
+            board.statuses.add(self)
 
-    def _reset(self) -> None:
+    def _reset(self, board: _Board) -> None:
         self.words[:] = 0
         fresh = np.zeros(WORDS, np.int64)
-        fresh[-1] = self.words.ctypes.data
+        fresh[_FLAG], fresh[_COPY] = board.flag.ctypes.data, self.words.ctypes.data
         cupy = backend.cupy()
         runtime = cupy.cuda.runtime
         with cupy.cuda.Device(self.device.index or 0):
             cupy.cuda.Device().synchronize()
             runtime.memcpy(self.address, fresh.ctypes.data, NBYTES, runtime.memcpyHostToDevice)
 
-    def take(self) -> Exception | None:
+    def take(self, board: _Board) -> Exception | None:
         """The error of a check that failed, once; None where all is well."""
         code, position, size = (int(word) for word in self.words[:3])
         if not code:
             return None
         assert self.error is not None
         found = self.error(code, position, size)
-        self._reset()
+        self._reset(board)
         return found
 
 
@@ -73,12 +81,27 @@ def wait_and_report(device: Device) -> None:
 
 def report() -> None:
     """Raise the error of a check that failed, if a device has told of one."""
-    found = backend.kept().get(_KEY)
-    if not found:
+    board: _Board | None = backend.kept().get(_Board)
+    if board is None or not board.flag[0]:
         return
-    with _lock:
-        statuses = list(found)
-    for status in statuses:
-        error = status.take()
-        if error is not None:
-            raise error
+    with board.lock:
+        board.flag[0] = 0
+        statuses = list(board.statuses)
+    errors = [error for status in statuses if (error := status.take(board)) is not None]
+    if errors:
+        raise errors[0]
+
+
+def _board() -> _Board:
+    found: _Board | None = backend.kept().get(_Board)
+    if found is None:
+        found = backend.kept()[_Board] = _Board()
+    return found
+
+
+def _host_words(count: int) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Words of the host that devices reach by the same address, and the memory that has them."""
+    pinned = backend.cupy().cuda.alloc_pinned_memory(8 * count)
+    words = np.frombuffer(pinned, np.int64, count)
+    words[:] = 0
+    return pinned, words

@@ -35,7 +35,7 @@ from ..plan_steps import (
 from . import backend, failures, nvrtc
 from .arrays import bounds, current, upload
 from .devices import architecture
-from .memory import register_cache, when_full
+from .memory import note_peak, register_cache, when_full
 from .products import Product, prepare, workspaces_of
 
 Array = Any  # of CuPy
@@ -100,6 +100,8 @@ class CudaPlan:
             }
         self._call_slots = [s for s in range(1, num_slots) if s not in self.constants]
         self.device_slots = [s for s in self._call_slots if s not in self.from_host]
+        self._device_places = [self._call_slots.index(slot) for slot in self.device_slots]
+        self._host_places = [self._call_slots.index(slot) for slot in self.from_host]
         self._frames: dict[int, _Frame] = {}
         self._lock = threading.RLock()  # memory may run out, and be released, inside
         register_cache(self)
@@ -108,29 +110,38 @@ class CudaPlan:
     def run(self, arrays: Sequence[Array]) -> None:
         """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
 
-        The arrays must have the sizes and types that the steps were made for: that is the
-        caller's duty. Raises the error of a check that failed in an earlier call, where the device
-        has told of one.
+        The device must be the current one, and the arrays must have the sizes and types that the
+        steps were made for: that is the caller's duty. Raises the error of a check that failed in
+        an earlier call, where the device has told of one.
         """
         if len(arrays) != len(self._call_slots):
             raise ValueError(f"plan: expected {len(self._call_slots)} arrays, got {len(arrays)}")
         failures.report()
-        with current(self.device), self._lock:
+        with self._lock:
             stream = backend.cupy().cuda.get_current_stream()
             frame = self._frames.get(stream.ptr)
             if frame is None:
-                frame = self._frames[stream.ptr] = _Frame(self, stream)
-            given = dict(zip(self._call_slots, arrays))
-            frame.upload([given.pop(slot) for slot in self.from_host], stream)
-            moved = {
-                slot: when_full(partial(_aligned, array))
-                for slot, array in given.items()
-                if array.data.ptr % ALIGNMENT
-            }
-            frame.run([moved.get(slot, array) for slot, array in given.items()], stream)
-            for slot, array in moved.items():
-                if slot in self.written:
-                    given[slot][...] = array
+                frame = self._frames[stream.ptr] = when_full(lambda: _Frame(self, stream))
+                note_peak()
+            if self.from_host:
+                frame.upload([arrays[at] for at in self._host_places], stream)
+                arrays = [arrays[at] for at in self._device_places]
+            addresses = [array.data.ptr for array in arrays]
+            if any(address % ALIGNMENT for address in addresses):
+                self._run_on_copies(frame, arrays, stream)
+            else:
+                frame.run(tuple(addresses), stream)
+
+    def _run_on_copies(self, frame: _Frame, arrays: Sequence[Array], stream: Any) -> None:
+        """Run on copies of the arrays that no vector can be loaded from."""
+        used = [
+            when_full(partial(_aligned, array)) if array.data.ptr % ALIGNMENT else array
+            for array in arrays
+        ]
+        frame.run(tuple(array.data.ptr for array in used), stream)
+        for slot, array, copy in zip(self.device_slots, arrays, used):
+            if copy is not array and slot in self.written:
+                array[...] = copy
 
     def function(self, name: str) -> int:
         """The driver's handle of a kernel."""
@@ -178,7 +189,9 @@ class _Frame:
                 case LaunchStep():
                     table = self.table.ctypes.data + _WORD * first
                     function = self.plan.function(step.name)
-                    calls.append((_Frame._launch, Launch(function, step.grid, step.block, table), first))
+                    calls.append(
+                        (_Frame._launch, Launch(function, step.grid, step.block, table), first)
+                    )
                 case GemmStep():
                     calls.append((_Frame._multiply, self.plan.products[number], first))
                 case CopyStep():
@@ -213,14 +226,14 @@ class _Frame:
             runtime.memcpyHostToDevice, stream.ptr,
         )  # fmt: skip
 
-    def run(self, arrays: Sequence[Array], stream: Any) -> None:
-        addresses = tuple(int(array.data.ptr) for array in arrays)
-        self.bases[self.plan.device_slots] = addresses
+    def run(self, addresses: tuple[int, ...], stream: Any) -> None:
+        """Run the steps on arrays at these addresses, one for each slot of the device's arrays."""
         graph = self.graphs.get(addresses)
         if graph is not None:
             self.graphs.move_to_end(addresses)
             graph.launch(stream)
             return
+        self.bases[self.plan.device_slots] = addresses
         np.add(self.bases[self.slots], self.offsets, out=self.words)
         if self.capturing is not None and addresses in self.graphs:  # seen once: worth capturing
             graph = self.graphs[addresses] = self._captured(self.capturing)

@@ -17,7 +17,6 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float*
   const int first_m = tile_m * 128;
   const int first_n = tile_n * 128;
   const int first_k = part * 576;
-  const int end_k = first_k + 576;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int at_n = (lane % 8 + warp % 2 * 8) * 4;
   const int at_m = (lane / 8 + warp / 2 * 4) * 4;
@@ -32,6 +31,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float*
   const int at0 = q0 - 1;
   const int at1 = q1 - 1;
   const int x_base = sample * 200704 + at0 * 56 + at1;
+  float sum[8][8] = {};
+  const int end_k = 576;
   const auto fetch = [&](const int k0) {
     {
       const int k = k0 + w_k;
@@ -63,7 +64,6 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float*
     #pragma unroll
     for (int i = 0; i < 4; ++i) x_tile[half][x_k + i * 2][x_n] = x_next[i];
   };
-  float sum[8][8] = {};
   fetch(first_k);
   keep(0);
   __syncthreads();

@@ -17,7 +17,6 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
   const int first_m = tile_m * 64;
   const int first_n = tile_n * 128;
   const int first_k = part * 512;
-  const int end_k = first_k + 512;
   const int phase0 = phase / 2;
   const int phase1 = phase % 2;
   const int tap0 = (phase0 + 1) % 2;
@@ -38,64 +37,250 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
   const int at0 = q0 + shift0;
   const int at1 = q1 + shift1;
   const int x_base = sample * 100352 + at0 * 28 + at1;
-  const auto fetch = [&](const int k0) {
-    {
-      const int k = k0 + w_k;
-      const int c = k / 4;
-      const int t0 = k / 2 % 2;
-      const int t1 = k % 2;
-      #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int m = first_m + w_m + i * 16;
-        w_next[i] = t0 * 2 + tap0 < 3 && t1 * 2 + tap1 < 3 ? half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]) : 0.0f;
-      }
-    }
-    {
-      #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const int k = k0 + x_k + i * 1;
+  float sum[8][8] = {};
+  if (tap0 < 1 && tap1 < 1) {
+    const int end_k = 512;
+    const auto fetch = [&](const int k0) {
+      {
+        const int k = k0 + w_k;
         const int c = k / 4;
         const int t0 = k / 2 % 2;
         const int t1 = k % 2;
-        const int p0 = at0 + t0;
-        const int p1 = at1 + t1;
-        x_next[i] = (unsigned int)p0 < 28 && (unsigned int)p1 < 28 ? half_to_float(x[x_base + c * 784 + t0 * 28 + t1]) : 0.0f;
-      }
-    }
-  };
-  const auto keep = [&](const int half) {
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
-  };
-  float sum[8][8] = {};
-  fetch(first_k);
-  keep(0);
-  __syncthreads();
-  int half = 0;
-  for (int k0 = first_k; k0 < end_k; k0 += 8) {
-    const bool more = k0 + 8 < end_k;
-    if (more) fetch(k0 + 8);
-    #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      Pack<float, 4> w_pack[2];
-      #pragma unroll
-      for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
-      Pack<float, 4> x_pack[2];
-      #pragma unroll
-      for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
-      #pragma unroll
-      for (int m = 0; m < 8; ++m) {
         #pragma unroll
-        for (int n = 0; n < 8; ++n) {
-          sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
+        for (int i = 0; i < 4; ++i) {
+          const int m = first_m + w_m + i * 16;
+          w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
         }
       }
-    }
-    if (more) keep(half ^ 1);
+      {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const int k = k0 + x_k + i * 1;
+          const int c = k / 4;
+          const int t0 = k / 2 % 2;
+          const int t1 = k % 2;
+          const int p0 = at0 + t0;
+          const int p1 = at1 + t1;
+          x_next[i] = (unsigned int)p0 < 28 && (unsigned int)p1 < 28 ? half_to_float(x[x_base + c * 784 + t0 * 28 + t1]) : 0.0f;
+        }
+      }
+    };
+    const auto keep = [&](const int half) {
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+    };
+    fetch(first_k);
+    keep(0);
     __syncthreads();
-    half ^= 1;
+    int half = 0;
+    for (int k0 = first_k; k0 < end_k; k0 += 8) {
+      const bool more = k0 + 8 < end_k;
+      if (more) fetch(k0 + 8);
+      #pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        Pack<float, 4> w_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        Pack<float, 4> x_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
+        #pragma unroll
+        for (int m = 0; m < 8; ++m) {
+          #pragma unroll
+          for (int n = 0; n < 8; ++n) {
+            sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
+          }
+        }
+      }
+      if (more) keep(half ^ 1);
+      __syncthreads();
+      half ^= 1;
+    }
+  }
+  if (tap0 < 1 && tap1 >= 1) {
+    const int end_k = 256;
+    const auto fetch = [&](const int k0) {
+      {
+        const int k = k0 + w_k;
+        const int c = k / 2;
+        const int t0 = k % 2;
+        const int t1 = 0;
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int m = first_m + w_m + i * 16;
+          w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
+        }
+      }
+      {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const int k = k0 + x_k + i * 1;
+          const int c = k / 2;
+          const int t0 = k % 2;
+          const int t1 = 0;
+          const int p0 = at0 + t0;
+          const int p1 = at1 + t1;
+          x_next[i] = (unsigned int)p0 < 28 && (unsigned int)p1 < 28 ? half_to_float(x[x_base + c * 784 + t0 * 28 + t1]) : 0.0f;
+        }
+      }
+    };
+    const auto keep = [&](const int half) {
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+    };
+    fetch(first_k);
+    keep(0);
+    __syncthreads();
+    int half = 0;
+    for (int k0 = first_k; k0 < end_k; k0 += 8) {
+      const bool more = k0 + 8 < end_k;
+      if (more) fetch(k0 + 8);
+      #pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        Pack<float, 4> w_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        Pack<float, 4> x_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
+        #pragma unroll
+        for (int m = 0; m < 8; ++m) {
+          #pragma unroll
+          for (int n = 0; n < 8; ++n) {
+            sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
+          }
+        }
+      }
+      if (more) keep(half ^ 1);
+      __syncthreads();
+      half ^= 1;
+    }
+  }
+  if (tap0 >= 1 && tap1 < 1) {
+    const int end_k = 256;
+    const auto fetch = [&](const int k0) {
+      {
+        const int k = k0 + w_k;
+        const int c = k / 2;
+        const int t0 = 0;
+        const int t1 = k % 2;
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int m = first_m + w_m + i * 16;
+          w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
+        }
+      }
+      {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const int k = k0 + x_k + i * 1;
+          const int c = k / 2;
+          const int t0 = 0;
+          const int t1 = k % 2;
+          const int p0 = at0 + t0;
+          const int p1 = at1 + t1;
+          x_next[i] = (unsigned int)p0 < 28 && (unsigned int)p1 < 28 ? half_to_float(x[x_base + c * 784 + t0 * 28 + t1]) : 0.0f;
+        }
+      }
+    };
+    const auto keep = [&](const int half) {
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+    };
+    fetch(first_k);
+    keep(0);
+    __syncthreads();
+    int half = 0;
+    for (int k0 = first_k; k0 < end_k; k0 += 8) {
+      const bool more = k0 + 8 < end_k;
+      if (more) fetch(k0 + 8);
+      #pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        Pack<float, 4> w_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        Pack<float, 4> x_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
+        #pragma unroll
+        for (int m = 0; m < 8; ++m) {
+          #pragma unroll
+          for (int n = 0; n < 8; ++n) {
+            sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
+          }
+        }
+      }
+      if (more) keep(half ^ 1);
+      __syncthreads();
+      half ^= 1;
+    }
+  }
+  if (tap0 >= 1 && tap1 >= 1) {
+    const int end_k = 128;
+    const auto fetch = [&](const int k0) {
+      {
+        const int k = k0 + w_k;
+        const int c = k;
+        const int t0 = 0;
+        const int t1 = 0;
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int m = first_m + w_m + i * 16;
+          w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
+        }
+      }
+      {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const int k = k0 + x_k + i * 1;
+          const int c = k;
+          const int t0 = 0;
+          const int t1 = 0;
+          const int p0 = at0 + t0;
+          const int p1 = at1 + t1;
+          x_next[i] = (unsigned int)p0 < 28 && (unsigned int)p1 < 28 ? half_to_float(x[x_base + c * 784 + t0 * 28 + t1]) : 0.0f;
+        }
+      }
+    };
+    const auto keep = [&](const int half) {
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+    };
+    fetch(first_k);
+    keep(0);
+    __syncthreads();
+    int half = 0;
+    for (int k0 = first_k; k0 < end_k; k0 += 8) {
+      const bool more = k0 + 8 < end_k;
+      if (more) fetch(k0 + 8);
+      #pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        Pack<float, 4> w_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        Pack<float, 4> x_pack[2];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
+        #pragma unroll
+        for (int m = 0; m < 8; ++m) {
+          #pragma unroll
+          for (int n = 0; n < 8; ++n) {
+            sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
+          }
+        }
+      }
+      if (more) keep(half ^ 1);
+      __syncthreads();
+      half ^= 1;
+    }
   }
   #pragma unroll
   for (int n = 0; n < 8; ++n) {

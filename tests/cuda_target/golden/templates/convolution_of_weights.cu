@@ -20,7 +20,6 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float*
   const int first_m = tile_m * 64;
   const int first_n = tile_n * 128;
   const int first_k = part * 3864;
-  const int end_k = first_k + 3864 < 100352 ? first_k + 3864 : 100352;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int at_n = (lane % 8 + warp % 2 * 8) * 4;
   const int at_m = (lane / 8 + warp / 2 * 4) * 4;
@@ -41,6 +40,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float*
     at1[i] = q1;
     x_base[i] = sample * 3364 + at0[i] * 58 + at1[i];
   }
+  float sum[4][8] = {};
+  const int end_k = first_k + 3864 < 100352 ? first_k + 3864 : 100352;
   const auto fetch = [&](const int k0) {
     {
       #pragma unroll
@@ -70,7 +71,6 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float*
     #pragma unroll
     for (int i = 0; i < 4; ++i) x_tile[half][x_k][x_n + i * 32] = x_next[i];
   };
-  float sum[4][8] = {};
   fetch(first_k);
   keep(0);
   __syncthreads();
