@@ -6,6 +6,7 @@ losses.
 
     python examples/digits.py            # or: make demo
     python examples/digits.py --quick    # two epochs, no accuracy asked for
+    python examples/digits.py --device cuda
 
 Writes the loss curves and pictures of the training steps' graphs to examples/out/.
 """
@@ -33,12 +34,12 @@ BATCH = 64
 LOSS_TOLERANCE = 0.02
 
 
-def digits() -> tuple[tuple[tg.Tensor, tg.Tensor], tuple[tg.Tensor, tg.Tensor]]:
+def digits(device: str) -> tuple[tuple[tg.Tensor, tg.Tensor], tuple[tg.Tensor, tg.Tensor]]:
     """1,797 images of 8 x 8 pixels, shuffled, as training (1,437) and test (360) sets."""
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(images))
-    x = tg.from_numpy((images[order] / 16.0).astype(np.float32).reshape(-1, 1, 8, 8))
-    y = tg.from_numpy(labels[order].astype(np.int64))
+    x = tg.from_numpy((images[order] / 16.0).astype(np.float32).reshape(-1, 1, 8, 8)).to(device)
+    y = tg.from_numpy(labels[order].astype(np.int64)).to(device)
     return (x[:1437], y[:1437]), (x[1437:], y[1437:])
 
 
@@ -78,11 +79,13 @@ class Run:
     losses: list[float] = field(default_factory=list)
 
 
-def train(name: str, make: Callable[[], nn.Module], compiled: bool, epochs: int, seed: int) -> Run:
+def train(
+    name: str, make: Callable[[], nn.Module], compiled: bool, epochs: int, seed: int, device: str
+) -> Run:
     """Train a fresh model and test it."""
-    (x, y), (x_test, y_test) = digits()
+    (x, y), (x_test, y_test) = digits(device)
     tg.manual_seed(seed)
-    model = make()
+    model = make().to(device)
     optimizer = optim.AdamW(model.parameters(), lr=2e-3, weight_decay=1e-2)
     loss_of = nn.CrossEntropyLoss()
 
@@ -106,7 +109,7 @@ def train(name: str, make: Callable[[], nn.Module], compiled: bool, epochs: int,
     with tqdm(total=epochs * batches, desc=run.name, unit="step") as progress:
         for epoch in range(epochs):
             optimizer.param_groups[0]["lr"] = 2e-3 * (1 - epoch / epochs)
-            order = tg.from_numpy(rng.permutation(len(x)))
+            order = tg.from_numpy(rng.permutation(len(x))).to(device)
             start = time.perf_counter()
             for batch in range(batches):
                 chosen = order[batch * BATCH : (batch + 1) * BATCH]
@@ -152,6 +155,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two epochs, as a check")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
     options = parser.parse_args()
     epochs = 2 if options.quick else options.epochs
     OUT.mkdir(exist_ok=True)
@@ -159,7 +163,7 @@ def main() -> None:
     runs = []
     for name, make in (("mlp", mlp), ("cnn", cnn)):
         for compiled in (False, True):
-            runs.append(train(name, make, compiled, epochs, options.seed))
+            runs.append(train(name, make, compiled, epochs, options.seed, options.device))
     plot(runs)
 
     print(f"\n{'':14}{'accuracy':>10}{'s/epoch':>10}{'compile s':>11}{'loss difference':>17}")

@@ -13,6 +13,7 @@ from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply
+from .fused import fused
 from .inplace import assign
 from .operands import as_float, cast, require_tensor
 from .runtime.dtypes import DType, bool_
@@ -22,11 +23,13 @@ from .tensor import Tensor
 
 
 @composite("relu")
+@fused
 def _relu(x: Tensor) -> Tensor:
     return e.where(e.le(x, 0), 0, x)
 
 
 @vjp(_relu, saves=(OUTPUT,))
+@fused
 def _relu_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.where(e.le(out, 0), 0, g)
 
@@ -48,16 +51,25 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """x limited to [min_val, max_val]; the gradient at both ends is 0."""
-    inside = e.logical_and(e.gt(input, min_val), e.lt(input, max_val))
-    limited = e.clamp(input, min_val, max_val)
-    result = e.where(inside, input, limited.detach())
+    result = _hardtanh(input, min_val, max_val)
     return assign(input, result, "hardtanh_") if inplace else result
+
+
+@fused
+def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
+    inside = e.logical_and(e.gt(x, low), e.lt(x, high))
+    return e.where(inside, x, e.clamp(x, low, high).detach())
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x for x > 0, else negative_slope * x."""
-    result = e.where(e.gt(input, 0), input, e.mul(input, negative_slope))
+    result = _leaky_relu(input, negative_slope)
     return assign(input, result, "leaky_relu_") if inplace else result
+
+
+@fused
+def _leaky_relu(x: Tensor, slope: Tensor | float) -> Tensor:
+    return e.where(e.gt(x, 0), x, e.mul(x, slope))
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -66,36 +78,52 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         shape = [1] * input.ndim
         shape[1 if input.ndim > 1 else 0] = weight._type.numel
         weight = apply(p.reshape, weight, shape=tuple(shape))
-    return e.where(e.gt(input, 0), input, e.mul(weight, input))
+    return _leaky_relu(input, weight)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, else alpha * (exp(x) - 1)."""
-    positive = e.gt(input, 0)
-    below = e.mul(e.expm1(e.where(positive, 0, input)), alpha)
-    result = e.where(positive, input, below)
+    result = _elu(input, alpha)
     return assign(input, result, "elu_") if inplace else result
+
+
+@fused
+def _elu(x: Tensor, alpha: float) -> Tensor:
+    positive = e.gt(x, 0)
+    below = e.mul(e.expm1(e.where(positive, 0, x)), alpha)
+    return e.where(positive, x, below)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The self-normalising elu of Klambauer et al. (2017)."""
-    alpha, scale = 1.6732632423543772, 1.0507009873554805
-    result = e.mul(elu(input, alpha), scale)
+    result = _selu(input)
     return assign(input, result, "selu_") if inplace else result
+
+
+@fused
+def _selu(x: Tensor) -> Tensor:
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return e.mul(_elu(x, alpha), scale)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, else alpha * (exp(x / alpha) - 1)."""
-    positive = e.gt(input, 0)
-    below = e.mul(e.expm1(e.div(e.where(positive, 0, input), alpha)), alpha)
-    result = e.where(positive, input, below)
+    result = _celu(input, alpha)
     return assign(input, result, "celu_") if inplace else result
+
+
+@fused
+def _celu(x: Tensor, alpha: float) -> Tensor:
+    positive = e.gt(x, 0)
+    below = e.mul(e.expm1(e.div(e.where(positive, 0, x), alpha)), alpha)
+    return e.where(positive, x, below)
 
 
 # --- smooth ------------------------------------------------------------------------------------
 
 
 @composite("sigmoid")
+@fused
 def _sigmoid(x: Tensor) -> Tensor:
     # exp of a negative number only; 1 / (1 + exp(-x)) = exp(x) / (1 + exp(x)).
     small = e.exp(e.neg(e.abs(x)))
@@ -103,6 +131,7 @@ def _sigmoid(x: Tensor) -> Tensor:
 
 
 @vjp(_sigmoid, saves=(OUTPUT,))
+@fused
 def _sigmoid_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.mul(g, e.mul(out, e.sub(1, out)))
 
@@ -118,15 +147,18 @@ def tanh(input: Tensor) -> Tensor:
 
 
 @composite("softplus")
+@fused
 def _log1pexp(x: Tensor) -> Tensor:
     return e.add(e.maximum(x, 0), e.log1p(e.exp(e.neg(e.abs(x)))))
 
 
 @vjp(_log1pexp, saves=(0,))
+@fused
 def _log1pexp_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     return e.mul(g, sigmoid(x))
 
 
+@fused
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
     scaled = e.mul(input, beta) if beta != 1 else as_float(input, "softplus")
@@ -134,17 +166,20 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return e.where(e.gt(scaled, threshold), input, soft)
 
 
+@fused
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without underflow."""
     return e.neg(_log1pexp(e.neg(input)))
 
 
 @composite("silu")
+@fused
 def _silu(x: Tensor) -> Tensor:
     return e.mul(x, sigmoid(x))
 
 
 @vjp(_silu, saves=(0,))
+@fused
 def _silu_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     s = sigmoid(x)
     return e.mul(g, e.mul(s, e.add(e.mul(x, e.sub(1, s)), 1)))
@@ -158,27 +193,44 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
-    result = e.mul(input, e.tanh(_log1pexp(input)))
+    result = _mish(input)
     return assign(input, result, "mish_") if inplace else result
+
+
+@fused
+def _mish(x: Tensor) -> Tensor:
+    return e.mul(x, e.tanh(_log1pexp(x)))
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""
-    result = e.div(relu6(e.add(input, 3)), 6)
+    result = _hardsigmoid(input)
     return assign(input, result, "hardsigmoid_") if inplace else result
+
+
+@fused
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return e.div(relu6(e.add(x, 3)), 6)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6."""
-    result = e.mul(input, e.div(relu6(e.add(input, 3)), 6))
+    result = _hardswish(input)
     return assign(input, result, "hardswish_") if inplace else result
 
 
+@fused
+def _hardswish(x: Tensor) -> Tensor:
+    return e.mul(x, _hardsigmoid(x))
+
+
+@fused
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return e.div(input, e.add(e.abs(input), 1))
 
 
+@fused
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return e.sub(input, e.tanh(input))
@@ -186,8 +238,13 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
-    result = e.where(e.gt(input, threshold), input, value)
+    result = _threshold(input, threshold, value)
     return assign(input, result, "threshold_") if inplace else result
+
+
+@fused
+def _threshold(x: Tensor, threshold: float, value: float) -> Tensor:
+    return e.where(e.gt(x, threshold), x, value)
 
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -196,11 +253,13 @@ _GELU_CUBIC = 0.044715
 
 
 @composite("gelu")
+@fused
 def _gelu_erf(x: Tensor) -> Tensor:
     return e.mul(e.mul(x, 0.5), e.add(e.erf(e.mul(x, _SQRT_HALF)), 1))
 
 
 @vjp(_gelu_erf, saves=(0,))
+@fused
 def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     below = e.mul(e.add(e.erf(e.mul(x, _SQRT_HALF)), 1), 0.5)
     density = e.mul(e.exp(e.mul(e.mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
@@ -208,6 +267,7 @@ def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
 
 
 @composite("gelu")
+@fused
 def _gelu_tanh(x: Tensor) -> Tensor:
     return e.mul(e.mul(x, 0.5), e.add(e.tanh(_gelu_inner(x)), 1))
 
@@ -217,6 +277,7 @@ def _gelu_inner(x: Tensor) -> Tensor:
 
 
 @vjp(_gelu_tanh, saves=(0,))
+@fused
 def _gelu_tanh_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     bend = e.tanh(_gelu_inner(x))
     slope = e.mul(e.add(e.mul(e.mul(x, x), 3 * _GELU_CUBIC), 1), _GELU_SCALE)
@@ -243,7 +304,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
     left, right = input.chunk(2, dim)
-    return e.mul(left, sigmoid(right))
+    return _gated(left, right)
+
+
+@fused
+def _gated(x: Tensor, gate: Tensor) -> Tensor:
+    return e.mul(x, sigmoid(gate))
 
 
 # --- softmax -----------------------------------------------------------------------------------

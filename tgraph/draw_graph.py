@@ -32,6 +32,7 @@ KINDS = {
     Family.CONTRACTION: "contraction",
     Family.RANDOM: "sampling",
     Family.SORT_SCAN: "reduce",
+    Family.TRANSFER: "view",
     Family.OPAQUE: "opaque",
     Family.GET: "view",
 }

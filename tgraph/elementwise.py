@@ -38,6 +38,7 @@ from .comparison import (
 from .compiler.ir import Primitive, TensorType
 from .compiler.ir import primitives as p
 from .dispatch import apply
+from .fused import fused
 from .operands import (
     Operand,
     Scalar,
@@ -202,6 +203,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
 
 
 @composite("fmod")
+@fused
 def _fmod(x: Tensor, y: Tensor) -> Tensor:
     rest = apply(p.remainder, abs(x), abs(y))
     return where(lt(x, 0), neg(rest), rest)
@@ -213,6 +215,7 @@ def _fmod_dividend(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -> 
 
 
 @vjp(_fmod, 1, saves=(0, 1))
+@fused
 def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return neg(mul(g, trunc(div(x, y))))
 
@@ -421,6 +424,7 @@ def minimum(input: Operand, other: Operand) -> Tensor:
     return apply(p.minimum, *promote_pair("minimum", input, other))
 
 
+@fused
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elements limited to [min, max]; inside, bounds included, the gradient passes.
 
@@ -470,21 +474,25 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     return apply(p.where, *together(condition, *promote("where", input, other)))
 
 
+@fused
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """`input + weight * (end - input)`."""
     return add(input, mul(weight, sub(end, input)))
 
 
+@fused
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 * tensor2`."""
     return add(input, _scaled(mul(tensor1, tensor2), value))
 
 
+@fused
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`."""
     return add(input, _scaled(div(tensor1, tensor2), value))
 
 
+@fused
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:

@@ -16,6 +16,7 @@ from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
 from .dispatch import apply, constant
 from .functional import cosine_similarity, pairwise_distance
+from .fused import fused
 from .operands import cast, require_tensor
 from .runtime.dtypes import int64, uint8
 from .tensor import Tensor
@@ -47,9 +48,14 @@ def mse_loss(
 ) -> Tensor:
     """Squared differences."""
     _warn_sizes(input, target, "mse_loss")
-    apart = e.sub(input, target)
-    squared = e.mul(apart, apart)
+    squared = _squared_error(input, target)
     return _reduced(squared if weight is None else e.mul(squared, weight), reduction)
+
+
+@fused
+def _squared_error(x: Tensor, y: Tensor) -> Tensor:
+    apart = e.sub(x, y)
+    return e.mul(apart, apart)
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -65,12 +71,17 @@ def smooth_l1_loss(
     _warn_sizes(input, target, "smooth_l1_loss")
     if beta == 0:
         return l1_loss(input, target, reduction)
-    size = e.abs(e.sub(input, target))
+    return _reduced(_smooth_l1(input, target, beta), reduction)
+
+
+@fused
+def _smooth_l1(x: Tensor, y: Tensor, beta: float) -> Tensor:
+    size = e.abs(e.sub(x, y))
     # The square is of what lies below `beta` only: far away it could be infinite, whose gradient
     # of 0 times infinity would be NaN.
     near = e.logical_not(e.ge(size, beta))  # NaN too
     inner = e.mul(e.square(e.where(near, size, 0)), 0.5 / beta)
-    return _reduced(e.where(near, inner, e.sub(size, 0.5 * beta)), reduction)
+    return e.where(near, inner, e.sub(size, 0.5 * beta))
 
 
 def huber_loss(
@@ -78,11 +89,16 @@ def huber_loss(
 ) -> Tensor:
     """Half the squared difference, continued in a straight line beyond `delta`."""
     _warn_sizes(input, target, "huber_loss")
-    size = e.abs(e.sub(input, target))
+    return _reduced(_huber(input, target, delta), reduction)
+
+
+@fused
+def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
+    size = e.abs(e.sub(x, y))
     near = e.logical_not(e.gt(size, delta))
     inner = e.mul(e.square(e.where(near, size, 0)), 0.5)  # of near values only, as above
     outer = e.mul(e.sub(size, 0.5 * delta), delta)
-    return _reduced(e.where(near, inner, outer), reduction)
+    return e.where(near, inner, outer)
 
 
 # --- classification ----------------------------------------------------------------------------
@@ -228,17 +244,20 @@ def _soft_cross_entropy(
 
 
 @composite("binary_cross_entropy_with_logits")
+@fused
 def _logistic_loss(x: Tensor, y: Tensor) -> Tensor:
     tail = e.log1p(e.exp(e.neg(e.abs(x))))
     return e.add(e.sub(e.maximum(x, 0), e.mul(x, y)), tail)
 
 
 @vjp(_logistic_loss, 0, saves=(0, 1))
+@fused
 def _logistic_loss_input(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return e.mul(g, e.sub(sigmoid(x), y))
 
 
 @vjp(_logistic_loss, 1, saves=(0,))
+@fused
 def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) -> Tensor:
     return e.neg(e.mul(g, x))
 
@@ -281,10 +300,15 @@ def binary_cross_entropy(
     """-(y log(x) + (1 - y) log(1 - x)), with logarithms no lower than -100."""
     _check_same(input, target, "binary_cross_entropy")
     target = cast(target, input._type.dtype)
-    yes = e.clamp(e.log(input), min=-100)
-    no = e.clamp(e.log1p(e.neg(input)), min=-100)
-    loss = e.neg(e.add(e.mul(target, yes), e.mul(e.sub(1, target), no)))
+    loss = _cross_entropy_of_two(input, target)
     return _reduced(loss if weight is None else e.mul(loss, weight), reduction)
+
+
+@fused
+def _cross_entropy_of_two(x: Tensor, y: Tensor) -> Tensor:
+    yes = e.clamp(e.log(x), min=-100)
+    no = e.clamp(e.log1p(e.neg(x)), min=-100)
+    return e.neg(e.add(e.mul(y, yes), e.mul(e.sub(1, y), no)))
 
 
 def kl_div(

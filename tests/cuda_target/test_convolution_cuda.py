@@ -173,8 +173,8 @@ def gradients(options: dict[str, Any]) -> Any:
 def test_gradients(name):
     options = LAYERS[name]
     rng = np.random.default_rng(1)
-    x = tg.from_numpy(rng.standard_normal((3, 4, 9, 10))).requires_grad_()
-    w = tg.from_numpy(rng.standard_normal((6, 4 // options.get("groups", 1), 3, 3)))
+    x = tg.from_numpy(rng.standard_normal((3, 6, 9, 10))).requires_grad_()
+    w = tg.from_numpy(rng.standard_normal((6, 6 // options.get("groups", 1), 3, 3)))
     y = tg.from_numpy(rng.standard_normal(F.conv2d(x, w, **options).shape))
     program, arrays, wanted = program_of(gradients(options), [x, w.requires_grad_(), y])
     assert len(schedules(program)) == 2

@@ -1,0 +1,697 @@
+"""Tensors on CUDA devices: made there, moved, mixed, indexed, written, printed and kept."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from tgraph import nn, optim
+from tgraph.nn import functional as F
+
+pytest_plugins = ["cuda_tools.device"]
+
+CPU = tg.device("cpu")
+DTYPES = (tg.bool, tg.uint8, tg.int8, tg.int16, tg.int32, tg.int64, tg.float16, tg.bfloat16,
+          tg.float32, tg.float64)  # fmt: skip
+ON_SEVERAL = "Expected all tensors to be on the same device, but found at least two devices, "
+
+
+def same(found: Any, expected: Any, device: Any) -> None:
+    """Equal elements and dtypes, of a tensor on the device and one on the CPU."""
+    assert found.device == device and found.dtype is expected.dtype
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found.detach().cpu().numpy(), expected.detach().numpy())
+
+
+@pytest.fixture
+def second(cuda: Any) -> Any:
+    """Another device, which not every machine has."""
+    if tg.cuda.device_count() < 2:
+        pytest.skip("needs two devices")
+    return tg.device("cuda", 1)
+
+
+# -- making tensors --------------------------------------------------------------------------
+
+MADE = {
+    "zeros": lambda **on: tg.zeros(2, 3, **on),
+    "ones": lambda **on: tg.ones((2, 3), dtype=tg.bfloat16, **on),
+    "empty": lambda **on: tg.empty(2, 0, **on),
+    "full": lambda **on: tg.full((2,), 7, **on),
+    "full of a tensor": lambda **on: tg.full((2,), tg.tensor(2.5), **on),
+    "scalar_tensor": lambda **on: tg.scalar_tensor(3, **on),
+    "tensor": lambda **on: tg.tensor([[1, 2], [3, 4]], **on),
+    "tensor of an array": lambda **on: tg.tensor(np.arange(6.0).reshape(2, 3).T, **on),
+    "tensor of a number": lambda **on: tg.tensor(1.5, dtype=tg.float16, **on),
+    "tensor of tensors": lambda **on: tg.tensor([tg.tensor(1), 2], **on),
+    "as_tensor": lambda **on: tg.as_tensor([True, False], **on),
+    "arange": lambda **on: tg.arange(5, **on),
+    "arange of floats": lambda **on: tg.arange(0, 1, 0.25, **on),
+    "arange by two": lambda **on: tg.arange(7, 0, -2, **on),
+    "arange of halves": lambda **on: tg.arange(300, dtype=tg.float16, **on),
+    "linspace": lambda **on: tg.linspace(0, 1, 5, **on),
+    "logspace": lambda **on: tg.logspace(0, 2, 3, **on),
+    "eye": lambda **on: tg.eye(2, 3, **on),
+    "randperm": lambda **on: tg.randperm(9, **on),
+    "randint": lambda **on: tg.randint(-3, 9, (4,), **on),
+    "large randint": lambda **on: tg.randint(-(2**62), 2**62, (4,), **on),
+    "rand": lambda **on: tg.rand(5, **on),
+    "rand of doubles": lambda **on: tg.rand(5, dtype=tg.float64, **on),
+    "rand of halves": lambda **on: tg.rand(5, dtype=tg.bfloat16, **on),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_making_tensors(make: Any, cuda: Any) -> None:
+    tg.manual_seed(3)
+    expected = make()
+    for on in ({"device": "cuda"}, {"device": "cuda:0"}, {"device": cuda}, {"device": 0}):
+        tg.manual_seed(3)
+        same(make(**on), expected, cuda)
+    tg.manual_seed(3)
+    with cuda:
+        same(make(), expected, cuda)
+    assert make().device == CPU
+
+
+def test_tensors_like_others(cuda: Any) -> None:
+    x = tg.ones(2, 3, dtype=tg.float16, device=cuda)
+    for made in (tg.zeros_like(x), tg.ones_like(x), tg.full_like(x, 2), tg.rand_like(x),
+                 tg.randn_like(x), x.new_zeros(2), x.new_full((2,), 3), x.new_ones(1),
+                 x.new_empty(1), x.new_tensor([1, 2])):  # fmt: skip
+        assert made.device == cuda and made.dtype is tg.float16
+    assert tg.zeros_like(x, device="cpu").device == CPU
+    assert tg.randint_like(x, 5).device == cuda
+    with pytest.warns(UserWarning, match="sourceTensor"):
+        assert tg.tensor(x).device == cuda
+    assert tg.as_tensor(x) is x
+
+
+def test_the_sign_of_zero_is_kept(cuda: Any) -> None:
+    for dtype in (tg.float32, tg.bfloat16, tg.float16, tg.float64):
+        zero = tg.tensor(-0.0, dtype=dtype)
+        found = (
+            tg.tensor(-0.0, dtype=dtype, device=cuda),
+            zero.cuda(),
+            tg.full((), -0.0, dtype=dtype, device=cuda),
+            tg.full((3,), -0.0, dtype=dtype, device=cuda),
+            tg.zeros(3, dtype=dtype, device=cuda) * -0.0 - 0.0,
+            tg.ones(2, dtype=dtype, device=cuda).fill_(-0.0),
+            copy.deepcopy(zero.cuda()),
+            pickle.loads(pickle.dumps(zero.cuda())),
+        )
+        for each in found:
+            assert np.signbit(each.cpu().float().numpy()).all(), dtype
+
+
+# -- moving ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_there_and_back(dtype: Any, cuda: Any) -> None:
+    for shape in ((), (5,), (2, 0), (3, 4)):
+        x = (tg.arange(int(np.prod(shape))) - 2).reshape(shape).to(dtype)
+        for there in (x.cuda(), x.to("cuda"), x.to(cuda), x.to(0), x.to(tg.ones(1, device=cuda)
+                      .to(dtype)), x.to(device="cuda:0"), x.cuda(0)):  # fmt: skip
+            same(there, x, cuda)
+            assert there.is_cuda and not there.is_cpu and there.get_device() == 0
+            same(there.cpu(), x, CPU)
+    y = tg.arange(12).reshape(3, 4).to(dtype)
+    same(y.T.cuda(), y.T, cuda)
+    same(y.cuda().T[1:].cpu(), y.T[1:], CPU)
+    same(y[:, ::2].cuda(), y[:, ::2], cuda)
+    same(y[:1].expand(5, 4).cuda(), y[:1].expand(5, 4), cuda)
+
+
+def test_what_to_returns(cuda: Any) -> None:
+    x = tg.ones(3)
+    there = x.to(cuda)
+    assert there.to("cuda") is there.cuda() is there and x.cpu() is x
+    assert there.to(cuda, copy=True) is not there
+    assert there.to(tg.int32).device == cuda
+    both = x.to(cuda, tg.float16)
+    assert both.device == cuda and both.dtype is tg.float16
+    assert there.type_as(tg.ones(1, dtype=tg.int8)).device == CPU
+    there.add_(1)
+    assert x.tolist() == [1.0] * 3  # other memory
+    later = there.to("cpu", non_blocking=True)
+    tg.cuda.synchronize()
+    assert later.tolist() == [2.0] * 3
+
+
+def test_gradients_go_through_transfers(cuda: Any) -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = (x.cuda() ** 2).cpu() * x
+    y.sum().backward()
+    same(x.grad, tg.tensor([3.0, 12.0]), CPU)
+    z = tg.tensor([1.0, 2.0], device=cuda, requires_grad=True)
+    (first,) = tg.autograd.grad((z.cpu() ** 3).sum(), z, create_graph=True)
+    assert first.device == cuda
+    first.sum().backward()
+    same(z.grad, tg.tensor([6.0, 12.0]), cuda)
+
+
+def test_numbers_and_arrays(cuda: Any) -> None:
+    x = tg.tensor([[1.5, 2.0]], device=cuda)
+    assert x.tolist() == [[1.5, 2.0]] and x[0, 1].item() == 2.0
+    assert float(x[0, 0]) == 1.5 and int(x[0, 1]) == 2 and bool(x[0, 0])
+    assert [each.tolist() for each in x] == [[1.5, 2.0]] and len(x) == 1 and 1.5 in x
+    assert list(range(tg.tensor(3, device=cuda))) == [0, 1, 2]
+    assert x.numpy(force=True).tolist() == [[1.5, 2.0]]
+    with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy."):
+        x.numpy()
+    with pytest.raises(TypeError, match=r"Use Tensor.cpu\(\)"):
+        np.asarray(x)
+    assert f"{x[0, 0]:.2f}" == "1.50"
+
+
+def test_printing(cuda: Any) -> None:
+    assert (
+        repr(tg.tensor([1.0, -2.5], device=cuda)) == "tensor([ 1.0000, -2.5000], device='cuda:0')"
+    )
+    x = tg.zeros(2, dtype=tg.int8, device=cuda)
+    assert repr(x) == "tensor([0, 0], device='cuda:0', dtype=tgraph.int8)"
+    assert "..." in repr(tg.zeros(2000, device=cuda))
+    y = tg.ones(1, device=cuda, requires_grad=True)
+    assert repr(y) == "tensor([1.], device='cuda:0', requires_grad=True)"
+    assert repr(y * 2) == "tensor([2.], device='cuda:0', grad_fn=<MulBackward0>)"
+    assert repr(tg.zeros(0, 3, device=cuda)) == "tensor([], device='cuda:0', size=(0, 3))"
+
+
+# -- several devices -------------------------------------------------------------------------
+
+
+def test_numbers_of_the_cpu_go_with_a_device(cuda: Any) -> None:
+    x, number = tg.tensor([1.0, 4.0], device=cuda), tg.tensor(2.0)
+    same(x + number, tg.tensor([3.0, 6.0]), cuda)
+    same(number / x, tg.tensor([2.0, 0.5]), cuda)
+    same(number + tg.tensor(1.0, device=cuda), tg.tensor(3.0), cuda)
+    same(tg.maximum(x, number), tg.tensor([2.0, 4.0]), cuda)
+    same(tg.where(x > 2, x, number), tg.tensor([2.0, 4.0]), cuda)
+    same(tg.where(tg.tensor(True), x, 0.0), tg.tensor([1.0, 4.0]), cuda)
+    same(tg.clamp(x, number, number + 1), tg.tensor([2.0, 3.0]), cuda)
+    same(tg.lerp(x, x * 2, tg.tensor(0.5)), tg.tensor([1.5, 6.0]), cuda)
+    same(tg.masked_fill(x, x > 2, number), tg.tensor([1.0, 2.0]), cuda)
+    same(x.mul_(number), tg.tensor([2.0, 8.0]), cuda)
+    half = tg.ones(2, dtype=tg.float16, device=cuda)
+    same(half * tg.tensor(3.0, dtype=tg.float64), tg.full((2,), 3.0, dtype=tg.float16), cuda)
+
+
+def test_the_gradient_of_a_number_of_the_cpu_goes_there(cuda: Any) -> None:
+    number = tg.tensor(2.0, requires_grad=True)
+    (tg.tensor([1.0, 4.0], device=cuda) * number).sum().backward()
+    same(number.grad, tg.tensor(5.0), CPU)
+
+
+X, Y = tg.ones(2), tg.ones(2, 2)
+MIXED = {
+    "add": lambda d: X.to(d) + X,
+    "sub": lambda d: X - X.to(d),
+    "lt": lambda d: X.to(d) < X,
+    "iadd": lambda d: X.to(d).add_(X),
+    "where": lambda d: tg.where(X.to(d) > 1, X.to(d), X),
+    "matmul": lambda d: Y.to(d) @ Y,
+    "linear": lambda d: F.linear(X.to(d), Y),
+    "cat": lambda d: tg.cat([X, X.to(d)]),
+    "stack": lambda d: tg.stack([X, X.to(d)]),
+    "gather": lambda d: tg.gather(X.to(d), 0, tg.zeros(2, dtype=tg.int64)),
+    "index_select": lambda d: tg.index_select(X, 0, tg.zeros(2, dtype=tg.int64, device=d)),
+    "scatter_add": lambda d: tg.scatter_add(X.to(d), 0, tg.zeros(2, dtype=tg.int64), X),
+    "index_add": lambda d: tg.index_add(X.to(d), 0, tg.zeros(2, dtype=tg.int64), X),
+    "embedding": lambda d: F.embedding(tg.zeros(2, dtype=tg.int64), Y.to(d)),
+    "conv2d": lambda d: F.conv2d(tg.ones(1, 1, 3, 3, device=d), tg.ones(1, 1, 2, 2)),
+    "cross_entropy": lambda d: F.cross_entropy(Y.to(d), tg.zeros(2, dtype=tg.int64)),
+    "mse_loss": lambda d: F.mse_loss(X.to(d), X),
+    "searchsorted": lambda d: tg.searchsorted(X.to(d), X),
+    "masked_fill": lambda d: tg.masked_fill(X.to(d), X > 1, 0.0),
+    "setitem": lambda d: X.to(d).__setitem__(tg.tensor([0, 1]), X),
+    "setitem of the cpu": lambda d: X.clone().__setitem__(tg.tensor([0, 1]), X.to(d)),
+    "out": lambda d: tg.add(X.to(d), 1, out=X.clone()),
+    "iadd of a number": lambda d: tg.tensor(1.0).add_(tg.tensor(1.0, device=d)),
+    "einsum": lambda d: tg.einsum("i,i->", X, X.to(d)),
+    "maximum": lambda d: tg.maximum(X, X.to(d)),
+}
+
+
+@pytest.mark.parametrize("mix", MIXED.values(), ids=MIXED)
+def test_devices_do_not_mix(mix: Any, cuda: Any) -> None:
+    for _ in range(2):  # the second time, too
+        with pytest.raises(RuntimeError, match=ON_SEVERAL + "cuda:0 and cpu! ") as error:
+            mix(cuda)
+        assert ".to('cuda:0') or .to('cpu')" in str(error.value)
+
+
+def test_errors_of_mixed_devices_name_the_operation(cuda: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"\(in matmul; move one of them with"):
+        tg.ones(2, 2, device=cuda) @ tg.ones(2, 2)
+
+
+def test_a_gradient_lies_with_its_tensor(cuda: Any) -> None:
+    x = tg.ones(2, device=cuda, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"a gradient on 'cpu' to a tensor on 'cuda:0'"):
+        x.grad = tg.ones(2)
+    x.grad = tg.ones(2, device=cuda)
+
+
+def test_copies_and_slices_take_values_from_elsewhere(cuda: Any) -> None:
+    x = tg.zeros(3, device=cuda)
+    same(x.copy_(tg.tensor([1, 2, 3])), tg.tensor([1.0, 2.0, 3.0]), cuda)
+    x[:2] = tg.tensor([7.0, 8.0])
+    x[2] = tg.tensor(9.0)
+    same(x, tg.tensor([7.0, 8.0, 9.0]), cuda)
+    same(tg.zeros(3).copy_(x), x.cpu(), CPU)
+    source = tg.ones(3, requires_grad=True)
+    (x.clone().copy_(source) * x).sum().backward()
+    same(source.grad, tg.tensor([7.0, 8.0, 9.0]), CPU)
+    x[x > 7.5] = tg.tensor(0.0)
+    x[tg.tensor([0])] = tg.tensor(5.0)  # index tensors of the CPU are moved
+    same(x, tg.tensor([5.0, 0.0, 0.0]), cuda)
+
+
+def test_a_second_device(cuda: Any, second: Any) -> None:
+    x = tg.arange(6.0, device="cuda:1").reshape(2, 3)
+    same((x * 2).T.softmax(0), (x.cpu() * 2).T.softmax(0), second)
+    same(x.T[1:].to(cuda), x.cpu().T[1:], cuda)
+    same(x[0].to(cuda).to(second), x[0].cpu(), second)
+    y = x.clone().requires_grad_()
+    (y.to(cuda) ** 2).sum().backward()
+    same(y.grad, 2 * x.cpu(), second)
+    with pytest.raises(RuntimeError, match=ON_SEVERAL + "cuda:0 and cuda:1! "):
+        x + x.to(cuda)
+    x[1] = tg.ones(3, device=cuda)
+    x[tg.tensor([0, 0], device=second), tg.tensor([1, 2], device=second)] = -1.0
+    assert x.tolist() == [[0.0, -1.0, -1.0], [1.0, 1.0, 1.0]]
+    with tg.cuda.device(1):
+        assert tg.ones(1, device="cuda").device == second
+    assert repr(tg.ones(1, device=1)) == "tensor([1.], device='cuda:1')"
+    assert pickle.loads(pickle.dumps(x)).device == copy.deepcopy(x).device == second
+    layer = nn.Linear(3, 2).to("cuda:1")
+    assert layer(x).device == layer.weight.device == second
+
+
+def test_threads_use_devices_too(cuda: Any) -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append((tg.ones(3, device=cuda) * 2).sum()))
+    thread.start()
+    thread.join()
+    assert found[0].item() == 6.0
+
+
+# -- views and writes ------------------------------------------------------------------------
+
+
+def test_views_share_memory(cuda: Any) -> None:
+    x = tg.arange(12.0, device=cuda).reshape(3, 4)
+    views = (x.view(12), x.T, x[1:], x[:, ::2], x.unsqueeze(0), x.diagonal(), x.flatten(),
+             x.reshape(2, 6), x.expand(2, 3, 4), x.unfold(1, 2, 1), x.detach())  # fmt: skip
+    before = [each.cpu() for each in views]
+    assert x.data_ptr() == views[0].data_ptr() == views[1].data_ptr()
+    assert x[1:].data_ptr() == x.data_ptr() + 16
+    x.add_(100)
+    for view, old in zip(views, before, strict=True):
+        same(view, old + 100, cuda)
+    copies = x.clone(), x.T.reshape(12), x.flip(0), x[[0, 1]], x.contiguous().T.contiguous()
+    assert all(each.data_ptr() != x.data_ptr() for each in copies)
+    x[1:].T[0].zero_()
+    assert x[:, 0].tolist() == [100.0, 0.0, 0.0] and x._version == 2
+
+
+def test_writing_to_overlapping_memory_reads_first(cuda: Any) -> None:
+    x = tg.arange(1000.0, device=cuda)
+    x[1:] = x[:-1]
+    assert x.tolist() == [0.0, *range(999)]
+    x[:-1] = x[1:]
+    assert x.tolist() == [*range(999), 998.0]
+    x[:500] = x[:500].flip(0)
+    assert x[:500].tolist() == list(range(499, -1, -1))
+    y = tg.arange(16.0, device=cuda).reshape(4, 4)
+    y.copy_(y.T)
+    same(y, tg.arange(16.0).reshape(4, 4).T, cuda)
+    x = tg.arange(5.0, device=cuda)
+    x[tg.arange(1, 5, device=cuda)] = x[:-1]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0]
+    x[tg.tensor([True, False, True, True, True])] = x[1:]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0]
+
+
+def test_operators_write_in_place(cuda: Any) -> None:
+    def run(device: Any) -> Any:
+        x = tg.arange(4, device=device)
+        memory = x.data_ptr()
+        x += 3
+        x *= 2
+        x //= 3
+        x **= 2
+        x %= 5
+        x |= 8
+        x ^= 1
+        x <<= 2
+        x >>= 1
+        assert x.data_ptr() == memory
+        return x
+
+    same(run(cuda), run(CPU), cuda)
+    y = tg.ones(2, dtype=tg.bfloat16, device=cuda)
+    y.div_(3).addcmul_(y, y).clamp_(max=0.4)
+    z = tg.ones(2, dtype=tg.bfloat16)
+    z.div_(3).addcmul_(z, z).clamp_(max=0.4)
+    same(y, z, cuda)
+
+
+def test_what_may_not_be_written(cuda: Any) -> None:
+    rows = tg.ones(2, device=cuda).expand(3, 2)
+    for target in (rows, rows[0], rows.T[:, :1]):
+        with pytest.raises(RuntimeError, match=r"unsupported operation.*one.* memory"):
+            target.add_(1)
+    tg.ones(2, device=cuda).expand(1, 2).add_(1)
+    leaf = tg.ones(2, device=cuda, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf.add_(1)
+    with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match"):
+        tg.ones(2, device=cuda).add_(tg.ones(3, 2, device=cuda))
+    x = leaf * 2
+    y = x.exp().sum()
+    x.data.mul_(1)
+    z = (x * x).sum()
+    x.zero_()
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        z.backward()
+    y.backward()
+
+
+def test_the_history_of_writes_through_views(cuda: Any) -> None:
+    def run(device: Any) -> Any:
+        leaf = tg.arange(6.0, device=device).requires_grad_()
+        x = (leaf * 2).reshape(2, 3)
+        x[0, 1:] = leaf[:2] * 3
+        x.T[2].mul_(3)
+        x[tg.tensor([1], device=device)] += 1
+        (x**2).sum().backward()
+        return x, leaf.grad
+
+    for found, expected in zip(run(cuda), run(CPU), strict=True):
+        same(found, expected, cuda)
+
+
+# -- positions -------------------------------------------------------------------------------
+
+TABLE = np.array([[0, -1], [2, 1]])
+INDICES = {
+    "list": [2, 0, 2],
+    "negative": [-1, -3],
+    "array": np.array([1, 2]),
+    "table": TABLE,
+    "pair": ([0, 1], [2, -1]),
+    "apart": ([0, 1], slice(None), [1, 0]),
+    "behind": (slice(1, 3), [0, 2]),
+    "behind two": (slice(None), slice(1), [3, 3, -4]),
+    "broadcast": (TABLE, [[1]]),
+    "none": (None, [0], Ellipsis, 1),
+    "mask": np.array([True, False, True]),
+    "wide mask": np.arange(15).reshape(3, 5) % 3 == 0,
+    "mask behind": (slice(None), np.array([True, False, True, True, False])),
+    "mask of none": np.zeros(3, bool),
+    "number": 1,
+    "numbers": (-1, 2, 0),
+    "slices": (slice(None, None, 2), slice(-2, None)),
+    "empty list": [],
+    "true": True,
+    "false": False,
+    "bytes": np.array([1, 0, 1], np.uint8),
+}
+
+
+def index_on(index: Any, device: Any) -> Any:
+    """An index with its arrays as tensors on a device."""
+    if isinstance(index, tuple):
+        return tuple(index_on(each, device) for each in index)
+    return tg.tensor(index, device=device) if isinstance(index, np.ndarray) else index
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.bfloat16, tg.int8, tg.bool], ids=str)
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_reading_and_writing_at_positions(index: Any, dtype: Any, cuda: Any) -> None:
+    x = (tg.arange(60) % 7).reshape(3, 5, 4).to(dtype)
+    expected = x[index_on(index, CPU)]
+    same(x.cuda()[index_on(index, cuda)], expected, cuda)
+    several = (tg.arange(expected.numel()) % 5).reshape(expected.shape).to(dtype)
+    for values in (1, several, tg.tensor(3).to(dtype)):
+        here, there = x.clone(), x.cuda()
+        here[index_on(index, CPU)] = values
+        there[index_on(index, cuda)] = values.cuda() if isinstance(values, tg.Tensor) else values
+        same(there, here, cuda)
+        assert there._version == here._version
+
+
+def test_writing_through_a_view_at_positions(cuda: Any) -> None:
+    for device in (CPU, cuda):
+        x = tg.zeros(3, 4, device=device)
+        x.T[tg.tensor([1, 3, 1], device=device)] = tg.arange(9.0, device=device).reshape(3, 3)
+        assert x.tolist() == [[0, 6, 0, 3], [0, 7, 0, 4], [0, 8, 0, 5]]
+
+
+@pytest.mark.parametrize("wrong", [5, -6, 2**40])
+def test_positions_outside(wrong: int, cuda: Any) -> None:
+    x = tg.arange(5.0, device=cuda)
+    at = tg.tensor([0, wrong], device=cuda)
+    values = tg.ones(2, device=cuda)
+    message = f"^index {wrong} is out of bounds for dimension 0 with size 5$"
+    for access in (
+        lambda: x[at],
+        lambda: x[:, None][at],
+        lambda: x.__setitem__(at, 1.0),
+        lambda: x.__setitem__(at, values),
+        lambda: x.index_put_((at,), values),
+        lambda: x.index_put_((at,), values, accumulate=True),
+        lambda: tg.take(x, at),
+        lambda: tg.take_along_dim(x, at, 0),
+        lambda: tg.gather(x, 0, at),
+        lambda: tg.index_select(x, 0, at),
+        lambda: tg.scatter(x, 0, at, values),
+        lambda: tg.scatter_add(x, 0, at, values),
+        lambda: tg.index_add(x, 0, at, values),
+        lambda: F.embedding(at, x[:, None]),
+    ):
+        with pytest.raises(IndexError, match=message):
+            access()
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    for number in (5, -6):
+        with pytest.raises(IndexError, match=f"^index {number} is out of bounds"):
+            x[number]
+    with pytest.raises(IndexError, match="The shape of the mask"):
+        x[tg.ones(4, dtype=tg.bool, device=cuda)]
+    with pytest.raises(RuntimeError, match="smaller than num_classes"):
+        tg.one_hot(tg.tensor([3], device=cuda), 3)
+
+
+def test_integer_division_by_zero(cuda: Any) -> None:
+    x = tg.tensor([1, 2], device=cuda)
+    for divide in (lambda: x // 0, lambda: x % tg.tensor([1, 0], device=cuda)):
+        with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
+            divide()
+    same(x / 0, tg.tensor([float("inf")] * 2), cuda)
+
+
+def test_sums_at_repeated_positions_are_the_same_every_time(cuda: Any) -> None:
+    tg.manual_seed(0)
+    at, values = tg.randint(0, 7, (3000,)), tg.randn(3000)
+    zeros = tg.zeros(7, device=cuda)
+    runs = [tg.index_add(zeros, 0, at.cuda(), values.cuda()).tolist() for _ in range(3)]
+    assert runs[0] == runs[1] == runs[2]
+    np.testing.assert_allclose(runs[0], tg.index_add(tg.zeros(7), 0, at, values).numpy(), rtol=1e-4)
+    weight = tg.randn(7, 3, device=cuda, requires_grad=True)
+    F.embedding(at.cuda(), weight).sum().backward()
+    counts = tg.bincount(at, minlength=7)
+    np.testing.assert_array_equal(weight.grad.cpu().numpy(), counts[:, None].expand(7, 3).numpy())
+
+
+# -- random numbers --------------------------------------------------------------------------
+
+
+def drawn(device: Any) -> dict[str, Any]:
+    tg.manual_seed(11)
+    x = tg.zeros(40, device=device)
+    generator = tg.Generator().manual_seed(5)
+    return {
+        "randn": tg.randn(40, device=device),
+        "randn of doubles": tg.randn(7, dtype=tg.float64, device=device),
+        "normal": tg.normal(x + 1, 2.0),
+        "of a generator": tg.rand(5, generator=generator, device=device),
+        "bernoulli": tg.bernoulli(x + 0.3),
+        "multinomial": tg.multinomial(x + 1, 5),
+        "repeated": tg.multinomial(tg.ones(2, 3, device=device), 9, replacement=True),
+        "uniform_": tg.zeros(9, device=device).uniform_(-1, 1),
+        "normal_": tg.zeros(9, dtype=tg.float16, device=device).normal_(),
+        "exponential_": tg.zeros(9, device=device).exponential_(),
+        "random_": tg.zeros(9, dtype=tg.int8, device=device).random_(),
+        "bernoulli_": tg.zeros(9, device=device).bernoulli_(0.5),
+        "dropout": F.dropout(x + 1, 0.5),
+        "trunc_normal_": nn.init.trunc_normal_(tg.zeros(9, device=device)),
+        "orthogonal_": nn.init.orthogonal_(tg.zeros(3, 3, device=device)),
+        "eye_": nn.init.eye_(tg.zeros(3, 2, device=device)),
+        "kaiming": nn.init.kaiming_uniform_(tg.zeros(3, 2, device=device)),
+        "state": tg.get_rng_state()[1:],
+    }
+
+
+def test_the_same_seed_gives_the_same_numbers(cuda: Any) -> None:
+    here, there = drawn(CPU), drawn(cuda)
+    for name, expected in here.items():
+        found = there[name]
+        assert found.device == (CPU if name == "state" else cuda), name
+        assert found.dtype is expected.dtype
+        wide = found.cpu().double().numpy(), expected.double().numpy()
+        np.testing.assert_allclose(*wide, rtol=1e-3 if "_" in name else 1e-5, atol=1e-5)
+
+
+def test_many_random_bits(cuda: Any) -> None:
+    tg.manual_seed(2)
+    here = tg.rand(100_003)
+    tg.manual_seed(2)
+    same(tg.rand(100_003, device=cuda), here, cuda)
+
+
+# -- copies, pickles, modules, optimizers ----------------------------------------------------
+
+
+def test_copies_and_pickles(cuda: Any) -> None:
+    x = tg.arange(6, device=cuda).to(tg.bfloat16).reshape(2, 3)
+    x.requires_grad_()
+    x.grad = tg.ones(2, 3, dtype=tg.bfloat16, device=cuda)
+    twin = copy.deepcopy(x)
+    same(twin, x.cpu(), cuda)
+    assert twin.requires_grad and twin.grad.device == cuda and twin.data_ptr() != x.data_ptr()
+    assert copy.copy(x).device == cuda
+    again = pickle.loads(pickle.dumps(x))
+    same(again, x.cpu(), cuda)
+    assert again.requires_grad
+    view = pickle.loads(pickle.dumps(x.detach().T[1:]))
+    same(view, x.detach().cpu().T[1:], cuda)
+    parameter = pickle.loads(pickle.dumps(nn.Parameter(tg.ones(2, device=cuda))))
+    assert type(parameter) is nn.Parameter and parameter.device == cuda
+
+
+def network() -> Any:
+    tg.manual_seed(4)
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(16, 6), nn.LayerNorm(6), nn.GELU(), nn.Linear(6, 3),
+    )  # fmt: skip
+
+
+def test_modules_move(cuda: Any) -> None:
+    net = network()
+    parameters = list(net.parameters())
+    x = tg.randn(5, 1, 4, 4)
+    net(x).sum().backward()
+    expected = net.eval()(x)
+    assert net.to("cuda") is net and list(net.parameters()) == parameters
+    for each in (*net.parameters(), *net.buffers(), *(each.grad for each in parameters)):
+        assert each.device == cuda
+    assert all(each.is_leaf and each.requires_grad for each in net.parameters())
+    found = net(x.cuda())
+    np.testing.assert_allclose(found.detach().cpu().numpy(), expected.detach().numpy(), atol=1e-5)
+    twin = copy.deepcopy(net)
+    assert next(twin.parameters()).device == cuda
+    assert next(net.to(cuda, tg.float64).parameters()).dtype is tg.float64
+    assert next(net.cpu().parameters()).device == CPU
+    assert next(net.cuda(0).parameters()).device == cuda
+    twin.load_state_dict(net.float().cpu().state_dict())
+    assert next(twin.parameters()).device == cuda
+    file = io.BytesIO()
+    pickle.dump(twin.state_dict(), file)
+    file.seek(0)
+    net.load_state_dict(pickle.load(file))
+    assert next(net.parameters()).device == CPU
+    with tg.device("cuda"):
+        assert next(network().parameters()).device == cuda
+    assert nn.Linear(2, 2, device="cuda").bias.device == cuda
+
+
+OPTIMIZERS = {
+    "sgd": lambda given: optim.SGD(given, lr=0.1),
+    "momentum": lambda given: optim.SGD(given, lr=0.1, momentum=0.9, nesterov=True),
+    "decay": lambda given: optim.SGD(given, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "adam": lambda given: optim.Adam(given, lr=0.01),
+    "amsgrad": lambda given: optim.Adam(given, lr=0.01, amsgrad=True, weight_decay=0.1),
+    "adamw": lambda given: optim.AdamW(given, lr=0.01),
+    "rmsprop": lambda given: optim.RMSprop(given, lr=0.01),
+    "centered": lambda given: optim.RMSprop(given, lr=0.01, centered=True, momentum=0.9),
+}
+
+
+def trained(make: Any, device: Any, dtype: Any = tg.float64) -> Any:
+    net = network().to(device, dtype)
+    optimizer = make(net.parameters())
+    tg.manual_seed(9)
+    x, y = tg.randn(6, 1, 4, 4, dtype=dtype), tg.randint(0, 3, (6,))
+    losses = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x.to(device)), y.to(device))
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return net, optimizer, losses
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_training(make: Any, cuda: Any) -> None:
+    here, _, expected = trained(make, CPU)
+    there, optimizer, found = trained(make, cuda)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert found[-1] < found[0]
+    for mine, other in zip(there.parameters(), here.parameters(), strict=True):
+        assert mine.device == cuda
+        have, want = mine.detach().cpu().numpy(), other.detach().numpy()
+        np.testing.assert_allclose(have, want, rtol=1e-6, atol=1e-9)
+    states = [value for state in optimizer.state.values() for value in state.values()]
+    assert all(each.device == cuda for each in states if isinstance(each, tg.Tensor))
+    saved = copy.deepcopy(optimizer.state_dict())
+    other = make(there.parameters())
+    other.load_state_dict(saved)
+    optimizer.zero_grad(set_to_none=False)
+    other.step()
+
+
+def test_schedules(cuda: Any) -> None:
+    x = tg.ones(2, device=cuda, requires_grad=True)
+    optimizer = optim.SGD([x], lr=1.0)
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for _ in range(2):
+        x.grad = tg.ones(2, device=cuda)
+        optimizer.step()
+        schedule.step()
+    same(x, tg.tensor([-0.5, -0.5]), cuda)
+
+
+def test_transforms_of_functions(cuda: Any) -> None:
+    x = tg.tensor([1.0, 2.0], device=cuda)
+    same(tg.grad(lambda x: (x**3).sum())(x), tg.tensor([3.0, 12.0]), cuda)
+    value, gradient = tg.value_and_grad(lambda x: (x * x).sum())(x)
+    same(value, tg.tensor(5.0), cuda)
+    same(gradient, tg.tensor([2.0, 4.0]), cuda)
+
+
+def test_zero_elements(cuda: Any) -> None:
+    x = tg.zeros(0, 3, device=cuda, requires_grad=True)
+    (x.exp() @ tg.ones(3, 2, device=cuda)).sum().backward()
+    same(x.grad, tg.zeros(0, 3), cuda)
+    same(x.detach().sum(0), tg.zeros(3), cuda)
+    same(x.detach().argmax(1), tg.zeros(0, dtype=tg.int64), cuda)
+    same(tg.cat([x.detach(), tg.ones(1, 3, device=cuda)]), tg.ones(1, 3), cuda)
+    same(x.detach()[tg.zeros(0, dtype=tg.int64, device=cuda)], tg.zeros(0, 3), cuda)
+    with pytest.raises(IndexError, match="out of bounds"):
+        x.detach()[tg.zeros(1, dtype=tg.int64, device=cuda)]
+    assert not x.detach().any() and x.detach().all()
+    for reduce in (tg.amax, tg.amin, tg.argmax):
+        with pytest.raises((RuntimeError, IndexError)):
+            reduce(tg.zeros(0, device=cuda), 0)
