@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo examples bench nvrtc sanitize lint types clean
+.PHONY: test demo examples bench gpu nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -39,6 +39,12 @@ $(VENV)-bench/.installed: pyproject.toml
 	$(VENV)-bench/bin/python -m pip install -q --disable-pip-version-check -e . \
 		setuptools torch==2.13.0 jax
 	touch $@
+
+# All tests that take a GPU, sanitizers and the GPU benchmark, with what PYTHON has installed: it
+# makes no environment and needs no network. See benchmarks/README.md.
+gpu:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
+	@$(PYTHON) tests/gpu.py $(ARGS)
 
 # What compiles CUDA kernels without a GPU; tests that need it skip without.
 nvrtc: $(VENV)/.nvrtc

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..runtime.dtypes import uint8
-from ..runtime.plan_steps import STATUS_SLOT, BufferRef, CopyStep, LaunchStep
+from ..runtime.plan_steps import (
+    STATUS_SLOT,
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    LaunchStep,
+    references,
+)
 from .codegen.cuda_kernel import (
     COPY_BLOCK,
     COPY_BYTES,
-    guarded_copy_text,
+    GUARD,
+    NEEDED_BY_ALL,
+    copy_params,
+    copy_text,
+    joined_bytes,
     kernel_text,
     module_text,
 )
+from .codegen.cuda_wide import Piece, WideSchedule, wide_text
 from .fusion import Group
 from .fusion_cuda import CudaFuser
 from .ir import Node, TensorType, input_node
@@ -20,11 +34,19 @@ from .kernel.kernel import Check
 from .kernel.lower import Lowering
 from .kernel.schedule_cuda import CudaSchedule, Layout, registers_suffice, schedule_cuda
 from .kernel.template import TemplateSchedule
+from .launch_order import Access, access, accesses_of_copy, accesses_of_product, levels
 from .plan_builder import PlanBuilder, StepInfo
 from .plan_builder_templates import Workspace, template_launches
 
 if TYPE_CHECKING:
     from .plan_builder import AnySchedule
+
+
+# Kernels of at most this many blocks leave room on a GPU for others beside them.
+MAX_JOINED_BLOCKS = 1024
+MAX_JOINED = 32
+# A kernel copies as fast as the driver does, and can be a part of a wider launch.
+MAX_COPIED = 1 << 20
 
 
 class CudaPlanBuilder(PlanBuilder):
@@ -41,8 +63,10 @@ class CudaPlanBuilder(PlanBuilder):
         """
         self.texts: list[str] = []
         self.checks: list[Check] = []
+        self.pieces: dict[int, Piece] = {}  # by the number of a step
         self.write()
-        self._guard_copies()
+        self._copy_by_kernels()
+        self._launch_together()
         return module_text(self.texts)
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
@@ -67,8 +91,16 @@ class CudaPlanBuilder(PlanBuilder):
             for ref, param in zip(args, schedule.kernel.params)
             if param.written
         )
-        self.texts.append(kernel_text(schedule, info.name, _comments(info), first_check, guarded))
+        comments = _comments(info)
+        write = partial(kernel_text, schedule, info.name, comments, first_check, guarded)
         self.checks += schedule.kernel.checks
+        if isinstance(schedule, CudaSchedule) and schedule.layout is not Layout.TILE:
+            params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
+            self.pieces[len(self.steps)] = Piece(
+                info.name, params, schedule.grid, schedule.block, joined_bytes(schedule), write
+            )
+        else:
+            self.texts.append(write(False))
         args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
         self.steps.append(LaunchStep(info.name, args, schedule.grid, schedule.block))
 
@@ -78,22 +110,76 @@ class CudaPlanBuilder(PlanBuilder):
         return {1 + source for source in self.donate.values()}
 
     def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
-        """One thread must read and write an element: others wait for nobody."""
-        schedule = self._scheduled(group)[-1]
-        pointwise = isinstance(schedule, CudaSchedule) and schedule.layout is Layout.POINTWISE
-        return pointwise and super()._reads_in_step(group, node, replaced)
+        """The thread that writes an element must be the only one that reads it."""
+        if not super()._reads_in_step(group, node, replaced):
+            return False
+        _, nodes, schedule = self._scheduled(group)
+        if not isinstance(schedule, CudaSchedule) or replaced not in nodes:
+            return False
+        both = {nodes.index(node), nodes.index(replaced)}
+        return schedule.layout is Layout.POINTWISE or _is_private(schedule, both)
 
-    def _guard_copies(self) -> None:
-        """Where checks can fail, what overwrites inputs asks first whether one has."""
+    def _copy_by_kernels(self) -> None:
+        """Small copies, which can then be parts of wider launches, and those with a guard.
+
+        Where checks can fail, what overwrites inputs asks first whether one has.
+        """
         for number, step in enumerate(self.steps):
-            if not (isinstance(step, CopyStep) and self.checks):
+            if not isinstance(step, CopyStep):
                 continue
-            if step.dst.slot in self._overwritten:
-                name = f"copy{number}_{step.nbytes}"
-                self.texts.append(guarded_copy_text(name, step.nbytes))
-                args = (step.src, step.dst, BufferRef(STATUS_SLOT))
+            guarded = bool(self.checks) and step.dst.slot in self._overwritten
+            if guarded or step.nbytes <= MAX_COPIED:
+                name, block = f"copy{number}", (COPY_BLOCK, 1)
+                args = (step.src, step.dst, *([BufferRef(STATUS_SLOT)] if guarded else []))
                 grid = -(-step.nbytes // (COPY_BLOCK * COPY_BYTES))
-                self.steps[number] = LaunchStep(name, args, grid, (COPY_BLOCK, 1))
+                write = partial(copy_text, name, step.nbytes, guarded)
+                params = copy_params(step.nbytes, guarded)
+                self.pieces[number] = Piece(name, params, grid, block, 0, write)
+                self.steps[number] = LaunchStep(name, args, grid, block)
+
+    def _launch_together(self) -> None:
+        """Order the steps by what they wait for; small kernels that do not wait become one."""
+        steps, infos, pieces = self.steps, self.kernel_of_step, self.pieces
+        level = levels([self._accesses(number) for number in range(len(steps))])
+        self.steps, self.kernel_of_step = [], {}
+        for group in _joined(level, pieces):
+            at = len(self.steps)
+            (first, *others) = group
+            step = steps[first]
+            if not others:
+                if first in pieces:
+                    self.texts.append(pieces[first].write(False))
+                if first in infos:
+                    self.kernel_of_step[at] = infos[first]
+                elif first in pieces:  # a copy
+                    alone = WideSchedule(pieces[first].name, (pieces[first],))
+                    self.kernel_of_step[at] = _wide_info(alone, [])
+                self.steps.append(step)
+                continue
+            assert isinstance(step, LaunchStep)
+            schedule = WideSchedule(f"{step.name[:40]}_and_{len(others)}",
+                                    tuple(pieces[number] for number in group))  # fmt: skip
+            self.texts.append(wide_text(schedule))
+            self.kernel_of_step[at] = _wide_info(schedule, [infos.get(each) for each in group])
+            args = [ref for each in group for ref in references(steps[each])]
+            self.steps.append(LaunchStep(schedule.name, tuple(args), schedule.grid, schedule.block))
+
+    def _accesses(self, number: int) -> list[Access] | None:
+        """What a step reads and writes; None for a Python function, which may do anything."""
+        step = self.steps[number]
+        if isinstance(step, CopyStep):
+            return accesses_of_copy(step)
+        if isinstance(step, GemmStep):
+            return accesses_of_product(step)
+        if not isinstance(step, LaunchStep):
+            return None
+        piece, info = self.pieces.get(number), self.kernel_of_step.get(number)
+        assert piece is not None or (info is not None and info.kernel is not None)
+        params = piece.params if piece is not None else info.kernel.params  # type: ignore[union-attr]
+        return [
+            access(ref, param.elements * param.dtype.itemsize, param.written)
+            for ref, param in zip(step.args, params, strict=True)
+        ]
 
     def _write_step(self, node: Node) -> None:
         """A step that hand-written kernels make is some launches over memory of their own."""
@@ -128,6 +214,59 @@ class CudaPlanBuilder(PlanBuilder):
                 self.place[key] = self.arena.take(argument.nbytes, key)
             argument = own[argument]
         return self.place[argument]
+
+
+def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:
+    """Whether every element of these parameters is accessed by one thread, in one stage."""
+    touching = [
+        stage
+        for stage in schedule.kernel.stages
+        if any(instr.op in ("load", "store") and instr.param in params for instr in stage.body)
+    ]
+    if len(touching) != 1 or schedule.layout is Layout.TILE:
+        return False
+    (stage,) = touching
+    if not stage.axes:  # then one thread of a point does it
+        return not any(instr.op in NEEDED_BY_ALL for instr in stage.body)
+    return all(
+        axis in instr.index.terms
+        for instr in stage.body
+        if instr.op in ("load", "store") and instr.param in params and instr.index is not None
+        for axis in stage.axes
+    )
+
+
+def _joined(level: Sequence[int], pieces: Mapping[int, Piece]) -> list[list[int]]:
+    """The steps in the order of their levels, those in a list that are launched as one."""
+    found: list[list[int]] = []
+    open_: dict[tuple[int, tuple[int, int]], list[int]] = {}
+    for number in sorted(range(len(level)), key=level.__getitem__):
+        piece = pieces.get(number)
+        if piece is None or piece.grid > MAX_JOINED_BLOCKS:
+            found.append([number])
+            continue
+        key = level[number], piece.block
+        group = open_.get(key)
+        if group is None or len(group) == MAX_JOINED:
+            group = open_[key] = []
+            found.append(group)
+        group.append(number)
+    return found
+
+
+def _wide_info(schedule: WideSchedule, infos: Sequence[StepInfo | None]) -> StepInfo:
+    """What is told of a launch that is several kernels."""
+    known = [info for info in infos if info is not None]
+    return StepInfo(
+        schedule.name,
+        "kernel",
+        tuple(node for info in known for node in info.nodes),
+        tuple(node for info in known for node in info.outputs),
+        sum(info.bytes for info in known),
+        sum(info.flops for info in known),
+        schedule.kernel,
+        schedule,
+    )
 
 
 def _comments(info: StepInfo) -> list[str]:

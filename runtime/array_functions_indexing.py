@@ -145,11 +145,14 @@ def _write(xp: Any, target: Array, indices: Sequence[Array], values: Array, axis
 
 def _last_of_equals(
     xp: Any, shape: Sequence[int], indices: Sequence[Array], values: Array, axis: int
-) -> tuple[list[Array], Array]:
-    """The positions as vectors, each position once, and the last of its values, in new memory.
+) -> tuple[Sequence[Array], Array]:
+    """The positions, each once, and the last value of each, in memory of their own.
 
-    On a device, where any of several values may come last.
+    On a device, where any of several values may come last, and one may be read after it was
+    overwritten.
     """
+    if indices[0].size == 1:
+        return indices, values.copy()
     at = _flat(indices, shape[axis:]).reshape(-1)
     order = xp.argsort(at)  # stable
     ordered = at[order]

@@ -56,6 +56,8 @@ def _transfer(xp: Any, x: Array, device: Device) -> Array:
 
 def _from_other_device(xp: Any, x: Array) -> Array:
     """A copy on the current device. Its stream knows nothing of that of the other device."""
+    if not x.size:
+        return xp.empty(x.shape, x.dtype)
     with x.device:
         whole = x.astype(x.dtype, order="C", copy=False)
         xp.cuda.get_current_stream().synchronize()

@@ -320,7 +320,7 @@ OTHER_MODULES = (
     "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference",
 )  # fmt: skip
 NO_ROWS = {
-    "broadcast_shapes", "is_tensor", "numel", "is_floating_point", "dropout", "dropout1d",
+    "broadcast_shapes", "fused", "is_tensor", "numel", "is_floating_point", "dropout", "dropout1d",
     "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
 }  # fmt: skip
 

@@ -153,6 +153,7 @@ from .functions import (
     trunc,
     where,
 )
+from .fused import fused
 from .indexing import index_put
 from .joining import flip, hstack, repeat_interleave, roll, tile, vstack
 from .limits import finfo, iinfo

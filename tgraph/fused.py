@@ -9,8 +9,9 @@ backward pass is the gradient of the scalars, again as one kernel, and so on for
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Iterator, Sequence
+from types import CellType
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -60,7 +61,8 @@ def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Resu
 
     The function takes tensors, which broadcast against each other, and Python numbers, also inside
     of containers, and gives new tensors. It consists of elementwise operations: arithmetic,
-    mathematics, comparisons, `where`, casts. What it computes depends on its arguments alone.
+    mathematics, comparisons, `where`, casts. What it computes depends on its arguments alone, and
+    on numbers that it reads itself from globals and closures.
 
     On a CUDA device one `cupy.ElementwiseKernel` computes all results of one shape, on any strided
     views without copies. It is compiled once for each combination of dtypes; numbers are arguments
@@ -83,7 +85,7 @@ def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Resu
     >>> swish(tg.tensor([0.0, 1.0]), 2.0)
     tensor([0.0000, 0.8808])
     """
-    return cast(Callable[_Arguments, _Result], Fused(function))
+    return _function(Fused(function))
 
 
 def fused_update(function: Callable[..., None]) -> Callable[..., None]:
@@ -91,25 +93,68 @@ def fused_update(function: Callable[..., None]) -> Callable[..., None]:
 
     No gradient is recorded. The arguments it writes must not share memory with one another.
     """
-    return Fused(function, writes=True)
+    return _function(Fused(function, writes=True))
+
+
+def _function(fused: Fused) -> Callable[..., Any]:
+    """A plain function, which can be a method too, that runs `fused` where it is of use."""
+    plain = fused.function
+
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        context = state.context
+        if (context is None or context is EAGER) and _on_device(args, kwargs):
+            return fused.run(args, kwargs)
+        return plain(*args, **kwargs)
+
+    return call
 
 
 # --- recording scalars ---------------------------------------------------------------------------
 
 
+def _reflected(primitive: Primitive) -> Any:
+    return lambda self, other: self._combine(primitive, other, True)
+
+
 class TracedInt(TracedFloat):
-    """As TracedFloat, for an int: arithmetic of numbers asks for its value."""
+    """As TracedFloat, for an int: sums, differences and products stay ints, of 64 bits."""
 
     __slots__ = ()
     __class__ = property(lambda self: int)  # type: ignore[assignment]
 
     def _combine(self, primitive: Primitive, other: Any, reflected: bool) -> Any:
+        self.check()
         if isinstance(other, Tensor):
             return NotImplemented
-        raise Specialize(self.sources)
+        both_ints = type(other) in (int, bool, TracedInt)
+        if not both_ints or primitive is p.div:
+            right = other._widened() if type(other) is TracedInt else other
+            return self._widened()._combine(primitive, right, reflected)
+        if primitive is p.pow_:
+            raise Specialize(self.sources)
+        sources = self.sources
+        if type(other) is TracedInt:
+            node, sources = other.node, sources | other.sources
+        else:
+            node = self.trace.builder.full((), int(other), int64)
+        operands = [node, self.node] if reflected else [self.node, node]
+        return TracedInt(self.trace, self.trace.record(primitive, operands), sources)
+
+    def _widened(self) -> TracedFloat:
+        node = self.trace.record(p.cast, [self.node], {"dtype": float64})
+        return TracedFloat(self.trace, node, self.sources)
 
     def _apply(self, primitive: Primitive) -> TracedFloat:
-        raise Specialize(self.sources)
+        self.check()
+        return TracedInt(self.trace, self.trace.record(primitive, [self.node]), self.sources)
+
+    # Said again, so that they come before the operators of a TracedFloat on the left.
+    __radd__ = _reflected(p.add)
+    __rsub__ = _reflected(p.sub)
+    __rmul__ = _reflected(p.mul)
+    __rtruediv__ = _reflected(p.div)
+    __rpow__ = _reflected(p.pow_)
 
 
 class Expression(Context):
@@ -284,7 +329,7 @@ class _Traced(NamedTuple):
 
 
 class Fused:
-    """What `fused` gives: called like the function itself."""
+    """What runs a fused function on a CUDA device, and remembers what it is there."""
 
     def __init__(
         self, function: Callable[..., Any], sums: bool = False, writes: bool = False
@@ -295,26 +340,13 @@ class Fused:
         self._programs: dict[Any, _Program] = {}
         self._derivatives: dict[Any, _Derivative | None] = {}
         self._fixed: dict[pytree.TreeSpec, set[int]] = {}
-        functools.update_wrapper(self, function)
 
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def __repr__(self) -> str:
-        return f"<fused {self.name}>"
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Methods can be fused; the object they belong to must not be a part of what changes."""
-        return self if instance is None else functools.partial(self, instance)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        context = state.context
-        if (context is None or context is EAGER) and _on_device(args, kwargs):
-            return self._run(args, kwargs)
-        return self.function(*args, **kwargs)
-
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function's result, for arguments with a tensor on a CUDA device."""
         given, spec = pytree.flatten((args, kwargs))
         leaves = [plain_scalar(each) for each in given]
         tensors = [each for each in leaves if isinstance(each, Tensor)]
@@ -329,7 +361,11 @@ class Fused:
             if recording and isinstance(each, Tensor) and each._requires_grad
         )
         abstract = [each._type if isinstance(each, Tensor) else each for each in leaves]
+        if not _go_together(abstract):
+            return self.function(*args, **kwargs)
         program = self.program(abstract, spec)
+        if any(type_.device is CPU for type_ in program.types):
+            return self.function(*args, **kwargs)
         derivative = None
         if wanted:
             derivative = self._derivative(abstract, spec, wanted)
@@ -351,11 +387,26 @@ class Fused:
 
     def _key(self, abstract: Sequence[Any], spec: pytree.TreeSpec) -> Any:
         fixed = self._fixed.get(spec, ())
+        read = tuple(map(attr_key, self._numbers_read()))
         kinds = (
             type(each) if _is_number(each) and at not in fixed else _leaf_key(each)
             for at, each in enumerate(abstract)
         )
-        return (spec, promotion.default_dtype, *kinds)
+        return (spec, promotion.default_dtype, read, *kinds)
+
+    def _numbers_read(self) -> Iterator[Any]:
+        """The numbers that the function itself finds in globals and closures now."""
+        code = getattr(self.function, "__code__", None)
+        if code is None:
+            return
+        found = self.function.__globals__
+        for name in code.co_names:
+            value = found.get(name)
+            if type(value) in _NUMBERS:
+                yield value
+        for cell in self.function.__closure__ or ():
+            if cell != _EMPTY and type(cell.cell_contents) in _NUMBERS:
+                yield cell.cell_contents
 
     def program(self, abstract: Sequence[Any], spec: pytree.TreeSpec) -> _Program:
         """What is done with leaves of these types; NotElementwiseError where nothing can be."""
@@ -455,6 +506,13 @@ class Fused:
         return derivative
 
 
+def _go_together(abstract: Sequence[Any]) -> bool:
+    """Whether a kernel can read all the tensors: on one device, or without dimensions."""
+    types = [each for each in abstract if type(each) is TensorType]
+    there = {each.device for each in types if each.device is not CPU}
+    return len(there) == 1 and not any(each.device is CPU and each.shape for each in types)
+
+
 def _on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a tensor among the arguments lies on a CUDA device."""
     nested = bool(kwargs)
@@ -462,6 +520,8 @@ def _on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if isinstance(each, Tensor):
             if each._type.device is not CPU:
                 return True
+            if each._type.shape:
+                return False  # it goes with no tensor of a device
         elif type(each) not in _PLAIN:
             nested = True
     if not nested:
@@ -470,6 +530,8 @@ def _on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return any(isinstance(each, Tensor) and each._type.device is not CPU for each in leaves)
 
 
+_NUMBERS = frozenset({float, int, bool})
+_EMPTY = CellType()
 _PLAIN = frozenset({float, int, bool, str, type(None), TensorType, DType})
 
 
@@ -689,6 +751,7 @@ class _Derivative:
 
         backward.__name__ = f"{name}_backward"
         self.fused = Fused(backward, sums=True)
+        self.call = _function(self.fused)
 
     def prepare(self, abstract: Sequence[Any]) -> None:
         """Find out what is read; NotElementwiseError where the gradient is not elementwise."""
@@ -768,7 +831,7 @@ class FusedRecord(Record):
             _zeros(type_) if each is None else each
             for each, type_ in zip(incoming, self.outputs, strict=True)
         ]
-        return list(self.derivative.fused(*leaves, *given))
+        return list(self.derivative.call(*leaves, *given))
 
     def _leaf(self, kept: Any) -> Any:
         if type(kept) is Saved:

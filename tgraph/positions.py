@@ -13,6 +13,7 @@ from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, constant, current_context, make_source
 from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
 from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
+from .runtime.arrays import current
 from .runtime.dtypes import bool_, int32, int64
 from .state import state
 from .tensor import Tensor
@@ -243,13 +244,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _checked_classes(tensor: Tensor, num_classes: int) -> int:
-    array = tensor._value
-    if array.size == 0:
+    if tensor._type.numel == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return num_classes
-    if array.min() < 0:
+    with current(tensor._type.device):
+        lowest, highest = int(tensor._value.min()), int(tensor._value.max())
+    if lowest < 0:
         raise RuntimeError("Class values must be non-negative.")
-    if num_classes >= 0 and array.max() >= num_classes:
+    if num_classes >= 0 and highest >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return int(array.max()) + 1 if num_classes < 0 else num_classes
+    return highest + 1 if num_classes < 0 else num_classes

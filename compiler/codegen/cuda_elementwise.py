@@ -112,6 +112,8 @@ class _Writer:
             text = convert(args[0], source, node.attrs["dtype"])
         else:
             text = TEMPLATES[node.primitive.name](args, source)
+        if text == args[0]:
+            return text
         name = f"v{len(self.lines)}"
         self.lines.append(f"const {c_type(node.type.dtype)} {name} = {text};")
         return name

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 
-from ...runtime.dtypes import DType
+from ...runtime.dtypes import DType, int64, uint8
 from ..kernel.dependences import dependences
 from ..kernel.index import (
     Axis,
@@ -25,7 +25,15 @@ from ..kernel.index import (
     atom_bounds,
     data_atoms,
 )
-from ..kernel.kernel import COMBINE, POSITIONS, Instr, Kernel, Stage, reduction_identity
+from ..kernel.kernel import (
+    COMBINE,
+    POSITIONS,
+    Instr,
+    Kernel,
+    Param,
+    Stage,
+    reduction_identity,
+)
 from ..kernel.schedule_cuda import (
     TILE,
     TILE_ROWS,
@@ -39,6 +47,7 @@ from ..kernel.template import TemplateSchedule
 from .cuda_library import library_text
 from .cuda_scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
 from .cuda_template import template_text
+from .cuda_wide import SHARED, declared
 
 _JOIN = {
     "sum": "Sum",
@@ -51,8 +60,12 @@ _JOIN = {
     "argmin": "Best<false>",
 }
 _INT_LIMIT = 1 << 31
+NEEDED_BY_ALL = ("reduce", "save", "check")
+"""Instructions that every thread of a point takes part in, whoever stores."""
 COPY_BLOCK = 256
 COPY_BYTES = 16
+GUARD = Param("failed", int64, 8)
+"""The status, as what must not run after a failure reads it."""
 
 
 def kernel_text(
@@ -61,26 +74,28 @@ def kernel_text(
     comments: Iterable[str] = (),
     first_check: int = 0,
     guarded: bool = False,
+    as_function: bool = False,
 ) -> str:
     """The text of `extern "C" __global__ void name(...)` for one scheduled kernel.
 
     `first_check` is the number of its first check among those of the whole module. A `guarded`
     kernel has the status as its last parameter, and does nothing where that tells of a failure.
+    `as_function` makes it a part of another kernel: a function that is told its block.
     """
     if isinstance(schedule, TemplateSchedule):
         assert not guarded, f"{name} overwrites what lives on"
         head = [f"// {_printable(comment)}" for comment in comments]
         return "\n".join([*head, template_text(schedule, name, first_check)])
-    return _KernelWriter(schedule, name, first_check, guarded).text(comments)
+    return _KernelWriter(schedule, name, first_check, guarded, as_function).text(comments)
 
 
-def guarded_copy_text(name: str, nbytes: int) -> str:
-    """A kernel that copies bytes from its first parameter to its second, unless a check failed."""
+def copy_text(name: str, nbytes: int, guarded: bool, as_function: bool = False) -> str:
+    """A kernel that copies bytes from its first parameter to its second; see `kernel_text`."""
+    block = "block" if as_function else "blockIdx.x"
+    guard = "  if (*failed != 0) return;\n" if guarded else ""
     return f"""\
-extern "C" __global__ void __launch_bounds__({COPY_BLOCK}) {name}(const unsigned char* \
-__restrict__ from, unsigned char* __restrict__ to, const long long* __restrict__ status) {{
-  if (*status != 0) return;
-  const long long first = ((long long)blockIdx.x * {COPY_BLOCK} + threadIdx.x) * {COPY_BYTES};
+{_head(name, copy_params(nbytes, guarded), COPY_BLOCK, as_function)}
+{guard}  const long long first = ((long long){block} * {COPY_BLOCK} + threadIdx.x) * {COPY_BYTES};
   if (first + {COPY_BYTES} <= {nbytes}) {{
     typedef Pack<unsigned int, {COPY_BYTES // 4}> Piece;
     *(Piece*)(to + first) = *(const Piece*)(from + first);
@@ -91,6 +106,33 @@ __restrict__ from, unsigned char* __restrict__ to, const long long* __restrict__
 """
 
 
+def copy_params(nbytes: int, guarded: bool) -> tuple[Param, ...]:
+    """The parameters of `copy_text`."""
+    source, target = Param("from", uint8, nbytes), Param("to", uint8, nbytes, written=True)
+    return (source, target, GUARD) if guarded else (source, target)
+
+
+def joined_bytes(schedule: CudaSchedule) -> int:
+    """The shared memory through which the threads of a block join results, in bytes."""
+    elements = schedule.team // 32 if schedule.team > 32 else 0
+    if schedule.layout is Layout.COLUMN:
+        elements = schedule.team * schedule.points if schedule.team > 1 else 0
+    results = [instr for instr in schedule.kernel.instructions() if instr.op == "reduce"]
+    return elements * max(map(_result_bytes, results), default=0)
+
+
+def _head(
+    name: str, params: Sequence[Param], threads: int, as_function: bool, shares: bool = False
+) -> str:
+    listed = [declared(param) for param in params]
+    if as_function:
+        listed += [SHARED] if shares else []
+        listed.append("const unsigned int block")
+        return f"__device__ __forceinline__ void {name}({', '.join(listed)}) {{"
+    text = ", ".join(listed)
+    return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({text}) {{'
+
+
 def module_text(kernels: Iterable[str]) -> str:
     """The text of a module of kernels."""
     return "\n".join([library_text(), *kernels])
@@ -99,8 +141,17 @@ def module_text(kernels: Iterable[str]) -> str:
 class _KernelWriter:
     """One kernel on its way out: lines so far, and the current indentation."""
 
-    def __init__(self, schedule: CudaSchedule, name: str, first_check: int, guarded: bool) -> None:
+    def __init__(
+        self,
+        schedule: CudaSchedule,
+        name: str,
+        first_check: int,
+        guarded: bool,
+        as_function: bool,
+    ) -> None:
         self.schedule = schedule
+        self.as_function = as_function
+        self.block_number = "block" if as_function else "blockIdx.x"
         self.guarded = guarded
         self.first_check = first_check
         self.kernel = schedule.kernel
@@ -118,16 +169,9 @@ class _KernelWriter:
     def text(self, comments: Iterable[str]) -> str:
         x, y = self.schedule.block
         head = [f"// {_printable(comment)}" for comment in comments]
-        declared = [
-            f"{'' if param.written else 'const '}{memory_type(param.dtype)}* "
-            f"__restrict__ {param.name}"
-            for param in self.kernel.params
-        ]
-        declared += ["const long long* __restrict__ failed"] if self.guarded else []
-        params = ", ".join(declared)
-        head.append(
-            f'extern "C" __global__ void __launch_bounds__({x * y}) {self.name}({params}) {{'
-        )
+        params = [*self.kernel.params, GUARD] if self.guarded else self.kernel.params
+        shares = bool(joined_bytes(self.schedule))
+        head.append(_head(self.name, params, x * y, self.as_function, shares))
         if self.guarded:
             self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TILE:
@@ -155,7 +199,7 @@ class _KernelWriter:
 
     def _find_point(self) -> None:
         schedule, rows = self.schedule, self.kernel.rows
-        first = f"({self.integer})blockIdx.x * {schedule.points}"
+        first = f"({self.integer}){self.block_number} * {schedule.points}"
         if schedule.layout is Layout.POINTWISE:
             self.line(f"const {self.integer} item = {first} + threadIdx.x;")
             if schedule.items % schedule.points:
@@ -169,7 +213,7 @@ class _KernelWriter:
         if schedule.team > 1:
             self.line(f"const int member = {member};  // of the {schedule.team} that share a point")
         mine = f" + {mine}" if schedule.points > 1 else ""
-        point = f"{first}{mine}" if schedule.points > 1 else f"({self.integer})blockIdx.x"
+        point = f"{first}{mine}" if schedule.points > 1 else f"({self.integer}){self.block_number}"
         if not self.active:
             self.line(f"const {self.integer} point = {point};")
         else:
@@ -205,7 +249,7 @@ class _KernelWriter:
             for number, instr in enumerate(stage.body)
             if is_turned(kernel, instr, down, along)
         ]
-        tile = f"({self.integer})blockIdx.x"
+        tile = f"({self.integer}){self.block_number}"
         self._decode(f"({tile} / {many_down * many_along})", others, 1)
         self.line(
             f"const {self.integer} first_{down} = {tile} / {many_along} % {many_down} * {TILE};"
@@ -248,37 +292,35 @@ class _KernelWriter:
                 if operation in POSITIONS:
                     start = f"{{{start}, 0x7fffffffffffffffLL}}"
                 self.line(f"{_result_type(instr)} r{number} = {start};")
-        if nbytes := self._shared_bytes():
+        if (nbytes := joined_bytes(schedule)) and not self.as_function:
             # One for all reductions: joins wait until the one before has been read.
             self.line(f"__shared__ __align__(16) unsigned char shared[{nbytes}];")
         for number, (dtype, elements) in enumerate(self.kernel.scratch):
             self.line(f"{c_type(dtype)} s{number}[{kept_elements(schedule, elements)}];")
 
-    def _shared_bytes(self) -> int:
-        """What the joins of the largest result need."""
-        schedule = self.schedule
-        elements = schedule.team // 32 if schedule.team > 32 else 0
-        if schedule.layout is Layout.COLUMN:
-            elements = schedule.team * schedule.points if schedule.team > 1 else 0
-        results = [instr for instr in self.kernel.instructions() if instr.op == "reduce"]
-        return elements * max(map(_result_bytes, results), default=0)
-
     # -- stages --------------------------------------------------------------------------
 
     def _stage(self, stage: Stage) -> None:
-        with self.block(""):
+        alone = self._is_for_one(stage)
+        with self.block(f"if ({self.owner})" if alone else ""):
             body = _Body(self, stage)
             if self.schedule.layout is Layout.POINTWISE:
                 last = self.kernel.rows[-1] if self.kernel.rows else None
                 body.write_vector(last, self.schedule.vector, None)
             elif not stage.axes:
-                body.write_all(self.owner)
+                body.write_all("" if alone else self.owner)
             else:
                 body.write_invariant(stage.axes)
                 self._loop(stage, body)
         for instr in stage.body:
             if instr.op == "reduce" and self.schedule.team > 1:
                 self._join(instr)
+
+    def _is_for_one(self, stage: Stage) -> bool:
+        """Whether one thread of a point does a stage, since the others need nothing of it."""
+        if not self.owner or stage.axes or self.schedule.layout is Layout.POINTWISE:
+            return False
+        return not any(instr.op in NEEDED_BY_ALL for instr in stage.body)
 
     def _loop(self, stage: Stage, body: _Body) -> None:
         """The part of a stage's loop that a thread has."""
@@ -312,7 +354,7 @@ class _KernelWriter:
         """What the members of a team have reduced becomes one value, known to all of them."""
         number, operation = instr.value
         schedule, join = self.schedule, _JOIN[operation]
-        shared = f"({_result_type(instr)}*){'shared' if self._shared_bytes() else '0'}"
+        shared = f"({_result_type(instr)}*){'shared' if joined_bytes(schedule) else '0'}"
         if schedule.layout is Layout.COLUMN:
             call = f"tg_join_columns<{join}, {schedule.team}, {schedule.points}>"
         else:

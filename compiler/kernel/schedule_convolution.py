@@ -38,8 +38,9 @@ _BANDWIDTH = 3.0e6
 _LAUNCH = 3.0
 _MOST_SPLITS = 128
 _SHORTEST_SPLIT = 128
-# Registers of a thread for sums and for where its columns stand.
-_MOST_KEPT = 80
+# Registers of a thread for what `registers_suffice` counts.
+_MOST_KEPT = 88
+_MOST_ALONG_K = 100
 
 
 @dataclass(frozen=True)
@@ -362,13 +363,18 @@ def schedule_convolution(
 
 
 def registers_suffice(problem: Convolution, tile: Tile) -> bool:
-    """Whether a thread can keep its sums and the places of the columns that it reads."""
-    if not ConvolutionSchedule(problem, tile, 1).x_along_k:
-        return True
-    columns = tile.n * tile.k // tile.threads
-    numbers = columns * (1 + len(problem.axes))
-    sums = tile.each_m * tile.each_n * max(problem.dtype.itemsize // 4, 1)
-    return sums + numbers <= _MOST_KEPT
+    """Whether nothing is spilled, as far as experience with the compiler tells.
+
+    A thread keeps its sums, what it has fetched with its addresses, and where columns stand.
+    """
+    size = max(problem.dtype.itemsize // 4, 1)
+    sums = tile.each_m * tile.each_n * size
+    fetched = (tile.m + tile.n) * tile.k // tile.threads * size
+    if ConvolutionSchedule(problem, tile, 1).x_along_k:
+        columns = tile.n * tile.k // tile.threads * (1 + len(problem.axes))
+        return sums + 2 * fetched + columns <= _MOST_ALONG_K
+    plain = problem.groups == problem.phases == 1 and all(each.zeros == 1 for each in problem.axes)
+    return sums + 2 * fetched + (0 if plain else 4) <= _MOST_KEPT
 
 
 def estimate(schedule: ConvolutionSchedule) -> float:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from kernel_cases import Make
-from tgraph.compiler.ir import Graph, Node
+from tgraph.compiler.ir import Graph, Node, TensorType, input_node
 from tgraph.compiler.ir.contractions import convolved_size
 from tgraph.runtime.dtypes import DType, float32
 
@@ -18,6 +18,14 @@ class Shapes(NamedTuple):
     x: tuple[int, ...]
     w: tuple[int, ...]
     attrs: dict[str, Any]
+
+
+class Many(Make):
+    """Makes graphs of any number of inputs."""
+
+    def input(self, *shape: int, dtype: DType = float32) -> Node:
+        self.inputs.append(input_node(f"x{len(self.inputs)}", TensorType(shape, dtype)))
+        return self.inputs[-1]
 
 
 def attrs_of(spatial: int, **given: Any) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from kernel_cases import Make
-from tgraph.compiler.ir import Graph, Node
+from tgraph.compiler.ir import Graph, Node, TensorType, input_node
 from tgraph.runtime.dtypes import DType, float32, int32, int64
 
 Case = tuple[Graph, list[np.ndarray[Any, Any]]]
@@ -36,6 +37,11 @@ class Scatters(Make):
         self.arrays.append(array)
         return self.input(*array.shape, dtype=dtype)
 
+    def input(self, *shape: int, dtype: DType = float32) -> Node:
+        """Any number of them."""
+        self.inputs.append(input_node(f"x{len(self.inputs)}", TensorType(shape, dtype)))
+        return self.inputs[-1]
+
     def start(self, from_number: bool, *shape: int, dtype: DType = float32) -> Node:
         return self.build.full(shape, 1, dtype) if from_number else self.values(*shape, dtype=dtype)
 
@@ -44,20 +50,37 @@ def rows_added(
     positions: Any, rows: int, width: int, dtype: DType = float32, from_number: bool = True
 ) -> Case:
     """Rows of `width` elements added at `positions` of `rows` rows."""
+    return all_rows_added([positions], rows, width, dtype, from_number)
+
+
+def all_rows_added(
+    several: Iterable[Any],
+    rows: int,
+    width: int,
+    dtype: DType = float32,
+    from_number: bool = True,
+) -> Case:
+    """The same for each of several tensors of positions: a result each."""
     make = Scatters()
-    at = make.given(positions)
-    values = make.values(len(positions), width, dtype=dtype)
-    base = make.start(from_number, rows, width, dtype=dtype)
-    return make.graph(make.index_put(base, at, values, axis=0, accumulate=True)), make.arrays
+    results = []
+    for positions in several:
+        at = make.given(positions)
+        values = make.values(len(positions), width, dtype=dtype)
+        base = make.start(from_number, rows, width, dtype=dtype)
+        results.append(make.index_put(base, at, values, axis=0, accumulate=True))
+    return make.graph(*results), make.arrays
 
 
-def random_case(seed: int, dtypes: tuple[DType, ...]) -> Case:
-    """One scatter of up to some hundred elements."""
+def random_case(seed: int, dtypes: tuple[DType, ...], count: int = 1) -> Case:
+    """Scatters of up to some hundred elements."""
     rng = random.Random(seed)
     make = Scatters(seed)
-    kind = rng.choice((_rows, _rows, _points, _elements, _expanded))
-    settings = rng.choice(dtypes), rng.choice((int64, int64, int32)), rng.random() < 0.6
-    return make.graph(kind(make, rng, *settings)), make.arrays
+    results = []
+    for _ in range(count):
+        kind = rng.choice((_rows, _rows, _points, _elements, _expanded))
+        settings = rng.choice(dtypes), rng.choice((int64, int64, int32)), rng.random() < 0.6
+        results.append(kind(make, rng, *settings))
+    return make.graph(*results), make.arrays
 
 
 def _shape(rng: random.Random, most: int, fewest: int = 0) -> list[int]:

@@ -83,6 +83,14 @@ def test_forward_of_everything(case: OpCase, cuda: Any) -> None:
         run_and_compare(variant, dtype, cuda)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_forward_on_another_device(case: OpCase, second_cuda: Any) -> None:
+    """Than the current one."""
+    for variant, dtype in some(case):
+        run_and_compare(variant, dtype, second_cuda)
+
+
 # -- derivatives -----------------------------------------------------------------------------
 
 

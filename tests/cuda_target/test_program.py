@@ -25,8 +25,9 @@ def program():
 
 def test_the_documentation_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "cuda.md").read_text(), re.DOTALL)
-    exec(compile(code, "cuda.md", "exec"), {})
+    names = {"__name__": "cuda_md"}
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "cuda.md").read_text(), re.DOTALL):
+        exec(compile(code, "cuda.md", "exec"), names)
     assert "launch k0_max_sum_div" in capsys.readouterr().out
     assert (tmp_path / "softmax_program" / "kernels.cu").exists()
 

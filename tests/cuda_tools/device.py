@@ -13,7 +13,7 @@ from tgraph.runtime.cuda import backend
 
 import tgraph as tg
 
-from . import fake_device
+from . import fake_device, shim
 
 
 @pytest.fixture
@@ -22,5 +22,16 @@ def cuda() -> Iterator[Any]:
     if backend.why_unavailable() is None:
         yield tg.device("cuda", 0)
         return
+    missing = shim.available()
+    if missing is not None:
+        pytest.skip(missing)
     with fake_device.installed():
         yield tg.device("cuda", 0)
+
+
+@pytest.fixture
+def second_cuda(cuda: Any) -> Any:
+    """The device "cuda:1", which not every machine has."""
+    if tg.cuda.device_count() < 2:
+        pytest.skip("needs two devices")
+    return tg.device("cuda", 1)

@@ -66,7 +66,7 @@ def importorskip(name: str, minversion: str | None = None, reason: str | None = 
 class Mark(NamedTuple):
     name: str
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = {}  # noqa: RUF012
+    kwargs: Mapping[str, Any] = {}
 
 
 class MarkDecorator:
@@ -156,7 +156,7 @@ class ExceptionInfo:
         return True
 
 
-class raises:  # noqa: N801
+class raises:
     """`with raises(Error, match="..."):` fails where the block does not raise such an error."""
 
     def __init__(
@@ -185,7 +185,7 @@ class raises:  # noqa: N801
         return self.match is None or self.info.match(self.match)
 
 
-class approx:  # noqa: N801
+class approx:
     """A number, or a sequence of some, that others within a tolerance are equal to."""
 
     __hash__ = None  # type: ignore[assignment]

@@ -77,7 +77,11 @@ def collect(path: Path, root: Path, above: Path) -> list[Item]:
     place = path.relative_to(above).as_posix() if path.is_relative_to(above) else path.as_posix()
     items: list[Item] = []
     for name, value in list(vars(module).items()):
-        if name.startswith("Test") and inspect.isclass(value) and value.__module__ == module.__name__:
+        if (
+            name.startswith("Test")
+            and inspect.isclass(value)
+            and value.__module__ == module.__name__
+        ):
             raise NotImplementedError(f"{place}: test classes need pytest")
         if name.startswith("test") and inspect.isfunction(value):
             items += _items(f"{place}::{name}", value, fixtures, of_module)
@@ -93,6 +97,8 @@ def _fixtures(module: ModuleType, root: Path) -> dict[str, Fixture]:
     for source in (*sources, module):
         for value in vars(source).values():
             if isinstance(value, Fixture):
+                if value.name in _arguments(value.function):
+                    raise NotImplementedError(f"{value.name} takes a fixture of its own name")
                 found[value.name] = value
     return found
 
@@ -171,8 +177,9 @@ class _Set:
 def _axis(mark: Mark, function: Callable[..., Any]) -> list[_Set]:
     """The sets of one `parametrize`."""
     names, values = mark.args[:2]
-    names = [each.strip() for each in names.split(",")] if isinstance(names, str) else list(names)
-    rows = [_row(each, len(names)) for each in values]
+    listed = not isinstance(names, str)
+    names = list(names) if listed else [each.strip() for each in names.split(",")]
+    rows = [_row(each, listed or len(names) > 1) for each in values]
     if not rows:
         raise NotImplementedError(f"{function.__name__}: no parameters for {names}")
     ids = _ids(names, rows, mark.kwargs.get("ids"))
@@ -183,17 +190,17 @@ def _axis(mark: Mark, function: Callable[..., Any]) -> list[_Set]:
 
 
 def _axis_of_fixture(fixture: Fixture) -> list[_Set]:
-    rows = [_row(each, 1) for each in fixture.params or ()]
+    rows = [_row(each, False) for each in fixture.params or ()]
     ids = _ids([fixture.name], rows, fixture.ids)
     return [
         _Set((id_,), {}, {fixture.name: row.values[0]}, row.marks) for row, id_ in zip(rows, ids)
     ]
 
 
-def _row(value: Any, count: int) -> ParameterSet:
+def _row(value: Any, several: bool) -> ParameterSet:
     if isinstance(value, ParameterSet):
         return value
-    return ParameterSet((value,) if count == 1 else tuple(value), (), None)
+    return ParameterSet(tuple(value) if several else (value,), (), None)
 
 
 def _ids(names: Sequence[str], rows: Sequence[ParameterSet], given: Any) -> list[str]:
@@ -216,6 +223,8 @@ def _id(value: Any, otherwise: str, given: Callable[[Any], Any] | None) -> str:
         value = named
     if isinstance(value, str):
         return value.encode("unicode_escape").decode("ascii")
+    if isinstance(value, bytes):
+        return value.decode("ascii", "backslashreplace")
     if value is None or isinstance(value, (bool, int, float, complex)):
         return str(value)
     if isinstance(value, Enum):

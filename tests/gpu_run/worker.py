@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import functools
 import gc
 import importlib.util
 import json
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 LOST = 3
 TESTS = Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
+LONGEST_WHY = 20_000
 SLACK_BYTES = 1 << 20
 """Memory that may be taken up after all tests, beside workspaces: less is no leak of a loop."""
 
@@ -69,14 +71,14 @@ class Journal:
         if path.exists():
             events = map(json.loads, path.read_text().splitlines())
             self.before = {each["test"] for each in events if each["event"] == "start"}
-        self._file = path.open("a")
+        self._path = path
 
     def write(self, event: str, **values: Any) -> None:
-        self._file.write(json.dumps({"event": event, **values}) + "\n")
-        self._file.flush()
+        with self._path.open("a") as file:
+            file.write(json.dumps({"event": event, **values}) + "\n")
 
 
-class Tests:
+class Recorder:
     """Runs one test after another and writes what happens."""
 
     def __init__(self, journal: Journal, device: str) -> None:
@@ -102,6 +104,7 @@ class Tests:
         if left and outcome != "failed":
             outcome, why = "failed", f"it ended well, but left behind:\n{left}"
         seconds = round(time.perf_counter() - began, 4)
+        why = why[-LONGEST_WHY:]
         self.journal.write("end", test=test, outcome=outcome, why=why, seconds=seconds)
         self.failed |= outcome == "failed"
         if outcome == "failed" and self._lost():
@@ -167,7 +170,7 @@ class Report(Protocol):
 class Plugin:
     """Lets pytest collect and run, and tells it which tests."""
 
-    def __init__(self, tests: Tests, options: argparse.Namespace) -> None:
+    def __init__(self, tests: Recorder, options: argparse.Namespace) -> None:
         self.tests, self.options = tests, options
         self._reports: list[Report] = []
 
@@ -211,7 +214,9 @@ def _reason(why: Any) -> str:
     return text.removeprefix("Skipped: ")
 
 
-def with_pytest(tests: Tests, options: argparse.Namespace) -> None:
+def with_pytest(tests: Recorder, options: argparse.Namespace) -> None:
+    # Plugins of other packages that are installed there have no part in this.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import pytest
 
     pytest.main(
@@ -230,7 +235,7 @@ def with_pytest(tests: Tests, options: argparse.Namespace) -> None:
 # -- without pytest ------------------------------------------------------------------------------
 
 
-def without_pytest(tests: Tests, options: argparse.Namespace) -> None:
+def without_pytest(tests: Recorder, options: argparse.Namespace) -> None:
     from . import small_pytest, small_runner
 
     small_pytest.install()
@@ -250,7 +255,7 @@ def without_pytest(tests: Tests, options: argparse.Namespace) -> None:
     for name, item in found:
         if name in wanted:
             with _told_warnings(tests.journal, name):
-                tests.around(name, lambda item=item: runner.run(item))
+                tests.around(name, functools.partial(runner.run, item))
     for why in runner.close():
         tests.journal.write("broken", module="fixtures", why=why)
 
@@ -291,7 +296,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     faulthandler.enable()
     options = parsed()
-    tests = Tests(Journal(options.journal), options.device)
+    tests = Recorder(Journal(options.journal), options.device)
     if options.without_pytest or importlib.util.find_spec("pytest") is None:
         without_pytest(tests, options)
     else:

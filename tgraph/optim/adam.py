@@ -7,6 +7,7 @@ from typing import Any
 
 from ..creation import zeros_like
 from ..elementwise import maximum
+from ..fused import fused_update
 from ..tensor import Tensor
 from .optimizer import (
     Group,
@@ -17,6 +18,7 @@ from .optimizer import (
     count_step,
     new_counter,
     number,
+    remember_count,
     weight_decay,
 )
 
@@ -119,18 +121,60 @@ class _Step:
         self.decoupled = decoupled
 
     def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
-        gradient: Any = -parameter.grad if self.ascend else parameter.grad
-        if self.decay is not None and self.decoupled:
-            parameter.mul_(1 - self.rate * self.decay)
-        elif self.decay is not None:
-            gradient = gradient + parameter * self.decay
-        count = count_step(state["step"])
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.lerp_(gradient, 1 - self.beta1)
-        square.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
-        if self.amsgrad:
-            largest = state["max_exp_avg_sq"]
-            square = largest.copy_(maximum(largest, square))
-        root = (1 - self.beta2**count) ** 0.5
-        denominator = square.sqrt() / root + self.eps
-        parameter.sub_(mean / denominator * (self.rate / (1 - self.beta1**count)))
+        count, counter = count_step(state["step"])
+        _update(
+            parameter,
+            parameter.grad,
+            state["exp_avg"],
+            state["exp_avg_sq"],
+            state["max_exp_avg_sq"] if self.amsgrad else None,
+            self.rate,
+            self.beta1,
+            self.beta2,
+            self.eps,
+            self.decay,
+            self.rate / (1 - self.beta1**count),
+            (1 - self.beta2**count) ** 0.5,
+            self.ascend,
+            self.decoupled,
+            counter,
+            count,
+        )
+        if counter is not None:
+            remember_count(counter, count)
+
+
+@fused_update
+def _update(
+    parameter: Tensor,
+    gradient: Any,
+    mean: Tensor,
+    square: Tensor,
+    largest: Tensor | None,
+    rate: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    decay: Any,
+    step_size: Any,
+    root: Any,
+    ascend: bool,
+    decoupled: bool,
+    counter: Tensor | None,
+    count: Any,
+) -> None:
+    """One step of one parameter, on a device one kernel; `counter` is then to hold `count`."""
+    if ascend:
+        gradient = -gradient
+    if decay is not None and decoupled:
+        parameter.mul_(1 - rate * decay)
+    elif decay is not None:
+        gradient = gradient + parameter * decay
+    mean.lerp_(gradient, 1 - beta1)
+    square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+    if largest is not None:
+        square = largest.copy_(maximum(largest, square))
+    denominator = square.sqrt() / root + eps
+    parameter.sub_(mean / denominator * step_size)
+    if counter is not None:
+        counter.fill_(count)

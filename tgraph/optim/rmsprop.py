@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..creation import zeros_like
+from ..fused import fused_update
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, Parameters, check_not_negative, choice, number
 
@@ -73,16 +74,45 @@ class _Step:
         self.ascend = choice(group, "maximize")
 
     def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
-        gradient: Any = -parameter.grad if self.ascend else parameter.grad
-        if self.decay is not None:
-            gradient = gradient + parameter * self.decay
-        square = state["square_avg"]
-        square.mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
-        if self.centered:
-            mean = state["grad_avg"]
-            mean.lerp_(gradient, 1 - self.alpha)
-            square = square - mean * mean
-        direction = gradient / (square.sqrt() + self.eps)
-        if self.momentum is not None:
-            direction = state["momentum_buffer"].mul_(self.momentum).add_(direction)
-        parameter.sub_(direction * self.rate)
+        _update(
+            parameter,
+            parameter.grad,
+            state["square_avg"],
+            state["grad_avg"] if self.centered else None,
+            None if self.momentum is None else state["momentum_buffer"],
+            self.rate,
+            self.alpha,
+            self.eps,
+            self.decay,
+            self.momentum,
+            self.ascend,
+        )
+
+
+@fused_update
+def _update(
+    parameter: Tensor,
+    gradient: Any,
+    square: Tensor,
+    mean: Tensor | None,
+    buffer: Tensor | None,
+    rate: Any,
+    alpha: Any,
+    eps: Any,
+    decay: Any,
+    momentum: Any,
+    ascend: bool,
+) -> None:
+    """One step of one parameter, on a device one kernel."""
+    if ascend:
+        gradient = -gradient
+    if decay is not None:
+        gradient = gradient + parameter * decay
+    square.mul_(alpha).addcmul_(gradient, gradient, value=1 - alpha)
+    if mean is not None:
+        mean.lerp_(gradient, 1 - alpha)
+        square = square - mean * mean
+    direction = gradient / (square.sqrt() + eps)
+    if buffer is not None:
+        direction = buffer.mul_(momentum).add_(direction)
+    parameter.sub_(direction * rate)

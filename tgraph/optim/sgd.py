@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..creation import zeros_like
+from ..fused import fused_update
 from ..runtime.dtypes import float64
 from ..tensor import Tensor
 from .optimizer import (
@@ -76,12 +77,21 @@ class SGD(Optimizer):
         decay = weight_decay(group)
         momentum = _Momentum(group) if choice(group, "momentum") else None
         for parameter in parameters:
-            direction: Any = -parameter.grad if ascend else parameter.grad
-            if decay is not None:
-                direction = direction + parameter * decay
+            buffer = share = None
             if momentum is not None:
-                direction = momentum.applied(direction, self.state[parameter])
-            parameter.sub_(direction * rate)
+                state = self.state[parameter]
+                buffer, share = state["momentum_buffer"], momentum.share(state)
+            _update(
+                parameter,
+                parameter.grad,
+                buffer,
+                rate,
+                decay,
+                None if momentum is None else momentum.factor,
+                share,
+                momentum is not None and momentum.nesterov,
+                ascend,
+            )
 
 
 class _Momentum:
@@ -90,14 +100,34 @@ class _Momentum:
         self.dampening = number(group, "dampening") if choice(group, "dampening") else None
         self.nesterov = choice(group, "nesterov")
 
-    def applied(self, direction: Tensor, state: dict[str, Any]) -> Tensor:
-        buffer: Tensor = state["momentum_buffer"]
-        added = direction
-        if self.dampening is not None:
-            share: Any = 1 - self.dampening
-            if "is_first" in state:  # the first gradient counts in full
-                share = share + state["is_first"].to(float64) * self.dampening
-                state["is_first"].zero_()
-            added = direction * share
-        buffer.mul_(self.factor).add_(added)
-        return direction + buffer * self.factor if self.nesterov else buffer
+    def share(self, state: dict[str, Any]) -> Any:
+        """How much of a gradient is added to the buffer; None for all of it."""
+        if self.dampening is None:
+            return None
+        share: Any = 1 - self.dampening
+        if "is_first" in state:  # the first gradient counts in full
+            share = share + state["is_first"].to(float64) * self.dampening
+            state["is_first"].zero_()
+        return share
+
+
+@fused_update
+def _update(
+    parameter: Tensor,
+    gradient: Any,
+    buffer: Tensor | None,
+    rate: Any,
+    decay: Any,
+    factor: Any,
+    share: Any,
+    nesterov: bool,
+    ascend: bool,
+) -> None:
+    """One step of one parameter, on a device one kernel."""
+    direction = -gradient if ascend else gradient
+    if decay is not None:
+        direction = direction + parameter * decay
+    if buffer is not None:
+        buffer.mul_(factor).add_(direction if share is None else direction * share)
+        direction = direction + buffer * factor if nesterov else buffer
+    parameter.sub_(direction * rate)

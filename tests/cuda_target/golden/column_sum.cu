@@ -23,8 +23,8 @@ extern "C" __global__ void __launch_bounds__(256) k0_sum(const float* __restrict
     }
   }
   r0 = tg_join_columns<Sum, 8, 32>(r0, (float*)shared);
-  {
-    if (member == 0) out1[i0 * 300 + i1] = r0;
+  if (member == 0) {
+    out1[i0 * 300 + i1] = r0;
   }
 }
 
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(128) k1_sum(const float* __restrict
       r0 = r0 + in0_0;
     }
   }
-  {
-    if (active) out1[i0] = r0;
+  if (active) {
+    out1[i0] = r0;
   }
 }

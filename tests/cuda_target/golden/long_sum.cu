@@ -25,8 +25,8 @@ extern "C" __global__ void __launch_bounds__(512) k0_sum(const float* __restrict
     }
   }
   r0 = tg_join_neighbours<Sum, 512>(r0, (float*)shared);
-  {
-    if (member == 0) out1[i0] = r0;
+  if (member == 0) {
+    out1[i0] = r0;
   }
 }
 
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(128) k1_sum(const float* __restrict
     }
   }
   r0 = tg_join_neighbours<Sum, 32>(r0, (float*)0);
-  {
-    if (active && member == 0) out1[0] = r0;
+  if (active && member == 0) {
+    out1[0] = r0;
   }
 }

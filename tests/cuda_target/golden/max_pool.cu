@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_max(const float* __restrict
       }
     }
   }
-  {
-    if (active) out1[i2 + i0 * 14] = r0;
+  if (active) {
+    out1[i2 + i0 * 14] = r0;
   }
 }

@@ -43,9 +43,9 @@ extern "C" __global__ void __launch_bounds__(128) k0_sum(const float* __restrict
   r0 = tg_join_neighbours<Sum, 32>(r0, (float*)0);
   r1 = tg_join_neighbours<Sum, 32>(r1, (float*)0);
   r2 = tg_join_neighbours<Sum, 32>(r2, (float*)0);
-  {
-    if (member == 0) out1[i0 * 3] = r0;
-    if (member == 0) out1[i0 * 3 + 1] = r1;
-    if (member == 0) out1[i0 * 3 + 2] = r2;
+  if (member == 0) {
+    out1[i0 * 3] = r0;
+    out1[i0 * 3 + 1] = r1;
+    out1[i0 * 3 + 2] = r2;
   }
 }

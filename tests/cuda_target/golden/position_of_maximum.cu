@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_argmax(const float* __restr
     }
   }
   r0 = tg_join_neighbours<Best<true>, 16>(r0, (Place<float>*)0);
-  {
-    if (member == 0) out1[i0] = r0.position;
+  if (member == 0) {
+    out1[i0] = r0.position;
   }
 }

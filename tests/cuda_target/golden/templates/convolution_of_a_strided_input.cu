@@ -3,9 +3,9 @@
 //   input x float16[32, 128, 28, 28] 6422528 bytes
 //   input y float16[64, 128, 3, 3] 147456 bytes
 //   output result0 float16[32, 64, 56, 56] 12845056 bytes
-//    0  launch k0_convolution<<<784, (128, 1)>>>(x = x float16[3211264], w = y float16[73728], y = result0 float16[6422528])
-// convolution: tiles of 64 x 128, 8 x 8 per thread; 784 blocks of 128 threads
-extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsigned short* __restrict__ x, const unsigned short* __restrict__ w, unsigned short* __restrict__ y) {
+//    0  launch k0_convolution<<<784, (256, 1)>>>(x = x float16[3211264], w = y float16[73728], y = result0 float16[6422528])
+// convolution: tiles of 64 x 128, 4 x 8 per thread; 784 blocks of 256 threads
+extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const unsigned short* __restrict__ x, const unsigned short* __restrict__ w, unsigned short* __restrict__ y) {
   __shared__ __align__(16) float w_tile[2][8][68];
   __shared__ __align__(16) float x_tile[2][8][128];
   const int tile = (int)blockIdx.x;
@@ -27,9 +27,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
   const int at_n = (lane % 8 + warp % 2 * 8) * 4;
   const int at_m = (lane / 8 + warp / 2 * 4) * 4;
   const int w_k = threadIdx.x % 8, w_m = threadIdx.x / 8;
-  float w_next[4];
-  const int x_k = 0, x_n = threadIdx.x;
-  float x_next[8];
+  float w_next[2];
+  const int x_k = threadIdx.x / 128, x_n = threadIdx.x % 128;
+  float x_next[4];
   const int j = first_n + x_n;
   const int sample = j / 784;
   const int q0 = j / 28 % 28;
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
   const int at0 = q0 + shift0;
   const int at1 = q1 + shift1;
   const int x_base = sample * 100352 + at0 * 28 + at1;
-  float sum[8][8] = {};
+  float sum[4][8] = {};
   if (tap0 < 1 && tap1 < 1) {
     const int end_k = 512;
     const auto fetch = [&](const int k0) {
@@ -47,15 +47,15 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
         const int t0 = k / 2 % 2;
         const int t1 = k % 2;
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int m = first_m + w_m + i * 16;
+        for (int i = 0; i < 2; ++i) {
+          const int m = first_m + w_m + i * 32;
           w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
         }
       }
       {
         #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const int k = k0 + x_k + i * 1;
+        for (int i = 0; i < 4; ++i) {
+          const int k = k0 + x_k + i * 2;
           const int c = k / 4;
           const int t0 = k / 2 % 2;
           const int t1 = k % 2;
@@ -67,9 +67,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
     };
     const auto keep = [&](const int half) {
       #pragma unroll
-      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      for (int i = 0; i < 2; ++i) w_tile[half][w_k][w_m + i * 32] = w_next[i];
       #pragma unroll
-      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+      for (int i = 0; i < 4; ++i) x_tile[half][x_k + i * 2][x_n] = x_next[i];
     };
     fetch(first_k);
     keep(0);
@@ -80,14 +80,14 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
       if (more) fetch(k0 + 8);
       #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        Pack<float, 4> w_pack[2];
+        Pack<float, 4> w_pack[1];
         #pragma unroll
-        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        for (int i = 0; i < 1; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 64];
         Pack<float, 4> x_pack[2];
         #pragma unroll
         for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
         #pragma unroll
-        for (int m = 0; m < 8; ++m) {
+        for (int m = 0; m < 4; ++m) {
           #pragma unroll
           for (int n = 0; n < 8; ++n) {
             sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
@@ -108,15 +108,15 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
         const int t0 = k % 2;
         const int t1 = 0;
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int m = first_m + w_m + i * 16;
+        for (int i = 0; i < 2; ++i) {
+          const int m = first_m + w_m + i * 32;
           w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
         }
       }
       {
         #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const int k = k0 + x_k + i * 1;
+        for (int i = 0; i < 4; ++i) {
+          const int k = k0 + x_k + i * 2;
           const int c = k / 2;
           const int t0 = k % 2;
           const int t1 = 0;
@@ -128,9 +128,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
     };
     const auto keep = [&](const int half) {
       #pragma unroll
-      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      for (int i = 0; i < 2; ++i) w_tile[half][w_k][w_m + i * 32] = w_next[i];
       #pragma unroll
-      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+      for (int i = 0; i < 4; ++i) x_tile[half][x_k + i * 2][x_n] = x_next[i];
     };
     fetch(first_k);
     keep(0);
@@ -141,14 +141,14 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
       if (more) fetch(k0 + 8);
       #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        Pack<float, 4> w_pack[2];
+        Pack<float, 4> w_pack[1];
         #pragma unroll
-        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        for (int i = 0; i < 1; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 64];
         Pack<float, 4> x_pack[2];
         #pragma unroll
         for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
         #pragma unroll
-        for (int m = 0; m < 8; ++m) {
+        for (int m = 0; m < 4; ++m) {
           #pragma unroll
           for (int n = 0; n < 8; ++n) {
             sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
@@ -169,15 +169,15 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
         const int t0 = 0;
         const int t1 = k % 2;
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int m = first_m + w_m + i * 16;
+        for (int i = 0; i < 2; ++i) {
+          const int m = first_m + w_m + i * 32;
           w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
         }
       }
       {
         #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const int k = k0 + x_k + i * 1;
+        for (int i = 0; i < 4; ++i) {
+          const int k = k0 + x_k + i * 2;
           const int c = k / 2;
           const int t0 = 0;
           const int t1 = k % 2;
@@ -189,9 +189,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
     };
     const auto keep = [&](const int half) {
       #pragma unroll
-      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      for (int i = 0; i < 2; ++i) w_tile[half][w_k][w_m + i * 32] = w_next[i];
       #pragma unroll
-      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+      for (int i = 0; i < 4; ++i) x_tile[half][x_k + i * 2][x_n] = x_next[i];
     };
     fetch(first_k);
     keep(0);
@@ -202,14 +202,14 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
       if (more) fetch(k0 + 8);
       #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        Pack<float, 4> w_pack[2];
+        Pack<float, 4> w_pack[1];
         #pragma unroll
-        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        for (int i = 0; i < 1; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 64];
         Pack<float, 4> x_pack[2];
         #pragma unroll
         for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
         #pragma unroll
-        for (int m = 0; m < 8; ++m) {
+        for (int m = 0; m < 4; ++m) {
           #pragma unroll
           for (int n = 0; n < 8; ++n) {
             sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
@@ -230,15 +230,15 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
         const int t0 = 0;
         const int t1 = 0;
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int m = first_m + w_m + i * 16;
+        for (int i = 0; i < 2; ++i) {
+          const int m = first_m + w_m + i * 32;
           w_next[i] = half_to_float(w[m * 1152 + c * 9 + t0 * 6 + tap0 * 3 + t1 * 2 + tap1]);
         }
       }
       {
         #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const int k = k0 + x_k + i * 1;
+        for (int i = 0; i < 4; ++i) {
+          const int k = k0 + x_k + i * 2;
           const int c = k;
           const int t0 = 0;
           const int t1 = 0;
@@ -250,9 +250,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
     };
     const auto keep = [&](const int half) {
       #pragma unroll
-      for (int i = 0; i < 4; ++i) w_tile[half][w_k][w_m + i * 16] = w_next[i];
+      for (int i = 0; i < 2; ++i) w_tile[half][w_k][w_m + i * 32] = w_next[i];
       #pragma unroll
-      for (int i = 0; i < 8; ++i) x_tile[half][x_k + i * 1][x_n] = x_next[i];
+      for (int i = 0; i < 4; ++i) x_tile[half][x_k + i * 2][x_n] = x_next[i];
     };
     fetch(first_k);
     keep(0);
@@ -263,14 +263,14 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
       if (more) fetch(k0 + 8);
       #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        Pack<float, 4> w_pack[2];
+        Pack<float, 4> w_pack[1];
         #pragma unroll
-        for (int i = 0; i < 2; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 32];
+        for (int i = 0; i < 1; ++i) w_pack[i] = *(const Pack<float, 4>*)&w_tile[half][k][at_m + i * 64];
         Pack<float, 4> x_pack[2];
         #pragma unroll
         for (int i = 0; i < 2; ++i) x_pack[i] = *(const Pack<float, 4>*)&x_tile[half][k][at_n + i * 64];
         #pragma unroll
-        for (int m = 0; m < 8; ++m) {
+        for (int m = 0; m < 4; ++m) {
           #pragma unroll
           for (int n = 0; n < 8; ++n) {
             sum[m][n] += w_pack[m / 4].at[m % 4] * x_pack[n / 4].at[n % 4];
@@ -289,8 +289,8 @@ extern "C" __global__ void __launch_bounds__(128, 4) k0_convolution(const unsign
     const int q0 = j / 28 % 28;
     const int q1 = j % 28;
     #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int m = first_m + at_m + i / 4 * 32 + i % 4;
+    for (int i = 0; i < 4; ++i) {
+      const int m = first_m + at_m + i / 4 * 64 + i % 4;
       y[(sample * 64 + m) * 3136 + (q0 * 2 + phase0) * 56 + (q1 * 2 + phase1)] = half_from_float(sum[i][n]);
     }
   }

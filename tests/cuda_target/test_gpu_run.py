@@ -1,0 +1,773 @@
+"""What `make gpu` consists of: its stand-in for pytest, its processes, its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpu_run import command, jobs, probe, report, small_pytest, surroundings, worker
+from gpu_run.jobs import Findings, Found, Share, Tool
+from gpu_run.report import Result
+from gpu_run.worker import Candidate, Journal, Recorder
+
+TESTS = Path(__file__).parent.parent
+
+# -- the stand-in for pytest does what pytest does -----------------------------------------------
+
+SAMPLE = """
+import warnings
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+LOG = Path(__file__).with_suffix(".log")
+
+
+def log(text):
+    with LOG.open("a") as file:
+        print(text, file=file)
+
+
+class Color(Enum):
+    RED = 1
+
+
+class Plain:
+    pass
+
+
+@pytest.fixture
+def simple():
+    log("make simple")
+    yield 7
+    log("end simple")
+
+
+@pytest.fixture
+def outer(simple):
+    log("make outer")
+    yield simple + 1
+    log("end outer")
+
+
+@pytest.fixture(autouse=True)
+def always():
+    log("make always")
+    yield
+    log("end always")
+
+
+@pytest.fixture(scope="session")
+def once():
+    log("make once")
+    return []
+
+
+@pytest.fixture(params=["a", pytest.param("b", marks=pytest.mark.skip(reason="not b"))])
+def letter(request, simple):
+    return request.param * simple
+
+
+@pytest.fixture(params=[1, 2], ids=["one", "two"], name="number")
+def _number(request):
+    request.addfinalizer(lambda: log(f"finalized {request.param}"))
+    return request.param
+
+
+@pytest.fixture
+def broken():
+    raise KeyError("in the fixture")
+
+
+@pytest.fixture
+def ends_badly():
+    yield
+    raise OSError("at the end")
+
+
+@pytest.fixture
+def skips():
+    pytest.skip("in the fixture")
+
+
+def test_passes(outer):
+    assert outer == 8
+
+
+def test_fails(outer):
+    assert outer == 9
+
+
+def test_skips():
+    pytest.skip("by itself")
+
+
+def test_fails_by_itself():
+    pytest.fail("no")
+
+
+def test_of_a_skipping_fixture(outer, skips):
+    raise ValueError
+
+
+def test_of_a_broken_fixture(outer, broken):
+    pass
+
+
+def test_that_ends_badly(ends_badly, outer):
+    pass
+
+
+def test_without_its_fixture(nothing_of_this_name):
+    pass
+
+
+@pytest.mark.skipif(True, reason="the condition holds")
+def test_skipped():
+    raise ValueError
+
+
+@pytest.mark.skipif(False, reason="it does not hold")
+def test_not_skipped():
+    pass
+
+
+@pytest.mark.usefixtures("outer")
+def test_uses():
+    pass
+
+
+@pytest.mark.parametrize("x", [1, 2.5, "t w", None, True, Color.RED, Plain, len, lambda: 0,
+                               lambda: 1, Plain(), b"z", (1, 2), pytest.param(3, id="three"),
+                               "\\u00e4", "", 1, "1"])
+def test_ids(x):
+    assert x != 2.5
+
+
+@pytest.mark.parametrize("same", ["s", "s", "s0", 5, 5])
+def test_equal_ids(same):
+    pass
+
+
+@pytest.mark.parametrize("x, y", [(1, 2), pytest.param(3, 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("z",), [("p",), ("q",)])
+def test_two_axes(x, y, z):
+    assert (x, z) != (3, "q")
+
+
+@pytest.mark.parametrize("v", [1, 2, 3], ids=lambda v: f"v{v}" if v < 3 else None)
+def test_ids_by_function(v):
+    pass
+
+
+@pytest.mark.parametrize("v", [1, 2])
+def test_parameters_of_fixtures(letter, number, v, once):
+    once.append(letter)
+    assert len(once) < 4
+
+
+def test_raises():
+    with pytest.raises((KeyError, ValueError), match="wro.g") as caught:
+        raise ValueError("something wrong")
+    assert caught.type is ValueError and caught.value.args == ("something wrong",)
+
+
+def test_raises_nothing():
+    with pytest.raises(ValueError):
+        pass
+
+
+def test_raises_another():
+    with pytest.raises(ValueError):
+        raise KeyError("x")
+
+
+def test_raises_with_another_text():
+    with pytest.raises(ValueError, match="^wrong"):
+        raise ValueError("something wrong")
+
+
+@pytest.mark.parametrize("found, expected, rel, abs_", [
+    (1.0000001, 1.0, None, None), (1.1, 1.0, None, None), (1.1, 1.0, 0.2, None),
+    (1e-13, 0.0, None, None), (1e-11, 0.0, None, None), (1.05, 1.0, None, 0.1),
+    (100.05, 100.0, 1e-9, 0.1), (float("inf"), float("inf"), None, None),
+    (float("inf"), 1.0, 1.0, 1.0), (float("nan"), float("nan"), None, None),
+])
+def test_approx(found, expected, rel, abs_):
+    assert found == pytest.approx(expected, rel=rel, abs=abs_)
+
+
+def test_approx_of_several():
+    assert [1.0, 2.0 + 1e-9] == pytest.approx([1.0, 2.0])
+    assert [1.0, 2.1] != pytest.approx([1.0, 2.0])
+
+
+def test_monkeypatch(monkeypatch, tmp_path):
+    import os
+    import sys
+
+    monkeypatch.setattr(Plain, "there", 3, raising=False)
+    monkeypatch.setattr("os.sep", "|")
+    monkeypatch.setitem(os.environ, "SAMPLE", "1")
+    monkeypatch.setenv("SAMPLE_2", "2")
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert Plain.there == 3 and os.sep == "|" and sys.path[0] == str(tmp_path)
+    with pytest.raises(AttributeError):
+        monkeypatch.setattr(Plain, "not_there", 3)
+
+
+def test_after_monkeypatch():
+    import os
+
+    assert os.sep == "/" and "SAMPLE" not in os.environ and "SAMPLE_2" not in os.environ
+    assert not hasattr(Plain, "there")
+
+
+def test_importorskip():
+    assert pytest.importorskip("json").dumps([]) == "[]"
+    pytest.importorskip("no_such_module", reason="it is not there")
+
+
+def test_request(request):
+    assert request.getfixturevalue("outer") == 8
+
+
+def test_warns():
+    warnings.warn("careful", UserWarning)
+
+
+def helper_is_no_test():
+    raise ValueError
+"""
+
+SKIPPED_MODULE = 'import pytest\n\npytest.skip("all of it", allow_module_level=True)\n'
+
+
+def run_sample(folder: Path, *options: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The events of a run of the sample, and what its fixtures wrote."""
+    folder.mkdir()
+    module = folder / "test_sample.py"
+    module.write_text(SAMPLE)
+    journal = folder / "journal"
+    # What the surroundings of this test tell pytest is not meant for the other one.
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_run.worker", str(journal), *options, "--modules", str(module)],
+        env={**env, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    return events, (folder / "test_sample.log").read_text().splitlines()
+
+
+def name_of(test: str) -> str:
+    return test.split("::", 1)[1]
+
+
+def ends(events: list[dict[str, Any]]) -> dict[str, str]:
+    return {name_of(e["test"]): e["outcome"] for e in events if e["event"] == "end"}
+
+
+def reasons(events: list[dict[str, Any]]) -> dict[str, str]:
+    """Why tests were skipped."""
+    return {
+        name_of(each["test"]): each["why"]
+        for each in events
+        if each["event"] == "end" and each["outcome"] == "skipped"
+    }
+
+
+def test_the_stand_in_agrees_with_pytest(tmp_path: Path) -> None:
+    theirs, their_log = run_sample(tmp_path / "pytest", "--all")
+    ours, our_log = run_sample(tmp_path / "without", "--all", "--without-pytest")
+    assert ends(ours) == ends(theirs)
+    assert reasons(ours) == reasons(theirs)
+    # pytest puts tests that share a parameter of a fixture beside each other.
+    assert sorted(our_log) == sorted(their_log)
+    outcomes = list(ends(ours).values())
+    assert outcomes.count("failed") > 10 and outcomes.count("skipped") > 5
+    assert outcomes.count("passed") > 40
+    for events in (theirs, ours):
+        (warned,) = (each for each in events if each["event"] == "warning")
+        assert warned["text"] == "UserWarning: careful"
+        assert events[-1] == {"event": "done"}
+        why = {name_of(e["test"]): e["why"] for e in events if e["event"] == "end"}
+        assert "assert outer == 9" in why["test_fails"]
+        assert report.core(why["test_of_a_broken_fixture"])[0] == "KeyError: 'in the fixture'"
+        assert "fixture 'nothing_of_this_name' not found" in why["test_without_its_fixture"]
+    assert "where outer = 8" in why["test_fails"]
+
+
+def test_fixtures_end_in_the_opposite_order(tmp_path: Path) -> None:
+    _, log = run_sample(tmp_path / "one", "--all", "--without-pytest", "--only", "test_passes")
+    made = ["make always", "make simple", "make outer"]
+    assert log == [*made, "end outer", "end simple", "end always"]
+
+
+def test_what_was_begun_is_not_run_again(tmp_path: Path) -> None:
+    folder = tmp_path / "again"
+    run_sample(folder, "--all", "--without-pytest", "--only", "test_passes")
+    folder.rename(tmp_path / "old")
+    folder.mkdir()
+    (tmp_path / "old" / "journal").rename(folder / "journal")
+    (folder / "test_sample.py").write_text(SAMPLE)
+    before = len((folder / "journal").read_text().splitlines())
+    subprocess.run(
+        [sys.executable, "-m", "gpu_run.worker", str(folder / "journal"), "--all",
+         "--without-pytest", "--only", "test_passes,test_uses", "--modules",
+         str(folder / "test_sample.py")],
+        env={**os.environ, "PYTHONPATH": str(TESTS)}, check=True,
+    )  # fmt: skip
+    lines = (folder / "journal").read_text().splitlines()[before:]
+    # Another folder gives other names: the first test is taken for a new one only there.
+    started = [json.loads(line)["test"] for line in lines if '"start"' in line]
+    assert [name_of(each) for each in started] == ["test_uses"]
+
+
+@pytest.mark.parametrize("options", [(), ("--without-pytest",)])
+def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, options: tuple[str]) -> None:
+    module = tmp_path / "test_bad.py"
+    module.write_text("import no_such_module\n")
+    journal = tmp_path / "journal"
+    subprocess.run(
+        [sys.executable, "-m", "gpu_run.worker", str(journal), *options, "--modules", str(module)],
+        env={**os.environ, "PYTHONPATH": str(TESTS)}, capture_output=True,
+    )  # fmt: skip
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    (broken,) = (each for each in events if each["event"] == "broken")
+    assert "No module named 'no_such_module'" in broken["why"]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("class TestAll:\n    def test_one(self): pass", "classes need pytest"),
+        ("@pytest.mark.xfail\ndef test_one(): pass", "xfail needs pytest"),
+        ("@pytest.fixture\ndef x(x): return x", "fixture of its own name"),
+    ],
+)
+def test_what_the_stand_in_cannot_do_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    module = tmp_path / "test_odd.py"
+    module.write_text(f"import pytest\n\n{text}\n")
+    journal = tmp_path / "journal"
+    subprocess.run(
+        [sys.executable, "-m", "gpu_run.worker", str(journal), "--without-pytest", "--modules",
+         str(module)],
+        env={**os.environ, "PYTHONPATH": str(TESTS)}, check=True,
+    )  # fmt: skip
+    assert message in journal.read_text()
+
+
+def test_what_the_stand_in_lacks_is_named() -> None:
+    with pytest.raises(AttributeError, match="has no 'deprecated_call'"):
+        _ = small_pytest.deprecated_call
+
+
+# -- which tests ---------------------------------------------------------------------------------
+
+
+def options(**given: Any) -> Namespace:
+    return Namespace(**{"device": "real", "only": [], "quick": False, "all": False,
+                        "shard": (0, 1), **given})  # fmt: skip
+
+
+CANDIDATES = [
+    (Candidate(name, frozenset(fixtures), frozenset(marks)), name.upper())
+    for name, fixtures, marks in [
+        ("slow one", ["cuda"], ["slow"]),
+        ("one", ["cuda", "tmp_path"], []),
+        ("host", ["tmp_path"], []),
+        ("gpu", ["gpu"], ["gpu"]),
+        ("marked", [], ["gpu"]),
+        ("two", ["cuda"], []),
+    ]
+]
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({}, ["one", "gpu", "marked", "two", "slow one"]),
+        ({"device": "fake"}, ["one", "two", "slow one"]),
+        ({"quick": True}, ["one", "gpu", "marked", "two"]),
+        ({"only": ["one", "tw"]}, ["one", "two", "slow one"]),
+        ({"all": True, "device": "fake"}, ["one", "host", "two", "slow one"]),
+        ({"shard": (1, 2)}, ["gpu", "two"]),
+    ],
+)
+def test_choice(given: dict[str, Any], expected: list[str]) -> None:
+    found = worker.chosen(CANDIDATES, options(**given))
+    assert found == [(name, name.upper()) for name in expected]
+
+
+def test_modules_are_found() -> None:
+    found = [path.stem for path in command.device_modules()]
+    assert found[:2] == ["test_compiled_cuda", "test_eager_cuda"]
+    assert {"test_products", "test_fake_cupy", *command.ALONE} <= set(found)
+    assert not {"test_shim", "test_golden_cuda", "test_gpu_run", "test_ops"} & set(found)
+
+
+# -- the device after a test ---------------------------------------------------------------------
+
+
+class FakeDevice:
+    """What is asked of `tgraph.cuda`."""
+
+    error: Exception | None = None
+
+    def synchronize(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def make_tests(tmp_path: Path) -> tuple[Recorder, FakeDevice]:
+    tests = Recorder(Journal(tmp_path / "journal"), "fake")
+    tests.device = FakeDevice()
+    return tests, tests.device
+
+
+def events_in(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "journal").read_text().splitlines()]
+
+
+def test_what_a_test_leaves_on_the_device_fails_it(tmp_path, monkeypatch) -> None:
+    tests, device = make_tests(tmp_path)
+    monkeypatch.setattr(tests, "_lost", lambda: False)
+    tests.around("good", lambda: ("passed", ""))
+    device.error = IndexError("index 9")
+    tests.around("bad", lambda: ("passed", ""))
+    good, bad = (each for each in events_in(tmp_path) if each["event"] == "end")
+    assert good["outcome"] == "passed" and bad["outcome"] == "failed"
+    assert "left behind" in bad["why"] and "IndexError: index 9" in bad["why"]
+
+
+def test_a_lost_device_ends_the_process(tmp_path, monkeypatch) -> None:
+    tests, _ = make_tests(tmp_path)
+    monkeypatch.setattr(tests, "_lost", lambda: True)
+    monkeypatch.setattr(
+        worker.os, "_exit", lambda status: (_ for _ in ()).throw(SystemExit(status))
+    )
+    tests.around("good", lambda: ("passed", ""))
+    with pytest.raises(SystemExit) as ended:
+        tests.around("bad", lambda: ("failed", "illegal address"))
+    assert ended.value.code == worker.LOST
+    assert events_in(tmp_path)[-1] == {"event": "lost", "test": "bad"}
+
+
+# -- processes -----------------------------------------------------------------------------------
+
+WORKER = """
+import json, os, sys, time
+path = sys.argv[1]
+before = open(path).read() if os.path.exists(path) else ""
+file = open(path, "a")
+def write(event, **values):
+    file.write(json.dumps({"event": event, **values}) + "\\n")
+    file.flush()
+tests = ["m.py::a", "m.py::bad", "m.py::c"]
+write("collected", tests=tests)
+for test in tests:
+    if f'"start", "test": "{test}"' in before:
+        continue
+    write("start", test=test)
+    if test == "m.py::bad":
+        BAD
+    write("end", test=test, outcome="passed", why="", seconds=0.5)
+write("memory", used=5, known=5, bad=False)
+write("done")
+"""
+
+
+def share_of(bad: str, folder: Path) -> tuple[Share, Findings]:
+    script = folder / "worker.py"
+    script.write_text(WORKER.replace("BAD", bad))
+    findings = Findings()
+    line = [sys.executable, "-E", "-s", str(script)]  # the journal comes fifth
+    return Share("share", line, dict(os.environ), folder, findings), findings
+
+
+def finish(*made: Any, seconds: float = 60.0) -> None:
+    jobs.run(made, time.monotonic() + seconds, lambda: None)
+
+
+def test_a_share_is_read_to_its_end(tmp_path: Path) -> None:
+    share, findings = share_of("pass", tmp_path)
+    finish(share)
+    assert [each.outcome for each in findings.tests.values()] == ["passed"] * 3
+    assert findings.memory == [
+        {"process": "share", "event": "memory", "used": 5, "known": 5, "bad": False}
+    ]
+    assert not findings.not_run
+
+
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        ("print('the last words'); os.kill(os.getpid(), 11)", "status -11:\nthe last words"),
+        ("os._exit(0)", "status 0"),
+    ],
+)
+def test_a_crash_is_the_fault_of_the_test_that_ran(tmp_path: Path, bad: str, message: str) -> None:
+    share, findings = share_of(f"sys.stdout.reconfigure(line_buffering=True); {bad}", tmp_path)
+    finish(share)
+    found = findings.tests
+    assert [each.test for each in findings.of("passed")] == ["m.py::a", "m.py::c"]
+    assert message in found["m.py::bad"].why
+    assert not findings.not_run
+
+
+def test_a_hanging_test_is_ended(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(jobs, "HANGS", 0.3)
+    share, findings = share_of("time.sleep(1000)", tmp_path)
+    finish(share)
+    assert [each.test for each in findings.of("passed")] == ["m.py::a", "m.py::c"]
+    assert "did not end" in findings.tests["m.py::bad"].why
+
+
+def test_a_lost_device_gets_a_fresh_process(tmp_path: Path) -> None:
+    lost = (
+        "write('end', test=test, outcome='failed', why='illegal address', seconds=0); "
+        f"write('lost', test=test); os._exit({worker.LOST})"
+    )
+    share, findings = share_of(lost, tmp_path)
+    finish(share)
+    assert findings.tests["m.py::bad"].why == "illegal address"
+    assert len(findings.of("passed")) == 2
+
+
+def test_the_time_is_over(tmp_path: Path) -> None:
+    share, findings = share_of("time.sleep(1000)", tmp_path)
+    deadline = time.monotonic() + 60
+    while share.running is None or share.running[0] != "m.py::bad":
+        assert time.monotonic() < deadline
+        share.poll()
+        time.sleep(0.01)
+    finish(share, seconds=0)
+    assert list(findings.tests) == ["m.py::a"]
+    assert findings.not_run == ["m.py::bad", "m.py::c"]
+
+
+def test_a_process_that_cannot_begin_is_a_failure(tmp_path: Path) -> None:
+    findings = Findings()
+    line = [sys.executable, "-c", "raise ImportError('no numpy')", ""]
+    finish(Share("share", line, dict(os.environ), tmp_path, findings))
+    (found,) = findings.of("failed")
+    assert found.test == "share::(process)" and "no numpy" in found.why
+
+
+@pytest.mark.parametrize("status, outcome", [(0, "passed"), (86, "failed")])
+def test_a_tool_is_good_by_its_status(tmp_path: Path, status: int, outcome: str) -> None:
+    findings = Findings()
+    line = ["sh", "-c", f"echo ERROR SUMMARY; exit {status}"]
+    finish(Tool("sanitizer", line, dict(os.environ), tmp_path, findings))
+    found = findings.tests["sanitizer::sample"]
+    assert found.outcome == outcome
+    assert found.why == ("ERROR SUMMARY" if status else "")
+
+
+def test_a_tool_without_time_is_not_run(tmp_path: Path) -> None:
+    findings = Findings()
+    tool = Tool("sanitizer", ["sleep", "1000"], dict(os.environ), tmp_path, findings)
+    finish(tool, seconds=0)
+    assert findings.not_run == ["sanitizer::sample"]
+    assert tool._process.status == -signal.SIGTERM
+
+
+# -- surroundings --------------------------------------------------------------------------------
+
+
+def test_the_package_is_imported_from_links(tmp_path: Path) -> None:
+    env = surroundings.environment(tmp_path, "fake", 1)
+    code = "import tgraph.compiler.ir, tgraph.runtime.cuda.plan as p; print(p.__file__)"
+    # Without site-packages' .pth files nothing else makes tgraph importable.
+    places = [each for each in sys.path if each.endswith("site-packages")]
+    env["PYTHONPATH"] = os.pathsep.join([env["PYTHONPATH"], *places])
+    line = [sys.executable, "-S", "-P", "-c", code]
+    done = subprocess.run(line, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.strip() == f"{tmp_path}/site/tgraph/runtime/cuda/plan.py", done.stderr
+    assert not list((tmp_path / "site").rglob("__pycache__/plan*"))
+
+
+def test_the_surroundings_of_processes(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TGRAPH_CACHE_DIR", "/elsewhere")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    env = surroundings.environment(tmp_path, "real", 3)
+    assert env["TGRAPH_CACHE_DIR"] == str(tmp_path / "cache")
+    assert env["TGRAPH_NUM_THREADS"] == "3"
+    assert "PYTHONDONTWRITEBYTECODE" not in env
+    assert surroundings.environment(tmp_path, "fake", 3)["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_the_sanitizer_is_found_on_the_path(tmp_path: Path, monkeypatch) -> None:
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert probe.sanitizer() == str(tool)
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+PLAIN = """\
+Traceback (most recent call last):
+  File "test_x.py", line 3, in test
+    check(x)
+  File "x.py", line 7, in check
+    raise ValueError("wrong\\nthing")
+ValueError: wrong
+thing
+  where x = 3"""
+OF_PYTEST = """\
+test_x.py:3: in test
+    check(x)
+E   AssertionError: assert 3 == 4
+E    +  where 3 = f()"""
+
+
+def test_the_core_of_a_traceback() -> None:
+    assert report.core(PLAIN) == ["ValueError: wrong", "thing"]
+    assert report.core(OF_PYTEST) == ["AssertionError: assert 3 == 4", "+  where 3 = f()"]
+    assert report.core("it did not end") == ["it did not end"]
+    assert report.core("") == ["no message"]
+
+
+def some_result() -> Result:
+    result = Result({"gpu": "Some GPU", "date": "2026-01-02"})
+    for test, outcome, why in [
+        ("t/test_a.py::one", "passed", ""),
+        ("t/test_a.py::two", "failed", PLAIN),
+        ("t/test_a.py::three", "failed", PLAIN),
+        ("t/test_b.py::four", "skipped", "two devices"),
+        ("sanitizer-memcheck::sample", "failed", "Invalid write"),
+    ]:
+        result.findings.add(Found(test, outcome, why, 1.25))
+    result.findings.not_run.append("t/test_b.py::five")
+    result.findings.warnings["UserWarning: careful"] = 3
+    result.left_out["the shim"] = "g++ is not installed"
+    result.seconds["checks"] = 12.0
+    return result
+
+
+def test_the_table() -> None:
+    expected = """
+    part                passed  failed  skipped   not run  seconds
+    sanitizer-memcheck               1                         1.2
+    test_a                   1       2                         3.8
+    test_b                                    1         1      1.2
+    the shim                                     left out
+    """
+    assert report.table(some_result()) == textwrap.dedent(expected).strip()
+
+
+def test_the_ending_tells_everything() -> None:
+    told = report.ending(some_result())
+    for part in (
+        "2 x ValueError: wrong\n      such as t/test_a.py::two",
+        "1 x Invalid write",
+        "left out: the shim: g++ is not installed",
+        "not run for want of time: 1 tests",
+        "skipped 1: two devices",
+        "warned 3 times: UserWarning: careful",
+        "BAD: 5 tests in 12 s",
+    ):
+        assert part in told
+
+
+@pytest.mark.parametrize("what", ["nothing", "a test", "memory", "the benchmark"])
+def test_what_makes_a_run_bad(what: str) -> None:
+    result = Result({"gpu": "x"}, benchmark=1 if what == "the benchmark" else 0)
+    result.findings.add(Found("m::t", "failed" if what == "a test" else "passed"))
+    memory = {"process": "tests0", "used": 9, "known": 1, "bad": what == "memory"}
+    result.findings.memory.append(memory)
+    assert result.good is (what == "nothing")
+    assert ("tests0: 9 bytes are left, 1 are known" in report.ending(result)) is (what == "memory")
+
+
+def test_the_files() -> None:
+    result = some_result()
+    data = json.loads(json.dumps(report.as_json(result)))
+    assert not data["good"]
+    assert [each["test"] for each in data["failures"]] == [
+        "sanitizer-memcheck::sample", "t/test_a.py::three", "t/test_a.py::two",
+    ]  # fmt: skip
+    assert data["failures"][1]["why"] == PLAIN
+    assert data["not_run"] == ["t/test_b.py::five"]
+    text = report.markdown(result)
+    assert "- gpu: Some GPU" in text and "| test_a | 1 | 2 |" in text
+    assert "`t/test_a.py::two`\n\n```\nValueError: wrong\nthing\n```" in text
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    line = [sys.executable, str(TESTS / "gpu.py"), *arguments]
+    return subprocess.run(line, env=env, capture_output=True, text=True)
+
+
+def test_without_a_device_it_says_so(tmp_path: Path) -> None:
+    done = run_command("--build", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("make gpu: no CUDA device can be used: ")
+
+
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "ml_dtypes.py").write_text("raise ImportError('No module named ml_dtypes')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(command, "TESTS", tmp_path)
+    with pytest.raises(command.NoDeviceError, match=r"cannot be used here.*No module named ml_d"):
+        command.Run(command.parsed(["--build", str(tmp_path / "build")]))
+
+
+def test_progress_tells_failures_once(capsys) -> None:
+    run = object.__new__(command.Run)
+    run.result, run._told, run.began = some_result(), 0, time.monotonic()
+    run._last = time.monotonic() + 100
+    run._progress()
+    assert capsys.readouterr().out.count("FAILED") == 3
+    run._last = time.monotonic() - 100
+    run._progress()
+    assert "5 tests are done, 3 failed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("without", [[], ["--without-pytest"]], ids=["pytest", "without"])
+def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
+    only = "test_one_of_each,test_growth_is_seen,test_views_that_begin_anywhere"
+    done = run_command(
+        "--device", "fake", "--build", str(tmp_path), "--only", only, "--seconds", "200", *without
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (written,) = tmp_path.glob("*-checks.json")
+    data = json.loads(written.read_text())
+    assert data["good"] and data["benchmark"] == 0
+    assert {row["part"] for row in data["table"]} >= {
+        "test_compiled_cuda", "test_memory_on_device", "test_programs_on_device", "benchmark",
+    }  # fmt: skip
+    assert set(data["tests"].values()) == {"passed"}
+    assert data["left_out"]["compute-sanitizer"]
+    assert "good: " in done.stdout and written.with_suffix(".md").exists()
+
+
+@pytest.mark.slow
+def test_the_sample_for_sanitizers_runs(tmp_path: Path) -> None:
+    env = surroundings.environment(tmp_path, "fake", 1)
+    line = surroundings.command("gpu_run.sample", "--device", "fake")
+    done = subprocess.run(line, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 10
