@@ -6,7 +6,7 @@ makes no cut: its segment gets the input as it is there when a call begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -182,8 +182,8 @@ class PlacedExecutable:
         self._number = {node: number for number, node in enumerate(graph.inputs)}
         self._direct: set[int] = set()
         self.executables = []
-        for at, segment in enumerate(self.segments):
-            given = self._donated(at, segment)
+        for segment in self.segments:
+            given = self._donated(segment)
             odd = {
                 position: strides[self._number[node]]
                 for position, node in enumerate(segment.sources)
@@ -242,22 +242,21 @@ class PlacedExecutable:
         """The fusions that were not made."""
         return [refusal for each in self.executables for refusal in each.refused]
 
-    def _donated(self, at: int, segment: Segment) -> dict[int, int]:
-        """Results of a segment that may be written into inputs that nobody reads after it."""
-        later = {node for each in self.segments[at + 1 :] for node in self._read(each)}
-        later |= {node.inputs[0] for node in self.outputs if node.primitive is p.transfer}
+    def _donated(self, segment: Segment) -> dict[int, int]:
+        """Results of a single segment that may be written into inputs at once.
+
+        Where there are several, a check of another one may still fail, and inputs may still be
+        read: results are copied when all is done.
+        """
+        moved = {_origin(node) for node in self.outputs if node.primitive is p.transfer}
+        if len(self.segments) > 1:
+            return {}
         given = {}
         for output, source in self.donate.items():
             node, replaced = self.outputs[output], self.inputs[source]
-            if node in segment.results and replaced in segment.sources and replaced not in later:
+            if node in segment.results and replaced in segment.sources and replaced not in moved:
                 given[segment.results.index(node)] = segment.sources.index(replaced)
         return given
-
-    def _read(self, segment: Segment) -> Iterator[Node]:
-        for node in segment.sources:
-            while node.primitive is p.transfer:
-                (node,) = node.inputs
-            yield node
 
     def _straight(self) -> tuple[list[int], list[int]] | None:
         """For one segment that moves nothing by Python: its inputs and results by number."""
@@ -285,15 +284,13 @@ class PlacedExecutable:
                 for node in segment.sources
             ]
             values.update(zip(segment.results, executable.run(given)))
-        outputs = []
-        for number, node in enumerate(self.outputs):
-            value = self._fetched(node, values)
-            if number in self.donate and number not in self._direct:
+        outputs = [self._fetched(node, values) for node in self.outputs]
+        # Only now, since an output may be what another's target was.
+        for number, source in self.donate.items():
+            if number not in self._direct:
                 self._wait_for_checks()
-                target = inputs[self.donate[number]]
-                copy_elements(target, value)
-                value = target
-            outputs.append(value)
+                copy_elements(inputs[source], outputs[number])
+                outputs[number] = inputs[source]
         return outputs
 
     def _wait_for_checks(self) -> None:
@@ -308,6 +305,13 @@ class PlacedExecutable:
             (operand,) = node.inputs
             values[node] = transferred(self._fetched(operand, values), _device(node))
         return values[node]
+
+
+def _origin(node: Node) -> Node:
+    """What a transfer, or several in a row, moves."""
+    while node.primitive is p.transfer:
+        (node,) = node.inputs
+    return node
 
 
 def _is_packed(node: Node) -> bool:

@@ -97,12 +97,18 @@ def share_memory(a: Array, b: Array) -> bool:
 
 def contiguous(array: Array) -> Array:
     """The array, or a copy of it that is contiguous."""
-    if array.flags.c_contiguous:
-        return array
-    if isinstance(array, np.ndarray):
-        return np.ascontiguousarray(array)
-    with array.device:
+    return array if array.flags.c_contiguous else copy_of(array)
+
+
+def copy_of(array: Array) -> Array:
+    """A contiguous copy on the same device."""
+    with beside(array):
         return array.copy(order="C")
+
+
+def beside(array: Array) -> AbstractContextManager[Any]:
+    """Makes the device of an array the one that its array module works on."""
+    return nullcontext() if isinstance(array, np.ndarray) else array.device  # type: ignore[no-any-return]
 
 
 @contextmanager

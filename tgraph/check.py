@@ -22,7 +22,7 @@ from .compiler.interpret import interpret
 from .compiler.ir import Graph, Node, TensorType
 from .compiler.pipeline import optimize
 from .graph_function import odd_strides
-from .runtime.arrays import module_of, place, to_host
+from .runtime.arrays import beside, module_of, place, to_host
 from .tensor import Tensor, wrap
 from .tracing import Source
 
@@ -55,6 +55,8 @@ def run_checked(
     if _shares_memory(plan, inputs):  # such calls run eagerly
         return eager()
     outputs, record = _run_plan(plan, _copies(inputs))
+    for output in outputs:  # a check that failed on a device is told by who waits for it
+        to_host(output)
     before = _copies(inputs)
     result = eager()
     for what, compiled, wanted in _pairs(plan, leaves, outputs, result):
@@ -105,7 +107,11 @@ def _shares_memory(plan: CompiledCall, inputs: Sequence[Array]) -> bool:
 
 def _copies(arrays: Sequence[Array]) -> list[Array]:
     """Copies that lie in memory as the originals do."""
-    return [_copy(array) for array in arrays]
+    found = []
+    for array in arrays:
+        with beside(array):
+            found.append(_copy(array))
+    return found
 
 
 def _copy(array: Array) -> Array:
@@ -122,7 +128,7 @@ def _copy(array: Array) -> Array:
 
 
 def _on_host(arrays: Sequence[Array]) -> list[Array]:
-    return [to_host(_copy(array)) for array in arrays]
+    return list(map(to_host, _copies(arrays)))
 
 
 # --- comparing -----------------------------------------------------------------------------------

@@ -184,6 +184,8 @@ class EagerContext(Context):
             found = _make_constant(value, dtype, device)
             if len(constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
                 constants[key] = found
+                if device is not CPU:  # other streams do not wait for this one
+                    backend.cupy().cuda.get_current_stream().synchronize()
         return found
 
     def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:

@@ -390,7 +390,8 @@ def _schedule_lines(step: StepInfo) -> list[str]:
     stages = ", ".join(
         " × ".join(str(axis.size) for axis in stage.axes) or "1" for stage in step.kernel.stages
     )
-    lines = [f"rows {rows}, stages of {stages}"]
+    # A hand-written kernel tells by its schedule alone what it does.
+    lines = [f"rows {rows}, stages of {stages}"] if step.kernel.stages else []
     if step.schedule is not None:
         lines.append(step.schedule.summary())
     return lines

@@ -121,7 +121,7 @@ class TracedInt(TracedFloat):
     """As TracedFloat, for an int: sums, differences and products stay ints, of 64 bits."""
 
     __slots__ = ()
-    __class__ = property(lambda self: int)  # type: ignore[assignment]
+    __class__ = property(lambda self: int)
 
     def _combine(self, primitive: Primitive, other: Any, reflected: bool) -> Any:
         self.check()

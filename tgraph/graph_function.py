@@ -20,7 +20,7 @@ from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site
 from .partition import partition
-from .runtime.arrays import contiguous, copy_elements, place
+from .runtime.arrays import contiguous, copy_elements, copy_of, place
 from .state import state
 from .tensor import Tensor, storage_of, wrap
 from .trace_context import Trace
@@ -77,7 +77,7 @@ class Outputs:
                 copy_elements(inputs[self._into[number]], value)
                 value = inputs[self._into[number]]
             elif self._own[index] != number:
-                value = value.copy()
+                value = copy_of(value)
             result.append(value)
         return result
 

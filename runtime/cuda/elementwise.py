@@ -64,7 +64,7 @@ def _parameter(value: Any) -> Any:
 def _is_torn(value: Array, out: Array) -> bool:
     """Whether an element of `value` may be overwritten before it is read."""
     if value.data.ptr == out.data.ptr and value.strides == out.strides:
-        return value.shape != out.shape
+        return bool(value.shape != out.shape)
     return may_share_memory(value, out)
 
 

@@ -10,7 +10,6 @@ for the device (`item()`, `cpu()`, `synchronize()`), whichever comes first.
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,15 +23,21 @@ WORDS = 8
 """The status: code, position, size; the last words are where the host has its flag and copy."""
 NBYTES = 8 * WORDS
 _FLAG, _COPY = 6, 7
+MAX_RETIRED = 64
+"""Statuses of plans that are gone, beyond which the device is waited for."""
 
 
 class _Board:
-    """What the host looks at: one flag for all plans, and their statuses."""
+    """What the host looks at: one flag for all plans, and their statuses, in the order of making.
+
+    A status stays here after its plan is gone until the device is waited for: kernels may still
+    write to it, and a failure must not get lost.
+    """
 
     def __init__(self) -> None:
         self.pinned, self.flag = _host_words(1)
-        self.statuses: weakref.WeakSet[Status] = weakref.WeakSet()
-        self.lock = threading.Lock()
+        self.statuses: dict[Status, None] = {}
+        self.lock = threading.RLock()  # a status may retire wherever garbage is collected
 
 
 class Status:
@@ -42,6 +47,7 @@ class Status:
         self.device = device
         self.error = error
         self.address = 0
+        self.retired = False
         if error is None:
             return
         self.memory = backend.cupy().cuda.alloc(NBYTES)
@@ -49,8 +55,10 @@ class Status:
         self.address = int(self.memory.ptr)
         board = _board()
         self._reset(board)
+        if sum(each.retired for each in board.statuses) > MAX_RETIRED:
+            wait_and_report(device)
         with board.lock:
-            board.statuses.add(self)
+            board.statuses[self] = None
 
     def _reset(self, board: _Board) -> None:
         self.words[:] = 0
@@ -61,6 +69,10 @@ class Status:
         with cupy.cuda.Device(self.device.index or 0):
             cupy.cuda.Device().synchronize()
             runtime.memcpy(self.address, fresh.ctypes.data, NBYTES, runtime.memcpyHostToDevice)
+
+    def retire(self) -> None:
+        """Called when the plan's calls on the stream are over for Python, if not for the device."""
+        self.retired = True
 
     def take(self, board: _Board) -> Exception | None:
         """The error of a check that failed, once; None where all is well."""
@@ -76,20 +88,27 @@ class Status:
 def wait_and_report(device: Device) -> None:
     """Wait until a device has done what it was asked for, and raise the error of a failed check."""
     backend.cupy().cuda.Device(device.index or 0).synchronize()
+    board: _Board | None = backend.kept().get(_Board)
+    if board is None:
+        return
     report()
+    with board.lock:
+        for status in list(board.statuses):
+            if status.retired and status.device == device and not status.words[0]:
+                del board.statuses[status]
 
 
 def report() -> None:
-    """Raise the error of a check that failed, if a device has told of one."""
+    """Raise the error of a check that failed, if a device has told of one; others come next."""
     board: _Board | None = backend.kept().get(_Board)
     if board is None or not board.flag[0]:
         return
     with board.lock:
         board.flag[0] = 0
-        statuses = list(board.statuses)
-    errors = [error for status in statuses if (error := status.take(board)) is not None]
-    if errors:
-        raise errors[0]
+        failed = [status for status in board.statuses if status.words[0]]
+        board.flag[0] = len(failed) > 1
+    if failed and (error := failed[0].take(board)) is not None:
+        raise error
 
 
 def _board() -> _Board:

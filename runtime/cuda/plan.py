@@ -48,6 +48,10 @@ _WORD = 8
 _PIECE = 256
 
 
+_capturing = threading.Lock()
+"""Captures of several plans go through one stream, one after another."""
+
+
 class Launch(NamedTuple):
     """What the driver is told of one kernel, but for the stream."""
 
@@ -92,6 +96,8 @@ class CudaPlan:
         with current(device):
             self.constants = {slot: upload(value, device) for slot, value in constants.items()}
             self._functions = _functions(source, steps, device)
+            if self.constants:  # calls on other streams do not wait for this one
+                backend.cupy().cuda.get_current_stream().synchronize()
             workspaces = workspaces_of(device.index or 0)
             self.products: dict[int, Product] = {
                 number: prepare(step, device.index or 0, workspaces)
@@ -179,6 +185,10 @@ class _Frame:
         self.graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
         self.capturing = _capture_stream(plan.device, stream.ptr) if plan.can_capture else None
 
+    def __del__(self) -> None:
+        if hasattr(self, "status"):  # else memory ran out before
+            self.status.retire()
+
     def _prepare(self) -> list[tuple[Callable[..., None], Any, int]]:
         """For every step what runs it, what of it is fixed, and where its addresses begin."""
         # Functions, not methods of this very frame: its memory is to go as soon as it is let go.
@@ -253,17 +263,18 @@ class _Frame:
     def _captured(self, stream: Any) -> Any:
         """The steps with the present addresses as a CUDA graph; nothing runs."""
         words = self.words.tolist()
-        for _, fixed, first in self.calls:
-            if isinstance(fixed, Product):
-                a, b, c = words[first : first + 3]
-                fixed.ready(a, b, c, stream.ptr)
-        stream.begin_capture()
-        try:
-            self._ask(stream)
-        except BaseException:
-            stream.end_capture()
-            raise
-        return stream.end_capture()
+        with _capturing:
+            for _, fixed, first in self.calls:
+                if isinstance(fixed, Product):
+                    a, b, c = words[first : first + 3]
+                    fixed.ready(a, b, c, stream.ptr)
+            stream.begin_capture()
+            try:
+                self._ask(stream)
+            except BaseException:
+                stream.end_capture()
+                raise
+            return stream.end_capture()
 
     # -- steps ---------------------------------------------------------------------------
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+
 import numpy as np
 import pytest
 from cuda_tools import shim
@@ -16,7 +19,7 @@ from test_ops import (
     tensors,
 )
 from tgraph.compiler.placement import PlacedExecutable
-from tgraph.runtime.cuda import backend
+from tgraph.runtime.cuda import backend, failures
 
 import tgraph as tg
 from tgraph import nn
@@ -391,3 +394,151 @@ def test_reductions_update_in_place(cuda, shape):
         np.testing.assert_allclose(have.cpu().numpy(), expected, rtol=1e-3, atol=1e-4)
     steps = executable_of(step).executables[0].plan.steps
     assert sum("copy" in each.name for each in steps) <= 1
+
+
+# -- what a review found ---------------------------------------------------------------------
+
+
+def test_two_tensors_change_places_across_devices(cuda):
+    x, y = tg.ones(3), tg.zeros(3).cuda()
+
+    @compiled
+    def swap():
+        kept = x.cuda()
+        x.copy_(y)
+        y.copy_(kept)
+
+    swap()
+    assert x.tolist() == [0.0] * 3 and y.tolist() == [1.0] * 3
+    swap()
+    assert x.tolist() == [1.0] * 3 and y.tolist() == [0.0] * 3
+
+
+def test_a_copy_by_way_of_the_host_keeps_the_old_value(cuda):
+    x = tg.ones(3).cuda()
+
+    @compiled
+    def step():
+        before = x.cpu().cuda()
+        x.add_(1)
+        return before
+
+    for count in range(CALLS):
+        assert step().tolist() == [count + 1.0] * 3
+    assert x.tolist() == [4.0] * 3
+
+
+def test_a_failure_outlives_its_plan(cuda):
+    table, bad = tg.randn(4, 2).cuda(), tg.tensor([9]).cuda()
+    compiled(lambda at: table[at] * 2)(bad)
+    gc.collect()
+    tg.cuda.empty_cache()
+    with pytest.raises(IndexError, match="index 9"):
+        tg.cuda.synchronize()
+    tg.cuda.synchronize()
+
+
+def test_every_failure_is_told(cuda, monkeypatch):
+    table = tg.randn(4, 2).cuda()
+    first, second = compiled(lambda at: table[at] * 2), compiled(lambda at: table[at].sum())
+    seven, eight = tg.tensor([7]).cuda(), tg.tensor([8]).cuda()
+    with monkeypatch.context() as patch:  # as if the host had not yet heard of the first
+        patch.setattr(failures, "report", lambda: None)
+        first(seven)
+        second(eight)
+    told = []
+    for _ in range(2):
+        with pytest.raises(IndexError) as caught:
+            tg.cuda.synchronize()
+        told.append(str(caught.value)[:7])
+    assert told == ["index 7", "index 8"]
+
+
+def test_nothing_of_the_host_is_overwritten_either(cuda):
+    table, count = tg.ones(4, 2).cuda(), tg.zeros(1)
+
+    @compiled
+    def step(at):
+        count.add_(1)
+        rows = table[at].sum().cpu()
+        table.mul_(2)
+        return rows
+
+    step(tg.tensor([1]).cuda())
+    with pytest.raises(IndexError):
+        step(tg.tensor([5]).cuda()).item()
+    tg.cuda.synchronize()
+    assert count.item() == 1.0 and table[0, 0].item() == 2.0
+
+
+def test_values_made_once_are_there_for_every_stream(cuda):
+    x = tg.ones(1000).cuda()
+    with tg.cuda.Stream():
+        x * 3.25
+    assert (x * 3.25)[0].item() == 3.25
+    rows = [[1.0, 5.0, 2.0]] * 3
+    function = compiled(lambda x: x + tg.tensor(rows, device="cuda"))
+    with tg.cuda.Stream():
+        function(tg.zeros(3, 3).cuda())
+    assert function(tg.zeros(3, 3).cuda()).tolist() == rows
+
+
+def test_one_value_twice_on_another_device(cuda):
+    if tg.cuda.device_count() < 2:
+        pytest.skip("this machine has one CUDA device")
+    function = compiled(lambda x: (x + 1, x + 1), check=True)
+    for _ in range(CALLS):
+        found = function(tg.zeros(3).cuda(1))
+        for each in found:
+            assert each._value.device.id == 1 and each.tolist() == [1.0] * 3
+
+
+def test_check_leaves_no_failure_behind(cuda):
+    table = tg.randn(4, 2).cuda()
+    function = compiled(lambda at: table[at] * 2, check=True)
+    function(tg.tensor([1]).cuda())
+    with pytest.raises(IndexError):
+        function(tg.tensor([6]).cuda())
+    function(tg.tensor([1]).cuda())
+
+
+def test_threads_may_capture_at_once(cuda):
+    functions = [compiled(lambda x, k=k: (x * k + 1).sum()) for k in range(4)]
+    wrong = []
+
+    def run(k):
+        try:
+            for _ in range(6):
+                found = functions[k](tg.ones(32).cuda()).item()
+                if found != 32 * (k + 1):
+                    wrong.append((k, found))
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_an_optimizer_takes_its_state_along(cuda):
+    def trained(device, state=None):
+        tg.manual_seed(0)
+        layer = nn.Linear(3, 2).to(device)
+        optimizer = tg.optim.AdamW(layer.parameters(), lr=0.1)
+        if state is not None:
+            optimizer.load_state_dict(state)
+        for _ in range(2):
+            optimizer.zero_grad()
+            layer(tg.ones(4, 3).to(device)).square().sum().backward()
+            optimizer.step()
+        return layer, optimizer
+
+    _, optimizer = trained("cpu")
+    expected, _ = trained("cpu", optimizer.state_dict())
+    found, _ = trained("cuda", optimizer.state_dict())
+    np.testing.assert_allclose(
+        found.weight.detach().cpu().numpy(), expected.weight.detach().numpy(), rtol=1e-5
+    )

@@ -176,6 +176,21 @@ def test_parameters_of_fixtures(letter, number, v, once):
     assert len(once) < 4
 
 
+@pytest.mark.parametrize("number", [8, 9], indirect=True)
+def test_indirect_parameters(number):
+    assert number == 8
+
+
+@pytest.mark.parametrize("number, v", [(8, 1), (9, 2)], indirect=["number"])
+def test_some_indirect_parameters(number, v):
+    assert number == v + 7
+
+
+@pytest.mark.parametrize("number", [5])
+def test_parameters_instead_of_a_fixture(number):
+    assert number == 5
+
+
 def test_raises():
     with pytest.raises((KeyError, ValueError), match="wro.g") as caught:
         raise ValueError("something wrong")
@@ -368,6 +383,36 @@ def test_what_the_stand_in_cannot_do_is_refused(tmp_path: Path, text: str, messa
         env={**os.environ, "PYTHONPATH": str(TESTS)}, check=True,
     )  # fmt: skip
     assert message in journal.read_text()
+
+
+COLLECT = """
+import sys
+from pathlib import Path
+from gpu_run import command, small_pytest
+
+small_pytest.install()
+from gpu_run import small_runner
+
+for path in command.device_modules():
+    for item in small_runner.collect(path, command.TESTS, command.ROOT):
+        print(item.id)
+"""
+
+
+@pytest.mark.slow
+def test_the_stand_in_knows_all_tests_of_a_device() -> None:
+    """A test that needs more of pytest than the stand-in has would be left out on a GPU."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    env["PYTHONPATH"] = str(TESTS)
+    modules = map(str, command.device_modules())
+    pytests = ["-m", "pytest", "--collect-only", "-q", "-o", "addopts=", *modules]
+    found = []
+    for arguments in (pytests, ["-c", COLLECT]):
+        line = [sys.executable, *arguments]
+        done = subprocess.run(line, env=env, cwd=TESTS.parent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append({line for line in done.stdout.splitlines() if "::" in line})
+    assert found[0] and found[0] == found[1]
 
 
 def test_what_the_stand_in_lacks_is_named() -> None:
@@ -582,7 +627,7 @@ def test_a_tool_without_time_is_not_run(tmp_path: Path) -> None:
     tool = Tool("sanitizer", ["sleep", "1000"], dict(os.environ), tmp_path, findings)
     finish(tool, seconds=0)
     assert findings.not_run == ["sanitizer::sample"]
-    assert tool._process.status == -signal.SIGTERM
+    assert tool.process.status == -signal.SIGTERM
 
 
 # -- surroundings --------------------------------------------------------------------------------
@@ -762,6 +807,66 @@ def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
     assert set(data["tests"].values()) == {"passed"}
     assert data["left_out"]["compute-sanitizer"]
     assert "good: " in done.stdout and written.with_suffix(".md").exists()
+
+
+CUPY = """
+import sys
+from cuda_tools import fake_cublas_lt, fake_cupy
+from tgraph.runtime.cuda import cublas_lt, nvrtc
+
+nvrtc.compile_cubin = fake_cupy._text
+nvrtc.why_unavailable = lambda: None
+cublas_lt._loaded = fake_cublas_lt.library()
+sys.modules["cupy"] = fake_cupy.cupy
+"""
+DRIVER = """
+import sys
+from cuda_tools.fake_cupy import driver
+
+sys.modules[__name__] = driver
+"""
+SANITIZER = """#!/bin/sh
+echo "$@"
+test "$2" = memcheck || exit 86
+"""
+
+
+def stand_for_a_gpu(folder: Path) -> None:
+    """Packages and a tool as a machine with a GPU has them; the host is the device."""
+    for name, text in {
+        "cupy/__init__.py": CUPY,
+        "cupy_backends/__init__.py": "",
+        "cupy_backends/cuda/__init__.py": "",
+        "cupy_backends/cuda/api/__init__.py": "",
+        "cupy_backends/cuda/api/driver.py": DRIVER,
+        "bin/compute-sanitizer": SANITIZER,
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+
+@pytest.mark.slow
+def test_the_whole_as_on_a_gpu(tmp_path: Path, monkeypatch) -> None:
+    """Here with a sanitizer that finds something."""
+    machine, build = tmp_path / "machine", tmp_path / "build"
+    stand_for_a_gpu(machine)
+    monkeypatch.setenv("PYTHONPATH", str(machine))
+    monkeypatch.setenv("PATH", f"{machine / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    done = run_command(
+        "--build", str(build), "--only", "test_growth_is_seen,test_views_that_begin_anywhere",
+        "--no-benchmark", "--without-pytest", "--save", str(build / "kept"),
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    data = json.loads((build / "kept-checks.json").read_text())
+    assert data["facts"]["gpu"] == "NVIDIA of NumPy"
+    (failure,) = data["failures"]
+    assert failure["test"] == "sanitizer-racecheck::sample"
+    assert "--tool racecheck" in failure["why"] and "gpu_run.sample" in failure["why"]
+    assert data["tests"].pop("sanitizer-racecheck::sample") == "failed"
+    assert "passed" in data["tests"].values() and "failed" not in data["tests"].values()
+    assert data["memory"] and not any(each["bad"] for each in data["memory"])
 
 
 @pytest.mark.slow

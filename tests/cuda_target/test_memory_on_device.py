@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_tools import shim
 from tgraph.runtime.cuda import backend
 from tgraph.runtime.cuda.products import Workspaces
 
@@ -19,10 +18,6 @@ from tgraph.compile import compile as compiled
 
 F = tg.nn.functional
 pytest_plugins = ["cuda_tools.device"]
-pytestmark = pytest.mark.skipif(
-    backend.why_unavailable() is not None and shim.available() is not None,
-    reason=f"{backend.why_unavailable()}; {shim.available()}",
-)
 WARM, ROUNDS = 4, 8
 
 

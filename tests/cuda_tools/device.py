@@ -18,14 +18,14 @@ from . import fake_device, shim
 
 @pytest.fixture
 def cuda() -> Iterator[Any]:
-    """The device "cuda:0"."""
+    """The device "cuda:0". The stand-in works as late as CUDA allows."""
     if backend.why_unavailable() is None:
         yield tg.device("cuda", 0)
         return
     missing = shim.available()
     if missing is not None:
         pytest.skip(missing)
-    with fake_device.installed():
+    with fake_device.installed(lazy=True):
         yield tg.device("cuda", 0)
 
 

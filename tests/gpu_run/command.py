@@ -25,7 +25,7 @@ from .report import Result
 from .surroundings import ROOT, TESTS, command, environment
 
 RESULTS = ROOT / "benchmarks" / "results"
-MOST_PROCESSES = 8
+MOST_PROCESSES = 10
 TELL_EVERY = 15.0
 CHECKS_SHARE = 0.42
 """Of the time, for everything but the benchmark, if that is to follow."""
@@ -68,7 +68,7 @@ class Run:
         self.began = time.monotonic()
         self.ends = self.began + options.seconds
         cpus = len(os.sched_getaffinity(0))
-        self.processes = options.jobs or max(1, min(MOST_PROCESSES, cpus - 4, cpus // 2))
+        self.processes = options.jobs or max(1, min(MOST_PROCESSES, cpus - 5))
         self.env = environment(self.build, options.device, max(1, min(4, cpus // self.processes)))
         self.result = Result(self._facts())
         self._told = 0
@@ -101,9 +101,11 @@ class Run:
         for left in (*folder.glob("*.journal"), *folder.glob("*.log")):
             left.unlink()
         started: list[jobs.Job] = [*self._shares(folder), *self._sanitizers(folder)]
-        jobs.run(started, self.began + share * self.options.seconds, self._progress)
-        self._progress()
-        self.result.seconds["checks"] = round(time.monotonic() - began, 1)
+        try:
+            jobs.run(started, self.began + share * self.options.seconds, self._progress)
+        finally:
+            self._progress()
+            self.result.seconds["checks"] = round(time.monotonic() - began, 1)
 
     def _shares(self, folder: Path) -> Iterator[Share]:
         modules = device_modules()
@@ -216,16 +218,17 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{name}: {value}")
     # Ended from outside, it still ends its processes and writes what it has.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    complete = False
     try:
         with contextlib.suppress(KeyboardInterrupt):
             run.checks()
-            print(report.table(run.result), flush=True)
             run.write()
             if not options.no_benchmark:
+                print(f"\n{report.table(run.result)}", flush=True)
                 run.benchmark()
+            complete = True
     finally:
         path = run.write()
         print(report.ending(run.result))
         print(f"wrote {path}.md and .json")
-    complete = options.no_benchmark or run.result.benchmark is not None
     return 0 if run.result.good and complete else 1

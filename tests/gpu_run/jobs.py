@@ -71,6 +71,11 @@ class Process:
     def status(self) -> int | None:
         return self._process.poll()
 
+    def ask_to_end(self) -> None:
+        """Without waiting for it."""
+        if self.status is None:
+            self._process.terminate()
+
     def stop(self) -> None:
         """End it and what it started: it is asked first, since it may have more to end."""
         end(self._process)
@@ -114,25 +119,25 @@ class Share:
     def _begin(self) -> None:
         self._starts += 1
         self.running = None
-        self._process = Process(self.command, self.env, self.log)
+        self.process = Process(self.command, self.env, self.log)
 
     def poll(self) -> None:
         """Read what has happened, and do what must be done about it."""
         if self.done:
             return
-        status = self._process.status  # first: what it wrote before its end is there then
+        status = self.process.status  # first: what it wrote before its end is there then
         if self._read():
-            self._process.stop()
+            self.process.stop()
         elif status is not None:
             self._ended(status)
         elif self.running is not None and time.monotonic() - self.running[1] > HANGS:
-            self._process.stop()
+            self.process.stop()
             self._give_up(f"it did not end within {HANGS:.0f} s")
 
     def stop(self) -> None:
         """The time is over."""
         if not self.done:
-            self._process.stop()
+            self.process.stop()
             self._read()
             self.done = True
         self.findings.not_run += [t for t in self.collected if t not in self.findings.tests]
@@ -175,11 +180,11 @@ class Share:
     def _ended(self, status: int) -> None:
         """Without having done everything."""
         if self.running is not None:
-            self._give_up(f"the process ended with status {status}:\n{self._process.said()}")
+            self._give_up(f"the process ended with status {status}:\n{self.process.said()}")
         elif status == LOST and self._starts < STARTS:
             self._begin()  # a failed test has told of it
         else:
-            why = f"the process ended with status {status}:\n{self._process.said()}"
+            why = f"the process ended with status {status}:\n{self.process.said()}"
             self.findings.add(Found(f"{self.name}::(process)", "failed", why))
             self.done = True
 
@@ -202,22 +207,22 @@ class Tool:
     ) -> None:  # fmt: skip
         self.name, self.findings, self.done = name, findings, False
         self._began = time.monotonic()
-        self._process = Process(command, env, folder / f"{name}.log")
+        self.process = Process(command, env, folder / f"{name}.log")
 
     def poll(self) -> None:
-        status = self._process.status
+        status = self.process.status
         if self.done or status is None:
             return
         self.done = True
         seconds = round(time.monotonic() - self._began, 1)
-        outcome, why = ("failed", self._process.said()) if status else ("passed", "")
+        outcome, why = ("failed", self.process.said()) if status else ("passed", "")
         self.findings.add(Found(f"{self.name}::sample", outcome, why, seconds))
-        self._process.stop()
+        self.process.stop()
 
     def stop(self) -> None:
         if not self.done:
             self.done = True
-            self._process.stop()
+            self.process.stop()
             self.findings.not_run.append(f"{self.name}::sample")
 
 
@@ -237,5 +242,7 @@ def run(jobs: Iterable[Job], until: float, each: Any) -> None:
             each()
             time.sleep(0.05)
     finally:
+        for job in jobs:
+            job.process.ask_to_end()  # all of them, before any is waited for
         for job in jobs:
             job.stop()

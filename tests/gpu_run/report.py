@@ -110,7 +110,7 @@ def ending(result: Result) -> str:
     """The table, what failed, and what was left out."""
     parts = ["", table(result), *_notes(result)]
     total = sum(len(result.findings.of(outcome)) for outcome in OUTCOMES)
-    word = "good" if result.good else "BAD"
+    word = "BAD" if not result.good else "good so far" if result.findings.not_run else "good"
     return "\n".join([*parts, f"{word}: {total} tests in {sum(result.seconds.values()):.0f} s"])
 
 
@@ -157,7 +157,7 @@ def skip_reasons(result: Result) -> dict[str, int]:
 def markdown(result: Result) -> str:
     lines = ["# Checks on a GPU", ""]
     lines += [f"- {name}: {value}" for name, value in result.facts.items()]
-    lines += ["", f"All in all: **{'good' if result.good else 'bad'}**.", ""]
+    lines += ["", f"All in all: **{'good' if result.good else 'bad'}**, as far as it ran.", ""]
     lines.append("| " + " | ".join(HEADINGS) + " |")
     lines.append("| --- |" + " ---: |" * (len(HEADINGS) - 1))
     lines += ["| " + " | ".join(row) + " |" for row in rows(result)]

@@ -116,8 +116,11 @@ def _items(
         if mark.name in UNKNOWN_HERE:
             raise NotImplementedError(f"{place}: the mark {mark.name} needs pytest")
     needed = _needed(function, fixtures, marks)
-    axes = [_axis_of_fixture(fixtures[name]) for name in needed if _has_params(fixtures, name)]
-    axes = [*axes, *(_axis(mark, function) for mark in marks if mark.name == "parametrize")]
+    parametrized = [mark for mark in marks if mark.name == "parametrize"]
+    given = {name for mark in parametrized for name in _names_of(mark)}
+    taken = [name for name in needed if _has_params(fixtures, name) and name not in given]
+    axes = [_axis_of_fixture(fixtures[name]) for name in taken]
+    axes = [*axes, *(_axis(mark, function) for mark in parametrized)]
     sets = [_Set()]
     for axis in axes:
         sets = [before.joined(each) for before in sets for each in axis]
@@ -176,17 +179,24 @@ class _Set:
 
 def _axis(mark: Mark, function: Callable[..., Any]) -> list[_Set]:
     """The sets of one `parametrize`."""
-    names, values = mark.args[:2]
-    listed = not isinstance(names, str)
-    names = list(names) if listed else [each.strip() for each in names.split(",")]
-    rows = [_row(each, listed or len(names) > 1) for each in values]
+    names, several = _names_of(mark), not isinstance(mark.args[0], str)
+    rows = [_row(each, several or len(names) > 1) for each in mark.args[1]]
     if not rows:
         raise NotImplementedError(f"{function.__name__}: no parameters for {names}")
     ids = _ids(names, rows, mark.kwargs.get("ids"))
-    return [
-        _Set((id_,), dict(zip(names, row.values, strict=True)), {}, row.marks)
-        for row, id_ in zip(rows, ids)
-    ]
+    indirect = mark.kwargs.get("indirect", False)
+    through = set(names) if indirect is True else set(indirect or ())  # fixtures get these
+    found = []
+    for row, id_ in zip(rows, ids):
+        values = dict(zip(names, row.values, strict=True))
+        params = {name: values.pop(name) for name in names if name in through}
+        found.append(_Set((id_,), values, params, row.marks))
+    return found
+
+
+def _names_of(mark: Mark) -> list[str]:
+    names = mark.args[0]
+    return [each.strip() for each in names.split(",")] if isinstance(names, str) else list(names)
 
 
 def _axis_of_fixture(fixture: Fixture) -> list[_Set]:
@@ -308,7 +318,7 @@ class _Request:
 
     def __init__(self, test: _Test, fixture: Fixture | None) -> None:
         self._test = test
-        if fixture is not None and fixture.params is not None:
+        if fixture is not None and fixture.name in test.item.params:
             self.param = test.item.params[fixture.name]
 
     def getfixturevalue(self, name: str) -> Any:

@@ -201,7 +201,8 @@ def _load_state(parameter: Tensor, own: dict[str, Any], given: Mapping[str, Any]
             found.copy_(value)
         else:
             convert = value.is_floating_point() and name != "step"
-            own[name] = value.detach().to(parameter.dtype if convert else value.dtype).clone()
+            dtype = parameter.dtype if convert else value.dtype
+            own[name] = value.detach().to(parameter.device, dtype).clone()
 
 
 # --- reading hyperparameters --------------------------------------------------------------------
