@@ -54,7 +54,8 @@ $(VENV)/.nvrtc: pyproject.toml | $(RUN)/python
 
 # Generated CUDA kernels on the CPU under sanitizers of addresses and of threads.
 sanitize: $(VENV)/.installed
-	$(RUN)/python -m pytest -m slow tests/cuda_target/test_sanitized.py
+	$(RUN)/python -m pytest -m slow tests/cuda_target/test_sanitized.py \
+		tests/cuda_target/test_convolution_cuda.py tests/cuda_target/test_scatter_cuda.py
 
 lint: $(VENV)/.installed
 	$(RUN)/ruff check .

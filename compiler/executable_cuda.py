@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..runtime.cuda import failures
-from ..runtime.cuda.arrays import current, empty
+from ..runtime.cuda.arrays import array_over, current, empty, memory_block
 from ..runtime.cuda.devices import architecture
 from ..runtime.cuda.memory import note_peak, when_full
 from ..runtime.cuda.plan import CudaPlan
@@ -16,9 +17,14 @@ from ..runtime.device import Device
 from .cuda_program import Program
 from .fusion import Refusal
 from .ir import Graph, TensorType
+from .kernel.kernel import Check
 from .plan_builder import StepInfo
 
 Array = Any  # of CuPy; of NumPy for inputs that come from the host
+
+
+SMALL_BYTES = 64 << 10
+"""Results of at most this many bytes are copied out of the plan's own memory."""
 
 
 class CudaExecutable:
@@ -43,6 +49,11 @@ class CudaExecutable:
         self.graph, self.donate = self.planning.graph, self.planning.donate
         self.refused: list[Refusal] = program.refused
         self.kernels: list[StepInfo] = list(program.kernels)
+        first = 1 + len(graph.inputs)
+        fresh = dict(enumerate(self.planning.types(self.planning.fresh), first))
+        self._small = {s: type_ for s, type_ in fresh.items() if type_.nbytes <= SMALL_BYTES}
+        self._large = {s: type_ for s, type_ in fresh.items() if s not in self._small}
+        self._fresh = list(fresh)
         self.plan = CudaPlan(
             device,
             program.source,
@@ -51,27 +62,42 @@ class CudaExecutable:
             program.num_slots,
             program.constants,
             {1 + number: graph.inputs[number].type.nbytes for number in from_host},
+            {slot: type_.nbytes for slot, type_ in self._small.items()},
             [1 + source for source in self.planning.direct.values()],
-            self._failure if program.checks else None,
+            partial(_failed, program.checks) if program.checks else None,
         )
         self._copies_results = len(self.planning.direct) < len(self.donate)
-        self._fresh = self.planning.types(self.planning.fresh)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Ask the device for the outputs of `inputs`."""
         with current(self.device):
-            fresh = when_full(self._allocate)
+            block, large = when_full(self._allocate)
             note_peak()
-            self.plan.run((*inputs, *fresh))
+            self.plan.run((*inputs, *large), block)
+            fresh = self._collected(block, large)
             if self._copies_results and self.program.checks:
                 failures.wait_and_report(self.device)
             return self.planning.results(inputs, fresh, _empty)
 
-    def _allocate(self) -> list[Array]:
-        return [empty(type_.shape, type_.dtype.numpy) for type_ in self._fresh]
+    def _allocate(self) -> tuple[Any, list[Array]]:
+        """One block for all small results, and an array for each large one."""
+        block = memory_block(self.plan.small_bytes) if self._small else None
+        return block, [empty(type_.shape, type_.dtype.numpy) for type_ in self._large.values()]
 
-    def _failure(self, code: int, position: int, size: int) -> Exception:
-        return self.program.checks[code - 1].error(position, size)
+    def _collected(self, block: Any, large: list[Array]) -> list[Array]:
+        """The results in the order of their slots."""
+        if not self._small:
+            return large
+        found = dict(zip(self._large, large))
+        for slot, type_ in self._small.items():
+            start = self.plan.small[slot].start
+            found[slot] = array_over(block + start, type_.shape, type_.dtype.numpy)
+        return [found[slot] for slot in self._fresh]
+
+
+def _failed(checks: Sequence[Check], code: int, position: int, size: int) -> Exception:
+    """The error of a failed check; a status that is pending holds this, and nothing of the plan."""
+    return checks[code - 1].error(position, size)
 
 
 def _empty(type_: TensorType) -> Array:

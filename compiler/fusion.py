@@ -315,7 +315,7 @@ class Fuser:
         self.groups: list[Group] = []
         self.group_of: dict[Node, Group] = {}
         self.readers_of: dict[Node, list[Group]] = {}
-        self.last: dict[Group, int] = {}
+        self.latest: dict[Group, int] = {}  # node of the group, or of any that must run before it
         self.first: dict[Group, int] = {}
         stuck = []
         chosen = set(roots)
@@ -359,12 +359,24 @@ class Fuser:
     def _register(self, group: Group, node: Node) -> None:
         position = self.order[node]
         self.group_of[node] = group
-        self.last[group] = max(self.last.get(group, position), position)
         self.first[group] = min(self.first.get(group, position), position)
         for read in group.reads:
             readers = self.readers_of.setdefault(read, [])
             if group not in readers:
                 readers.append(group)
+        producers = (self.group_of[read] for read in group.reads if read in self.group_of)
+        self._raise_latest(group, max([position, *(self.latest[each] for each in producers)]))
+
+    def _raise_latest(self, group: Group, position: int) -> None:
+        """A group that grows moves all that run behind it."""
+        pending = [group]
+        while pending:
+            current = pending.pop()
+            if self.latest.get(current, -1) >= position:
+                continue
+            self.latest[current] = position
+            for node in current.nodes:
+                pending += self.readers_of.get(node, [])
 
     def _place(self, node: Node) -> bool:
         """Merge `node` into the best group that takes it, or start a group."""
@@ -456,7 +468,7 @@ class Fuser:
         floor = self.first[group]
         while pending:
             current = pending.pop()
-            if current in seen or self.last[current] < floor:
+            if current in seen or self.latest[current] < floor:
                 continue
             seen.add(current)
             if len(seen) > 2000:

@@ -36,6 +36,11 @@ class Segment:
     sources: list[Node] = field(default_factory=list)
     graph: Graph = field(default_factory=lambda: Graph([], []))
 
+    def take(self, node: Node) -> None:
+        """Make an input of the whole graph a source, which nothing reads."""
+        self.sources.append(node)
+        self.graph = Graph([*self.graph.inputs, node], self.graph.outputs)
+
 
 def is_on_cpu(graph: Graph) -> bool:
     """Whether every value of a graph is the CPU's."""
@@ -254,7 +259,11 @@ class PlacedExecutable:
         given = {}
         for output, source in self.donate.items():
             node, replaced = self.outputs[output], self.inputs[source]
-            if node in segment.results and replaced in segment.sources and replaced not in moved:
+            if node not in segment.results or replaced in moved:
+                continue
+            if replaced not in segment.sources and _device(replaced) is segment.device:
+                segment.take(replaced)  # it is only written
+            if replaced in segment.sources:
                 given[segment.results.index(node)] = segment.sources.index(replaced)
         return given
 

@@ -30,7 +30,7 @@ from .codegen.cuda_wide import Piece, WideSchedule, wide_text
 from .fusion import Group
 from .fusion_cuda import CudaFuser
 from .ir import Node, TensorType, input_node
-from .kernel.kernel import Check
+from .kernel.kernel import Check, Param
 from .kernel.lower import Lowering
 from .kernel.schedule_cuda import CudaSchedule, Layout, registers_suffice, schedule_cuda
 from .kernel.template import TemplateSchedule
@@ -64,6 +64,7 @@ class CudaPlanBuilder(PlanBuilder):
         self.texts: list[str] = []
         self.checks: list[Check] = []
         self.pieces: dict[int, Piece] = {}  # by the number of a step
+        self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
         self.write()
         self._copy_by_kernels()
         self._launch_together()
@@ -94,8 +95,9 @@ class CudaPlanBuilder(PlanBuilder):
         comments = _comments(info)
         write = partial(kernel_text, schedule, info.name, comments, first_check, guarded)
         self.checks += schedule.kernel.checks
+        params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
+        self.params[len(self.steps)] = params
         if isinstance(schedule, CudaSchedule) and schedule.layout is not Layout.TILE:
-            params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
             self.pieces[len(self.steps)] = Piece(
                 info.name, params, schedule.grid, schedule.block, joined_bytes(schedule), write
             )
@@ -134,6 +136,7 @@ class CudaPlanBuilder(PlanBuilder):
                 grid = -(-step.nbytes // (COPY_BLOCK * COPY_BYTES))
                 write = partial(copy_text, name, step.nbytes, guarded)
                 params = copy_params(step.nbytes, guarded)
+                self.params[number] = params
                 self.pieces[number] = Piece(name, params, grid, block, 0, write)
                 self.steps[number] = LaunchStep(name, args, grid, block)
 
@@ -173,12 +176,9 @@ class CudaPlanBuilder(PlanBuilder):
             return accesses_of_product(step)
         if not isinstance(step, LaunchStep):
             return None
-        piece, info = self.pieces.get(number), self.kernel_of_step.get(number)
-        assert piece is not None or (info is not None and info.kernel is not None)
-        params = piece.params if piece is not None else info.kernel.params  # type: ignore[union-attr]
         return [
             access(ref, param.elements * param.dtype.itemsize, param.written)
-            for ref, param in zip(step.args, params, strict=True)
+            for ref, param in zip(step.args, self.params[number], strict=True)
         ]
 
     def _write_step(self, node: Node) -> None:

@@ -108,7 +108,7 @@ def copy_of(array: Array) -> Array:
 
 def beside(array: Array) -> AbstractContextManager[Any]:
     """Makes the device of an array the one that its array module works on."""
-    return nullcontext() if isinstance(array, np.ndarray) else array.device  # type: ignore[no-any-return]
+    return nullcontext() if isinstance(array, np.ndarray) else array.device
 
 
 @contextmanager

@@ -317,7 +317,8 @@ def test_promotion_of_scalars(dtype: Any) -> None:
 # something that is no tensor, set a mode, or transform functions.
 OTHER_MODULES = (
     "autograd", "compile", "creation", "draw", "dispatch", "limits", "parallel", "printing",
-    "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference",
+    "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference", "device",
+    "products",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "fused", "is_tensor", "numel", "is_floating_point", "dropout", "dropout1d",

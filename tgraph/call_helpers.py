@@ -15,6 +15,7 @@ from .guards import same_static
 from .inplace import take_history
 from .interrupts import hold, release
 from .runtime.arrays import copy_elements, share_memory
+from .runtime.cuda.arrays import owner_of
 from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor, storage_of, wrap
@@ -57,7 +58,7 @@ def root_of(array: Array) -> Any:
     """The object that owns the memory of an array."""
     base: Any = array
     if not isinstance(array, np.ndarray):
-        return array.data.mem
+        return owner_of(array)
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
     return base

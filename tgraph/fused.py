@@ -299,9 +299,10 @@ class _Launch(NamedTuple):
 class _Program(NamedTuple):
     """What a fused function does for one signature.
 
-    `results` tells for each leaf of the result whether it is a leaf of the arguments (an int), an
-    output (its `_Output`), or anything else, which is given as it is. `targets` are the leaves
-    that outputs are written into, where the function writes in place.
+    `results` tells for each leaf of the result whether it is an argument, an output, or anything
+    else, which is given as it is. `types` are those of the outputs. The last of these are written
+    into arguments, the `targets`, where the function writes in place. `reads` are the leaves of the
+    arguments that matter for the results.
     """
 
     launches: tuple[_Launch, ...]

@@ -9,8 +9,11 @@ where they run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from ...runtime.device import CPU
 from ..ir import Builder, Family, Graph, Node, TensorType, transform
+from ..ir import primitives as p
 
 
 def replace_empty(graph: Graph) -> Graph:
@@ -25,11 +28,19 @@ def _is_opaque(node: Node) -> bool:
     return not isinstance(node.type, TensorType)
 
 
+def _full(build: Builder, node: Node, value: Any) -> Node:
+    """A `full` of the type of `node`, on its device."""
+    shape, dtype, device = node.type
+    attrs = {"shape": shape, "value": value, "dtype": dtype}
+    placed = {} if device == CPU else {"device": device}
+    return build.apply(p.full, (), {**attrs, **placed}, node.where)
+
+
 def _nothing(build: Builder, node: Node) -> Node:
     """Zeros of the type of `node`, which is never looked at where there are none."""
     kind = node.type.dtype.kind
     value = False if kind == "bool" else 0.0 if kind == "float" else 0
-    return build.full(node.shape, value, node.type.dtype, node.where)
+    return _full(build, node, value)
 
 
 def _without_empty(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -52,7 +63,7 @@ def _identity(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
     identity = node.primitive.identity
     assert identity is not None
     value = float(identity) if node.type.dtype.is_floating_point else identity
-    return build.full(node.shape, value, node.type.dtype, node.where)
+    return _full(build, node, value)
 
 
 def _zeros(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -60,7 +71,7 @@ def _zeros(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
 
 
 def _padding(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
-    return build.full(node.shape, node.attrs["value"], node.type.dtype, node.where)
+    return _full(build, node, node.attrs["value"])
 
 
 def _pieces(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -123,3 +123,25 @@ def is_pinned(array: npt.NDArray[Any]) -> bool:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """A contiguous array with arbitrary content on the current device."""
     return backend.cupy().empty(shape, dtype)
+
+
+def memory_block(nbytes: int) -> Any:
+    """Memory of the current device: it has an address, and offsets can be added to it."""
+    return backend.cupy().cuda.alloc(nbytes)
+
+
+def array_over(memory: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A contiguous array over memory, which it keeps alive."""
+    return backend.cupy().ndarray(shape, dtype, memory)
+
+
+_FOREIGN = object()
+
+
+def owner_of(array: Array) -> object:
+    """The object whose memory an array shows: one and the same for all of other libraries.
+
+    Theirs may share memory without saying so.
+    """
+    memory = array.data.mem
+    return _FOREIGN if isinstance(memory, backend.cupy().cuda.UnownedMemory) else memory

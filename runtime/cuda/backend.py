@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ class Backend(NamedTuple):
 
 
 _replaced: Backend | None = None
+capturing = threading.RLock()
+"""Held while a stream is captured: captures take turns, and nobody waits for a device meanwhile."""
 
 
 def why_unavailable() -> str | None:

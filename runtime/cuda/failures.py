@@ -55,10 +55,11 @@ class Status:
         self.address = int(self.memory.ptr)
         board = _board()
         self._reset(board)
-        if sum(each.retired for each in board.statuses) > MAX_RETIRED:
-            wait_and_report(device)
         with board.lock:
+            retired = sum(each.retired for each in board.statuses)
             board.statuses[self] = None
+        if retired > MAX_RETIRED:
+            wait_and_report(device)
 
     def _reset(self, board: _Board) -> None:
         self.words[:] = 0
@@ -66,7 +67,7 @@ class Status:
         fresh[_FLAG], fresh[_COPY] = board.flag.ctypes.data, self.words.ctypes.data
         cupy = backend.cupy()
         runtime = cupy.cuda.runtime
-        with cupy.cuda.Device(self.device.index or 0):
+        with backend.capturing, cupy.cuda.Device(self.device.index or 0):
             cupy.cuda.Device().synchronize()
             runtime.memcpy(self.address, fresh.ctypes.data, NBYTES, runtime.memcpyHostToDevice)
 
@@ -87,7 +88,8 @@ class Status:
 
 def wait_and_report(device: Device) -> None:
     """Wait until a device has done what it was asked for, and raise the error of a failed check."""
-    backend.cupy().cuda.Device(device.index or 0).synchronize()
+    with backend.capturing:
+        backend.cupy().cuda.Device(device.index or 0).synchronize()
     board: _Board | None = backend.kept().get(_Board)
     if board is None:
         return
@@ -106,7 +108,8 @@ def report() -> None:
     with board.lock:
         board.flag[0] = 0
         failed = [status for status in board.statuses if status.words[0]]
-        board.flag[0] = len(failed) > 1
+        if len(failed) > 1:
+            board.flag[0] = 1
     if failed and (error := failed[0].take(board)) is not None:
         raise error
 

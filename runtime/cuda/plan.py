@@ -42,14 +42,12 @@ Array = Any  # of CuPy
 
 ALIGNMENT = 16
 """Kernels access vectors of this many bytes; arrays that begin elsewhere are copied."""
+KEPT_FRAMES = 8
+"""Streams for which a plan keeps memory and graphs; those that it met first go."""
 KEPT_GRAPHS = 8
 """Captured graphs of a plan and stream, one for each set of addresses; the least used goes."""
 _WORD = 8
 _PIECE = 256
-
-
-_capturing = threading.Lock()
-"""Captures of several plans go through one stream, one after another."""
 
 
 class Launch(NamedTuple):
@@ -61,14 +59,23 @@ class Launch(NamedTuple):
     table: int  # the address of the addresses of its arguments
 
 
+class Place(NamedTuple):
+    """Bytes of a slot in a piece of memory that several share."""
+
+    start: int
+    stop: int
+
+
 class CudaPlan:
     """Steps that are ready to run on one device.
 
     `source` is the text of the kernels' module. `arena_bytes` is the size of slot 0; slots 1 to
     `num_slots` - 1 are arrays: those in `constants` are copied to the device once, the others are
     given to `run` in the order of their slots. Those in `from_host`, with their bytes, are given as
-    arrays of NumPy, and copied to the device by each call. `written` are the slots of inputs that
-    the plan overwrites. `on_failure` makes the error of a failed check from what the status says.
+    arrays of NumPy, and copied to the device by each call. Those in `small`, with their bytes, are
+    results that the plan has room for itself, so that a graph need not be captured for each of
+    their addresses: a call copies them all to one block. `written` are the slots of inputs that the
+    plan overwrites. `on_failure` makes the error of a failed check from what the status says.
 
     One stream runs one call after another; calls on several streams have their own memory.
     """
@@ -82,6 +89,7 @@ class CudaPlan:
         num_slots: int,
         constants: Mapping[int, npt.NDArray[Any]],
         from_host: Mapping[int, int] | None = None,
+        small: Mapping[int, int] | None = None,
         written: Sequence[int] = (),
         on_failure: Callable[[int, int, int], Exception] | None = None,
     ) -> None:
@@ -90,7 +98,8 @@ class CudaPlan:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
         self.num_slots = num_slots
-        self.from_host = dict(from_host or {})
+        self.from_host, self.host_bytes = _packed(from_host or {})
+        self.small, self.small_bytes = _packed(small or {})
         self.written = frozenset(written)
         self.on_failure = on_failure
         with current(device):
@@ -104,18 +113,20 @@ class CudaPlan:
                 for number, step in enumerate(steps)
                 if isinstance(step, GemmStep)
             }
-        self._call_slots = [s for s in range(1, num_slots) if s not in self.constants]
+        own = self.constants.keys() | self.small.keys()
+        self._call_slots = [s for s in range(1, num_slots) if s not in own]
         self.device_slots = [s for s in self._call_slots if s not in self.from_host]
         self._device_places = [self._call_slots.index(slot) for slot in self.device_slots]
         self._host_places = [self._call_slots.index(slot) for slot in self.from_host]
-        self._frames: dict[int, _Frame] = {}
+        self._frames: OrderedDict[int, _Frame] = OrderedDict()
         self._lock = threading.RLock()  # memory may run out, and be released, inside
         register_cache(self)
         self.can_capture = not any(isinstance(step, PythonStep) for step in steps)
 
-    def run(self, arrays: Sequence[Array]) -> None:
+    def run(self, arrays: Sequence[Array], block: Any = None) -> None:
         """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
 
+        `block` is memory of `small_bytes`, in which `small` tells where results lie by their slots.
         The device must be the current one, and the arrays must have the sizes and types that the
         steps were made for: that is the caller's duty. Raises the error of a check that failed in
         an earlier call, where the device has told of one.
@@ -123,12 +134,10 @@ class CudaPlan:
         if len(arrays) != len(self._call_slots):
             raise ValueError(f"plan: expected {len(self._call_slots)} arrays, got {len(arrays)}")
         failures.report()
+        _enter_thread(self.device)
         with self._lock:
             stream = backend.cupy().cuda.get_current_stream()
-            frame = self._frames.get(stream.ptr)
-            if frame is None:
-                frame = self._frames[stream.ptr] = when_full(lambda: _Frame(self, stream))
-                note_peak()
+            frame = self._frames.get(stream.ptr) or self._new_frame(stream)
             if self.from_host:
                 frame.upload([arrays[at] for at in self._host_places], stream)
                 arrays = [arrays[at] for at in self._device_places]
@@ -137,6 +146,15 @@ class CudaPlan:
                 self._run_on_copies(frame, arrays, stream)
             else:
                 frame.run(tuple(addresses), stream)
+            if block is not None:
+                frame.hand_out(block, stream)
+
+    def _new_frame(self, stream: Any) -> _Frame:
+        frame = self._frames[stream.ptr] = when_full(lambda: _Frame(self, stream))
+        note_peak()
+        if len(self._frames) > KEPT_FRAMES:
+            self._frames.popitem(last=False)
+        return frame
 
     def _run_on_copies(self, frame: _Frame, arrays: Sequence[Array], stream: Any) -> None:
         """Run on copies of the arrays that no vector can be loaded from."""
@@ -167,7 +185,9 @@ class _Frame:
 
     def __init__(self, plan: CudaPlan, stream: Any) -> None:
         cuda = backend.cupy().cuda
-        self.plan = plan
+        # Not the plan itself: both, and the arena, are to go as soon as nobody needs them.
+        self.device_slots, self.host_places = plan.device_slots, list(plan.from_host.values())
+        self.small_bytes = plan.small_bytes
         self.arena = cuda.alloc(plan.arena_bytes) if plan.arena_bytes else None
         self.status = failures.Status(plan.device, plan.on_failure)
         self.bases = np.zeros(plan.num_slots + 1, np.int64)  # the last is the status
@@ -175,13 +195,15 @@ class _Frame:
         self.bases[STATUS_SLOT] = self.status.address
         for slot, array in plan.constants.items():
             self.bases[slot] = array.data.ptr
+        self.uploaded = self._own(plan.from_host, plan.host_bytes)
+        self.results = self._own(plan.small, plan.small_bytes)
+        self.packed = np.zeros(plan.host_bytes, np.uint8)
         refs = [ref for step in plan.steps for ref in references(step)]
         self.slots = np.array([ref.slot for ref in refs], np.int64)
         self.offsets = np.array([ref.offset for ref in refs], np.int64)
         self.words = np.zeros(len(refs), np.int64)
         self.table = self.words.ctypes.data + _WORD * np.arange(len(refs), dtype=np.int64)
-        self.calls = self._prepare()
-        self._place_host_arrays()
+        self.calls = self._prepare(plan)
         self.graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
         self.capturing = _capture_stream(plan.device, stream.ptr) if plan.can_capture else None
 
@@ -189,21 +211,21 @@ class _Frame:
         if hasattr(self, "status"):  # else memory ran out before
             self.status.retire()
 
-    def _prepare(self) -> list[tuple[Callable[..., None], Any, int]]:
+    def _prepare(self, plan: CudaPlan) -> list[tuple[Callable[..., None], Any, int]]:
         """For every step what runs it, what of it is fixed, and where its addresses begin."""
         # Functions, not methods of this very frame: its memory is to go as soon as it is let go.
         calls: list[tuple[Callable[..., None], Any, int]] = []
         first = 0
-        for number, step in enumerate(self.plan.steps):
+        for number, step in enumerate(plan.steps):
             match step:
                 case LaunchStep():
                     table = self.table.ctypes.data + _WORD * first
-                    function = self.plan.function(step.name)
+                    function = plan.function(step.name)
                     calls.append(
                         (_Frame._launch, Launch(function, step.grid, step.block, table), first)
                     )
                 case GemmStep():
-                    calls.append((_Frame._multiply, self.plan.products[number], first))
+                    calls.append((_Frame._multiply, plan.products[number], first))
                 case CopyStep():
                     calls.append((_Frame._copy, step.nbytes, first))
                 case PythonStep():
@@ -211,29 +233,33 @@ class _Frame:
             first += len(references(step))
         return calls
 
-    def _place_host_arrays(self) -> None:
-        """One piece of memory on the device, and one on the host, for all that come from there."""
-        self.pieces: list[tuple[int, int]] = []
-        end = 0
-        for nbytes in self.plan.from_host.values():
-            self.pieces.append((end, end + nbytes))
-            end += -(-nbytes // _PIECE) * _PIECE
-        self.packed = np.zeros(end, np.uint8)
-        self.uploaded = backend.cupy().cuda.alloc(end) if end else None
-        for slot, (start, _) in zip(self.plan.from_host, self.pieces):
-            assert self.uploaded is not None
-            self.bases[slot] = self.uploaded.ptr + start
+    def _own(self, places: Mapping[int, Place], nbytes: int) -> Any:
+        """Memory for some slots, which lie one behind another."""
+        if not nbytes:
+            return None
+        memory = backend.cupy().cuda.alloc(nbytes)
+        for slot, place in places.items():
+            self.bases[slot] = memory.ptr + place.start
+        return memory
 
     def upload(self, arrays: Sequence[npt.NDArray[Any]], stream: Any) -> None:
         """Copy arrays of the host to the device, all at once; they may change after that."""
-        if self.uploaded is None:
-            return
-        for array, (start, stop) in zip(arrays, self.pieces):
-            self.packed[start:stop] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for array, place in zip(arrays, self.host_places):
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self.packed[place.start : place.stop] = flat
         runtime = backend.cupy().cuda.runtime
+        # From memory that is not pinned: the driver has read it when the call returns.
         runtime.memcpyAsync(
             self.uploaded.ptr, self.packed.ctypes.data, self.packed.nbytes,
             runtime.memcpyHostToDevice, stream.ptr,
+        )  # fmt: skip
+
+    def hand_out(self, block: Any, stream: Any) -> None:
+        """Copy the small results to memory that the caller has."""
+        runtime = backend.cupy().cuda.runtime
+        runtime.memcpyAsync(
+            block.ptr, self.results.ptr, self.small_bytes,
+            runtime.memcpyDeviceToDevice, stream.ptr,
         )  # fmt: skip
 
     def run(self, addresses: tuple[int, ...], stream: Any) -> None:
@@ -243,7 +269,7 @@ class _Frame:
             self.graphs.move_to_end(addresses)
             graph.launch(stream)
             return
-        self.bases[self.plan.device_slots] = addresses
+        self.bases[self.device_slots] = addresses
         np.add(self.bases[self.slots], self.offsets, out=self.words)
         if self.capturing is not None and addresses in self.graphs:  # seen once: worth capturing
             graph = self.graphs[addresses] = self._captured(self.capturing)
@@ -263,7 +289,7 @@ class _Frame:
     def _captured(self, stream: Any) -> Any:
         """The steps with the present addresses as a CUDA graph; nothing runs."""
         words = self.words.tolist()
-        with _capturing:
+        with backend.capturing:
             for _, fixed, first in self.calls:
                 if isinstance(fixed, Product):
                     a, b, c = words[first : first + 3]
@@ -301,6 +327,33 @@ class _Frame:
             )
         ]
         step.function(*arrays)
+
+
+def _packed(sizes: Mapping[int, int]) -> tuple[dict[int, Place], int]:
+    """Places for slots of these bytes one behind another, and the bytes of all."""
+    places, end = {}, 0
+    for slot, nbytes in sizes.items():
+        places[slot] = Place(end, end + nbytes)
+        end += -(-nbytes // _PIECE) * _PIECE
+    return places, end
+
+
+class _Threads(threading.local):
+    entered: Any = None
+
+
+_threads = _Threads()
+
+
+def _enter_thread(device: Device) -> None:
+    """Make the device's context current in this thread, which launches by the driver need.
+
+    CuPy does so before its own launches; in a new thread nothing else may have done it.
+    """
+    key = backend.cupy(), device
+    if _threads.entered != key:
+        backend.cupy().cuda.runtime.setDevice(device.index or 0)
+        _threads.entered = key
 
 
 def _view(array: ArrayRef, address: int, owner: object) -> Array:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from ..device import Device
-from . import backend
+from . import backend, failures
 from .devices import cuda_device, index_of
 
 
@@ -23,6 +23,7 @@ class Stream:
             self.handle = handle or backend.cupy().cuda.Stream(non_blocking=True)
 
     def _current_device(self) -> Any:
+        """The default stream is that of the current device, events are made on it."""
         return backend.cupy().cuda.Device(self.device.index)
 
     @property
@@ -31,12 +32,18 @@ class Stream:
         return int(self.handle.ptr)
 
     def synchronize(self) -> None:
-        """Wait until everything asked of this stream is done."""
-        self.handle.synchronize()
+        """Wait until everything asked of this stream is done.
+
+        Raises the error of a check that failed meanwhile, such as an IndexError.
+        """
+        with self._current_device():
+            self.handle.synchronize()
+        failures.report()
 
     def query(self) -> bool:
         """Whether everything asked of this stream is done."""
-        return bool(self.handle.done)
+        with self._current_device():
+            return bool(self.handle.done)
 
     def record_event(self, event: Event | None = None) -> Event:
         """An event, a new one unless given, that is done when this stream has come so far."""
@@ -45,14 +52,14 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Go on only when `event` is done."""
-        self.handle.wait_event(event.handle)
+        """Go on only when `event` is done; at once where it was never recorded."""
+        if event.handle is not None:
+            with self._current_device():
+                self.handle.wait_event(event.handle)
 
     def wait_stream(self, stream: Stream) -> None:
         """Go on only when what was asked of `stream` so far is done."""
-        with stream._current_device():
-            event = stream.record_event()
-        self.wait_event(event)
+        self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
         self._entered = self._current_device()
@@ -88,13 +95,15 @@ class Event:
     """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
-        self.handle = backend.cupy().cuda.Event(block=blocking, disable_timing=not enable_timing)
+        self._options = {"block": blocking, "disable_timing": not enable_timing}
+        self.handle: Any = None  # made on the device of the stream that it is first recorded in
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind what was asked of `stream`, the current one unless given."""
-        if stream is None:
-            self.handle.record()
-        else:
+        stream = current_stream() if stream is None else stream
+        with stream._current_device():
+            if self.handle is None:
+                self.handle = backend.cupy().cuda.Event(**self._options)
             self.handle.record(stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -102,15 +111,22 @@ class Event:
         (current_stream() if stream is None else stream).wait_event(self)
 
     def synchronize(self) -> None:
-        """Wait until the event is done."""
-        self.handle.synchronize()
+        """Wait until the event is done; not at all where it was never recorded."""
+        if self.handle is not None:
+            self.handle.synchronize()
+        failures.report()
 
     def query(self) -> bool:
-        """Whether the event is done."""
-        return bool(self.handle.done)
+        """Whether the event is done, or was never recorded."""
+        return self.handle is None or bool(self.handle.done)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this event to another; both must be done."""
+        """Milliseconds from this event to another; both must be done.
+
+        RuntimeError where one of them was never recorded.
+        """
+        if self.handle is None or end_event.handle is None:
+            raise RuntimeError("elapsed_time: both events must be recorded first")
         return float(backend.cupy().cuda.get_elapsed_time(self.handle, end_event.handle))
 
 

@@ -164,3 +164,30 @@ def test_small_loops_stay_on_one_thread():
     for size, shared in ((1000, False), (1_000_000, True)):
         (step,) = compiled(lambda x: x * 2 + 1, tg.ones(size)).plan.steps
         assert (step.extent > step.grain) == shared
+
+
+def test_a_group_that_grows_moves_those_behind_it():
+    """The positions are read by a write, and by a read of what was computed from that write.
+
+    A kernel that computes both the positions and the read has to run before the write, and cannot;
+    it took a merge with a value in between to hide that.
+    """
+
+    def function(a, b, c, d, e, at):
+        b[1:].mul_(1.42)
+        e[at] = e[at] * 0.22
+        result = (e @ b).sin()
+        c.copy_((c @ b) * 0.1)
+        rows = tg.softmax(c.t(), -1)[at]
+        a.add_(b * 0.41 + e)
+        b.add_(e * 0.21)
+        return result, rows
+
+    tg.manual_seed(0)
+    tensors = [tg.randn(40, 40) for _ in range(5)]
+    at = tg.tensor([3, 0, 17])
+    own = [each.clone() for each in tensors]
+    expected = function(*own, at)
+    found = tg.compile(function)(*tensors, at)
+    for have, want in zip((*found, *tensors), (*expected, *own), strict=True):
+        assert tg.allclose(have, want, rtol=1e-4, atol=1e-5)

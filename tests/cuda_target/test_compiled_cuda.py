@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 
 import numpy as np
 import pytest
-from cuda_tools import shim
+from cuda_tools import fake_cupy, shim
 from cuda_tools.fake_device import installed
 from test_ops import (
     COMPILED,
@@ -26,7 +27,6 @@ from tgraph import nn
 from tgraph.compile import compile as compiled
 
 F = tg.nn.functional
-pytestmark = pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
 # Units of the dtype's spacing: CUDA's float functions are allowed two more than ours.
 SLACK = 16
 CALLS = 3  # launched, captured, replayed
@@ -40,6 +40,8 @@ def cuda(request):
             pytest.skip("a real device works when it likes")
         yield
         return
+    if shim.available() is not None:
+        pytest.skip(shim.available())
     with installed(lazy=request.param == "late"):
         yield
 
@@ -268,6 +270,9 @@ def test_small_tensors_of_the_host_inside(cuda):
 
 
 def test_work_on_the_host_and_on_two_devices(cuda):
+    if tg.cuda.device_count() < 2:
+        pytest.skip("this machine has one CUDA device")
+
     def function(x):
         y = x.exp()  # on the host
         z = (y.cuda(0) * 2).sum(0)
@@ -355,6 +360,9 @@ def test_no_memory_is_left(cuda):
         function = compiled(normalised)
         for _ in range(5):
             function(tg.randn(64, 64).cuda(), tg.randn(64, 64).cuda())
+        del function
+        gc.collect()
+        tg.cuda.synchronize()
 
     run()
     before = tg.cuda.memory_allocated()
@@ -367,7 +375,8 @@ def test_recompiles_for_another_device(cuda):
     function = compiled(lambda x: x + 1)
     assert function(tg.ones(2)).device == tg.device("cpu")
     assert function(tg.ones(2).cuda()).device == tg.device("cuda:0")
-    assert function(tg.ones(2).cuda(1)).device == tg.device("cuda:1")
+    if tg.cuda.device_count() > 1:
+        assert function(tg.ones(2).cuda(1)).device == tg.device("cuda:1")
     assert "new device of argument `x`" in function.compiles[1].reason
 
 
@@ -481,6 +490,48 @@ def test_values_made_once_are_there_for_every_stream(cuda):
     with tg.cuda.Stream():
         function(tg.zeros(3, 3).cuda())
     assert function(tg.zeros(3, 3).cuda()).tolist() == rows
+    tg.cuda.synchronize()  # before the memory goes that the other streams read
+
+
+def test_results_that_are_kept_do_not_keep_graphs_from_being_used(cuda):
+    """As in a training loop that collects its losses: each has an address of its own."""
+    w = tg.ones(64, 64).cuda()
+
+    @compiled
+    def step(x):
+        w.mul_(0.5)
+        return (w * x).sum(), x.mean(0)
+
+    x = tg.ones(64, 64).cuda()
+    losses = [step(x) for _ in range(6)]
+    wanted = [64 * 64 * 0.5 ** (count + 1) for count in range(6)]
+    assert [loss.item() for loss, _ in losses] == wanted
+    assert all(mean.tolist() == [1.0] * 64 for _, mean in losses)
+    (frame,) = executable_of(step).executables[0].plan._frames.values()
+    assert len(frame.graphs) == 1 and None not in frame.graphs.values()
+
+
+def test_a_buffer_that_is_only_written(cuda):
+    buffer = tg.zeros(4, 4).cuda()
+    step = compiled(lambda x: buffer.copy_(x * 2))
+    address = buffer._value.data.ptr
+    for count in range(CALLS):
+        step(tg.full((4, 4), float(count)).cuda())
+        assert buffer._value.data.ptr == address and buffer[0, 0].item() == 2 * count
+    assert len(executable_of(step).executables[0].plan.steps) == 1
+
+
+def test_a_plan_keeps_memory_for_some_streams_only(cuda):
+    function = compiled(normalised)
+    x, y = tg.randn(4, 8).cuda(), tg.randn(4, 8).cuda()
+    function(x, y)
+    for _ in range(12):
+        stream = tg.cuda.Stream()
+        with stream:
+            held = function(x, y)
+        stream.synchronize()
+        del held
+    assert len(executable_of(function).executables[0].plan._frames) == 8
 
 
 def test_one_value_twice_on_another_device(cuda):
@@ -503,6 +554,8 @@ def test_check_leaves_no_failure_behind(cuda):
 
 
 def test_threads_may_capture_at_once(cuda):
+    # Captures of the runtime are relaxed: other threads may allocate meanwhile.
+    fake_cupy.machine.strict_capture = False
     functions = [compiled(lambda x, k=k: (x * k + 1).sum()) for k in range(4)]
     wrong = []
 
@@ -512,8 +565,8 @@ def test_threads_may_capture_at_once(cuda):
                 found = functions[k](tg.ones(32).cuda()).item()
                 if found != 32 * (k + 1):
                     wrong.append((k, found))
-        except Exception as error:
-            wrong.append(error)
+        except Exception:
+            wrong.append(traceback.format_exc())
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
     for thread in threads:
@@ -542,3 +595,25 @@ def test_an_optimizer_takes_its_state_along(cuda):
     np.testing.assert_allclose(
         found.weight.detach().cpu().numpy(), expected.weight.detach().numpy(), rtol=1e-5
     )
+
+
+def test_a_transpose_that_overwrites_behind_a_check(cuda):
+    w, y = tg.zeros(96, 96).cuda(), tg.rand(96, 96).cuda()
+
+    @compiled
+    def step(at):
+        total = y[at].sum() + w[at].sum()
+        w.copy_(y.t())
+        return total
+
+    for count in range(CALLS):
+        step(tg.tensor([count]).cuda()).item()
+    assert bool((w == y.t()).all())
+
+
+def test_batches_of_nothing(cuda):
+    layer = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).cuda()
+    function = compiled(lambda x: (layer(x), x.sum(0) + 1, x.prod()))
+    outputs, total, product = function(tg.zeros(0, 3).cuda())
+    assert outputs.shape == (0, 2) and outputs.is_cuda
+    assert total.tolist() == [1.0] * 3 and product.item() == 1.0

@@ -250,7 +250,7 @@ def test_arrays_of_cupy_are_shared(cuda):
     assert tg.tensor(array)._value.data.ptr != array.data.ptr
     with pytest.raises(AttributeError, match="non-CUDA"):
         _ = tg.ones(2).__cuda_array_interface__
-    with pytest.raises(TypeError, match="Use Tensor.cpu"):
+    with pytest.raises(TypeError, match=r"Use Tensor.cpu"):
         x.numpy()
 
 

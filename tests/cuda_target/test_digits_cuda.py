@@ -7,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_tools import shim
 
 pytest_plugins = ["cuda_tools.device"]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shim.available() is not None, reason=str(shim.available())),
-]
+pytestmark = pytest.mark.slow
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits.py"
 
 

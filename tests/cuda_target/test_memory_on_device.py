@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,18 +18,6 @@ from tgraph.compile import compile as compiled
 F = tg.nn.functional
 pytest_plugins = ["cuda_tools.device"]
 WARM, ROUNDS = 4, 8
-
-
-@pytest.fixture(autouse=True)
-def _pools_are_told(cuda):
-    """Keeps the references by which the stand-in's memory knows its pool out of all cycles.
-
-    Python clears references that die in a cycle first, so that the pool would not be told.
-    """
-    pools = getattr(backend.cupy().get_default_memory_pool(), "_pools", ())
-    held = [weakref.ref(each) for each in pools]
-    yield
-    del held
 
 
 def taken() -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .worker import LOST
 
-HANGS = 90.0
+HANGS = 60.0
 """Seconds that one test may take."""
 STARTS = 20
 """Processes of one share of the tests at most."""

@@ -5,10 +5,10 @@ import pytest
 from pass_testing import Maker, assert_same, body, ordinary_inputs
 from random_views import RandomGraph
 from tgraph.compiler import pipeline
+from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.interpret import interpret
 from tgraph.compiler.ir import Graph, IRTypeError, Node, TensorType
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.pipeline import PASSES, optimize
 from tgraph.runtime.dtypes import bool_, float64
 

@@ -77,7 +77,7 @@ class PooledMemory(BaseMemory):
 
     def __init__(self, pool: SingleDevicePool, block: Block) -> None:
         self.ptr, self.size, self.device_id = block.start, block.size, block.device
-        self.pool = weakref.ref(pool)
+        self.pool = pool.reference  # its own: Python clears those that die in a cycle first
         self._block = block
 
     def free(self) -> None:
@@ -257,6 +257,7 @@ class SingleDevicePool:
     """Free blocks of one device, by stream and size, and how much is in use."""
 
     def __init__(self, device: int) -> None:
+        self.reference = weakref.ref(self)
         self.device, self.used, self.total, self.limit = device, 0, 0, 0
         self._free: dict[tuple[int, int], list[Block]] = {}
 
