@@ -47,6 +47,7 @@ namespace tg {
 static const int MOST_THREADS = 1024, WARP = 32;
 static const size_t STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096;
 static const size_t MOST_SHARED = 227 * 1024, CANARY = 1024;
+static const int KEPT_FIBERS = 1;  // of a library between launches
 static const int POISON = 0xff;  // bytes of it are a NaN in every float type
 
 char dynamic_shared[MOST_SHARED + CANARY];
@@ -325,6 +326,24 @@ static void put_back(Thread* thread) {
   thread->fiber = 0;
 }
 
+// A process has room for some ten thousands of mappings, and every library has its own fibers.
+static void drop_fibers() {
+#if !TG_TSAN && !TG_ASAN
+  int kept = 0;
+  for (Fiber** at = &unused; *at;) {
+    if (kept < KEPT_FIBERS) {
+      ++kept;
+      at = &(*at)->next;
+      continue;
+    }
+    Fiber* gone = *at;
+    *at = gone->next;
+    munmap(gone->stack, STACK_BYTES);
+    free(gone);
+  }
+#endif
+}
+
 static void let_run(Thread* thread) {
   if (!thread->fiber) {
     thread->fiber = take_fiber(thread->number);
@@ -528,5 +547,6 @@ extern "C" __attribute__((visibility("default"))) int tg_launch(const tg::Kernel
                 (unsigned int)(rest / gridDim.y)};
     tg::run_block();
   }
+  tg::drop_fibers();
   return tg::failed;
 }
