@@ -29,6 +29,7 @@ from ..runtime.plan_steps import (
     GemmStep,
     PythonStep,
     Step,
+    merged_batch,
 )
 from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
 from .ir import Family, Graph, Node, TensorType
@@ -403,13 +404,11 @@ class PlanBuilder(ABC):
             from_end = axis - len(lead)
             entry = (lead[axis], left.stride(from_end), right.stride(from_end), out_stride)
             out_stride *= lead[axis]
-            if lead[axis] != 1:
-                batch.append(entry)
-        batch = _merge_batch(batch[::-1])
+            batch.append(entry)
         return GemmStep(
             "matmul", node.type.dtype.name, m, n, k, left.ref, right.ref, self.place[node],
             left.transposed, right.transposed, left.leading, right.leading, max(n, 1),
-            tuple(batch),
+            merged_batch(batch[::-1]),
         )  # fmt: skip
 
     def _matrix(self, node: Node, operand: Node, transpose: bool) -> _Matrix:
@@ -443,19 +442,6 @@ class _Matrix:
 
     def stride(self, from_end: int) -> int:
         return self.batch.get(from_end, 0)
-
-
-def _merge_batch(batch: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Neighbouring batch axes that are walked together become one."""
-    merged: list[tuple[int, int, int, int]] = []
-    for size, *strides in batch:
-        if merged:
-            outer, *outer_strides = merged[-1]
-            if all(o == s * size for o, s in zip(outer_strides, strides, strict=True)):
-                merged[-1] = (outer * size, strides[0], strides[1], strides[2])
-                continue
-        merged.append((size, strides[0], strides[1], strides[2]))
-    return merged
 
 
 def _moved_bytes(kernel: Kernel) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from . import blas, plan_native
-from .plan_steps import BufferRef, GemmStep
+from .plan_steps import BufferRef, GemmStep, merged_batch
 
 MAX_BATCH_DIMS = 4
 MIN_FLOPS = 500_000
@@ -16,8 +16,6 @@ MIN_FLOPS = 500_000
 
 ROWS, COLUMNS = 16, 32
 """Rows or columns in the granules into which one product is cut."""
-
-_Batch = tuple[tuple[int, int, int, int], ...]
 
 
 class NativeProduct(NamedTuple):
@@ -46,7 +44,7 @@ class _Call(NamedTuple):
 def native_product(step: GemmStep) -> NativeProduct | None:
     """The native form of `step`, None where C is empty."""
     _check(step)
-    step = _merge_into_rows(replace(step, batch=_merge(step.batch)))
+    step = _merge_into_rows(replace(step, batch=merged_batch(step.batch)))
     items = math.prod(size for size, *_ in step.batch)
     if not (step.m and step.n and items):
         return None
@@ -86,19 +84,6 @@ def _check(step: GemmStep) -> None:
                 f"gemm {step.name}: expected ld{name} of at least {width}, the elements in a row "
                 f"of {name}, got {leading}"
             )
-
-
-def _merge(batch: _Batch) -> _Batch:
-    """Neighbouring dimensions through which all three operands run evenly, as one."""
-    merged: list[tuple[int, int, int, int]] = []
-    for size, a, b, c in batch:
-        if size == 1:
-            continue
-        if merged and merged[-1][1:] == (size * a, size * b, size * c):
-            merged[-1] = (merged[-1][0] * size, a, b, c)
-        else:
-            merged.append((size, a, b, c))
-    return tuple(merged)
 
 
 def _merge_into_rows(step: GemmStep) -> GemmStep:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +111,23 @@ class GemmStep:
             f"gemm {self.name}: {self.c} = {a} @ {b} "
             f"{f'batch {batch} ' if batch else ''}m {self.m} n {self.n} k {self.k} {self.dtype}"
         )
+
+
+Batch = tuple[tuple[int, int, int, int], ...]
+"""Dimensions of a batch of products: size, and the strides of a, b and c in elements."""
+
+
+def merged_batch(batch: Sequence[tuple[int, int, int, int]]) -> Batch:
+    """Neighbouring dimensions through which all three operands run evenly, as one."""
+    merged: list[tuple[int, int, int, int]] = []
+    for size, a, b, c in batch:
+        if size == 1:
+            continue
+        if merged and merged[-1][1:] == (size * a, size * b, size * c):
+            merged[-1] = (merged[-1][0] * size, a, b, c)
+        else:
+            merged.append((size, a, b, c))
+    return tuple(merged)
 
 
 @dataclass(frozen=True, slots=True)

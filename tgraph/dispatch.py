@@ -25,6 +25,7 @@ from .runtime.arrays import (
     FUNCTIONS,
     array_module,
     copy_elements,
+    copy_of,
     current,
     place,
     share_memory,
@@ -189,16 +190,12 @@ class EagerContext(Context):
         return found
 
     def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
-        if device is CPU or array.shape:
-            return wrap(place(array, device), array_type(array, device))
-        line = place(array.reshape(1), device)  # CuPy would take -0.0 without dimensions for 0
-        return wrap(line.reshape(()), array_type(array, device))
+        return wrap(place(array, device), array_type(array, device))
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
         target, source = self.value_of(tensor), self.value_of(new)
         if type(source) is not np.ndarray and share_memory(target, source):
-            with current(new._type.device):
-                source = source.copy()  # a device may read an element after it was overwritten
+            source = copy_of(source)  # a device may read an element after it was overwritten
         copy_elements(target, source)
 
     def aliases(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol, get_args
 
-from ..plan_steps import GemmStep
+from ..plan_steps import GemmStep, merged_batch
 from . import backend, cublas_lt
 from .cublas_lt import (
     Algorithm,
@@ -508,7 +508,7 @@ def _normal(step: GemmStep) -> GemmStep:
     # Where there is one row, the step to the next may be anything; cublasLt wants a valid one.
     lda = max(step.lda, m if step.transpose_a else k)
     ldb = max(step.ldb, k if step.transpose_b else n)
-    step = replace(step, lda=lda, ldb=ldb, ldc=max(step.ldc, n), batch=_merged(step.batch))
+    step = replace(step, lda=lda, ldb=ldb, ldc=max(step.ldc, n), batch=merged_batch(step.batch))
     step = _taller(step)
     m = step.m
     if step.lda == 1 and (m if step.transpose_a else k) == 1:
@@ -516,19 +516,6 @@ def _normal(step: GemmStep) -> GemmStep:
     if step.ldb == 1 and (k if step.transpose_b else n) == 1:
         step = replace(step, transpose_b=not step.transpose_b, ldb=max(k, n))
     return step
-
-
-def _merged(batch: Sequence[_Dimension]) -> tuple[_Dimension, ...]:
-    """Neighbouring dimensions through which all three operands run evenly, as one."""
-    merged: list[_Dimension] = []
-    for size, a, b, c in batch:
-        if size == 1:
-            continue
-        if merged and merged[-1][1:] == (size * a, size * b, size * c):
-            merged[-1] = (merged[-1][0] * size, a, b, c)
-        else:
-            merged.append((size, a, b, c))
-    return tuple(merged)
 
 
 def _taller(step: GemmStep) -> GemmStep:
