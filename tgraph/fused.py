@@ -1,8 +1,8 @@
 """Functions of one element at a time that run as one kernel in eager mode on a CUDA device.
 
 A function marked by `fused` is run once per signature in a context that records scalars
-(`fused_expression.py`): what it does to one element. These become a `cupy.ElementwiseKernel`, which CuPy
-launches on operands of any strides. Where gradients are wanted, one step is recorded, whose
+(`fused_expression.py`): what it does to one element. These become a `cupy.ElementwiseKernel`, which
+CuPy launches on operands of any strides. Where gradients are wanted, one step is recorded, whose
 backward pass is the gradient of the scalars, again as one kernel, and so on for every order.
 """
 
