@@ -32,7 +32,17 @@ from .plan_builder_cuda import CudaPlanBuilder
 from .planning import Planning
 
 STATUS_BYTES = 64
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+ARCHITECTURES = {
+    "sm_75": 64 << 10,
+    "sm_80": 163 << 10,
+    "sm_86": 99 << 10,
+    "sm_89": 99 << 10,
+    "sm_90": 227 << 10,
+    "sm_100": 227 << 10,
+    "sm_120": 99 << 10,
+}
+"""Architectures, and the most shared memory that a block may ask for on each, in bytes (CUDA C++
+Programming Guide, "Technical Specifications per Compute Capability")."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ class Program:
         fusion = fuser.run()
         self.refused = fusion.refusals
         builder = CudaPlanBuilder(planned, fuser, fusion, self.planning.places)
-        self.source: str = builder.build()
+        self.source: str = builder.build(ARCHITECTURES[arch])
         self.steps: tuple[CudaStep, ...] = tuple(map(_cuda_step, builder.steps))
         self.kernels: tuple[StepInfo, ...] = tuple(builder.infos)
         self.checks = tuple(builder.checks)
@@ -132,7 +142,8 @@ class Program:
         )
         if len(step.args) > len(params):
             args += f", failed = {self._place(step.args[-1])}"
-        return f"launch {step.name}<<<{step.grid}, {step.block}>>>({args})"
+        sizes = f"{step.grid}, {step.block}{f', {step.shared}' if step.shared else ''}"
+        return f"launch {step.name}<<<{sizes}>>>({args})"
 
     def _place(self, ref: BufferRef) -> str:
         name = self.buffers[ref.slot].name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ..runtime.dtypes import uint8
 from ..runtime.plan_steps import (
@@ -22,7 +22,6 @@ from .codegen.cuda_kernel import (
     NEEDED_BY_ALL,
     copy_params,
     copy_text,
-    joined_bytes,
     kernel_text,
     module_text,
 )
@@ -32,7 +31,7 @@ from .fusion_cuda import CudaFuser
 from .ir import Node, TensorType, input_node
 from .kernel.kernel import Check, Param
 from .kernel.lower import Lowering
-from .kernel.schedule_cuda import CudaSchedule, Layout, registers_suffice, schedule_cuda
+from .kernel.schedule_cuda import CudaSchedule, Layout, rows_fit, schedule_cuda
 from .kernel.template import TemplateSchedule
 from .launch_order import Access, access, accesses_of_copy, accesses_of_product, levels
 from .plan_builder import PlanBuilder, StepInfo
@@ -56,11 +55,13 @@ class CudaPlanBuilder(PlanBuilder):
     alignment = 256
     fuser: CudaFuser
 
-    def build(self) -> str:
+    def build(self, shared: int) -> str:
         """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan.
 
-        `checks` are those of all kernels: the status has the number of one of them.
+        `checks` are those of all kernels: the status has the number of one of them. A block may ask
+        for `shared` bytes of shared memory.
         """
+        self.shared = shared
         self.texts: list[str] = []
         self.checks: list[Check] = []
         self.pieces: dict[int, Piece] = {}  # by the number of a step
@@ -73,10 +74,11 @@ class CudaPlanBuilder(PlanBuilder):
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
         lowering = self.fuser.lowering(group, save_rows=True)
-        schedule = schedule_cuda(lowering.run())
-        if not registers_suffice(schedule):
+        kernel = lowering.run()
+        schedule = schedule_cuda(kernel, 0 if kernel.scratch else self.shared)
+        if not rows_fit(schedule):
             lowering = self.fuser.lowering(group, save_rows=False)
-            schedule = schedule_cuda(lowering.run())
+            schedule = schedule_cuda(lowering.run(), self.shared)
         return lowering, schedule
 
     def write_kernel(
@@ -97,14 +99,16 @@ class CudaPlanBuilder(PlanBuilder):
         self.checks += schedule.kernel.checks
         params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
         self.params[len(self.steps)] = params
-        if isinstance(schedule, CudaSchedule) and schedule.layout is not Layout.TILE:
+        if _can_be_joined(schedule):
             self.pieces[len(self.steps)] = Piece(
-                info.name, params, schedule.grid, schedule.block, joined_bytes(schedule), write
+                info.name, params, schedule.grid, schedule.block, schedule.joined, write
             )
         else:
             self.texts.append(write(False))
         args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
-        self.steps.append(LaunchStep(info.name, args, schedule.grid, schedule.block))
+        self.steps.append(
+            LaunchStep(info.name, args, schedule.grid, schedule.block, schedule.shared)
+        )
 
     @property
     def _overwritten(self) -> set[int]:
@@ -214,6 +218,13 @@ class CudaPlanBuilder(PlanBuilder):
                 self.place[key] = self.arena.take(argument.nbytes, key)
             argument = own[argument]
         return self.place[argument]
+
+
+def _can_be_joined(schedule: CudaSchedule | TemplateSchedule) -> TypeGuard[CudaSchedule]:
+    """Whether the kernel can be a part of a wider launch, whose shared memory is for joins."""
+    if not isinstance(schedule, CudaSchedule) or schedule.shared:
+        return False
+    return schedule.layout is not Layout.TILE
 
 
 def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:

@@ -59,19 +59,23 @@ class KernelStep:
 class LaunchStep:
     """Start the CUDA kernel `name` of the plan's module: `grid` blocks of `block` threads (x, y).
 
-    `args` are the addresses that it takes, in order.
+    `args` are the addresses that it takes, in order. A block gets `shared` bytes of shared memory
+    beside what the kernel declares.
     """
 
     name: str
     args: tuple[BufferRef, ...]
     grid: int
     block: tuple[int, int]
+    shared: int = 0
 
     def __str__(self) -> str:
         x, y = self.block
         threads = f"{x} x {y}" if y > 1 else str(x)
+        shared = f", {self.shared} bytes of shared memory" if self.shared else ""
         return (
-            f"launch {self.name}({', '.join(map(str, self.args))}) {self.grid} blocks of {threads}"
+            f"launch {self.name}({', '.join(map(str, self.args))}) "
+            f"{self.grid} blocks of {threads}{shared}"
         )
 
 

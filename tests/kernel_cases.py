@@ -197,6 +197,14 @@ def position_of_maximum() -> Graph:
 
 
 @golden
+def long_rows() -> Graph:
+    """More than registers hold: rows are kept in shared memory."""
+    make = Make()
+    x = make.input(9, 33_000)
+    return make.graph(make.sub(x, make.cast(make.argmax(x, **LAST), dtype=float32)))
+
+
+@golden
 def half_precision() -> Graph:
     """Computed in float32 between load and store."""
     from_half = Make()

@@ -60,7 +60,7 @@ class _Convolution(CudaWriter):
         self.taps: tuple[int, ...] = ()  # of the places that are being written for
 
     def write(self, name: str) -> None:
-        with self.kernel(self.schedule, name, _THREADS_PER_PROCESSOR // self.tile.threads):
+        with self.definition(self.schedule, name, _THREADS_PER_PROCESSOR // self.tile.threads):
             self._declare_tiles()
             self._find_tile()
             self._find_w()
@@ -435,7 +435,7 @@ class _Sum(CudaWriter):
         integer = "int" if convolution.fits_int else "long long"
         dtype = compute_dtype(problem.dtype)
         items = self.schedule.items
-        with self.kernel(self.schedule, name):
+        with self.definition(self.schedule, name):
             self.line(f"const {integer} item = ({integer})blockIdx.x * {SUM_BLOCK} + threadIdx.x;")
             if items % SUM_BLOCK:
                 self.line(f"if (item >= {items}) return;")

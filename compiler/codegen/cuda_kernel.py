@@ -7,58 +7,28 @@ has of it, with its reductions joined behind it. Values are named after what com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
-from ...runtime.dtypes import DType, int64, uint8
-from ..kernel.dependences import dependences
-from ..kernel.index import (
-    Axis,
-    Condition,
-    Divides,
-    Index,
-    Loaded,
-    Mask,
-    Quotient,
-    Remainder,
-    atom_bounds,
-    data_atoms,
-)
-from ..kernel.kernel import (
-    COMBINE,
-    POSITIONS,
-    Instr,
-    Kernel,
-    Param,
-    Stage,
-    reduction_identity,
-)
+from ...runtime.dtypes import int64, uint8
+from ..kernel.index import Axis, Index, Quotient, Remainder, atom_bounds
+from ..kernel.kernel import Instr, Param, Stage
 from ..kernel.schedule_cuda import (
     TILE,
     TILE_ROWS,
     CudaSchedule,
     Layout,
-    is_packable,
     is_turned,
     kept_elements,
 )
 from ..kernel.template import TemplateSchedule
+from .cuda_body import JOIN, KernelWriter, StageBody, result_start, result_type
 from .cuda_library import library_text
-from .cuda_scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
+from .cuda_scalar import c_type, memory_type, narrow, widen
 from .cuda_template import template_text
 from .cuda_wide import SHARED, declared
 
-_JOIN = {
-    "sum": "Sum",
-    "prod": "Product",
-    "max": "Maximum",
-    "min": "Minimum",
-    "any": "Any",
-    "all": "All",
-    "argmax": "Best<true>",
-    "argmin": "Best<false>",
-}
 _INT_LIMIT = 1 << 31
 NEEDED_BY_ALL = ("reduce", "save", "check")
 """Instructions that every thread of a point takes part in, whoever stores."""
@@ -86,7 +56,7 @@ def kernel_text(
         assert not guarded, f"{name} overwrites what lives on"
         head = [f"// {_printable(comment)}" for comment in comments]
         return "\n".join([*head, template_text(schedule, name, first_check)])
-    return _KernelWriter(schedule, name, first_check, guarded, as_function).text(comments)
+    return _ScheduleWriter(schedule, name, first_check, guarded, as_function).written(comments)
 
 
 def copy_text(name: str, nbytes: int, guarded: bool, as_function: bool = False) -> str:
@@ -112,15 +82,6 @@ def copy_params(nbytes: int, guarded: bool) -> tuple[Param, ...]:
     return (source, target, GUARD) if guarded else (source, target)
 
 
-def joined_bytes(schedule: CudaSchedule) -> int:
-    """The shared memory through which the threads of a block join results, in bytes."""
-    elements = schedule.team // 32 if schedule.team > 32 else 0
-    if schedule.layout is Layout.COLUMN:
-        elements = schedule.team * schedule.points if schedule.team > 1 else 0
-    results = [instr for instr in schedule.kernel.instructions() if instr.op == "reduce"]
-    return elements * max(map(_result_bytes, results), default=0)
-
-
 def _head(
     name: str, params: Sequence[Param], threads: int, as_function: bool, shares: bool = False
 ) -> str:
@@ -138,7 +99,7 @@ def module_text(kernels: Iterable[str]) -> str:
     return "\n".join([library_text(), *kernels])
 
 
-class _KernelWriter:
+class _ScheduleWriter(KernelWriter):
     """One kernel on its way out: lines so far, and the current indentation."""
 
     def __init__(
@@ -149,16 +110,14 @@ class _KernelWriter:
         guarded: bool,
         as_function: bool,
     ) -> None:
+        super().__init__(
+            schedule.kernel, "int" if _fits_int(schedule) else "long long", first_check
+        )
         self.schedule = schedule
         self.as_function = as_function
         self.block_number = "block" if as_function else "blockIdx.x"
         self.guarded = guarded
-        self.first_check = first_check
-        self.kernel = schedule.kernel
         self.name = name
-        self.lines: list[str] = []
-        self.indent = 1
-        self.integer = "int" if _fits_int(schedule) else "long long"
         points = prod(axis.size for axis in self.kernel.rows)
         returns = schedule.layout in (Layout.POINTWISE, Layout.TILE)  # those without a point
         everybody = returns or points % schedule.points == 0
@@ -166,46 +125,51 @@ class _KernelWriter:
         first_member = "member == 0" if schedule.team > 1 else ""
         self.owner = " && ".join(each for each in (self.active, first_member) if each)
 
-    def text(self, comments: Iterable[str]) -> str:
+    def written(self, comments: Iterable[str]) -> str:
         x, y = self.schedule.block
         head = [f"// {_printable(comment)}" for comment in comments]
         params = [*self.kernel.params, GUARD] if self.guarded else self.kernel.params
-        shares = bool(joined_bytes(self.schedule))
+        shares = bool(self.schedule.joined)
         head.append(_head(self.name, params, x * y, self.as_function, shares))
         if self.guarded:
             self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TILE:
             self._tile()
         else:
-            self._find_point()
-            self._declare()
-            for stage in self.kernel.stages:
-                self._stage(stage)
+            self._points()
         return "\n".join([*head, *self.lines, "}", ""])
-
-    def line(self, text: str) -> None:
-        self.lines.append("  " * self.indent + text)
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """Braces around what is written inside."""
-        self.line(f"{head} {{" if head else "{")
-        self.indent += 1
-        yield
-        self.indent -= 1
-        self.line("}")
 
     # -- the thread's point --------------------------------------------------------------
 
-    def _find_point(self) -> None:
-        schedule, rows = self.schedule, self.kernel.rows
-        first = f"({self.integer}){self.block_number} * {schedule.points}"
-        if schedule.layout is Layout.POINTWISE:
-            self.line(f"const {self.integer} item = {first} + threadIdx.x;")
-            if schedule.items % schedule.points:
-                self.line(f"if (item >= {schedule.items}) return;")
-            self._decode("item", rows, schedule.vector)
+    def _points(self) -> None:
+        """What a thread computes of its point; of each of its points where it has many."""
+        schedule = self.schedule
+        if schedule.layout is not Layout.POINTWISE:
+            self._find_point()
+            self._compute()
             return
+        first = f"({self.integer}){self.block_number} * {schedule.points} + threadIdx.x"
+        if schedule.strides_over_grid:
+            step = schedule.grid * schedule.points
+            head = f"for ({self.integer} item = {first}; item < {schedule.items}; item += {step})"
+            with self.block(head):
+                self._decode("item", self.kernel.rows, schedule.vector)
+                self._compute()
+            return
+        self.line(f"const {self.integer} item = {first};")
+        if schedule.items % schedule.points:
+            self.line(f"if (item >= {schedule.items}) return;")
+        self._decode("item", self.kernel.rows, schedule.vector)
+        self._compute()
+
+    def _compute(self) -> None:
+        self._declare()
+        for stage in self.kernel.stages:
+            self._stage(stage)
+
+    def _find_point(self) -> None:
+        schedule = self.schedule
+        first = f"({self.integer}){self.block_number} * {schedule.points}"
         if schedule.layout is Layout.COLUMN:
             member, mine = "threadIdx.y", "threadIdx.x"
         else:
@@ -220,7 +184,7 @@ class _KernelWriter:
             # Threads without a point go along, for the others wait for them.
             self.line(f"const bool active = {point} < {schedule.items};")
             self.line(f"const {self.integer} point = active ? {point} : {schedule.items - 1};")
-        self._decode("point", rows, 1)
+        self._decode("point", self.kernel.rows, 1)
 
     def _decode(self, number: str, axes: Sequence[Axis], vector: int) -> None:
         """The values of row-major axes at a number; of the last one in steps of `vector`."""
@@ -243,7 +207,7 @@ class _KernelWriter:
         *others, down, along = kernel.rows
         many_down, many_along = self.schedule.tiles
         (stage,) = kernel.stages
-        body = _Body(self, stage)
+        body = StageBody(self, stage)
         turned = [
             number
             for number, instr in enumerate(stage.body)
@@ -263,7 +227,9 @@ class _KernelWriter:
             for number in turned:
                 self.line(f"tile{number}[row][threadIdx.x] = {body.raw_load(number)};")
         self.line("__syncthreads();")
-        body.turned = {number: f"tile{number}[threadIdx.x][row]" for number in turned}
+        for number in turned:
+            dtype = kernel.params[stage.body[number].param].dtype
+            body.given[number] = widen(f"tile{number}[threadIdx.x][row]", dtype)
         with self._walk(along, down):
             body.write_all("")
 
@@ -287,23 +253,51 @@ class _KernelWriter:
         schedule = self.schedule
         for instr in self.kernel.instructions():
             if instr.op == "reduce":
-                number, operation = instr.value
-                start = literal(reduction_identity(operation, instr.dtype), instr.dtype)
-                if operation in POSITIONS:
-                    start = f"{{{start}, 0x7fffffffffffffffLL}}"
-                self.line(f"{_result_type(instr)} r{number} = {start};")
-        if (nbytes := joined_bytes(schedule)) and not self.as_function:
+                self.line(f"{result_type(instr)} r{instr.value[0]} = {result_start(instr)};")
+        if schedule.joined and not self.as_function:
             # One for all reductions: joins wait until the one before has been read.
-            self.line(f"__shared__ __align__(16) unsigned char shared[{nbytes}];")
+            self.line(f"__shared__ __align__(16) unsigned char shared[{schedule.joined}];")
+        if schedule.kept_in_shared:
+            self._declare_shared_rows()
+            return
         for number, (dtype, elements) in enumerate(self.kernel.scratch):
             self.line(f"{c_type(dtype)} s{number}[{kept_elements(schedule, elements)}];")
+
+    def _declare_shared_rows(self) -> None:
+        """Rows in shared memory: elements of neighbouring threads lie beside each other."""
+        schedule = self.schedule
+        self.line("extern __shared__ __align__(16) unsigned char rows[];")
+        thread = "threadIdx.x"
+        if schedule.block[1] > 1:
+            thread = f"threadIdx.y * {schedule.block[0]} + threadIdx.x"
+        offset = 0
+        for number, (dtype, elements) in enumerate(self.kernel.scratch):
+            type_ = memory_type(dtype)
+            place = f"(rows + {offset})" if offset else "rows"
+            self.line(f"{type_}* const s{number} = ({type_}*){place} + {thread};")
+            offset += schedule.kept_bytes_of(dtype, elements)
+
+    def save(self, number: int, slot: str, value: str) -> None:
+        dtype, _ = self.kernel.scratch[number]
+        kept = narrow(value, dtype) if self.schedule.kept_in_shared else value
+        self.line(f"{self._kept(number, slot)} = {kept};")
+
+    def saved(self, number: int, slot: str) -> str:
+        dtype, _ = self.kernel.scratch[number]
+        kept = self._kept(number, slot)
+        return widen(kept, dtype) if self.schedule.kept_in_shared else kept
+
+    def _kept(self, number: int, slot: str) -> str:
+        if self.schedule.kept_in_shared:
+            slot = f"({slot}) * {prod(self.schedule.block)}"
+        return f"s{number}[{slot}]"
 
     # -- stages --------------------------------------------------------------------------
 
     def _stage(self, stage: Stage) -> None:
         alone = self._is_for_one(stage)
         with self.block(f"if ({self.owner})" if alone else ""):
-            body = _Body(self, stage)
+            body = StageBody(self, stage)
             if self.schedule.layout is Layout.POINTWISE:
                 last = self.kernel.rows[-1] if self.kernel.rows else None
                 body.write_vector(last, self.schedule.vector, None)
@@ -322,7 +316,7 @@ class _KernelWriter:
             return False
         return not any(instr.op in NEEDED_BY_ALL for instr in stage.body)
 
-    def _loop(self, stage: Stage, body: _Body) -> None:
+    def _loop(self, stage: Stage, body: StageBody) -> None:
         """The part of a stage's loop that a thread has."""
         schedule = self.schedule
         size = prod(axis.size for axis in stage.axes)
@@ -337,7 +331,8 @@ class _KernelWriter:
                 self._loop_body(stage, body, vector, None)
             return
         steps = -(-size // step)
-        self.line("#pragma unroll")
+        # Registers have no addresses: loops over them are written out.
+        self.line("#pragma unroll 4" if schedule.kept_in_shared else "#pragma unroll")
         with self.block(f"for (int step = 0; step < {steps}; ++step)"):
             self.line(f"const {self.integer} j = step * {step} + {first};")
             if size % step == 0:
@@ -346,15 +341,15 @@ class _KernelWriter:
                 with self.block(f"if (j < {size})"):
                     self._loop_body(stage, body, vector, "step")
 
-    def _loop_body(self, stage: Stage, body: _Body, vector: int, step: str | None) -> None:
+    def _loop_body(self, stage: Stage, body: StageBody, vector: int, step: str | None) -> None:
         self._decode("j", stage.axes, 1)
         body.write_vector(stage.axes[-1], vector, step, guard=self.active)
 
     def _join(self, instr: Instr) -> None:
         """What the members of a team have reduced becomes one value, known to all of them."""
         number, operation = instr.value
-        schedule, join = self.schedule, _JOIN[operation]
-        shared = f"({_result_type(instr)}*){'shared' if joined_bytes(schedule) else '0'}"
+        schedule, join = self.schedule, JOIN[operation]
+        shared = f"({result_type(instr)}*){'shared' if schedule.joined else '0'}"
         if schedule.layout is Layout.COLUMN:
             call = f"tg_join_columns<{join}, {schedule.team}, {schedule.points}>"
         else:
@@ -362,245 +357,9 @@ class _KernelWriter:
         self.line(f"r{number} = {call}(r{number}, {shared});")
 
 
-class _Body:
-    """The instructions of one stage: each is written once, as early as asked."""
-
-    def __init__(self, writer: _KernelWriter, stage: Stage) -> None:
-        self.writer = writer
-        self.kernel: Kernel = writer.kernel
-        self.stage = stage
-        self.values: dict[int, str] = {}
-        self.depends = dependences(self.kernel, stage)
-        self.slot = ""
-        self.guard = ""
-        self.packs: dict[int, str] = {}
-        self.turned: dict[int, str] = {}
-        self.names: Mapping[Axis, str] = {}
-
-    def write_all(self, guard: str) -> None:
-        """Write everything; stores only where `guard` holds."""
-        self.guard = guard
-        for number, instr in enumerate(self.stage.body):
-            if number not in self.values:
-                self.values[number] = self._instr(number, instr)
-
-    def write_invariant(self, axes: Sequence[Axis]) -> None:
-        """Write what depends on none of `axes`."""
-        for number, instr in enumerate(self.stage.body):
-            depends = self.depends[number]
-            if number not in self.values and depends is not None and depends.isdisjoint(axes):
-                self.values[number] = self._instr(number, instr)
-
-    def write_vector(
-        self, axis: Axis | None, vector: int, step: str | None, guard: str = ""
-    ) -> None:
-        """Write the rest for `vector` neighbours along `axis`; `step` counts a thread's vectors."""
-        self.slot = step or ""
-        if axis is None or vector == 1:
-            self.write_all(guard)
-            return
-        writer = self.writer
-        self.write_invariant([axis])
-        packed = [
-            number
-            for number, instr in enumerate(self.stage.body)
-            if is_packable(instr, axis, vector) and self._is_ready(number)
-        ]
-        for number in packed:
-            self._open_pack(number, vector)
-        if step is not None:
-            self.slot = f"{step} * {vector} + v"
-        writer.line("#pragma unroll")
-        with writer.block(f"for (int v = 0; v < {vector}; ++v)"):
-            self.names = {axis: f"({axis} + v)"}
-            self.write_all(guard)
-            self.names = {}
-        for number in packed:
-            if self.stage.body[number].op == "store":
-                self._close_pack(number, guard)
-
-    def _is_ready(self, number: int) -> bool:
-        """Whether the address of an access is known before the neighbours are looped over."""
-        instr = self.stage.body[number]
-        assert instr.index is not None
-        return all(atom.key in self.values for atom in data_atoms(instr.index))
-
-    def _open_pack(self, number: int, vector: int) -> None:
-        """Load a vector of neighbours, or make room for one to be stored."""
-        instr = self.stage.body[number]
-        param = self.kernel.params[instr.param]
-        type_ = f"Pack<{memory_type(param.dtype)}, {vector}>"
-        name = self.packs[number] = f"{param.name}_{number}x{vector}"
-        if instr.op == "store":
-            self.writer.line(f"{type_} {name};")
-            return
-        address = f"{param.name} + {self._index(instr.index)}"
-        self.writer.line(f"const {type_} {name} = *(const {type_}*)({address});")
-
-    def _close_pack(self, number: int, guard: str) -> None:
-        instr = self.stage.body[number]
-        param = self.kernel.params[instr.param]
-        name = self.packs[number]
-        store = f"*(decltype({name})*)({param.name} + {self._index(instr.index)}) = {name};"
-        self.writer.line(f"if ({guard}) {store}" if guard else store)
-
-    # -- instructions --------------------------------------------------------------------
-
-    def _instr(self, number: int, instr: Instr) -> str:
-        """Write one instruction; gives what later ones call its value."""
-        args = [self.values[arg] for arg in instr.args]
-        match instr.op:
-            case "const":
-                return literal(instr.value, instr.dtype)
-            case "store":
-                return self._store(number, instr, args[0])
-            case "reduce":
-                return self._reduce(instr, args)
-            case "result":
-                operation = self._operation(instr.value)
-                return f"r{instr.value}.position" if operation in POSITIONS else f"r{instr.value}"
-            case "save":
-                self.writer.line(f"s{instr.value}[{self.slot}] = {args[0]};")
-                return args[0]
-        name = f"{_stem(self.kernel, instr)}_{number}"
-        self.writer.line(
-            f"const {c_type(instr.dtype)} {name} = {self._value(number, instr, args)};"
-        )
-        return name
-
-    def _value(self, number: int, instr: Instr, args: Sequence[str]) -> str:
-        match instr.op:
-            case "index":
-                return f"({c_type(instr.dtype)})({self._index(instr.index)})"
-            case "condition":
-                return self._conditions(instr.mask)
-            case "load":
-                return self._load(number, instr)
-            case "check":
-                size, site, status = instr.value
-                active = self.writer.active or "true"
-                where = self.kernel.params[status].name
-                number = self.writer.first_check + site + 1
-                return f"tg_check({args[0]}, {size}, {number}, {active}, {where})"
-            case "saved":
-                return f"s{instr.value}[{self.slot}]"
-            case "cast":
-                return convert(args[0], self._dtype(instr.args[0]), instr.value)
-            case "random_bits":
-                return f"tg_random_bits({', '.join(args)}, {self._index(instr.index)})"
-        return TEMPLATES[instr.op](args, self._dtype(instr.args[-1]))
-
-    def _dtype(self, number: int) -> DType:
-        return self.stage.body[number].dtype
-
-    def _operation(self, result: int) -> str:
-        for instr in self.kernel.instructions():
-            if instr.op == "reduce" and instr.value[0] == result:
-                operation: str = instr.value[1]
-                return operation
-        raise AssertionError(f"nobody computes r{result}")
-
-    def _reduce(self, instr: Instr, args: Sequence[str]) -> str:
-        number, operation = instr.value
-        if operation in POSITIONS:
-            value = f"{_result_type(instr)}{{{args[0]}, {args[1]}}}"
-            joined = f"{_JOIN[operation]}::join<{c_type(instr.dtype)}>(r{number}, {value})"
-        else:
-            joined = TEMPLATES[COMBINE[operation]]([f"r{number}", args[0]], instr.dtype)
-        self.writer.line(f"r{number} = {joined};")
-        return f"r{number}"
-
-    # -- memory --------------------------------------------------------------------------
-
-    def raw_load(self, number: int) -> str:
-        """The element in memory that a load reads, as it is stored there."""
-        instr = self.stage.body[number]
-        return f"{self.kernel.params[instr.param].name}[{self._index(instr.index)}]"
-
-    def _load(self, number: int, instr: Instr) -> str:
-        param = self.kernel.params[instr.param]
-        if number in self.turned:
-            return widen(self.turned[number], param.dtype)
-        if number in self.packs:
-            return widen(f"{self.packs[number]}.at[v]", param.dtype)
-        value = widen(f"{param.name}[{self._index(instr.index)}]", param.dtype)
-        if not instr.mask:
-            return value
-        return f"{self._conditions(instr.mask)} ? {value} : {literal(0, instr.dtype)}"
-
-    def _store(self, number: int, instr: Instr, value: str) -> str:
-        param = self.kernel.params[instr.param]
-        if number in self.packs:
-            self.writer.line(f"{self.packs[number]}.at[v] = {narrow(value, param.dtype)};")
-            return value
-        place = f"{param.name}[{self._index(instr.index)}]"
-        if instr.value == "add":
-            name = "logical_or" if param.dtype.kind == "bool" else "add"
-            value = f"({TEMPLATES[name]([widen(place, param.dtype), value], param.dtype)})"
-        store = f"{place} = {narrow(value, param.dtype)};"
-        self.writer.line(f"if ({self.guard}) {store}" if self.guard else store)
-        return value
-
-    # -- index expressions ---------------------------------------------------------------
-
-    def _index(self, index: Index | None) -> str:
-        assert index is not None
-        parts = []
-        for atom, coefficient in index.terms.items():
-            value = self._atom(atom)
-            parts.append(value if coefficient == 1 else f"{value} * {coefficient}")
-        if index.const or not parts:
-            parts.append(str(index.const))
-        return " + ".join(parts).replace("+ -", "- ")
-
-    def _atom(self, atom: object) -> str:
-        if isinstance(atom, Axis):
-            return self.names.get(atom, atom.name)
-        if isinstance(atom, Loaded):
-            return f"({self.writer.integer}){self.values[atom.key]}"
-        assert isinstance(atom, (Quotient, Remainder))
-        low = atom.index.bounds[0]
-        inner = atom.index
-        lift = -(low // atom.divisor) if low < 0 else 0
-        if lift:  # by a multiple of the divisor, so that truncation is floor
-            inner = inner + lift * atom.divisor
-        if isinstance(atom, Remainder):
-            return f"(({self._index(inner)}) % {atom.divisor})"
-        quotient = f"({self._index(inner)}) / {atom.divisor}"
-        return f"({quotient} - {lift})" if lift else f"({quotient})"
-
-    def _conditions(self, mask: Mask) -> str:
-        return " && ".join(test for condition in mask for test in self._tests(condition)) or "true"
-
-    def _tests(self, condition: Condition) -> Iterator[str]:
-        if isinstance(condition, Divides):
-            rest = Index({Remainder(condition.index, condition.divisor): 1})
-            yield f"{self._index(rest)} == 0"
-            return
-        low, high = condition.index.bounds
-        if low < condition.low:
-            yield f"{self._index(condition.index)} >= {condition.low}"
-        if high >= condition.high:
-            yield f"{self._index(condition.index)} < {condition.high}"
-
-
 def _printable(comment: str) -> str:
     """A comment that ends where its line does, whatever a file is called."""
     return "".join(each if each.isprintable() else "?" for each in comment).rstrip("\\")
-
-
-def _stem(kernel: Kernel, instr: Instr) -> str:
-    """What a value is named after."""
-    return kernel.params[instr.param].name if instr.op == "load" else instr.op
-
-
-def _result_type(instr: Instr) -> str:
-    type_ = c_type(instr.dtype)
-    return f"Place<{type_}>" if instr.value[1] in POSITIONS else type_
-
-
-def _result_bytes(instr: Instr) -> int:
-    return 16 if instr.value[1] in POSITIONS else instr.dtype.itemsize
 
 
 def _fits_int(schedule: CudaSchedule) -> bool:
@@ -608,7 +367,8 @@ def _fits_int(schedule: CudaSchedule) -> bool:
     kernel = schedule.kernel
     if max((param.elements for param in kernel.params), default=0) >= _INT_LIMIT:
         return False
-    if schedule.grid * schedule.points * schedule.team * schedule.vector >= _INT_LIMIT:
+    threads = schedule.grid * schedule.points * schedule.team
+    if (schedule.items + threads) * schedule.vector >= _INT_LIMIT:
         return False
     step = schedule.team * schedule.vector
     for stage in kernel.stages:

@@ -31,7 +31,7 @@ from .cuda_writer import CudaWriter, digit, linear
 def scatter_text(schedule: ScatterSchedule, name: str, first_check: int) -> str:
     """The text of one of the kernels."""
     writer = _Scatter(schedule)
-    with writer.kernel(schedule, name):
+    with writer.definition(schedule, name):
         match schedule:
             case StartSchedule():
                 writer.start(schedule)

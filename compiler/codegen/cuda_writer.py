@@ -41,7 +41,7 @@ class CudaWriter:
             yield
 
     @contextmanager
-    def kernel(
+    def definition(
         self, schedule: TemplateSchedule, name: str, blocks_per_processor: int = 1
     ) -> Iterator[None]:
         """The head of the kernel around its body."""

@@ -12,17 +12,15 @@ square tiles, along its own axis, and turn them in shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
-from typing import NamedTuple
 
 from ...runtime.dtypes import DType
-from ..ir.shapes import contiguous_strides
-from .body import renumber
-from .index import Axis, Index, Quotient, Remainder, data_atoms, flatten, loop_atoms, of_axis
-from .kernel import Instr, Kernel, Stage
+from .index import Axis, Quotient, Remainder, data_atoms
+from .kept_rows import kept_rows
+from .kernel import POSITIONS, Instr, Kernel, Stage
 from .simplify_loops import mentions, simplify_loops
 
 WARP = 32
@@ -37,13 +35,16 @@ MAX_COLUMN_TEAM = 16
 # Bytes that one access of a thread moves at most.
 VECTOR_BYTES = 16
 MAX_VECTOR = 8
-# Elements of a row that a thread may keep in registers from one stage to the next.
+# Registers, of four bytes, in which a thread may keep its part of rows from stage to stage.
 MAX_KEPT = 32
 # The side of a tile that is turned in shared memory, the rows of threads that work on one, and the
 # bytes of shared memory that any GPU gives a block.
 TILE = 32
 TILE_ROWS = 8
 MAX_SHARED = 48 << 10
+# Blocks of a launch whose threads load single elements: enough for any GPU several times over.
+# Where there is more to do, a thread computes several points, so far apart as there are threads.
+MAX_BLOCKS = 1 << 14
 
 
 class Layout(Enum):
@@ -61,7 +62,8 @@ class CudaSchedule:
 
     `team` threads share a point and `points` points share a block; `vector` neighbours are loaded
     at once: along the last row axis of pointwise kernels, along the loops of the others. In the
-    layout TILE, the two last row axes are those of the tiles.
+    layout TILE, the two last row axes are those of the tiles. Rows that are kept from stage to
+    stage lie in registers, or in shared memory that the launch asks for.
     """
 
     kernel: Kernel
@@ -69,6 +71,7 @@ class CudaSchedule:
     team: int
     points: int
     vector: int
+    kept_in_shared: bool = False
 
     @property
     def items(self) -> int:
@@ -92,13 +95,45 @@ class CudaSchedule:
         threads = "a thread" if self.team == 1 else f"{self.team} threads"
         vector = f", {self.vector} elements at once" if self.vector > 1 else ""
         shape = f"{self.grid:,} blocks of {self.points} points"
-        return f"{self.layout.value}: {threads} per point{vector}; {shape}"
+        kept = f"; rows in {self.shared:,} bytes of shared memory" if self.shared else ""
+        return f"{self.layout.value}: {threads} per point{vector}; {shape}{kept}"
 
     @property
     def grid(self) -> int:
         if self.layout is Layout.TILE:
             return prod(axis.size for axis in self.kernel.rows[:-2]) * prod(self.tiles)
-        return -(-self.items // self.points)
+        blocks = -(-self.items // self.points)
+        return min(blocks, MAX_BLOCKS) if self._may_stride else blocks
+
+    @property
+    def strides_over_grid(self) -> bool:
+        """Whether a thread computes several points, a whole grid of threads apart."""
+        return self._may_stride and self.items > MAX_BLOCKS * self.points
+
+    @property
+    def _may_stride(self) -> bool:
+        return self.layout is Layout.POINTWISE and self.vector == 1
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory that a block keeps rows in, which the launch asks for."""
+        if not self.kept_in_shared:
+            return 0
+        return sum(self.kept_bytes_of(dtype, elements) for dtype, elements in self.kernel.scratch)
+
+    @property
+    def joined(self) -> int:
+        """The bytes of shared memory through which the threads of a block join results."""
+        values = self.team // WARP if self.team > WARP else 0
+        if self.layout is Layout.COLUMN:
+            values = self.team * self.points if self.team > 1 else 0
+        reduced = [instr for instr in self.kernel.instructions() if instr.op == "reduce"]
+        return values * max(map(_result_bytes, reduced), default=0)
+
+    def kept_bytes_of(self, dtype: DType, elements: int) -> int:
+        """What all threads of a block keep of a row, in bytes; a multiple of 16."""
+        nbytes = kept_elements(self, elements) * prod(self.block) * dtype.itemsize
+        return -(-nbytes // 16) * 16
 
     @property
     def block(self) -> tuple[int, int]:
@@ -109,8 +144,11 @@ class CudaSchedule:
         return self.team * self.points, 1
 
 
-def schedule_cuda(kernel: Kernel) -> CudaSchedule:
-    """The schedule for `kernel`."""
+def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
+    """The schedule for `kernel`.
+
+    Rows that registers do not hold are kept in up to `shared` bytes of shared memory for a block.
+    """
     kernel = simplify_loops(kernel)
     looped = [stage for stage in kernel.stages if stage.axes]
     if not looped:
@@ -120,78 +158,29 @@ def schedule_cuda(kernel: Kernel) -> CudaSchedule:
     inner = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
     best = max(kernel.rows, key=lambda axis: _affinity(kernel, axis), default=None)
     if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):
-        return _column(_with_last(kernel, best), looped)
-    return _row(kernel, looped)
+        return _column(_with_last(kernel, best), looped, shared)
+    return _row(kernel, looped, shared)
 
 
-# -- rows in registers -----------------------------------------------------------------------
+def _result_bytes(instr: Instr) -> int:
+    return 16 if instr.value[1] in POSITIONS else instr.dtype.itemsize
 
 
-def kept_rows(kernel: Kernel) -> Kernel:
-    """`kernel` with each element that several stages over the same axes load loaded only once.
-
-    The first stage saves it in a scratch row, whose elements stay with the thread that loaded them.
-    """
-    loaded: dict[_Element, list[int]] = {}
-    for number, stage in enumerate(kernel.stages):
-        for instr in stage.body:
-            if (element := _loaded_element(kernel, stage, instr)) is not None:
-                loaded.setdefault(element, []).append(number)
-    again = [element for element, stages in loaded.items() if len(stages) > 1]
-    row = {element: len(kernel.scratch) + number for number, element in enumerate(again)}
-    stages = []
-    for number, stage in enumerate(kernel.stages):
-        loads = {element: row[element] for element in again if number in loaded[element]}
-        firsts = {element for element in loads if loaded[element][0] == number}
-        stages.append(_keep(kernel, stage, loads, firsts))
-    sizes = [(element.dtype, prod(axis.size for axis in element.axes)) for element in again]
-    return replace(kernel, stages=tuple(stages), scratch=(*kernel.scratch, *sizes))
+# -- rows that are kept ----------------------------------------------------------------------
 
 
-class _Element(NamedTuple):
-    """What a load reads."""
-
-    param: int
-    at: Index
-    axes: tuple[Axis, ...]
-    dtype: DType
-
-
-def _loaded_element(kernel: Kernel, stage: Stage, instr: Instr) -> _Element | None:
-    """What an instruction loads, if a thread can keep it for a later stage."""
-    if instr.op != "load" or instr.mask or kernel.params[instr.param].written:
-        return None
-    assert instr.index is not None
-    if data_atoms(instr.index) or loop_atoms(instr.index).isdisjoint(stage.axes):
-        return None
-    return _Element(instr.param, instr.index, stage.axes, instr.dtype)
-
-
-def _keep(
-    kernel: Kernel, stage: Stage, rows: Mapping[_Element, int], firsts: Collection[_Element]
-) -> Stage:
-    """A stage that saves the elements it is the first to load, and takes the others."""
-    sizes = tuple(axis.size for axis in stage.axes)
-    slot = flatten(list(map(of_axis, stage.axes)), contiguous_strides(sizes))
-    body: list[Instr] = []
-    new: dict[int, int] = {}
-    for old, instr in enumerate(stage.body):
-        element = _loaded_element(kernel, stage, instr)
-        row = rows.get(element) if element is not None else None
-        new[old] = len(body)
-        if row is not None and element not in firsts:
-            body.append(Instr("saved", (), instr.dtype, index=slot, value=row))
-            continue
-        body.append(renumber(instr, new))
-        if row is not None:
-            body.append(Instr("save", (new[old],), instr.dtype, index=slot, value=row))
-    return Stage(stage.axes, tuple(body))
+def rows_fit(schedule: CudaSchedule) -> bool:
+    """Whether there is a place for all scratch rows."""
+    return schedule.kept_in_shared or registers_suffice(schedule)
 
 
 def registers_suffice(schedule: CudaSchedule) -> bool:
     """Whether a thread can keep its part of all scratch rows."""
-    shares = sum(kept_elements(schedule, elements) for _, elements in schedule.kernel.scratch)
-    return shares <= MAX_KEPT
+    registers = sum(
+        kept_elements(schedule, elements) * max(dtype.itemsize // 4, 1)
+        for dtype, elements in schedule.kernel.scratch
+    )
+    return registers <= MAX_KEPT
 
 
 def kept_elements(schedule: CudaSchedule, elements: int) -> int:
@@ -242,7 +231,7 @@ def is_turned(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> bool:
     return plain and terms.get(across) == 1 and abs(terms.get(lane, 0)) > 1
 
 
-def _row(kernel: Kernel, looped: list[Stage]) -> CudaSchedule:
+def _row(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
     length = max(prod(axis.size for axis in stage.axes) for stage in looped)
     vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
     team = 1
@@ -250,26 +239,38 @@ def _row(kernel: Kernel, looped: list[Stage]) -> CudaSchedule:
         team *= 2
     if WARP < team < ROW_BLOCK:  # several warps of several points would share barriers
         team = WARP if length <= WARP * MAX_KEPT else ROW_BLOCK
-    points = max(1, ROW_BLOCK // team) if team <= WARP else 1
-    return _keeping(CudaSchedule(kernel, Layout.ROW, team, points, vector))
+    teams = [team, *(more for more in (128, 256, 512, 1024) if team < more <= length // vector)]
+    return _keeping(
+        [CudaSchedule(kernel, Layout.ROW, each, max(1, ROW_BLOCK // each) if each <= WARP else 1,
+                      vector) for each in teams],
+        shared,
+    )  # fmt: skip
 
 
-def _column(kernel: Kernel, looped: list[Stage]) -> CudaSchedule:
+def _column(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
     length = min(prod(axis.size for axis in stage.axes) for stage in looped)
-    count = prod(axis.size for axis in kernel.rows)
-    points = COLUMNS
+    count = max(prod(axis.size for axis in kernel.rows), 1)
     team = 1
     while team < MAX_COLUMN_TEAM and team * 2 * ROW_ELEMENTS <= length:
         team *= 2
-    if team == 1:
-        points = _block_of_points(kernel)
-    return _keeping(CudaSchedule(kernel, Layout.COLUMN, team, min(points, max(count, 1)), 1))
+    points = min(COLUMNS, count) if team > 1 else _block_of_points(kernel)
+    teams = [team, MAX_TEAM // COLUMNS] if team == MAX_COLUMN_TEAM else [team]
+    return _keeping(
+        [CudaSchedule(kernel, Layout.COLUMN, each, points, 1) for each in teams], shared
+    )
 
 
-def _keeping(schedule: CudaSchedule) -> CudaSchedule:
-    """The same, with what is loaded again kept in registers, if they suffice."""
-    kept = replace(schedule, kernel=kept_rows(schedule.kernel))
-    return kept if registers_suffice(kept) else schedule
+def _keeping(schedules: Sequence[CudaSchedule], shared: int) -> CudaSchedule:
+    """One of these, by growing teams, that keeps what is loaded again; else the first as it is."""
+    kept = [replace(each, kernel=kept_rows(each.kernel)) for each in schedules]
+    for each in kept:
+        if registers_suffice(each):
+            return each
+    for each in kept:
+        in_shared = replace(each, kept_in_shared=True)
+        if in_shared.shared + in_shared.joined <= shared:
+            return in_shared
+    return schedules[0]
 
 
 def _block_of_points(kernel: Kernel) -> int:

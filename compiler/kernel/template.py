@@ -32,6 +32,11 @@ class TemplateSchedule(ABC):
         """Threads of a block."""
 
     @property
+    def shared(self) -> int:
+        """Shared memory that the launch asks for, in bytes: none, for the texts declare theirs."""
+        return 0
+
+    @property
     def extent(self) -> int:
         return self.grid
 

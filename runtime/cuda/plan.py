@@ -47,6 +47,8 @@ KEPT_FRAMES = 8
 KEPT_GRAPHS = 8
 """Captured graphs of a plan and stream, one for each set of addresses; the least used goes."""
 _WORD = 8
+_DYNAMIC_SHARED = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: without it 48 KiB are the most."""
 _PIECE = 256
 
 
@@ -56,6 +58,7 @@ class Launch(NamedTuple):
     function: int
     grid: int
     block: tuple[int, int]
+    shared: int
     table: int  # the address of the addresses of its arguments
 
 
@@ -221,9 +224,8 @@ class _Frame:
                 case LaunchStep():
                     table = self.table.ctypes.data + _WORD * first
                     function = plan.function(step.name)
-                    calls.append(
-                        (_Frame._launch, Launch(function, step.grid, step.block, table), first)
-                    )
+                    launch = Launch(function, step.grid, step.block, step.shared, table)
+                    calls.append((_Frame._launch, launch, first))
                 case GemmStep():
                     calls.append((_Frame._multiply, plan.products[number], first))
                 case CopyStep():
@@ -307,7 +309,7 @@ class _Frame:
     def _launch(self, launch: Launch, first: int, stream: int) -> None:
         x, y = launch.block
         backend.driver().launchKernel(
-            launch.function, launch.grid, 1, 1, x, y, 1, 0, stream, launch.table, 0
+            launch.function, launch.grid, 1, 1, x, y, 1, launch.shared, stream, launch.table, 0
         )
 
     def _multiply(self, product: Product, first: int, stream: int) -> None:
@@ -398,7 +400,12 @@ def _functions(source: str, steps: Sequence[CudaStep], device: Device) -> dict[s
         return {}
     module = backend.cupy().cuda.function.Module()
     module.load(nvrtc.compile_cubin(source, architecture(device)))
-    return {name: module.get_function(name) for name in names}
+    functions = {name: module.get_function(name) for name in names}
+    for step in steps:
+        if isinstance(step, LaunchStep) and step.shared:
+            function = functions[step.name].ptr
+            backend.driver().funcSetAttribute(function, _DYNAMIC_SHARED, step.shared)
+    return functions
 
 
 def _capture_stream(device: Device, stream: int) -> Any:

@@ -127,6 +127,8 @@ def test_the_driver_launches_as_cupys_does():
     ours = list(inspect.signature(driver.launchKernel).parameters)
     assert real.launchKernel.__doc__.count(",") == len(ours) - 1 == 10
     assert all(name in real.launchKernel.__doc__ for name in ours[1:10])
+    ours = list(inspect.signature(driver.funcSetAttribute).parameters)
+    assert all(f"{name}" in real.funcSetAttribute.__doc__ for name in ours)
 
 
 def test_unknown_names_are_told():
@@ -861,6 +863,19 @@ def test_kernels_run_on_memory_of_arrays(module, machine):
     pinned[:] = 0
     launch(module.get_function("counted"), 2, 5, pinned.ctypes.data, ctypes.c_int(3))
     assert pinned[0] == 30
+
+
+@NEEDS_COMPILER
+def test_more_than_48_kib_of_shared_memory_is_asked_for_first(module):
+    x, y = cupy.ones(64, np.float32), cupy.empty(64, np.float32)
+    function, more = module.get_function("doubled"), (48 << 10) + 4
+    launch(function, 1, 64, x.data.ptr, y.data.ptr, shared=48 << 10)
+    with pytest.raises(driver.CUDADriverError, match="INVALID_VALUE"):
+        launch(function, 1, 64, x.data.ptr, y.data.ptr, shared=more)
+    driver.funcSetAttribute(function.ptr, 8, more)
+    launch(function, 1, 64, x.data.ptr, y.data.ptr, shared=more)
+    with pytest.raises(driver.CUDADriverError, match="INVALID_VALUE"):
+        driver.funcSetAttribute(function.ptr, 8, 228 << 10)
 
 
 @NEEDS_COMPILER

@@ -42,7 +42,7 @@ def kernels() -> Iterator[tuple[str, Any]]:
 
 def launch(name: str, schedule: Any, order: str) -> Launch:
     args = [buffer(param) for param in schedule.kernel.params]
-    return Launch(name, schedule.grid, schedule.block, args, 0, order, 1)
+    return Launch(name, schedule.grid, schedule.block, args, schedule.shared, order, 1)
 
 
 @pytest.mark.parametrize("kind", ["address", "thread"])

@@ -65,7 +65,7 @@ class _Run:
                         self.at(ref)[: param.elements * param.dtype.itemsize].view(_raw(param))
                         for ref, param in zip(step.args, kernel.params, strict=True)
                     ]
-                    library.launch(step.name, step.grid, step.block, args, order=order, seed=seed)
+                    library.launch(step.name, step.grid, step.block, args, step.shared, order, seed)
                 case GemmStep():
                     _multiply(step, *map(self.at, (step.a, step.b, step.c)))
                 case CopyStep():

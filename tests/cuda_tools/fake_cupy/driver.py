@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import operator
 
-from ..shim import Library, Parameter
+from ..shim import MOST_SHARED, MOST_STATIC_SHARED, Library, Parameter
 from .machine import Work, machine
 
 _STATUS = {
@@ -13,6 +13,7 @@ _STATUS = {
     400: ("CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"),
     500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
 }
+_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LARGEST = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
 
 
@@ -53,6 +54,8 @@ def launchKernel(
     owner = machine.stream(stream).device
     if owner not in (-1, device):
         raise CUDADriverError(400)
+    if sizes[6] > machine.dynamic_shared.get(f, MOST_STATIC_SHARED):
+        raise CUDADriverError(1)
     if extra or any(not 1 <= size <= most for size, most in zip(sizes, _LARGEST)):
         raise CUDADriverError(1)
     parameters = library.parameters(name)
@@ -64,6 +67,23 @@ def launchKernel(
         if block.device != device:
             raise CUDADriverError(1)
     machine.enqueue(stream, work)
+
+
+def funcSetAttribute(f: int, attribute: int, value: int) -> None:
+    """Let launches of a `Function.ptr` ask for more than 48 KiB of shared memory, by attribute 8.
+
+    Raises CUDADriverError as CUDA does for what a block cannot have, NotImplementedError for other
+    attributes.
+    """
+    f, attribute, value = map(operator.index, (f, attribute, value))
+    if attribute != _DYNAMIC_SHARED:
+        raise NotImplementedError(f"attribute {attribute} of a function")
+    if f not in machine.functions:
+        raise CUDADriverError(400)
+    library, name, _ = machine.functions[f]
+    if not 0 <= value <= MOST_SHARED - library.shared_bytes(name):
+        raise CUDADriverError(1)
+    machine.dynamic_shared[f] = value
 
 
 def _unsigned(number: int) -> int:

@@ -167,6 +167,7 @@ class Machine:
         self.streams = {pointer: StreamState(pointer, -1, True) for pointer in (0, 1, 2)}
         self._destroyed: list[StreamState] = []
         self.functions: dict[int, tuple[Any, str, int]] = {}  # library, name, device
+        self.dynamic_shared: dict[int, int] = {}  # what launches of a function may ask for
         self.pinned: dict[int, int] = {}  # host memory that devices reach: where it begins and ends
 
     def handle(self) -> int:
