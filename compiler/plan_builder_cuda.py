@@ -224,7 +224,7 @@ def _can_be_joined(schedule: CudaSchedule | TemplateSchedule) -> TypeGuard[CudaS
     """Whether the kernel can be a part of a wider launch, whose shared memory is for joins."""
     if not isinstance(schedule, CudaSchedule) or schedule.shared:
         return False
-    return schedule.layout is not Layout.TILE
+    return schedule.layout not in (Layout.TILE, Layout.PAIRS)
 
 
 def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:

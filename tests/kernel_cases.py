@@ -100,6 +100,15 @@ def pairwise_forces() -> Graph:
 
 
 @golden
+def pairwise_distances() -> Graph:
+    """Every element is wanted by many results."""
+    make = Make()
+    apart = make.sub(make.input(130, 1, 64), make.input(1, 70, 64))
+    square = make.sum(make.mul(apart, apart), axes=(2,), keepdims=False)
+    return make.graph(make.sqrt(square))
+
+
+@golden
 def transpose() -> Graph:
     make = Make()
     x, y = make.input(300, 400), make.input(400, 300)

@@ -25,6 +25,7 @@ from ..kernel.schedule_cuda import (
 from ..kernel.template import TemplateSchedule
 from .cuda_body import JOIN, KernelWriter, StageBody, result_start, result_type
 from .cuda_library import library_text
+from .cuda_pairs import write_pairs
 from .cuda_scalar import c_type, memory_type, narrow, widen
 from .cuda_template import template_text
 from .cuda_wide import SHARED, declared
@@ -135,6 +136,8 @@ class _ScheduleWriter(KernelWriter):
             self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TILE:
             self._tile()
+        elif self.schedule.layout is Layout.PAIRS:
+            write_pairs(self, self.schedule, self.block_number)
         else:
             self._points()
         return "\n".join([*head, *self.lines, "}", ""])
@@ -331,8 +334,9 @@ class _ScheduleWriter(KernelWriter):
                 self._loop_body(stage, body, vector, None)
             return
         steps = -(-size // step)
-        # Registers have no addresses: loops over them are written out.
-        self.line("#pragma unroll 4" if schedule.kept_in_shared else "#pragma unroll")
+        # Registers have no addresses: loops over them are written out. A block alone on its
+        # multiprocessor, as those with rows in shared memory are, needs many loads under way.
+        self.line("#pragma unroll 8" if schedule.kept_in_shared else "#pragma unroll")
         with self.block(f"for (int step = 0; step < {steps}; ++step)"):
             self.line(f"const {self.integer} j = step * {step} + {first};")
             if size % step == 0:

@@ -7,7 +7,8 @@ reduced. Members of a team are neighbours where neighbouring memory lies along t
 stand apart where it lies along a row axis ("column"), so that neighbouring threads always touch
 neighbouring memory. What must run in order (writes at positions that are data) has teams of one.
 Kernels without loops that read some memory along another axis than they write ("tile") read it in
-square tiles, along its own axis, and turn them in shared memory.
+square tiles, along its own axis, and turn them in shared memory. Reductions whose elements are
+wanted by many points ("pairs") have a schedule of their own, see `schedule_pairs`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...runtime.dtypes import DType
 from .index import Axis, Quotient, Remainder, data_atoms
 from .kept_rows import kept_rows
 from .kernel import POSITIONS, Instr, Kernel, Stage
+from .schedule_pairs import Pairing, pairing
 from .simplify_loops import mentions, simplify_loops
 
 WARP = 32
@@ -54,6 +56,7 @@ class Layout(Enum):
     ROW = "row"
     COLUMN = "column"
     TILE = "tile"
+    PAIRS = "pairs"
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class CudaSchedule:
     `team` threads share a point and `points` points share a block; `vector` neighbours are loaded
     at once: along the last row axis of pointwise kernels, along the loops of the others. In the
     layout TILE, the two last row axes are those of the tiles. Rows that are kept from stage to
-    stage lie in registers, or in shared memory that the launch asks for.
+    stage lie in registers, or in shared memory that the launch asks for. `pairing` belongs to the
+    layout PAIRS.
     """
 
     kernel: Kernel
@@ -72,6 +76,7 @@ class CudaSchedule:
     points: int
     vector: int
     kept_in_shared: bool = False
+    pairing: Pairing | None = None
 
     @property
     def items(self) -> int:
@@ -92,6 +97,8 @@ class CudaSchedule:
 
     def summary(self) -> str:
         """A line for people."""
+        if self.pairing is not None:
+            return f"pairs: {self.pairing.summary()}; {self.grid:,} blocks"
         threads = "a thread" if self.team == 1 else f"{self.team} threads"
         vector = f", {self.vector} elements at once" if self.vector > 1 else ""
         shape = f"{self.grid:,} blocks of {self.points} points"
@@ -102,6 +109,9 @@ class CudaSchedule:
     def grid(self) -> int:
         if self.layout is Layout.TILE:
             return prod(axis.size for axis in self.kernel.rows[:-2]) * prod(self.tiles)
+        if self.pairing is not None:
+            others = prod(axis.size for axis in self.kernel.rows) // self.pairing.pairs
+            return others * prod(self.pairing.tiles)
         blocks = -(-self.items // self.points)
         return min(blocks, MAX_BLOCKS) if self._may_stride else blocks
 
@@ -125,7 +135,9 @@ class CudaSchedule:
     def joined(self) -> int:
         """The bytes of shared memory through which the threads of a block join results."""
         values = self.team // WARP if self.team > WARP else 0
-        if self.layout is Layout.COLUMN:
+        if self.pairing is not None:
+            values = self.pairing.threads if self.team > 1 else 0
+        elif self.layout is Layout.COLUMN:
             values = self.team * self.points if self.team > 1 else 0
         reduced = [instr for instr in self.kernel.instructions() if instr.op == "reduce"]
         return values * max(map(_result_bytes, reduced), default=0)
@@ -141,6 +153,8 @@ class CudaSchedule:
             return self.points, self.team
         if self.layout is Layout.TILE:
             return TILE, TILE_ROWS
+        if self.pairing is not None:
+            return prod(self.pairing.lanes), self.team
         return self.team * self.points, 1
 
 
@@ -155,6 +169,9 @@ def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
         return _pointwise(kernel)
     if kernel.is_sequential:
         return CudaSchedule(kernel, Layout.COLUMN, 1, _block_of_points(kernel), 1)
+    if (paired := pairing(kernel)) is not None:
+        turned, how = paired
+        return CudaSchedule(turned, Layout.PAIRS, how.members, prod(how.tile), 1, pairing=how)
     inner = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
     best = max(kernel.rows, key=lambda axis: _affinity(kernel, axis), default=None)
     if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):

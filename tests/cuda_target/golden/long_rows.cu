@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(1024) k0_argmax_sub(const float* __
   extern __shared__ __align__(16) unsigned char rows[];
   float* const s0 = (float*)rows + threadIdx.x;
   {
-    #pragma unroll 4
+    #pragma unroll 8
     for (int step = 0; step < 9; ++step) {
       const int j = step * 4096 + member * 4;
       if (j < 33000) {
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(1024) k0_argmax_sub(const float* __
   r0 = tg_join_neighbours<Best<true>, 1024>(r0, (Place<float>*)shared);
   {
     const float cast_1 = (float)r0.position;
-    #pragma unroll 4
+    #pragma unroll 8
     for (int step = 0; step < 9; ++step) {
       const int j = step * 4096 + member * 4;
       if (j < 33000) {
