@@ -22,7 +22,7 @@ DOORS = {
     "tgraph.graph_function": ("tgraph.compiler.compile_graph",),
     "tgraph.compile": ("tgraph.check",),
     "tgraph.cuda": ("tgraph.compiler.cuda_program",),
-    "tgraph.fused": ("tgraph.compiler.codegen.cuda_elementwise",),
+    "tgraph.fused_program": ("tgraph.compiler.codegen.cuda_elementwise",),
     "tgraph.draw": ("tgraph.compiler.executable", "tgraph.draw_"),
 }
 

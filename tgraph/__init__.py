@@ -49,6 +49,7 @@ from .creation import (
     zeros_like,
 )
 from .dispatch import detach
+from .dlpack import from_dlpack
 from .draw import draw
 from .functions import (
     abs,

@@ -15,7 +15,7 @@ from .guards import same_static
 from .inplace import take_history
 from .interrupts import hold, release
 from .runtime.arrays import copy_elements, share_memory
-from .runtime.cuda.arrays import owner_of
+from .runtime.cuda.arrays import FOREIGN, owner_of
 from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor, storage_of, wrap
@@ -54,14 +54,17 @@ class FreedRecord(Record):
 _NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
 
 
+_CAPSULE = type(np.zeros(0).__dlpack__())
+
+
 def root_of(array: Array) -> Any:
-    """The object that owns the memory of an array."""
+    """The object that owns the memory of an array; FOREIGN for memory of other libraries."""
     base: Any = array
     if not isinstance(array, np.ndarray):
         return owner_of(array)
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
-    return base
+    return FOREIGN if type(base) is _CAPSULE else base
 
 
 def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
@@ -70,10 +73,10 @@ def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
     for array in arrays:
         own = type(array) is np.ndarray and array.base is None
         key = id(array if own else root_of(array))
-        if key in fixed or key in seen:
+        if key in fixed or key in seen or key == id(FOREIGN):
             return True
         seen.add(key)
-    return False
+    return id(FOREIGN) in fixed
 
 
 def overlap(written: Sequence[Array], others: Sequence[Array]) -> bool:

@@ -15,6 +15,8 @@ from .movement import unbind
 from .operands import cast, require_tensor
 from .runtime.arrays import transfers_without_waiting
 from .runtime.cuda.arrays import is_pinned, pinned
+from .runtime.cuda.record_stream import record
+from .runtime.cuda.streams import Stream
 from .runtime.device import CPU, Device
 from .runtime.dtypes import (
     DType,
@@ -179,6 +181,33 @@ def pin_memory(self: Tensor) -> Tensor:
 def is_pinned_tensor(self: Tensor) -> bool:
     """Whether this tensor lies in memory that devices reach by themselves."""
     return self._type.device is CPU and is_pinned(current_context().host_array(self, "is_pinned()"))
+
+
+def record_stream(self: Tensor, stream: Stream) -> None:
+    """Tell that `stream` uses this tensor, which was made on another stream.
+
+    Memory that is let go is used again by the stream on which it was made, at once. What was
+    recorded is kept until `stream` has done all that it was asked to do by then. Views share it.
+    It needs no call where the stream that made the tensor waits for the other one before that.
+
+    NotImplementedError for tensors of the CPU.
+    """
+    if self.is_cpu:
+        raise NotImplementedError(
+            "Could not run 'record_stream' on a tensor of the 'cpu' device: only memory of CUDA "
+            "devices is used by streams"
+        )
+    if not isinstance(stream, Stream):
+        raise TypeError(
+            f"record_stream(): expected a tgraph.cuda.Stream, got {type(stream).__name__}"
+        )
+    record(array_of(self, "record_stream()"), stream)
+
+
+def array_of(self: Tensor, operation: str) -> Any:
+    """The array of NumPy or CuPy, for an operation; TraceError where there is none yet."""
+    context = current_context()
+    return context.host_array(self, operation) if context.tracing else context.value_of(self)
 
 
 def cuda_array_interface(self: Tensor) -> dict[str, Any]:

@@ -6,12 +6,13 @@ machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from . import random
 from .out_of_memory import OutOfMemoryError
-from .random import manual_seed
+from .random import initial_seed, manual_seed, seed
 from .runtime.cuda.arrays import current
 from .runtime.cuda.devices import (
     DeviceProperties,
@@ -35,6 +36,7 @@ from .runtime.cuda.memory import (
 )
 from .runtime.cuda.streams import Event, Stream, current_stream, default_stream
 from .runtime.device import Device
+from .tensor import Tensor
 from .tracing import trace
 
 if TYPE_CHECKING:
@@ -43,14 +45,18 @@ if TYPE_CHECKING:
 __all__ = [
     "DeviceProperties", "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream",
     "default_stream", "device", "device_count", "empty_cache", "get_device_capability",
-    "get_device_name", "get_device_properties", "is_available", "manual_seed", "manual_seed_all",
-    "max_memory_allocated", "mem_get_info", "memory_allocated", "memory_reserved", "program",
-    "reset_peak_memory_stats", "set_device", "set_per_process_memory_fraction", "stream",
-    "synchronize",
+    "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all",
+    "initial_seed", "is_available", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "mem_get_info", "memory_allocated", "memory_reserved", "program", "reset_peak_memory_stats",
+    "seed", "seed_all", "set_device", "set_per_process_memory_fraction", "set_rng_state",
+    "set_rng_state_all", "stream", "synchronize",
 ]  # fmt: skip
 
+# One generator serves the CPU and all devices: seeding it for one of them is seeding it for all.
 manual_seed_all = manual_seed
+seed_all = seed
 get_device_properties = properties
+DeviceLike = int | str | Device
 
 
 def device(device: int | str | Device) -> AbstractContextManager[Any]:
@@ -58,9 +64,9 @@ def device(device: int | str | Device) -> AbstractContextManager[Any]:
     return current(cuda_device(index_of(device)))
 
 
-def stream(stream: Stream) -> Stream:
-    """Inside `with tgraph.cuda.stream(s):`, work is asked of stream `s`."""
-    return stream
+def stream(stream: Stream | None) -> AbstractContextManager[Any]:
+    """Inside `with tgraph.cuda.stream(s):`, work is asked of stream `s`; None changes nothing."""
+    return nullcontext() if stream is None else stream
 
 
 def get_device_name(device: int | str | Device | None = None) -> str:
@@ -72,6 +78,40 @@ def get_device_capability(device: int | str | Device | None = None) -> tuple[int
     """The compute capability of a device, such as (9, 0)."""
     found = properties(device)
     return found.major, found.minor
+
+
+def get_rng_state(device: DeviceLike = "cuda") -> Tensor:
+    """The state of the random numbers on a device: that of `tgraph.get_rng_state`.
+
+    Random numbers are the same on every device and come from one generator, whose state is one.
+    """
+    index_of(device)
+    return random.get_rng_state()
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """The state of the random numbers, once for each device."""
+    return [get_rng_state(index) for index in range(device_count())]
+
+
+def set_rng_state(new_state: Tensor, device: DeviceLike = "cuda") -> None:
+    """Go on from what `get_rng_state` gave, on a device and everywhere else."""
+    index_of(device)
+    random.set_rng_state(new_state)
+
+
+def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
+    """Go on from what `get_rng_state_all` gave, of however many devices.
+
+    ValueError for states that differ: one generator serves all devices.
+    """
+    if len({tuple(state.tolist()) for state in new_states}) > 1:
+        raise ValueError(
+            "set_rng_state_all(): expected equal states, as one generator serves all devices; use "
+            "a tgraph.Generator for each sequence of random numbers of its own"
+        )
+    for state in new_states[:1]:
+        random.set_rng_state(state)
 
 
 def program(

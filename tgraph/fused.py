@@ -2,8 +2,9 @@
 
 A function marked by `fused` is run once per signature in a context that records scalars
 (`fused_expression.py`): what it does to one element. These become a `cupy.ElementwiseKernel`, which
-CuPy launches on operands of any strides. Where gradients are wanted, one step is recorded, whose
-backward pass is the gradient of the scalars, again as one kernel, and so on for every order.
+CuPy launches on operands of any strides (`fused_program.py`). Where gradients are wanted, one step
+is recorded, whose backward pass is the gradient of the scalars, again as one kernel, and so on for
+every order (`fused_gradient.py`).
 """
 
 from __future__ import annotations
@@ -11,40 +12,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from types import CellType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
-
-import numpy as np
+from typing import Any, ParamSpec, TypeVar
 
 from . import pytree
-from .autograd import api
-from .autograd.record import Edge, Record, Saved
-from .compiler.ir import Graph, Node, TensorType, promotion
-from .compiler.ir import primitives as p
+from .compiler.ir import Node, TensorType, promotion
 from .compiler.ir.node import attr_key
-from .compiler.ir.shapes import broadcast as broadcast_shapes
-from .dispatch import (
-    EAGER,
-    PrimitiveRecord,
-    apply,
-    constant,
-    edge_of,
-    raise_leaked,
-    settled,
-    unpack,
-    use_context,
-    user_site,
-)
-from .fused_expression import Expression, NotElementwiseError, TracedInt
-from .inplace import prepare_direct_write
+from .dispatch import EAGER, raise_leaked, settled, use_context
+from .fused_expression import Expression, NotElementwiseError
+from .fused_gradient import Derivative, is_made_of_primitives
+from .fused_program import Argument, Output, Program, Traced, compiled, execute
 from .operands import plain_scalar
-from .out_of_memory import note
-from .runtime.cuda import arrays, elementwise
-from .runtime.cuda.memory import when_full
 from .runtime.device import CPU
 from .runtime.dtypes import DType
 from .state import state
-from .tensor import Tensor, intern_type, wrap
-from .traced_float import Specialize, TracedFloat
+from .tensor import Tensor
+from .traced_float import Specialize
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -106,54 +88,6 @@ def _function(fused: Fused) -> Callable[..., Any]:
     return call
 
 
-# --- programs ------------------------------------------------------------------------------------
-
-
-class _Launch(NamedTuple):
-    """One kernel: its text, the leaves that it reads, and the numbers of the outputs it writes.
-
-    `singles` are those that are one element, written beside the others.
-    """
-
-    text: elementwise.Text
-    leaves: tuple[int, ...]
-    outputs: tuple[int, ...]
-    singles: tuple[int, ...]
-
-
-class _Program(NamedTuple):
-    """What a fused function does for one signature.
-
-    `results` tells for each leaf of the result whether it is an argument, an output, or anything
-    else, which is given as it is. `types` are those of the outputs. The last of these are written
-    into arguments, the `targets`, where the function writes in place. `reads` are the leaves of the
-    arguments that matter for the results.
-    """
-
-    launches: tuple[_Launch, ...]
-    types: tuple[TensorType, ...]
-    targets: tuple[int, ...]
-    results: tuple[Any, ...]
-    spec: pytree.TreeSpec
-    reads: frozenset[int]
-
-
-class _Output(NamedTuple):
-    number: int
-
-
-class _Argument(NamedTuple):
-    position: int
-
-
-class _Traced(NamedTuple):
-    context: Expression
-    given: list[Any]  # the leaves as the function saw them
-    positions: list[int]  # of the context's inputs among the leaves
-    results: list[Any]
-    spec: pytree.TreeSpec
-
-
 class Fused:
     """What runs a fused function on a CUDA device, and remembers what it is there."""
 
@@ -163,8 +97,8 @@ class Fused:
         self.function = function
         self.sums = sums
         self.writes = writes
-        self._programs: dict[Any, _Program] = {}
-        self._derivatives: dict[Any, _Derivative | None] = {}
+        self._programs: dict[Any, Program] = {}
+        self._derivatives: dict[Any, Derivative | None] = {}
         self._fixed: dict[pytree.TreeSpec, set[int]] = {}
 
     @property
@@ -197,14 +131,14 @@ class Fused:
             derivative = self._derivative(abstract, spec, wanted)
             if derivative is None:
                 return self.function(*args, **kwargs)
-        outputs = _execute(program, leaves)
+        outputs = execute(program, leaves)
         if derivative is not None:
             derivative.attach(leaves, outputs)
         results: list[Any] = []
         for each in program.results:
-            if type(each) is _Output:
+            if type(each) is Output:
                 each = outputs[each.number]
-            elif type(each) is _Argument:
+            elif type(each) is Argument:
                 each = given[each.position]
             results.append(each)
         return program.spec.unflatten(results)
@@ -234,14 +168,14 @@ class Fused:
             if cell != _EMPTY and type(cell.cell_contents) in _NUMBERS:
                 yield cell.cell_contents
 
-    def program(self, abstract: Sequence[Any], spec: pytree.TreeSpec) -> _Program:
+    def program(self, abstract: Sequence[Any], spec: pytree.TreeSpec) -> Program:
         """What is done with leaves of these types; NotElementwiseError where nothing can be."""
         key = self._key(abstract, spec)
         found = self._programs.get(key)
         if found is None:
             previous, state.grad_enabled = state.grad_enabled, False
             try:
-                found = _compiled(self, self.traced(abstract, spec))
+                found = compiled(self.traced(abstract, spec))
             finally:
                 state.grad_enabled = previous
             if len(self._programs) >= _KEPT:
@@ -251,7 +185,7 @@ class Fused:
 
     def traced(
         self, abstract: Sequence[Any], spec: pytree.TreeSpec, wanted: frozenset[int] = frozenset()
-    ) -> _Traced:
+    ) -> Traced:
         """The function's scalars; leaves at the positions `wanted` require grad."""
         while True:
             fixed = self._fixed.setdefault(spec, set())
@@ -271,7 +205,7 @@ class Fused:
         spec: pytree.TreeSpec,
         wanted: frozenset[int],
         fixed: set[int],
-    ) -> _Traced:
+    ) -> Traced:
         given: list[Any] = []
         positions: list[int] = []
         for at, each in enumerate(abstract):
@@ -287,13 +221,13 @@ class Fused:
                 given.append(each)
         args, kwargs = spec.unflatten(given)
         results, tree = pytree.flatten(self.function(*args, **kwargs))
-        return _Traced(context, given, positions, results, tree)
+        return Traced(context, given, positions, results, tree)
 
     # --- gradients ---
 
     def _derivative(
         self, abstract: Sequence[Any], spec: pytree.TreeSpec, wanted: frozenset[int]
-    ) -> _Derivative | None:
+    ) -> Derivative | None:
         """The gradient with respect to some leaves; None where it cannot be fused."""
         key = (self._key(abstract, spec), wanted)
         if key not in self._derivatives:
@@ -306,7 +240,7 @@ class Fused:
 
     def _differentiated(
         self, abstract: Sequence[Any], spec: pytree.TreeSpec, wanted: frozenset[int]
-    ) -> _Derivative | None:
+    ) -> Derivative | None:
         if any(abstract[at].device is CPU for at in wanted):
             return None
         previous, state.grad_enabled = state.grad_enabled, True
@@ -316,20 +250,27 @@ class Fused:
             state.grad_enabled = previous
         outputs: dict[int, int] = {}
         for at, place in enumerate(self.program(abstract, spec).results):
-            made = type(place) is _Output and place.number not in outputs.values()
+            made = type(place) is Output and place.number not in outputs.values()
             if made and traced.results[at]._requires_grad:
                 outputs[at] = place.number
         made_here = [traced.results[at] for at in outputs]
-        if not _is_made_of_primitives(made_here):
+        if not is_made_of_primitives(made_here):
             return None  # with rules that may do anything
         types = tuple(each._type for each in made_here)
-        derivative = _Derivative(self.name, self.function, spec, sorted(wanted), outputs, types)
+        derivative = Derivative(
+            self.name, self.function, spec, sorted(wanted), outputs, types, _fused_gradient
+        )
         if outputs:
             try:
                 derivative.prepare(abstract)
             except NotElementwiseError:
                 return None
         return derivative
+
+
+def _fused_gradient(backward: Callable[..., Any]) -> tuple[Fused, Callable[..., Any]]:
+    made = Fused(backward, sums=True)
+    return made, _function(made)
 
 
 def _go_together(abstract: Sequence[Any]) -> bool:
@@ -377,301 +318,3 @@ def _leaf_key(leaf: Any) -> Any:
             f"{type(leaf).__name__}"
         ) from None
     return type(leaf), attr_key(leaf)
-
-
-def _is_made_of_primitives(results: Sequence[Tensor]) -> bool:
-    """Whether the history of results has rules of our own alone, which are elementwise."""
-    seen: set[int] = set()
-    stack: list[Any] = [each._record for each in results]
-    while stack:
-        record = stack.pop()
-        if record is None or isinstance(record, Tensor) or id(record) in seen:
-            continue
-        if type(record) is not PrimitiveRecord:
-            return False
-        seen.add(id(record))
-        stack += [edge[0] for edge in record.edges if edge is not None]
-    return True
-
-
-# --- from scalars to kernels ---------------------------------------------------------------------
-
-
-def _compiled(fused: Fused, traced: _Traced) -> _Program:
-    """The kernels that compute what was traced."""
-    from .compiler.codegen.cuda_elementwise import simplified
-
-    context = traced.context
-    tensors: list[Tensor] = []
-    targets: list[int] = []
-    results: list[Any] = []
-    for each in traced.results:
-        results.append(_result(each, traced, tensors))
-    if fused.writes:
-        for at, node in zip(traced.positions, context.inputs, strict=True):
-            handle = traced.given[at]
-            if isinstance(handle, Tensor) and handle._value is not node:
-                targets.append(at)
-                tensors.append(handle)
-    graph = simplified(Graph(context.inputs, [context.value_of(each) for each in tensors]))
-    if fused.sums:
-        results = [_passed_on(each, graph, tensors, traced) for each in results]
-    wanted = [each.number for each in results if type(each) is _Output]
-    outputs = sorted({*wanted, *range(len(tensors) - len(targets), len(tensors))})
-    launches = _launches(fused.name, graph, tensors, outputs, traced)
-    if targets:
-        first = len(tensors) - len(targets)
-        written = {first + number: at for number, at in enumerate(targets)}
-        _check_order(launches, written, traced)
-    reads = {at for launch in launches for at in launch.leaves}
-    reads |= {each.position for each in results if type(each) is _Argument}
-    types = tuple(each._type for each in tensors)
-    return _Program(
-        tuple(launches), types, tuple(targets), tuple(results), traced.spec, frozenset(reads)
-    )
-
-
-def _result(result: Any, traced: _Traced, tensors: list[Tensor]) -> Any:
-    """Where a leaf of the result comes from; a new tensor is added to `tensors`."""
-    for at, each in enumerate(traced.given):
-        if result is each and (isinstance(each, Tensor) or type(each) in (TracedFloat, TracedInt)):
-            return _Argument(at)
-    if type(result) in (TracedFloat, TracedInt):
-        raise traced.context.refusal("a number as its result")
-    if not isinstance(result, Tensor):
-        return result
-    for number, each in enumerate(tensors):
-        if each is result:
-            return _Output(number)
-    tensors.append(result)
-    return _Output(len(tensors) - 1)
-
-
-def _passed_on(result: Any, graph: Graph, tensors: list[Tensor], traced: _Traced) -> Any:
-    """A gradient that is an argument as it came needs no kernel."""
-    if type(result) is not _Output:
-        return result
-    node = graph.outputs[result.number]
-    for at, each in zip(traced.positions, graph.inputs, strict=True):
-        if each is node and traced.given[at]._type == tensors[result.number]._type:
-            return _Argument(at)
-    return result
-
-
-def _launches(
-    name: str, graph: Graph, tensors: Sequence[Tensor], outputs: Sequence[int], traced: _Traced
-) -> list[_Launch]:
-    """One kernel for all outputs of one shape, the largest first."""
-    from .compiler.codegen.cuda_elementwise import write_text
-
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for number in sorted(outputs, key=lambda each: -tensors[each]._type.numel):
-        groups.setdefault(tensors[number]._type.shape, []).append(number)
-    singles: list[int] = []
-    largest = next(iter(groups), ())
-    if largest and 0 not in largest and () in groups and _by_the_way(graph, groups[()], traced):
-        singles = groups.pop(())
-    launches = []
-    for numbers in groups.values():
-        beside = singles if numbers is groups[largest] else []
-        nodes = [graph.outputs[each] for each in (*numbers, *beside)]
-        once = [False] * len(numbers) + [True] * len(beside)
-        text = write_text(Graph(graph.inputs, nodes), name, once)
-        leaves = tuple(traced.positions[each] for each in text.read)
-        launches.append(_Launch(text, leaves, tuple(numbers), tuple(beside)))
-    return launches
-
-
-def _by_the_way(graph: Graph, numbers: Sequence[int], traced: _Traced) -> bool:
-    """Whether outputs of one element are made of Python numbers alone.
-
-    The kernel of other outputs then writes them too, as nothing waits for what they were before.
-    """
-    made = Graph((), [graph.outputs[each] for each in numbers])
-    given = dict(zip(graph.inputs, traced.positions, strict=True))
-    return all(
-        not isinstance(traced.given[given[node]], Tensor) for node in made.nodes if node in given
-    )
-
-
-def _check_order(launches: Sequence[_Launch], outputs: dict[int, int], traced: _Traced) -> None:
-    """Refuse to overwrite what a kernel reads after, or beside, the one that writes it."""
-    written: set[int] = set()
-    for launch in launches:
-        beside = {outputs[each] for each in launch.singles if each in outputs}
-        if (written | beside) & set(launch.leaves):
-            raise traced.context.refusal("a tensor of another shape that it overwrites")
-        written |= {outputs[each] for each in launch.outputs if each in outputs} | beside
-
-
-def _execute(program: _Program, leaves: Sequence[Any]) -> list[Tensor]:
-    """Run the kernels of a program; gives its outputs that are new."""
-    if not program.launches:
-        return []
-    device = next(
-        each._type.device
-        for each in leaves
-        if isinstance(each, Tensor) and each._type.device is not CPU
-    )
-    fresh = len(program.types) - len(program.targets)
-    for at in program.targets:
-        prepare_direct_write(leaves[at])
-    with arrays.current(device):
-        made: list[Any] = [
-            when_full(functools.partial(arrays.empty, type_.shape, type_.dtype.numpy))
-            for type_ in program.types[:fresh]
-        ]
-        values = made + [leaves[at]._value for at in program.targets]
-        for launch in program.launches:
-            elementwise.launch(
-                launch.text,
-                [_value(leaves[at]) for at in launch.leaves],
-                [values[number] for number in launch.outputs],
-                [values[number] for number in launch.singles],
-                fresh=not program.targets,
-            )
-    for each in made:
-        note(each)
-    return [
-        wrap(value, intern_type(type_.shape, type_.dtype, device))
-        for value, type_ in zip(made, program.types)
-    ]
-
-
-def _value(leaf: Any) -> Any:
-    """What a kernel is given: an array of the device, or a number."""
-    if not isinstance(leaf, Tensor):
-        return leaf
-    return leaf._value[()] if type(leaf._value) is np.ndarray else leaf._value
-
-
-# --- gradients -----------------------------------------------------------------------------------
-
-
-class _Derivative:
-    """The gradient of a fused function for one signature, itself a fused function.
-
-    It takes the leaves of the arguments and one cotangent for each output that can be
-    differentiated, and gives the cotangents of the leaves `wanted`.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        spec: pytree.TreeSpec,
-        wanted: Sequence[int],
-        outputs: dict[int, int],
-        types: tuple[TensorType, ...],
-    ) -> None:
-        self.name = name
-        self.function = function
-        self.spec = spec
-        self.wanted = tuple(wanted)
-        self.outputs = outputs  # leaf of the result -> number of the output
-        self.types = types
-        self.reads: frozenset[int] = frozenset()
-
-        def backward(*given: Any) -> Any:
-            return self._gradient(given)
-
-        backward.__name__ = f"{name}_backward"
-        self.fused = Fused(backward, sums=True)
-        self.call = _function(self.fused)
-
-    def prepare(self, abstract: Sequence[Any]) -> None:
-        """Find out what is read; NotElementwiseError where the gradient is not elementwise."""
-        given = [*abstract, *self.types]
-        spec = pytree.flatten((tuple(range(len(given))), {}))[1]
-        self.reads = self.fused.program(given, spec).reads
-
-    def _gradient(self, given: Sequence[Any]) -> tuple[Tensor | None, ...]:
-        count = len(given) - len(self.types)
-        leaves, cotangents = list(given[:count]), given[count:]
-        onward, state.grad_enabled = state.grad_enabled, True
-        try:
-            for at in self.wanted:
-                leaves[at] = apply(p.copy, leaves[at])
-                leaves[at]._requires_grad = True
-            args, kwargs = self.spec.unflatten(leaves)
-            results = pytree.leaves(self.function(*args, **kwargs))
-            found = api.grad(
-                [results[at] for at in self.outputs],
-                [leaves[at] for at in self.wanted],
-                cotangents,
-                create_graph=onward,
-                allow_unused=True,
-            )
-            context = state.context
-            if isinstance(context, Expression):
-                # Sums wait until after the kernel, which gives what is to be added up.
-                shapes = [each._type.shape for each in given if isinstance(each, Tensor)]
-                shape = broadcast_shapes(*shapes)
-                found = tuple(None if each is None else _spread(each, shape) for each in found)
-        finally:
-            state.grad_enabled = onward
-        return found
-
-    def attach(self, leaves: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Record one step that made `outputs` from `leaves`."""
-        if not self.outputs:
-            return
-        record = FusedRecord(self, leaves)
-        for index, number in enumerate(self.outputs.values()):
-            made = outputs[number]
-            made._record, made._index, made._requires_grad = record, index, True
-
-
-def _spread(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if gradient._type.shape == shape:
-        return gradient
-    return apply(p.broadcast, gradient, shape=shape)
-
-
-class FusedRecord(Record):
-    """The call of a fused function: tensors that its gradient reads are Saved."""
-
-    __slots__ = ("derivative", "leaves")
-
-    def __init__(self, derivative: _Derivative, leaves: Sequence[Any]) -> None:
-        edges: tuple[Edge, ...] = tuple(edge_of(leaves[at]) for at in derivative.wanted)
-        super().__init__(edges, derivative.types, user_site())
-        self.derivative = derivative
-        self.leaves: list[Any] | None = [
-            (Saved(each) if at in derivative.reads else each._type)
-            if isinstance(each, Tensor)
-            else each
-            for at, each in enumerate(leaves)
-        ]
-
-    def name(self) -> str:
-        words = self.derivative.name.split("_")
-        return f"{''.join(word.capitalize() for word in words)}Backward0"
-
-    def cotangents(
-        self, incoming: list[Tensor | None], wanted: Sequence[bool]
-    ) -> list[Tensor | None]:
-        assert self.leaves is not None
-        leaves = [self._leaf(each) for each in self.leaves]
-        given = [
-            _zeros(type_) if each is None else each
-            for each, type_ in zip(incoming, self.outputs, strict=True)
-        ]
-        return list(self.derivative.call(*leaves, *given))
-
-    def _leaf(self, kept: Any) -> Any:
-        if type(kept) is Saved:
-            return unpack(kept, self)
-        return _zeros(kept) if type(kept) is TensorType else kept
-
-    def free(self) -> None:
-        assert self.leaves is not None
-        if any(type(each) is Saved for each in self.leaves):
-            self.freed = True
-            self.leaves = None
-
-
-def _zeros(type_: TensorType) -> Tensor:
-    """Zeros that take no memory, in place of what is not read or was not reached."""
-    zero = constant(0, type_.dtype, type_.device)
-    return apply(p.broadcast, zero, shape=type_.shape) if type_.shape else zero

@@ -13,6 +13,7 @@ from . import (
     conversion,
     creation,
     dispatch,
+    dlpack,
     elementwise,
     indexing,
     inplace,
@@ -71,7 +72,8 @@ METHODS: dict[Any, str] = {
     dispatch: "detach",
     api: "register_hook requires_grad_ retain_grad",
     conversion: """
-        cpu cuda double get_device half item long numpy pin_memory short to tolist type_as""",
+        cpu cuda double get_device half item long numpy pin_memory record_stream short to tolist
+        type_as""",
 }
 
 # Further names of methods, and functions whose name would hide a Python one.
@@ -156,6 +158,8 @@ SPECIAL: dict[str, Any] = {
     "__bool__": conversion.to_python_bool,
     "__contains__": conversion.contains,
     "__deepcopy__": conversion.deepcopy,
+    "__dlpack__": dlpack.dlpack,
+    "__dlpack_device__": dlpack.dlpack_device,
     "__float__": conversion.to_python_float,
     "__format__": printing.tensor_format,
     "__getitem__": indexing.getitem,

@@ -102,6 +102,23 @@ def as_cupy(array: Any) -> Array:
     return array if type(array) is found.ndarray else found.asarray(array)
 
 
+def to_dlpack(array: Array, stream: int | None, max_version: tuple[int, int] | None) -> Any:
+    """A capsule of DLPack with an array, for whose current work the stream of the reader waits."""
+    with array.device:
+        return array.__dlpack__(stream=stream, max_version=max_version)
+
+
+def dlpack_device(array: Array) -> tuple[int, int]:
+    """Where DLPack says that an array lies: the kind of device, and its number."""
+    kind, index = array.__dlpack_device__()
+    return int(kind), int(index)
+
+
+def from_dlpack(source: Any) -> Array:
+    """An array of CuPy over the memory of another library's array on a CUDA device."""
+    return backend.cupy().from_dlpack(source)
+
+
 def pinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A contiguous copy in memory that a device can reach by itself, for faster transfers."""
     memory = backend.cupy().cuda.alloc_pinned_memory(max(array.nbytes, 1))
@@ -135,7 +152,8 @@ def array_over(memory: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arr
     return backend.cupy().ndarray(shape, dtype, memory)
 
 
-_FOREIGN = object()
+FOREIGN = object()
+"""What stands for the owner of memory of other libraries."""
 
 
 def owner_of(array: Array) -> object:
@@ -143,5 +161,6 @@ def owner_of(array: Array) -> object:
 
     Theirs may share memory without saying so.
     """
+    cuda = backend.cupy().cuda
     memory = array.data.mem
-    return _FOREIGN if isinstance(memory, backend.cupy().cuda.UnownedMemory) else memory
+    return memory if isinstance(memory, (cuda.memory.PooledMemory, cuda.Memory)) else FOREIGN

@@ -1,14 +1,20 @@
-"""The memory of CUDA devices: CuPy's pool, what it holds, and what to do when it is full."""
+"""The memory of CUDA devices: CuPy's pool, what it holds, and when it is given back.
+
+That is when memory runs out, when the stream is gone for which it was kept, and when other streams
+are done with what is no longer held (record_stream.py).
+"""
 
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from ..device import Device
-from . import backend
+from . import backend, record_stream
 from .devices import index_of
 
 _Result = TypeVar("_Result")
@@ -21,7 +27,19 @@ class Cache(Protocol):
     def release(self) -> None: ...
 
 
+class Keeper(Protocol):
+    """What keeps something for each stream that it met."""
+
+    def forget(self, stream: int) -> bool:
+        """Give back what is kept for a stream that is gone; False where that cannot be now."""
+
+
 _caches: weakref.WeakSet[Any] = weakref.WeakSet()
+_keepers: weakref.WeakSet[Any] = weakref.WeakSet()
+_watched: dict[int, weakref.ref[Any]] = {}
+_gone: deque[int] = deque()  # streams by the driver's handles
+_forgetting = threading.Lock()
+_registering = threading.RLock()
 _peaks: dict[int, int] = {}
 
 
@@ -32,7 +50,52 @@ def explain(error: Exception) -> Exception:
 
 def register_cache(cache: Cache) -> None:
     """Let `cache.release()` be called where memory runs out and by `empty_cache`."""
-    _caches.add(cache)
+    with _registering:
+        _caches.add(cache)
+
+
+def register_keeper(keeper: Keeper) -> None:
+    """Let `keeper.forget(stream)` be called some time after a watched stream is gone."""
+    with _registering:
+        _keepers.add(keeper)
+
+
+def _all(registered: weakref.WeakSet[Any]) -> list[Any]:
+    with _registering:
+        return list(registered)
+
+
+def watch(stream: Any) -> None:
+    """Let what is kept for a stream of CuPy go with it."""
+    key, pointer = id(stream), int(stream.ptr)
+    # An ExternalStream may go before the stream that it stands for.
+    if key in _watched or not isinstance(stream, backend.cupy().cuda.Stream):
+        return
+
+    watched, gone = _watched, _gone  # which the module may lose before, where Python ends
+
+    def note(_: object) -> None:  # wherever garbage is collected: nothing may be locked here
+        watched.pop(key, None)
+        gone.append(pointer)
+
+    watched[key] = weakref.ref(stream, note)
+
+
+def give_back() -> None:
+    """Give back what belongs to streams that are gone, and what streams are done with.
+
+    Called before allocations. CuPy's pool gets it, and keeps it as it keeps all freed memory.
+    """
+    record_stream.collect()
+    if not _gone or not _forgetting.acquire(blocking=False):
+        return
+    try:
+        for pointer in [_gone.popleft() for _ in range(len(_gone))]:
+            done = [keeper.forget(pointer) for keeper in _all(_keepers)]
+            if not all(done):
+                _gone.append(pointer)
+    finally:
+        _forgetting.release()
 
 
 def note_peak() -> None:
@@ -48,6 +111,7 @@ def when_full(make: Callable[[], _Result]) -> _Result:
 
     Where that does not help either, the exception that `explain` makes of CuPy's is raised.
     """
+    give_back()
     try:
         return make()
     except MemoryError:
@@ -60,9 +124,14 @@ def when_full(make: Callable[[], _Result]) -> _Result:
 
 
 def empty_cache() -> None:
-    """Give unused memory back to the driver: the pool's blocks, and the arenas of plans."""
+    """Give unused memory back to the driver: the pool's blocks, and the arenas of plans.
+
+    Waits for streams that still use memory that is no longer held (`Tensor.record_stream`).
+    """
     cupy = backend.cupy()
-    for cache in list(_caches):
+    give_back()
+    record_stream.release()
+    for cache in _all(_caches):
         cache.release()
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()
@@ -103,5 +172,6 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
 
 def _on(device: DeviceLike, ask: Callable[[Any], Any]) -> Any:
     cupy = backend.cupy()
+    give_back()
     with cupy.cuda.Device(index_of(device)):
         return ask(cupy.get_default_memory_pool())

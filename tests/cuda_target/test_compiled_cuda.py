@@ -525,8 +525,8 @@ def test_a_plan_keeps_memory_for_some_streams_only(cuda):
     function = compiled(normalised)
     x, y = tg.randn(4, 8).cuda(), tg.randn(4, 8).cuda()
     function(x, y)
-    for _ in range(12):
-        stream = tg.cuda.Stream()
+    streams = [tg.cuda.Stream() for _ in range(12)]
+    for stream in streams:
         with stream:
             held = function(x, y)
         stream.synchronize()

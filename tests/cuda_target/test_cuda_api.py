@@ -34,11 +34,13 @@ def test_without_cuda_there_is_a_way_out():
         lambda: tg.nn.Linear(2, 2).cuda(),
         lambda: tg.ones(2).pin_memory(),
         tg.cuda.current_device,
+        tg.cuda.get_rng_state,
         tg.cuda.synchronize,
     ):
         with pytest.raises(RuntimeError, match="CUDA is not available") as caught:
             ask()
         assert why in str(caught.value)
+    assert tg.cuda.get_rng_state_all() == []
 
 
 def test_devices(cuda):
@@ -126,6 +128,37 @@ def test_streams_and_events(cuda):
     end.synchronize()
     assert end.query() and stream.query()
     assert begin.elapsed_time(end) >= 0
+
+
+def test_no_stream_changes_nothing(cuda):
+    stream = tg.cuda.Stream()
+    with stream, tg.cuda.stream(None):
+        assert tg.cuda.current_stream() == stream
+
+
+def test_one_generator_serves_all_devices(cuda):
+    tg.cuda.manual_seed(5)
+    assert tg.cuda.initial_seed() == tg.initial_seed() == 5
+    state, states = tg.cuda.get_rng_state(), tg.cuda.get_rng_state_all()
+    assert tg.equal(state, tg.get_rng_state()) and len(states) == tg.cuda.device_count()
+    first = tg.rand(3, device="cuda")
+    for restore in (
+        lambda: tg.cuda.set_rng_state(state),
+        lambda: tg.cuda.set_rng_state(state, "cuda:0"),
+        lambda: tg.cuda.set_rng_state_all(states),
+        lambda: tg.set_rng_state(state),
+        lambda: tg.cuda.manual_seed_all(5),
+    ):
+        restore()
+        assert tg.rand(3).tolist() == first.tolist()
+    tg.cuda.set_rng_state_all([])
+    assert tg.rand(3).tolist() != first.tolist()
+    with pytest.raises(ValueError, match="one generator serves all devices"):
+        tg.cuda.set_rng_state_all([state, tg.get_rng_state()])
+    assert tg.cuda.seed_all() == tg.initial_seed()
+    for use in (tg.cuda.get_rng_state, lambda device: tg.cuda.set_rng_state(state, device)):
+        with pytest.raises(RuntimeError, match="expected a CUDA device"):
+            use("cpu")
 
 
 def test_a_compiled_function_on_several_streams(cuda):

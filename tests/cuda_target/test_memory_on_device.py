@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
-from tgraph.runtime.cuda import backend
+from cuda_tools import fake_cupy
+from tgraph.runtime.cuda import backend, memory
+from tgraph.runtime.cuda.plan import CudaPlan
 from tgraph.runtime.cuda.products import Workspaces
 
 import tgraph as tg
@@ -137,6 +141,103 @@ def test_more_addresses_than_graphs_are_kept_for(cuda):
     for each in inputs:
         want = tg.softmax(each.cpu(), -1) * 2
         np.testing.assert_allclose(function(each).cpu().numpy(), want.numpy(), rtol=1e-5)
+
+
+def products_on(stream: Any, function: Any) -> None:
+    """Work on a stream that takes memory for it alone; what is compiled is captured."""
+    x = tg.randn(64, 64).cuda()
+    stream.wait_stream(tg.cuda.current_stream())
+    with stream:
+        for _ in range(4):
+            function(x)
+    stream.synchronize()
+
+
+@pytest.mark.parametrize("kind", ["eager", "compiled"])
+def test_a_stream_that_is_gone_gives_its_memory_back(cuda, kind):
+    function = compiled(multiplied) if kind == "compiled" else multiplied
+    for _ in range(2):
+        products_on(tg.cuda.current_stream(), function)
+        products_on(tg.cuda.Stream(), function)
+    before = taken()[0], len(streams())
+    for _ in range(3):
+        stream = tg.cuda.Stream()
+        products_on(stream, function)
+        if kind == "compiled" or backend.cupy() is fake_cupy.cupy:
+            assert taken()[0] > before[0]  # else only where cublasLt wants a workspace
+        del stream
+        assert taken()[0] == before[0]
+        assert len(streams()) == before[1]
+    x = tg.randn(64, 64)
+    want = multiplied(x)
+    np.testing.assert_allclose(function(x.cuda()).cpu().numpy(), want.numpy(), rtol=1e-4)
+
+
+def multiplied(x: Any) -> Any:
+    return (tg.softmax(x @ x, -1) @ x).sum(0)
+
+
+def streams() -> Any:
+    """What streams there are, where the device is the stand-in, which tells."""
+    return list(fake_cupy.machine.streams) if backend.cupy() is fake_cupy.cupy else []
+
+
+def test_streams_share_nothing_that_goes(cuda):
+    """What one stream still uses stays when another is gone."""
+    function = compiled(multiplied)
+    kept, gone = tg.cuda.Stream(), tg.cuda.Stream()
+    x = tg.randn(64, 64)
+    there, want = x.cuda(), multiplied(x)
+    for stream in (kept, gone):
+        products_on(stream, function)
+    kept.wait_stream(tg.cuda.current_stream())
+    with kept:
+        before = [function(there) for _ in range(4)]
+    del gone, stream
+    gc.collect()
+    tg.cuda.memory_allocated()
+    with kept:
+        after = [function(there) for _ in range(4)]
+        tg.zeros(64, 64, device="cuda")  # over what was given back
+    kept.synchronize()
+    for each in before + after:
+        np.testing.assert_allclose(each.cpu().numpy(), want.numpy(), rtol=1e-4)
+
+
+def test_a_plan_that_runs_gives_back_later(cuda):
+    """A stream may go while another thread runs the plan."""
+    function = compiled(multiplied)
+    products_on(tg.cuda.current_stream(), function)
+    before = taken()[0]
+    stream = tg.cuda.Stream()
+    products_on(stream, function)
+    with ExitStack() as others:
+        for each in memory._keepers:
+            if isinstance(each, CudaPlan):
+                others.enter_context(busy(each._lock))
+        del stream
+        assert taken()[0] > before
+    assert taken()[0] == before
+
+
+@contextmanager
+def busy(lock: Any) -> Any:
+    """A lock that another thread holds."""
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_a_failed_check_leaves_nothing(cuda):

@@ -19,7 +19,18 @@ from typing import Any
 import numpy as np
 
 from ..shim import Order
-from . import arrays, devices, driver, indexing, memory, operators, reductions, routines, ufuncs
+from . import (
+    arrays,
+    devices,
+    dlpack,
+    driver,
+    indexing,
+    memory,
+    operators,
+    reductions,
+    routines,
+    ufuncs,
+)
 from .elementwise import ElementwiseKernel
 from .machine import DEVICES, CUDARuntimeError, Violation, bytes_at, context, machine
 
@@ -137,6 +148,7 @@ def _cuda() -> Any:
     for name, contents in _SUBMODULES.items():
         setattr(cuda, name, _module(f"cupy.cuda.{name}", {each: _CUDA[each] for each in contents}))
     cuda.memory.OutOfMemoryError = memory.OutOfMemoryError
+    cuda.memory.PooledMemory = memory.PooledMemory
     return cuda
 
 
@@ -149,6 +161,8 @@ def _cupy() -> Any:
         "__setitem__": indexing.setitem,
         "take": indexing.take,
         "nonzero": indexing.nonzero,
+        "__dlpack__": dlpack.dlpack,
+        "__dlpack_device__": dlpack.dlpack_device,
     }.items():
         setattr(arrays.ndarray, name, function)
     made = _module("cupy", {name: getattr(np, name) for name in NUMPY_NAMES})
@@ -157,6 +171,7 @@ def _cupy() -> Any:
     made.__version__ = "14.2.0"
     made.ndarray, made.ufunc = arrays.ndarray, ufuncs.ufunc
     made.ElementwiseKernel = ElementwiseKernel
+    made.from_dlpack = dlpack.from_dlpack
     made.get_default_memory_pool = memory.get_default_memory_pool
     made.get_default_pinned_memory_pool = memory.get_default_pinned_memory_pool
     made.cuda = _cuda()

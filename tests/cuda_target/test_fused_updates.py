@@ -1,0 +1,133 @@
+"""Fused functions that write in place: each parameter's update in an optimizer is one kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fused_tools import Counted, compiled_texts, parameters, same, set_gradients
+
+import tgraph as tg
+from tgraph.fused import fused_update
+
+pytest_plugins = ["cuda_tools.device"]
+
+
+@pytest.fixture
+def counted(cuda: Any, monkeypatch: Any) -> Counted:
+    return Counted(monkeypatch)
+
+
+def test_updates_write_into_views(cuda: Any) -> None:
+    @fused_update
+    def moved(target: Any, other: Any, rate: float) -> None:
+        target.sub_(other * rate)
+        other.mul_(2)
+
+    def run(device: Any) -> list[Any]:
+        whole, other = tg.arange(12.0).reshape(3, 4).to(device), tg.ones(3).to(device)
+        moved(whole[:, 1], other, 0.5)
+        moved(whole[:, 2], other, 0.25)
+        return [whole.cpu(), other.cpu()]
+
+    for have, want in zip(run(cuda), run("cpu"), strict=True):
+        assert tg.equal(have, want)
+    x, y = tg.ones(3).cuda(), tg.ones(3).cuda()
+    version = x._version
+    moved(x, y, 0.5)
+    assert x._version == version + 1
+
+
+def test_an_update_reads_before_it_writes(cuda: Any) -> None:
+    @fused_update
+    def pushed(target: Any, source: Any) -> None:
+        target.copy_(source + 1)
+
+    line = tg.arange(6.0).cuda()
+    pushed(line[1:], line[:-1])
+    assert line.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    with pytest.raises(RuntimeError, match="more than one element"):
+        pushed(tg.ones(1).cuda().expand(3), tg.ones(3).cuda())
+
+    @fused_update
+    def clashing(target: Any, number: Any) -> None:
+        target.mul_(number)
+        number.fill_(2.0)
+
+    with pytest.raises(TypeError, match="of another shape that it overwrites"):
+        clashing(tg.ones(3).cuda(), tg.tensor(1.0).cuda())
+
+
+OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [
+    (tg.optim.SGD, {}),
+    (tg.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True}),
+    (tg.optim.SGD, {"momentum": 0.9, "maximize": True}),
+    (tg.optim.Adam, {}),
+    (tg.optim.Adam, {"amsgrad": True, "weight_decay": 0.1, "maximize": True}),
+    (tg.optim.AdamW, {}),
+    (tg.optim.RMSprop, {}),
+    (tg.optim.RMSprop, {"centered": True, "momentum": 0.5, "weight_decay": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
+def test_an_update_is_one_kernel(cuda: Any, counted: Counted, kind: Any, options: Any) -> None:
+    count = 0
+    here, there = parameters("cpu"), parameters(cuda)
+    ours, theirs = kind(here, lr=0.1, **options), kind(there, lr=0.1, **options)
+    for step in range(4):
+        set_gradients(here, step)
+        set_gradients(there, step)
+        ours.step()
+        counted.clear()
+        theirs.step()
+        assert len(counted.kernels) == len(there)
+        if step > 0:
+            assert counted.operations == []
+            assert compiled_texts() == count
+        count = compiled_texts()
+        for optimizer in (ours, theirs):
+            optimizer.param_groups[0]["lr"] *= 0.5
+    for have, want in zip(there, here, strict=True):
+        same(have, want, 64, "parameter")
+    for one, other in zip(there, here, strict=True):
+        for name, want in ours.state[other].items():
+            same(theirs.state[one][name], want, 64, name)
+
+
+def test_dampening(cuda: Any) -> None:
+    options = {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}
+    here, there = parameters("cpu"), parameters(cuda)
+    optimizers = [(tg.optim.SGD(each, **options), each) for each in (here, there)]
+    for step in range(3):
+        for optimizer, tensors_ in optimizers:
+            set_gradients(tensors_, step)
+            optimizer.step()
+    for have, want in zip(there, here, strict=True):
+        same(have, want, 64, "parameter")
+
+
+def test_counters_that_others_write(cuda: Any) -> None:
+    """Eager steps, compiled ones and loaded states in turns."""
+
+    def trained(device: Any) -> list[Any]:
+        found = parameters(device)
+        optimizer = tg.optim.Adam(found, lr=0.1)
+        compiled = tg.compile(optimizer.step)
+        saved: Any = None
+        for number, step in enumerate([optimizer.step, compiled, compiled, optimizer.step] * 2):
+            set_gradients(found, number)
+            step()
+            if number == 2:
+                saved = {
+                    name: {key: value.clone() for key, value in state.items()}
+                    for name, state in optimizer.state_dict()["state"].items()
+                }
+            if number == 5:
+                groups = optimizer.state_dict()["param_groups"]
+                optimizer.load_state_dict({"state": saved, "param_groups": groups})
+        assert [optimizer.state[each]["step"].item() for each in found] == [5.0] * 3
+        return found
+
+    for have, want in zip(trained(cuda), trained("cpu"), strict=True):
+        same(have, want, 256, "parameter")
