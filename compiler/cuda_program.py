@@ -69,7 +69,8 @@ class Program:
     `source` is CUDA C that needs no header; `steps` name memory by slots, and `buffers` tells what
     lies in each. `constants` are the values of those slots that have one from the start. `kernels`
     tells of each step what it computes, `checks` what the positions in the status mean that a
-    failed check leaves there. `arch` is the architecture that it is meant for.
+    failed check leaves there. `arch` is the architecture that it is meant for. Without `epilogues`,
+    matrix products do nothing else.
 
     Outputs are the memory that it computes. A result that is an input, a view, or another one's
     equal has none of its own.
@@ -81,6 +82,7 @@ class Program:
         arch: str = "sm_90",
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
+        epilogues: bool = True,
     ) -> None:
         if arch not in ARCHITECTURES:
             raise ValueError(
@@ -91,7 +93,7 @@ class Program:
         optimized = pipeline.optimize(graph, passes=pipeline.CUDA_PASSES)
         self.planning = Planning(optimized, donate, strides)
         self.graph, planned = self.planning.graph, self.planning.planned
-        fuser = CudaFuser(planned, self.planning.inputs)
+        fuser = CudaFuser(planned, self.planning.inputs, epilogues)
         fusion = fuser.run()
         self.refused = fusion.refusals
         builder = CudaPlanBuilder(planned, fuser, fusion, self.planning.places)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..runtime.cuda import failures
 from ..runtime.cuda.arrays import array_over, current, empty, memory_block
+from ..runtime.cuda.cublas_lt import CublasLtError, Status
 from ..runtime.cuda.devices import architecture
 from ..runtime.cuda.memory import note_peak, when_full
 from ..runtime.cuda.plan import CudaPlan
@@ -32,7 +33,7 @@ class CudaExecutable:
 
     `run` takes one array per graph input and gives one per output; the inputs numbered by
     `from_host` are arrays of NumPy. Otherwise as `Executable`, but that nothing is waited for: the
-    error of a failed check comes later.
+    error of a failed check comes later. Without `epilogues`, matrix products do nothing else.
     """
 
     def __init__(
@@ -42,26 +43,38 @@ class CudaExecutable:
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
         from_host: Sequence[int] = (),
+        epilogues: bool = True,
     ) -> None:
         self.device = device
-        self.program = program = Program(graph, architecture(device), donate, strides)
+        program = partial(Program, graph, architecture(device), donate, strides)
+        try:
+            self._load(program(epilogues=epilogues), from_host)
+        except CublasLtError as error:
+            if error.status != Status.NOT_SUPPORTED or not epilogues:
+                raise
+            # What products cannot do besides on this device, kernels can.
+            self._load(program(epilogues=False), from_host)
+
+    def _load(self, program: Program, from_host: Sequence[int]) -> None:
+        self.program = program
         self.planning = program.planning
         self.graph, self.donate = self.planning.graph, self.planning.donate
         self.refused: list[Refusal] = program.refused
         self.kernels: list[StepInfo] = list(program.kernels)
-        first = 1 + len(graph.inputs)
+        inputs = self.graph.inputs
+        first = 1 + len(inputs)
         fresh = dict(enumerate(self.planning.types(self.planning.fresh), first))
         self._small = {s: type_ for s, type_ in fresh.items() if type_.nbytes <= SMALL_BYTES}
         self._large = {s: type_ for s, type_ in fresh.items() if s not in self._small}
         self._fresh = list(fresh)
         self.plan = CudaPlan(
-            device,
+            self.device,
             program.source,
             program.steps,
             program.arena_bytes,
             program.num_slots,
             program.constants,
-            {1 + number: graph.inputs[number].type.nbytes for number in from_host},
+            {1 + number: inputs[number].type.nbytes for number in from_host},
             {slot: type_.nbytes for slot, type_ in self._small.items()},
             [1 + source for source in self.planning.direct.values()],
             partial(_failed, program.checks) if program.checks else None,

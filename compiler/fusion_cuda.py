@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .fusion import Fuser, alias_base, is_step, is_virtual_source, strided_view
+from .fusion import alias_base, is_step, is_virtual_source, strided_view
+from .fusion_bias import BiasFuser
 from .ir import Graph, Node
 from .ir import primitives as p
 from .kernel.roots import Buffer
@@ -18,12 +19,14 @@ _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
 View = tuple[tuple[int, ...], int]
 
 
-class CudaFuser(Fuser):
+class CudaFuser(BiasFuser):
     """The fuser of plans for CUDA; `scatters` has the form of additions that are sorted."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None) -> None:
+    def __init__(
+        self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None, epilogues: bool = True
+    ) -> None:
         self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
-        super().__init__(graph, inputs)
+        super().__init__(graph, inputs, epilogues)
 
     def is_template(self, node: Node) -> bool:
         """Whether a hand-written kernel computes `node`."""

@@ -48,6 +48,7 @@ def accesses_of_product(step: GemmStep) -> list[Access]:
     return [
         access(step.a, extent(a, step.lda, 0), False),
         access(step.b, extent(b, step.ldb, 1), False),
+        *([access(step.bias, size * step.n, False)] if step.bias else []),
         access(step.c, extent((step.m, step.n), step.ldc, 2), True),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -31,6 +32,7 @@ from .fusion_cuda import CudaFuser
 from .ir import Node, TensorType, input_node
 from .kernel.kernel import Check, Param
 from .kernel.lower import Lowering
+from .kernel.roots import Root
 from .kernel.schedule_cuda import CudaSchedule, Layout, rows_fit, schedule_cuda
 from .kernel.template import TemplateSchedule
 from .launch_order import Access, access, accesses_of_copy, accesses_of_product, levels
@@ -101,7 +103,13 @@ class CudaPlanBuilder(PlanBuilder):
         self.params[len(self.steps)] = params
         if _can_be_joined(schedule):
             self.pieces[len(self.steps)] = Piece(
-                info.name, params, schedule.grid, schedule.block, schedule.joined, write
+                info.name,
+                params,
+                schedule.grid,
+                schedule.block,
+                schedule.joined,
+                write,
+                schedule.kernel,
             )
         else:
             self.texts.append(write(False))
@@ -187,6 +195,9 @@ class CudaPlanBuilder(PlanBuilder):
 
     def _write_step(self, node: Node) -> None:
         """A step that hand-written kernels make is some launches over memory of their own."""
+        if node in self.fuser.biases:
+            self._write_biased(node)
+            return
         if not self.fuser.is_template(node):
             super()._write_step(node)
             return
@@ -206,6 +217,19 @@ class CudaPlanBuilder(PlanBuilder):
             self.write_kernel(info, schedule, tuple(self._place_of(a, own) for a in launch.args))
         for key in own.values():
             self.arena.release(key)
+
+    def _write_biased(self, product: Node) -> None:
+        """A matrix product that adds a bias to its rows: what it stores is their sum."""
+        total, base, offset = self.fuser.biases[product]
+        self.place[product] = self.place[total]
+        super()._write_step(product)
+        step, info, place = self.steps[-1], self.infos[-1], self.place[self.in_memory(base)]
+        assert isinstance(step, GemmStep)
+        bias = BufferRef(place.slot, place.offset + offset)
+        self.steps[-1] = replace(step, epilogue="bias", bias=bias)
+        moved = info.bytes + step.n * total.type.dtype.itemsize
+        nodes = (product, *self._nodes_of(Group([Root(total, ())])))
+        self.infos[-1] = replace(info, nodes=nodes, outputs=(total,), bytes=moved)
 
     def _place_of(self, argument: Node | Workspace | None, own: dict[Workspace, Node]) -> BufferRef:
         if argument is None:

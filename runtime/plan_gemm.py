@@ -70,6 +70,8 @@ def native_product(step: GemmStep) -> NativeProduct | None:
 def _check(step: GemmStep) -> None:
     if step.dtype not in ("float32", "float64"):
         raise ValueError(f"gemm {step.name}: expected float32 or float64, got {step.dtype}")
+    if step.epilogue:
+        raise ValueError(f"gemm {step.name}: expected no epilogue, got {step.epilogue}")
     if len(step.batch) > MAX_BATCH_DIMS:
         raise ValueError(
             f"gemm {step.name}: expected at most {MAX_BATCH_DIMS} batch dimensions, "

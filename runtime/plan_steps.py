@@ -88,6 +88,9 @@ class GemmStep:
     has up to four dimensions (size, stride of a, of b, of c), in elements. `dtype` is 'float32'
     or 'float64', on CUDA also 'float16' or 'bfloat16', whose sums are float32. C must not overlap
     A or B.
+
+    `epilogue` is what else is done before C is stored, on CUDA only: "bias" adds the n numbers at
+    `bias` to every row of C; "" does nothing.
     """
 
     name: str
@@ -106,6 +109,8 @@ class GemmStep:
     batch: tuple[tuple[int, int, int, int], ...] = ()
     alpha: float = 1.0
     beta: float = 0.0
+    epilogue: str = ""
+    bias: BufferRef | None = None
 
     def __str__(self) -> str:
         batch = "x".join(str(size) for size, *_ in self.batch)
@@ -113,7 +118,9 @@ class GemmStep:
         b = f"{self.b}{'.T' if self.transpose_b else ''}"
         return (
             f"gemm {self.name}: {self.c} = {a} @ {b} "
+            f"{f'+ {self.bias} ' if self.bias else ''}"
             f"{f'batch {batch} ' if batch else ''}m {self.m} n {self.n} k {self.k} {self.dtype}"
+            f"{f' with {self.epilogue}' if self.epilogue else ''}"
         )
 
 
@@ -173,7 +180,7 @@ def references(
         case KernelStep() | LaunchStep():
             return step.args
         case GemmStep():
-            return step.a, step.b, step.c
+            return (step.a, step.b, step.c) + ((step.bias,) if step.bias else ())
         case CopyStep():
             return step.dst, step.src
         case PythonStep():

@@ -255,7 +255,7 @@ class _Drawing:
         clusters = [
             self._cluster(number, step)
             for number, step in enumerate(self.steps)
-            if step.kind == "kernel"
+            if _is_cluster(step)
         ]
         return Picture(title, summary, tuple(boxes), tuple(arrows), tuple(clusters))
 
@@ -310,13 +310,13 @@ class _Drawing:
         kind, title = KINDS[node.primitive.family], node.primitive.name
         detail = ", ".join(filter(None, (detail_text(node), operands_text(node))))
         lines, tooltip = [format_type(node.type)], self._tooltip(node)
+        cluster = f"k{number}" if step is not None and _is_cluster(step) else ""
         if step is not None and step.kind != "kernel":
             kind = "gemm" if step.kind == "gemm" else "python"
-            lines.append(_work(step))
+            lines += [] if cluster else [_work(step)]
             tooltip = f"{step.name}: {_work(step)}\n{tooltip}"
         elif self.steps and step is None and node.primitive.family is not Family.SOURCE:
             kind = "free"
-        cluster = f"k{number}" if step is not None and step.kind == "kernel" else ""
         where, code = place(node.where), code_at(node.where.file, node.where.line)
         if number is None or not cluster or len(self.places[number]) > 1:
             lines.append(where)
@@ -370,6 +370,11 @@ class _Drawing:
         lines = [f"{step.name}: {_work(step)}", *_schedule_lines(step), *places]
         detail = f"{_work(step)}, {places[0]}" if len(places) == 1 else _work(step)
         return Cluster(f"k{number}", "kernel", step.name, detail, "\n".join(lines))
+
+
+def _is_cluster(step: StepInfo) -> bool:
+    """Whether a step is a frame around its operations: not a library call for just one."""
+    return step.kind == "kernel" or len(step.nodes) > 1
 
 
 def _work(step: StepInfo) -> str:

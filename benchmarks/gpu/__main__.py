@@ -15,7 +15,7 @@ from .. import report as files
 from ..process import ROOT
 from . import machine, report
 from .contenders import NAMES
-from .session import Options, Outcome, Session
+from .session import EPILOGUES, Options, Outcome, Session
 from .workloads import SCALES, GpuWorkload, workloads
 
 SCRATCH = ROOT / "build"
@@ -30,7 +30,8 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     add = parser.add_argument
     add("--device", choices=NAMES, default="cuda")
-    add("--only", type=_names, metavar="A,B", help=f"of {', '.join(workloads('tiny'))}")
+    parts = [*workloads("tiny"), EPILOGUES]
+    add("--only", type=_names, metavar="A,B", help=f"of {', '.join(parts)}")
     add("--contenders", type=_names, metavar="A,B", help=f"of {', '.join(NAMES['cuda'])}")
     add("--scale", choices=SCALES, default="gpu", help="sizes; tiny ones are for tests")
     add("--seconds", type=float, default=270, help="to spend in all (%(default)s)")
@@ -49,9 +50,9 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--json", type=Path, metavar="PATH", help="write the data there too")
     options = parser.parse_args(arguments)
     options.contenders = options.contenders or NAMES[options.device]
-    options.only = options.only or [*workloads(options.scale)]
+    options.only = options.only or parts
     for given, known in (
-        (options.only, workloads(options.scale)),
+        (options.only, parts),
         (options.contenders, NAMES[options.device]),
     ):
         unknown = [name for name in given if name not in known]
@@ -69,6 +70,8 @@ class Run:
         self.workloads: dict[str, GpuWorkload] = {
             name: every[name] for name in every if name in options.only
         }
+        here = options.device == "cuda" and files.OURS in options.contenders
+        self.epilogues = here and EPILOGUES in options.only
         self.facts = machine.describe(options.device, options.threads)
 
     def measure(self) -> Outcome:
@@ -89,6 +92,7 @@ class Run:
                 given.seconds,
                 given.threads,
                 Path(scratch),
+                self.epilogues,
             )
             return Session(self.workloads, how, self.tell).run()
 
@@ -122,7 +126,9 @@ def main() -> int:
         print(f"wrote {path}", file=sys.stderr)
     print("\n".join(report.traces(outcome)), file=sys.stderr)
     ours = [row[files.OURS] for row in outcome.results.values() if files.OURS in row]
-    return 0 if ours and all(result.rounds for result in ours) else 1
+    good = [bool(result.rounds) for result in ours]
+    good += [] if outcome.epilogues is None else [not isinstance(outcome.epilogues, str)]
+    return 0 if good and all(good) else 1
 
 
 if __name__ == "__main__":

@@ -32,6 +32,13 @@ FIRST_NOTE = (
     "Tracing and compiling included, while other contenders compile on the other processors; a "
     "contender's first workload pays for its compiler's start too."
 )
+EPILOGUE_NOTE = (
+    "Of a layer with so many rows × inputs × outputs: tgraph's product and the kernels behind it, "
+    "*apart*, and cublasLt's product with an epilogue, *together*; float32 with TensorFloat32. "
+    "Medians over interleaved rounds of captured repetitions; the ratio is that of *together* to "
+    "*apart*, round by round: below 1 the epilogue is faster. The difference of their results is "
+    "relative to the greatest value."
+)
 ERROR_NOTE = (
     "Of outputs the greatest error relative to the greatest value, of training steps the error of "
     "the loss or of a parameter's change in the mean square, against float64."
@@ -112,6 +119,7 @@ def markdown(machine: Mapping[str, str], workloads: Workloads, outcome: Outcome)
         FIRST_NOTE,
         grid(names, lambda row, name: _first(row[name])),
         *_fresh(outcome),
+        *_epilogues(outcome),
         "## Errors",
         ERROR_NOTE,
         grid(names, lambda row, name: _deviation(row[name])),
@@ -123,7 +131,8 @@ def markdown(machine: Mapping[str, str], workloads: Workloads, outcome: Outcome)
 def ending(machine: Mapping[str, str], outcome: Outcome) -> str:
     """What the lines do not tell: the machine, first calls, what failed or was not reached."""
     names = [name for name in TITLES if any(name in row for row in outcome.results.values())]
-    return "\n\n".join([_facts(machine, outcome, names), *_fresh(outcome), *_faults(outcome)])
+    parts = [*_fresh(outcome), *_epilogues(outcome), *_faults(outcome)]
+    return "\n\n".join([_facts(machine, outcome, names), *parts])
 
 
 def _faults(outcome: Outcome) -> list[str]:
@@ -187,6 +196,42 @@ def _fresh(outcome: Outcome) -> list[str]:
         text = times if isinstance(times, str) else _two(*times)
         lines.append(f"- `{workload}`, tgraph alone on the machine: {text}")
     return lines
+
+
+def _epilogues(outcome: Outcome) -> list[str]:
+    """Matrix products with epilogues beside those without."""
+    found = outcome.epilogues
+    if found is None or isinstance(found, str):
+        return ["## Epilogues", found] if found else []
+    rows = [
+        [f"`{row['epilogue']}`", row["size"], row["dtype"], *_epilogue_cells(row)]
+        for row in found["rows"]
+    ]
+    special = [
+        f"- `{epilogue}` of {dtype}: {text}"
+        for dtype, texts in found["special"].items()
+        for epilogue, text in texts.items()
+    ]
+    missing = f"There was no time for {found['not_measured']} more."
+    return [
+        "## Epilogues",
+        EPILOGUE_NOTE,
+        table(["epilogue", "size", "dtype", "apart", "together", "ratio", "difference"], rows),
+        *([missing] if found["not_measured"] else []),
+        "What activations make of special values:",
+        "\n".join(special),
+    ]
+
+
+def _epilogue_cells(row: Mapping[str, Any]) -> list[str]:
+    if "error" in row:
+        return ["", row["error"], "", ""]
+    return [
+        seconds(row["separate"]),
+        seconds(row["together"]),
+        f"{row['ratio']:.2f}",
+        f"{row['deviation']:.1e}",
+    ]
 
 
 def _two(cold: float, warm: float) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 
 from ..measure import Result
 from ..process import MissingError, Process, WorkerError
+from ..report import OURS
 from .contenders import SLOW, takes_part
 from .worker import COPY, REFERENCE
 from .workloads import GpuWorkload
@@ -37,6 +38,8 @@ ANSWER = 30.0
 # the others to go on, and for timing what is ready.
 SLOW_ENDS, ALL_END = 0.25, 0.08
 COPY_BYTES = {"gpu": 1 << 30, "tiny": 1 << 16}
+# For matrix products with epilogues, on a CUDA device; less than `ANSWER`.
+EPILOGUES, EPILOGUE_SECONDS = "epilogues", 20.0
 # Whose first call is timed in a process of its own, with empty caches and again.
 FIRST_CALLS = (("tgraph", "transformer_train"),)
 
@@ -50,6 +53,7 @@ class Options:
     patience: seconds for one contender to prepare one workload, times the workload's own factor;
     seconds: for everything.
     threads: processors of a contender; scratch: a folder for data and caches.
+    epilogues: whether tgraph's matrix products with epilogues are measured first.
     """
 
     device: str
@@ -63,6 +67,7 @@ class Options:
     seconds: float
     threads: int
     scratch: Path
+    epilogues: bool = False
 
 
 @dataclass
@@ -73,6 +78,7 @@ class Outcome:
     moved, flops: of each workload, at least.
     first: by workload, seconds of tgraph's first call with empty caches and with its own, or text
     of what failed.
+    epilogues: what `epilogues.measure` gives, or text of what failed; None if it was not asked for.
     not_run: by workload, contenders that there was no time for.
     faults: of what is no contender.
     """
@@ -82,6 +88,7 @@ class Outcome:
     flops: dict[str, int] = field(default_factory=dict)
     copied: int = 0
     first: dict[str, tuple[float, float] | str] = field(default_factory=dict)
+    epilogues: dict[str, Any] | str | None = None
     not_run: dict[str, list[str]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
@@ -151,6 +158,7 @@ class Session:
         """Measure until everything is done or the time is over."""
         try:
             self._first_calls()
+            self._epilogues()
             self._start()
             self._loop()
         finally:
@@ -212,6 +220,19 @@ class Session:
             finally:
                 process.stop()
         return times[0], times[1]
+
+    def _epilogues(self) -> None:
+        """Alone on the machine, in a process of its own."""
+        if not self.options.epilogues:
+            return
+        process = self._launch(OURS, f"{OURS}-{EPILOGUES}")
+        try:
+            process.greet()
+            self.outcome.epilogues = process.ask(EPILOGUES, seconds=EPILOGUE_SECONDS)
+        except WorkerError as error:
+            self.outcome.epilogues = f"failed: {_line(error)}"
+        finally:
+            process.stop()
 
     # --- the loop ---
 

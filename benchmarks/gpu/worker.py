@@ -7,12 +7,14 @@ Requests and answers are those of `benchmarks.worker`, by other names:
 - ``calibrate`` and ``time`` make a batch of calls between two synchronisations;
 - ``drop`` forgets a case;
 - ``copy`` makes a case that copies so many bytes;
-- ``first`` builds a case from the seed and times its first call.
+- ``first`` builds a case from the seed and times its first call;
+- ``epilogues`` is for tgraph alone: see `epilogues.measure`.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -43,7 +45,7 @@ class Worker:
         given = arrays if name in (REFERENCE, COPY) else name
         self.contender = contenders.start(given, device, threads)
         self.start_seconds = time.perf_counter() - began
-        self.workloads = workloads(scale)
+        self.scale, self.workloads = scale, workloads(scale)
         # By workload, what is prepared and the result of its last call.
         self.cases: dict[str, Case] = {}
         self.results: dict[str, Any] = {}
@@ -87,6 +89,12 @@ class Worker:
         self.cases[COPY] = self.contender.copy(size)
         self._batch(COPY, CALLS)
         return {}
+
+    def epilogues(self, seconds: float) -> dict[str, Any]:
+        """Matrix products with epilogues beside others."""
+        measured = importlib.import_module(f"{__package__}.epilogues")
+        found: dict[str, Any] = measured.measure(self.scale, seconds)
+        return found
 
     def _batch(self, name: str, calls: int) -> float:
         """Seconds of so many calls, with nothing left to do before and after."""

@@ -23,7 +23,8 @@ class Piece:
 
     `write(True)` gives its text as a function that takes the number of its block as its last
     parameter, `write(False)` as a kernel. `shared` is the shared memory that it needs, in bytes: a
-    kernel declares it, a function takes it before the number of the block.
+    kernel declares it, a function takes it before the number of the block. `kernel` is the loop
+    program that it was made from; a copy has none.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Piece:
     block: tuple[int, int]
     shared: int
     write: Callable[[bool], str]
+    kernel: Kernel | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ later, see `failures`.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,7 +36,7 @@ from ..plan_steps import (
 from . import backend, failures, nvrtc
 from .arrays import bounds, current, upload
 from .devices import architecture
-from .memory import note_peak, register_cache, when_full
+from .memory import note_peak, register_cache, register_keeper, watch, when_full
 from .products import Product, prepare, workspaces_of
 
 Array = Any  # of CuPy
@@ -124,6 +125,7 @@ class CudaPlan:
         self._frames: OrderedDict[int, _Frame] = OrderedDict()
         self._lock = threading.RLock()  # memory may run out, and be released, inside
         register_cache(self)
+        register_keeper(self)
         self.can_capture = not any(isinstance(step, PythonStep) for step in steps)
 
     def run(self, arrays: Sequence[Array], block: Any = None) -> None:
@@ -153,6 +155,7 @@ class CudaPlan:
                 frame.hand_out(block, stream)
 
     def _new_frame(self, stream: Any) -> _Frame:
+        watch(stream)
         frame = self._frames[stream.ptr] = when_full(lambda: _Frame(self, stream))
         note_peak()
         if len(self._frames) > KEPT_FRAMES:
@@ -182,6 +185,16 @@ class CudaPlan:
             finally:
                 self._lock.release()
 
+    def forget(self, stream: int) -> bool:
+        """Give back what belongs to a stream that is gone; False while the plan runs elsewhere."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._frames.pop(stream, None)
+        finally:
+            self._lock.release()
+        return True
+
 
 class _Frame:
     """What the calls of a plan on one stream own: arena, status, addresses, captured graphs."""
@@ -208,7 +221,7 @@ class _Frame:
         self.table = self.words.ctypes.data + _WORD * np.arange(len(refs), dtype=np.int64)
         self.calls = self._prepare(plan)
         self.graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
-        self.capturing = _capture_stream(plan.device, stream.ptr) if plan.can_capture else None
+        self.capturing = _capture_of(plan.device, stream.ptr) if plan.can_capture else None
 
     def __del__(self) -> None:
         if hasattr(self, "status"):  # else memory ran out before
@@ -274,7 +287,7 @@ class _Frame:
         self.bases[self.device_slots] = addresses
         np.add(self.bases[self.slots], self.offsets, out=self.words)
         if self.capturing is not None and addresses in self.graphs:  # seen once: worth capturing
-            graph = self.graphs[addresses] = self._captured(self.capturing)
+            graph = self.graphs[addresses] = self._captured(self.capturing.stream)
             graph.launch(stream)
             return
         self._ask(stream)
@@ -294,8 +307,8 @@ class _Frame:
         with backend.capturing:
             for _, fixed, first in self.calls:
                 if isinstance(fixed, Product):
-                    a, b, c = words[first : first + 3]
-                    fixed.ready(a, b, c, stream.ptr)
+                    a, b, c, *bias = words[first : first + fixed.operands]
+                    fixed.ready(a, b, c, stream.ptr, *bias)
             stream.begin_capture()
             try:
                 self._ask(stream)
@@ -313,8 +326,8 @@ class _Frame:
         )
 
     def _multiply(self, product: Product, first: int, stream: int) -> None:
-        a, b, c = self.words[first : first + 3].tolist()
-        product.launch(a, b, c, stream)
+        a, b, c, *bias = self.words[first : first + product.operands].tolist()
+        product.launch(a, b, c, stream, *bias)
 
     def _copy(self, nbytes: int, first: int, stream: int) -> None:
         target, source = self.words[first : first + 2].tolist()
@@ -408,10 +421,26 @@ def _functions(source: str, steps: Sequence[CudaStep], device: Device) -> dict[s
     return functions
 
 
-def _capture_stream(device: Device, stream: int) -> Any:
-    """The stream on which the plans of a stream are captured, with a workspace of its own."""
-    kept = backend.kept()
-    key = "captures", device, stream
-    if key not in kept:
-        kept[key] = backend.cupy().cuda.Stream(non_blocking=True)
-    return kept[key]
+class _Capture:
+    """The stream on which the plans of a stream are captured, with a workspace of its own.
+
+    Their frames hold it: the graphs use the workspace, which goes with the last of them.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.stream = backend.cupy().cuda.Stream(non_blocking=True)
+        self.workspaces = workspaces_of(device.index or 0)
+
+    def __del__(self) -> None:
+        if hasattr(self, "workspaces"):
+            self.workspaces.forget(self.stream.ptr)
+
+
+def _capture_of(device: Device, stream: int) -> _Capture:
+    """What captures the plans of a stream."""
+    kept: weakref.WeakValueDictionary[Any, _Capture]
+    kept = backend.kept().setdefault(_Capture, weakref.WeakValueDictionary())
+    found = kept.get((device, stream))
+    if found is None:
+        found = kept[device, stream] = _Capture(device)
+    return found

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol, get_args
 
-from ..plan_steps import GemmStep, merged_batch
+from ..plan_steps import GemmStep, merged_batch, references
 from . import backend, cublas_lt
 from .cublas_lt import (
     Algorithm,
@@ -36,12 +36,16 @@ from .cublas_lt import (
     PreferenceAttribute,
     ReductionScheme,
 )
+from .memory import register_keeper, watch
 
 Precision = Literal["highest", "high", "medium"]
 
 ALIGNMENT = 256
 """What places in memory are a multiple of, views apart; more does not help cublasLt."""
 
+# cublasLt is told how the matrices are aligned, but takes this of what epilogues read and write for
+# granted: its kernels fault on a bias that begins elsewhere.
+EXTRAS_ALIGNMENT = 16
 MASK_ALIGNMENT = 128
 VALUES_ALIGNMENT = 8
 
@@ -109,7 +113,7 @@ def workspace_limit(major: int) -> int:
 
 
 class Workspaces:
-    """Scratch memory for products: one piece for each device and stream, kept until the end.
+    """Scratch memory for products: one piece for each device and stream, until `forget`.
 
     `allocate(nbytes)` gives device memory, aligned to 256 bytes; `zero(address, nbytes, stream)`
     fills device memory with zeros as a part of the stream. `limit` is the most that an algorithm
@@ -129,26 +133,38 @@ class Workspaces:
         self.limit = limit
         self._allocate = allocate
         self._lock = threading.Lock()
-        self._pieces: dict[tuple[int, int], tuple[int, int]] = {}
-        self._kept: list[Allocation] = []
+        self._pieces: dict[tuple[int, int], list[tuple[Allocation, int]]] = {}
 
     def at_least(self, nbytes: int, device: int, stream: int) -> int:
         """The address of the stream's piece, which is replaced where it is too small."""
         with self._lock:
-            address, size = self._pieces.get((device, stream), (0, 0))
-            if size < nbytes:
-                # Doubled, so that all the pieces of a stream are at most twice the largest. Graphs
-                # and work that is under way may still use the small ones.
-                size = max(1 << (nbytes - 1).bit_length(), 64 * 1024)
-                memory = self._allocate(size)
-                address = int(memory.ptr)
-                if address % ALIGNMENT:
-                    raise RuntimeError(
-                        f"workspace: expected memory aligned to {ALIGNMENT} bytes, got {address:#x}"
-                    )
-                self._kept.append(memory)
-                self._pieces[device, stream] = address, size
+            pieces = self._pieces.get((device, stream), [])
+            if pieces and pieces[-1][1] >= nbytes:
+                return int(pieces[-1][0].ptr)
+            # Doubled, so that all the pieces of a stream are at most twice the largest. Graphs
+            # and work that is under way may still use the small ones.
+            size = max(1 << (nbytes - 1).bit_length(), 64 * 1024)
+            memory = self._allocate(size)
+            address = int(memory.ptr)
+            if address % ALIGNMENT:
+                raise RuntimeError(
+                    f"workspace: expected memory aligned to {ALIGNMENT} bytes, got {address:#x}"
+                )
+            self._pieces[device, stream] = [*pieces, (memory, size)]
             return address
+
+    @property
+    def _kept(self) -> list[Allocation]:
+        """Every piece."""
+        return [memory for pieces in list(self._pieces.values()) for memory, _ in pieces]
+
+    def forget(self, stream: int) -> bool:
+        """Give back the pieces of a stream that is gone, and so are the graphs captured on it."""
+        # Without the lock, as garbage may be collected anywhere.
+        for key in list(self._pieces):
+            if key[1] == stream:
+                self._pieces.pop(key, None)
+        return True
 
 
 def workspaces_of(device: int) -> Workspaces:
@@ -157,12 +173,15 @@ def workspaces_of(device: int) -> Workspaces:
     key = "workspaces", device
     if key not in kept:
         kept[key] = Workspaces(_allocate, _zero)
+        register_keeper(kept[key])
     found: Workspaces = kept[key]
     return found
 
 
 def _allocate(nbytes: int) -> Allocation:
-    memory: Allocation = backend.cupy().cuda.alloc(nbytes)
+    cuda = backend.cupy().cuda
+    watch(cuda.get_current_stream())
+    memory: Allocation = cuda.alloc(nbytes)
     return memory
 
 
@@ -211,7 +230,7 @@ EPILOGUES: Mapping[str, _Epilogue] = {
 - "sum_a" and "sum_b" also write sums along k to `bias`: the m sums of op(A)'s rows or the n sums of
   op(B)'s columns. With A a transposed gradient, "sum_a" is the gradient of the bias.
 
-`bias` has the type of C. None is there for float64.
+`bias` has the type of C. None is there for float64. Both begin at multiples of 16 bytes.
 """
 
 
@@ -230,9 +249,9 @@ def prepare(
 ) -> Product:
     """Make the product ready for a device, which must be the current one.
 
-    `epilogue` is one of `EPILOGUES`, by default the step's, if it has one. What slots of memory
-    begin at is expected to be aligned to 256 bytes; other addresses work too. Not to be called
-    while a stream is captured: some versions of cublasLt do not choose algorithms then.
+    `epilogue` is one of `EPILOGUES`, by default the step's. What slots of memory begin at is
+    expected to be aligned to 256 bytes; other addresses work too. Not to be called while a stream
+    is captured: some versions of cublasLt do not choose algorithms then.
 
     Raises ValueError for a step that is no product of matrices, CublasLtError where cublasLt
     cannot compute it, RuntimeError where cublasLt is missing.
@@ -244,14 +263,16 @@ class Product:
     """A matrix product on a device, ready to launch.
 
     `bias` has `bias_length` elements. `aux` is a row-major matrix of `aux_bytes`: every row has
-    `aux_leading` bits or elements, the first n of which are used.
+    `aux_leading` bits or elements, the first n of which are used. `operands` counts the addresses
+    that the step names: of a, b, c and, where it has one, the bias.
     """
 
     def __init__(
         self, step: GemmStep, device: int, workspaces: Workspaces, epilogue: str | None = None
     ) -> None:
-        name = getattr(step, "epilogue", "") if epilogue is None else epilogue
+        name = step.epilogue if epilogue is None else epilogue
         self.step = step
+        self.operands = len(references(step))
         self.operation = _operation(step, name)
         self.precision = _precision
         _check(step, name, self.operation)
@@ -377,11 +398,8 @@ class Product:
         """Choose an algorithm for the addresses that are expected."""
         self._between = [math.gcd(ALIGNMENT, *offsets) for offsets in zip(*self._calls)]
         self._pointers = (0, 0)
-        extras = ((self._epilogue.vector, "bias"), (self._epilogue.aux, "aux"))
-        bias, aux = (
-            ALIGNMENT + getattr(getattr(step, name, None), "offset", 0) if wanted else 0
-            for wanted, name in extras
-        )
+        bias = ALIGNMENT + (step.bias.offset if step.bias else 0) if self.bias_length else 0
+        aux = ALIGNMENT if self.aux_bytes else 0
         a, b = (0, 0) if self._zeros else (step.a.offset, step.b.offset)
         self._choice(a, b, step.c.offset, bias, aux)
 
@@ -392,6 +410,11 @@ class Product:
             if bool(given) != bool(wanted):
                 expected = f"the address of {name}" if wanted else f"no {name}"
                 raise ValueError(f"{self.operation}: expected {expected}, got {given:#x}")
+            if given % EXTRAS_ALIGNMENT:
+                raise ValueError(
+                    f"{self.operation}: expected {name} at a multiple of {EXTRAS_ALIGNMENT} bytes, "
+                    f"got {given:#x}"
+                )
 
     def _arrange(
         self, a: int, b: int, c: int, stream: int, bias: int, aux: int

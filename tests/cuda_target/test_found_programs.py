@@ -51,7 +51,12 @@ def test_long_loops_count_in_64_bits():
         lambda s, a, b: (s[:, None, None] * a[:, None] * b).amax((1, 2)),
         *(tg.ones(400), tg.ones(50_000), tg.ones(50_000)),
     )
-    assert "for (int j" not in program.source.split('extern "C"', 1)[1]
+    assert "for (int start" not in program.source.split('extern "C"', 1)[1]
+    assert "for (long long start" in program.source
+    program = tg.cuda.program(
+        lambda s, a, b: (s.cumsum(0)[:, None, None] * a[:, None] * b).argmax(),
+        *(tg.ones(4), tg.ones(50_000), tg.ones(50_000)),
+    )
     assert "for (long long j" in program.source
 
 

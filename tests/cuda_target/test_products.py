@@ -641,18 +641,11 @@ def test_room_for_what_epilogues_save(library, workspaces):
 
 
 def test_the_step_may_say_its_epilogue(library, workspaces):
-    @dataclass(frozen=True, slots=True)
-    class Step(GemmStep):
-        epilogue: str = ""
-        bias: BufferRef | None = None
-
-    fields = plain(3, 4, 5)
-    values = [getattr(fields, name) for name in GemmStep.__dataclass_fields__]
-    step = Step(*values, epilogue="bias", bias=BufferRef(4, 8))
+    step = plain(3, 4, 5, epilogue="bias", bias=BufferRef(4, 16))
     product = products.prepare(step, 0, workspaces)
-    assert product.bias_length == 4
+    assert (product.bias_length, product.operands) == (4, 4)
     memory = HostMemory(4096)
-    product.launch(memory.ptr, memory.ptr, memory.ptr + 1024, STREAM, memory.ptr + 2048 + 8)
+    product.launch(memory.ptr, memory.ptr, memory.ptr + 1024, STREAM, memory.ptr + 2048 + 16)
     assert (library.log().heuristics, library.log().epilogue) == (1, Epilogue.BIAS)
     products.prepare(step, 0, workspaces, "").launch(memory.ptr, memory.ptr, memory.ptr, STREAM)
     assert library.log().epilogue == Epilogue.DEFAULT
@@ -764,6 +757,10 @@ def test_pointers_that_an_epilogue_needs(library, workspaces):
         product.launch(*[memory.ptr] * 3, STREAM)
     with pytest.raises(ValueError, match=r"expected the address of aux, got 0x0"):
         product.ready(*[memory.ptr] * 3, STREAM, memory.ptr)
+    with pytest.raises(ValueError, match=r"expected bias at a multiple of 16 bytes, got 0x\w+8"):
+        product.launch(*[memory.ptr] * 3, STREAM, memory.ptr + 8, memory.ptr)
+    with pytest.raises(ValueError, match=r"expected aux at a multiple of 16 bytes, got 0x\w+4"):
+        product.ready(*[memory.ptr] * 3, STREAM, memory.ptr, memory.ptr + 4)
 
 
 def test_what_the_library_does_not_support(library, workspaces):

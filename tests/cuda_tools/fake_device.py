@@ -25,7 +25,18 @@ def installed(**options: Any) -> Iterator[Any]:
 
     def matmul(*args: Any) -> int:
         """A part of the stream: where that captures, it runs when the graph is launched."""
-        machine.enqueue(args[-1], Work(lambda: given.append(at_once(*args)), (), "cublasLtMatmul"))
+        kept = library.as_it_is(args)
+        asking = [True]
+
+        def run() -> None:
+            status = at_once(*kept)
+            if asking:
+                given.append(status)
+            elif status:
+                raise RuntimeError(f"cublasLtMatmul failed with {status}, and nobody asks any more")
+
+        machine.enqueue(args[-1], Work(run, (), "cublasLtMatmul"))
+        asking.clear()
         return given.pop() if given else 0
 
     library.matmul = matmul

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from tgraph.compiler.codegen.cuda_wide import WideSchedule
 from tgraph.compiler.cuda_program import Program
+from tgraph.compiler.kernel.interpret import interpret_kernel
+from tgraph.compiler.kernel.kernel import Param
+from tgraph.compiler.kernel.schedule_cuda import CudaSchedule
 from tgraph.runtime.dtypes import dtype_named
 from tgraph.runtime.plan_steps import (
     STATUS_SLOT,
@@ -35,6 +40,14 @@ def run_program(
     return _Run(program, inputs).run(order, seed)
 
 
+def interpret_program(program: Program, inputs: Sequence[Array]) -> list[Array]:
+    """The same by the kernel interpreter: what the loop programs mean that kernels are made from.
+
+    Hand-written kernels have none, and run on the shim.
+    """
+    return _Run(program, inputs).run("forward", 0, interpreted=True)
+
+
 class _Run:
     def __init__(self, program: Program, inputs: Sequence[Array]) -> None:
         self.program = program
@@ -52,28 +65,53 @@ class _Run:
                 memory[:] = value.reshape(-1).view(np.uint8)
             self.memory[slot] = memory
 
-    def run(self, order: Order, seed: int) -> list[Array]:
-        library = Library(self.program.source) if self.program.launches else None
+    def run(self, order: Order, seed: int, interpreted: bool = False) -> list[Array]:
         for number, step in enumerate(self.program.steps):
             match step:
                 case LaunchStep():
-                    assert library is not None
-                    info = self.program.kernel_of_step[number]
-                    assert info.schedule is not None
-                    kernel = info.schedule.kernel
-                    args = [
-                        self.at(ref)[: param.elements * param.dtype.itemsize].view(_raw(param))
-                        for ref, param in zip(step.args, kernel.params, strict=True)
-                    ]
-                    library.launch(step.name, step.grid, step.block, args, step.shared, order, seed)
+                    schedule = self.program.kernel_of_step[number].schedule
+                    assert schedule is not None
+                    if interpreted and isinstance(schedule, (CudaSchedule, WideSchedule)):
+                        self.interpret(step, schedule)
+                    else:
+                        self.launch(step, schedule.kernel.params, order, seed)
                 case GemmStep():
-                    _multiply(step, *map(self.at, (step.a, step.b, step.c)))
+                    bias = self.bias(step)
+                    _multiply(step, *map(self.at, (step.a, step.b, step.c)), bias)
                 case CopyStep():
                     self.at(step.dst)[: step.nbytes] = self.at(step.src)[: step.nbytes]
                 case PythonStep():
                     step.function(*map(self.array, (*step.inputs, *step.outputs)))
         self.check()
         return self.results()
+
+    @cached_property
+    def library(self) -> Library:
+        return Library(self.program.source)
+
+    def launch(self, step: LaunchStep, params: Sequence[Param], order: Order, seed: int) -> None:
+        args = [
+            self.elements(ref, param).view(_raw(param))
+            for ref, param in zip(step.args, params, strict=True)
+        ]
+        self.library.launch(step.name, step.grid, step.block, args, step.shared, order, seed)
+
+    def interpret(self, step: LaunchStep, schedule: CudaSchedule | WideSchedule) -> None:
+        kernels = [(schedule.kernel.params, schedule.kernel)]
+        if isinstance(schedule, WideSchedule):
+            kernels = [(piece.params, piece.kernel) for piece in schedule.pieces]
+        refs = iter(step.args)
+        for params, kernel in kernels:
+            buffers = [self.elements(next(refs), param) for param in params]
+            if kernel is not None:
+                interpret_kernel(kernel, buffers[: len(kernel.params)])  # behind them is the guard
+            else:
+                source, target = buffers[:2]
+                target[:] = source
+
+    def elements(self, ref: BufferRef, param: Param) -> Array:
+        flat = self.at(ref)[: param.elements * param.dtype.itemsize]
+        return flat.view(param.dtype.numpy)
 
     def results(self) -> list[Array]:
         found = []
@@ -93,6 +131,14 @@ class _Run:
 
     def at(self, ref: BufferRef) -> Array:
         return self.memory[ref.slot][ref.offset :]
+
+    def bias(self, step: GemmStep) -> Array | None:
+        """The numbers that a product adds to its rows."""
+        if not step.bias:
+            return None
+        assert step.epilogue == "bias" and step.bias.offset % 16 == 0
+        dtype = dtype_named(step.dtype).numpy
+        return self.at(step.bias)[: step.n * dtype.itemsize].view(dtype)
 
     def array(self, array: ArrayRef) -> Array:
         flat = self.at(array.ref)
@@ -115,8 +161,8 @@ def _raw(param: Any) -> Any:
     return np.uint16 if param.dtype.is_half else param.dtype.numpy
 
 
-def _multiply(step: GemmStep, a: Array, b: Array, c: Array) -> None:
-    """C = alpha * op(A) @ op(B) + beta * C for every item of the batch."""
+def _multiply(step: GemmStep, a: Array, b: Array, c: Array, bias: Array | None) -> None:
+    """C = alpha * op(A) @ op(B) + beta * C + bias for every item of the batch."""
     dtype = dtype_named(step.dtype).numpy
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     sizes = [size for size, *_ in step.batch]
@@ -136,4 +182,5 @@ def _multiply(step: GemmStep, a: Array, b: Array, c: Array) -> None:
     right = operand(b, (step.k, step.n), step.transpose_b, step.ldb, 1)
     out = matrices(c, step.m, step.n, step.ldc, 2)
     product = step.alpha * (left.astype(wide) @ right.astype(wide))
-    out[...] = product + step.beta * out if step.beta else product
+    product = product + step.beta * out if step.beta else product
+    out[...] = product if bias is None else product + bias.astype(wide)
