@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import pytest
 from cuda_tools import nvrtc
 from cuda_tools.programs import forward, gradient, program_of
 from kernel_cases import CASES
-from test_ops import COMPILED, SMOOTH, ids
+from random_graphs.check import case_of, program_of_seed
+from test_ops import COMPILED, SMOOTH
+from tgraph.compiler.codegen.cuda_kernel import module_text
+from tgraph.compiler.codegen.cuda_library import library_text
 from tgraph.compiler.cuda_program import Program
 
 pytestmark = pytest.mark.slow
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
+CHUNKS = 32
 DERIVED = [case for case in SMOOTH if case.compiles]
 # Of a thread: with more, less than a quarter of a multiprocessor's threads would fit.
 MOST_REGISTERS = 128
@@ -29,9 +36,13 @@ def compiles(program: Program, arch: str) -> nvrtc.Cubin:
     cubin = nvrtc.compile_cubin(program.source, arch)
     assert set(cubin.kernels) == {launch.name for launch in program.launches}
     for name, usage in cubin.kernels.items():
-        assert usage.spill_bytes <= MOST_SPILLED, f"{name} spills {usage.spill_bytes} on {arch}"
-        assert usage.registers <= MOST_REGISTERS, f"{name} has {usage.registers} registers"
+        within_budget(name, usage, arch)
     return cubin
+
+
+def within_budget(name: str, usage: nvrtc.Usage, arch: str) -> None:
+    assert usage.spill_bytes <= MOST_SPILLED, f"{name} spills {usage.spill_bytes} on {arch}"
+    assert usage.registers <= MOST_REGISTERS, f"{name} has {usage.registers} registers on {arch}"
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -40,18 +51,34 @@ def test_typical_kernels(name, arch):
     compiles(Program(CASES[name](), arch), arch)
 
 
-@pytest.mark.parametrize("case", COMPILED, ids=ids)
-def test_operations(case):
-    program, *_ = program_of(*forward(case))
-    if program.launches:
-        compiles(program, ARCHITECTURES[len(case.name) % 3])
+def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, Program]]:
+    """The programs of a part of the table, of its gradients and of random graphs, by their names.
+
+    They keep no rows in shared memory, so they are the same for all architectures.
+    """
+    for case in COMPILED[chunk::CHUNKS]:
+        yield case.name, program_of(*forward(case))[0]
+    for case in DERIVED[chunk::CHUNKS]:
+        yield f"gradient of {case.name}", program_of(*gradient(case))[0]
+    for seed in range(first + chunk, first + graphs, CHUNKS):
+        yield f"random graph {seed}", Program(case_of(program_of_seed(seed)).graph)
 
 
-@pytest.mark.parametrize("case", DERIVED, ids=ids)
-def test_gradients(case):
-    program, *_ = program_of(*gradient(case))
-    if program.launches:
-        compiles(program, ARCHITECTURES[len(case.name) % 3])
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_operations_and_random_graphs(chunk, request):
+    """As one module each time: the library in front of the kernels is compiled once."""
+    texts = {}
+    graphs, first = request.config.getoption("graphs"), request.config.getoption("seed")
+    for name, program in sources(chunk, graphs, first):
+        assert not any(launch.shared for launch in program.launches)
+        kernels = program.source.removeprefix(library_text())
+        texts[name] = re.sub(r"\b(k\d+_|copy\d)", rf"p{len(texts)}_\1", kernels)
+    names = list(texts)
+    for arch in ARCHITECTURES:
+        cubin = nvrtc.compile_cubin(module_text(texts.values()), arch)
+        assert len(cubin.kernels) > CHUNKS
+        for kernel, usage in cubin.kernels.items():
+            within_budget(f"{kernel} of {names[int(kernel[1:].split('_')[0])]}", usage, arch)
 
 
 VECTORS = ("gelu", "softmax", "layer_norm", "half_precision", "dropout", "several_outputs")

@@ -1,11 +1,14 @@
-"""Every operation as a CUDA program: run on the CPU, it agrees with eager evaluation."""
+"""Every operation as a CUDA program: run on the CPU, it agrees with eager evaluation.
+
+So do the loop programs of its kernels, by the interpreter.
+"""
 
 from __future__ import annotations
 
 import pytest
 from cuda_tools import shim
 from cuda_tools.programs import forward, gradient, program_of
-from cuda_tools.run_program import run_program
+from cuda_tools.run_program import interpret_program, run_program
 from test_ops import COMPILED, SMOOTH, check_values, ids
 
 pytestmark = [
@@ -19,8 +22,8 @@ SLACK = 16
 
 def run_and_compare(case, function, inputs, tolerance):
     program, arrays, expected = program_of(function, inputs)
-    for order in ("forward", "shuffled"):
-        found = run_program(program, arrays, order, seed=1)
+    runs = [run_program(program, arrays, order, seed=1) for order in ("forward", "shuffled")]
+    for found in (*runs, interpret_program(program, arrays)):
         for have, want in zip(found, expected, strict=True):
             check_values(have, want, tolerance, case.name)
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pytest
 from cuda_tools import shim
-from cuda_tools.run_program import run_program
+from cuda_tools.run_program import interpret_program, run_program
 from random_graphs import check
 from random_graphs.check import Mismatch, case_of, program_of_seed, report
 from tgraph.compiler.cuda_program import Program
@@ -17,22 +19,33 @@ CHUNKS = 10
 SHOWN = 3
 
 
-def run_on_shim(case):
-    """The engine: programs read contiguous arrays; every other graph runs in a shuffled order."""
-    order = "shuffled" if len(case.graph.nodes) % 2 else "forward"
-    return run_program(Program(case.graph), case.arrays, order, seed=len(case.graph.nodes))
+@lru_cache(1)
+def program_of(graph):
+    return Program(graph)
+
+
+def engine(order):
+    """Runs the program of a case on contiguous arrays."""
+    return lambda case: run_program(program_of(case.graph), case.arrays, order, seed=7)
+
+
+ENGINES = {
+    "in order": engine("forward"),
+    "shuffled": engine("shuffled"),
+    "interpreted": lambda case: interpret_program(program_of(case.graph), case.arrays),
+}
 
 
 @pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_programs_of_random_graphs(chunk, request, monkeypatch):
-    monkeypatch.setitem(check.RUN, "cuda", run_on_shim)
+    monkeypatch.setattr(check, "RUN", ENGINES)
     count, first = request.config.getoption("graphs"), request.config.getoption("seed")
     failures = []
     for seed in range(first + chunk, first + count, CHUNKS):
         case = case_of(program_of_seed(seed))
         try:
-            check.check(case, ["cuda"])
+            check.check(case, list(ENGINES))
         except Mismatch as mismatch:
             failures.append(report(seed, case, mismatch))
             if len(failures) == SHOWN:
