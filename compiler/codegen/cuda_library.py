@@ -145,22 +145,27 @@ __device__ unsigned int tg_random_bits(long long seed, long long offset, long lo
   return word == 0 ? w0 : word == 1 ? w1 : word == 2 ? w2 : w3;
 }
 
-// A position outside of [0, size): the first report of a plan's call is kept. Goes on at 0.
+// The first report of a plan's call is kept. A function of its own, since it is hardly ever called.
+__device__ __noinline__ void tg_report(long long position, long long size, int site,
+                                       long long* status) {
+  if (atomicCAS((unsigned long long*)status, 0ULL, (unsigned long long)site) != 0) return;
+  status[1] = position;
+  status[2] = size;
+  // The last words say where the host looks, if it does: at a flag, then at a copy of this.
+  if (volatile long long* host = (volatile long long*)status[7]) {
+    host[1] = position;
+    host[2] = size;
+    host[0] = site;
+    __threadfence_system();
+    *(volatile long long*)status[6] = 1;
+  }
+}
+
+// A position outside of [0, size) is reported; goes on at 0.
 __device__ __forceinline__ long long tg_check(long long position, long long size, int site,
                                               bool active, long long* status) {
   if ((unsigned long long)position < (unsigned long long)size) return position;
-  if (active && atomicCAS((unsigned long long*)status, 0ULL, (unsigned long long)site) == 0) {
-    status[1] = position;
-    status[2] = size;
-    // The last words say where the host looks, if it does: at a flag, then at a copy of this.
-    if (volatile long long* host = (volatile long long*)status[7]) {
-      host[1] = position;
-      host[2] = size;
-      host[0] = site;
-      __threadfence_system();
-      *(volatile long long*)status[6] = 1;
-    }
-  }
+  if (active) tg_report(position, size, site, status);
   return 0;
 }
 
