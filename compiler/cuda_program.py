@@ -24,6 +24,7 @@ from ..runtime.plan_steps import (
     Step,
 )
 from . import pipeline
+from .codegen.cuda_writer import declared_shared
 from .fusion_cuda import CudaFuser
 from .ir import Graph, Node
 from .placement import is_on_cpu, move_early, split
@@ -67,10 +68,11 @@ class Program:
     """The kernels and steps of one graph for CUDA.
 
     `source` is CUDA C that needs no header; `steps` name memory by slots, and `buffers` tells what
-    lies in each. `constants` are the values of those slots that have one from the start. `kernels`
-    tells of each step what it computes, `checks` what the positions in the status mean that a
-    failed check leaves there. `arch` is the architecture that it is meant for. Without `epilogues`,
-    matrix products do nothing else.
+    lies in each. `shared` is the shared memory of a block in bytes, by the names of kernels.
+    `constants` are the values of those slots that have one from the start. `kernels` tells of each
+    step what it computes, `checks` what the positions in the status mean that a failed check leaves
+    there. `arch` is the architecture that it is meant for. Without `epilogues`, matrix products do
+    nothing else.
 
     Outputs are the memory that it computes. A result that is an input, a view, or another one's
     equal has none of its own.
@@ -100,6 +102,8 @@ class Program:
         self.source: str = builder.build(ARCHITECTURES[arch])
         self.steps: tuple[CudaStep, ...] = tuple(map(_cuda_step, builder.steps))
         self.kernels: tuple[StepInfo, ...] = tuple(builder.infos)
+        declared = declared_shared(self.source)
+        self.shared = {each.name: declared[each.name] + each.shared for each in self.launches}
         self.checks = tuple(builder.checks)
         self.kernel_of_step: Mapping[int, StepInfo] = builder.kernel_of_step
         self.constants: Mapping[int, npt.NDArray[np.generic]] = builder.constants
@@ -145,7 +149,9 @@ class Program:
         if len(step.args) > len(params):
             args += f", failed = {self._place(step.args[-1])}"
         sizes = f"{step.grid}, {step.block}{f', {step.shared}' if step.shared else ''}"
-        return f"launch {step.name}<<<{sizes}>>>({args})"
+        shared = f" with {self.shared[step.name]:,} bytes of shared memory"
+        shared = shared if self.shared[step.name] else ""
+        return f"launch {step.name}<<<{sizes}>>>({args}){shared}"
 
     def _place(self, ref: BufferRef) -> str:
         name = self.buffers[ref.slot].name

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from ..kernel.kernel import Param
 from ..kernel.template import TemplateSchedule
@@ -50,6 +52,22 @@ class CudaWriter:
         bounds = str(x * y) if blocks_per_processor == 1 else f"{x * y}, {blocks_per_processor}"
         with self.block(f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({params})'):
             yield
+
+
+_SHARED = re.compile(r"(?<!extern )__shared__ (?:__align__\(16\) )?([a-z ]+) \w+((?:\[\d+\])+);")
+_BYTES = {"unsigned char": 1, "bool": 1, "unsigned short": 2, "int": 4, "float": 4, "double": 8}
+
+
+def declared_shared(source: str) -> dict[str, int]:
+    """The shared memory that each kernel of a module's text declares for a block, in bytes."""
+    found = {}
+    for kernel in source.split('extern "C" __global__ ')[1:]:
+        name = kernel[: kernel.index("(", kernel.index(") "))].rsplit(" ", 1)[1]
+        found[name] = sum(
+            prod(map(int, re.findall(r"\d+", sizes))) * _BYTES.get(type_, 8)
+            for type_, sizes in _SHARED.findall(kernel)
+        )
+    return found
 
 
 def _parameter(param: Param) -> str:

@@ -35,6 +35,10 @@ def compiles(program: Program, arch: str) -> nvrtc.Cubin:
     """The module's code, within the budget of every kernel."""
     cubin = nvrtc.compile_cubin(program.source, arch)
     assert set(cubin.kernels) == {launch.name for launch in program.launches}
+    for launch in program.launches:
+        assert (
+            cubin.kernels[launch.name].shared_bytes == program.shared[launch.name] - launch.shared
+        )
     for name, usage in cubin.kernels.items():
         within_budget(name, usage, arch)
     return cubin

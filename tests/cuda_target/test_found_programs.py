@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from cuda_tools import nvrtc, shim
@@ -15,27 +13,12 @@ needs_shim = pytest.mark.skipif(shim.available() is not None, reason=str(shim.av
 LIMIT = 48 << 10
 
 
-SHARED = re.compile(r"__shared__ (?:__align__\(16\) )?([a-z ]+) \w+((?:\[\d+\])+);")
-SIZES = {"float": 4, "double": 8, "unsigned char": 1}
-
-
-def shared_bytes(program):
-    """Shared memory of each kernel, as its text declares it."""
-    return [
-        sum(
-            SIZES[type_] * int(np.prod([int(n) for n in re.findall(r"\d+", dimensions)]))
-            for type_, dimensions in SHARED.findall(kernel)
-        )
-        for kernel in program.source.split('extern "C"')[1:]
-    ]
-
-
 def test_reductions_of_a_kernel_share_their_memory():
     x = tg.ones(400, 96, dtype=tg.float64)
     sums = tg.cuda.program(lambda x: [(x * k).sum(0) for k in range(1, 20)], x)
     places = tg.cuda.program(lambda x: [(x * k).argmax(0) for k in range(1, 9)], tg.ones(600, 96))
     for program in (sums, places):
-        assert 0 < max(shared_bytes(program)) <= LIMIT
+        assert 0 < max(program.shared.values()) <= LIMIT
         if nvrtc.available() is None:
             nvrtc.compile_cubin(program.source, "sm_75")
 
@@ -43,7 +26,7 @@ def test_reductions_of_a_kernel_share_their_memory():
 def test_tiles_fit_into_shared_memory():
     inputs = [tg.ones(64, 64, dtype=tg.float64) for _ in range(7)]
     program = tg.cuda.program(lambda *xs: sum(x.t() for x in xs) + 1, *inputs)
-    assert max(shared_bytes(program)) <= LIMIT
+    assert max(program.shared.values()) <= LIMIT
 
 
 def test_long_loops_count_in_64_bits():

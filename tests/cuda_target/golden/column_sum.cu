@@ -3,7 +3,7 @@
 //   arena arena 9728 bytes
 //   input x float32[1000, 300] 1200000 bytes
 //   output result0 float32[300] 1200 bytes
-//    0  launch k0_sum<<<75, (32, 8)>>>(in0 = x float32[300000], out1 = arena float32[2400])
+//    0  launch k0_sum<<<75, (32, 8)>>>(in0 = x float32[300000], out1 = arena float32[2400]) with 1,024 bytes of shared memory
 //    1  launch k1_sum<<<3, (128, 1)>>>(in0 = arena float32[2400], out1 = result0 float32[300])
 // column: 8 threads per point; 75 blocks of 32 points
 // column: a thread per point; 3 blocks of 128 points

@@ -2,7 +2,7 @@
 //   status status int64[8] 64 bytes
 //   input x float32[9, 33000] 1188000 bytes
 //   output result0 float32[9, 33000] 1188000 bytes
-//    0  launch k0_argmax_sub<<<9, (1024, 1), 147456>>>(in0 = x float32[297000], out1 = result0 float32[297000])
+//    0  launch k0_argmax_sub<<<9, (1024, 1), 147456>>>(in0 = x float32[297000], out1 = result0 float32[297000]) with 147,968 bytes of shared memory
 // row: 1024 threads per point, 4 elements at once; 9 blocks of 1 points; rows in 147,456 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(1024) k0_argmax_sub(const float* __restrict__ in0, float* __restrict__ out1) {
   const int member = threadIdx.x % 1024;  // of the 1024 that share a point

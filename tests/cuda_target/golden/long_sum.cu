@@ -3,7 +3,7 @@
 //   arena arena 1024 bytes
 //   input x float32[1048576] 4194304 bytes
 //   output result0 4 bytes
-//    0  launch k0_sum<<<256, (512, 1)>>>(in0 = x float32[1048576], out1 = arena float32[256])
+//    0  launch k0_sum<<<256, (512, 1)>>>(in0 = x float32[1048576], out1 = arena float32[256]) with 64 bytes of shared memory
 //    1  launch k1_sum<<<1, (128, 1)>>>(in0 = arena float32[256], out1 = result0 float32[1])
 // row: 512 threads per point, 4 elements at once; 256 blocks of 1 points
 // row: 32 threads per point, 4 elements at once; 1 blocks of 4 points

@@ -6,9 +6,9 @@
 //   output result0 float32[100, 64] 25600 bytes
 //   constant constant4 int64[50] 400 bytes
 //    0  launch k0_index_put_start<<<7, (256, 1)>>>(base = x float32[6400], out = result0 float32[6400])
-//    1  launch k0_index_put_place<<<1, (64, 1)>>>(at0 = constant4 int64[50], rows_out = arena int32[50], order_out = arena+256 int32[50], status = status int64[8])
+//    1  launch k0_index_put_place<<<1, (64, 1)>>>(at0 = constant4 int64[50], rows_out = arena int32[50], order_out = arena+256 int32[50], status = status int64[8]) with 1,536 bytes of shared memory
 //    2  launch k0_index_put_sum<<<1, (16, 2)>>>(values = y float32[3200], rows_in = arena int32[50], order_in = arena+256 int32[50], out = result0 float32[6400], part = arena+512 float32[256])
-//    3  launch k0_index_put_join<<<2, (32, 8)>>>(part = arena+512 float32[256], rows_in = arena int32[50], out = result0 float32[6400])
+//    3  launch k0_index_put_join<<<2, (32, 8)>>>(part = arena+512 float32[256], rows_in = arena int32[50], out = result0 float32[6400]) with 1,024 bytes of shared memory
 // scatter: starts from a copy of the base; 7 blocks
 // scatter: sorts 50 positions by 7 of 7 bits; 1 blocks of 64 threads
 // scatter: sums pieces of 32, 4 elements at once; 1 blocks of 16 x 2 threads
