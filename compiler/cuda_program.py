@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.cuda.nvrtc import compile_cubin
+from ..runtime.cuda.nvrtc import ARCHITECTURES, compile_cubin
 from ..runtime.plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
@@ -33,17 +33,6 @@ from .plan_builder_cuda import CudaPlanBuilder
 from .planning import Planning
 
 STATUS_BYTES = 64
-ARCHITECTURES = {
-    "sm_75": 64 << 10,
-    "sm_80": 163 << 10,
-    "sm_86": 99 << 10,
-    "sm_89": 99 << 10,
-    "sm_90": 227 << 10,
-    "sm_100": 227 << 10,
-    "sm_120": 99 << 10,
-}
-"""Architectures, and the most shared memory that a block may ask for on each, in bytes (CUDA C++
-Programming Guide, "Technical Specifications per Compute Capability")."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ..device import Device
-from . import backend, failures
+from . import backend, failures, nvrtc
 
 
 class DeviceProperties(NamedTuple):
@@ -71,13 +71,26 @@ def _device(index: int) -> Device:
 
 
 def architecture(device: Device) -> str:
-    """What code for a device is compiled for, such as "sm_90"."""
+    """What code for a device is compiled for, such as "sm_90".
+
+    That is the newest known architecture whose code it runs: one of the same major version.
+    RuntimeError where there is none.
+    """
     return _architecture(backend.cupy(), device.index or 0)
 
 
 @cache
 def _architecture(cupy: Any, index: int) -> str:
-    return f"sm_{cupy.cuda.Device(index).compute_capability}"
+    capability = int(cupy.cuda.Device(index).compute_capability)
+    known = [int(arch.removeprefix("sm_")) for arch in nvrtc.ARCHITECTURES]
+    fitting = [each for each in known if each // 10 == capability // 10 and each <= capability]
+    if not fitting:
+        majors = ", ".join(str(major) for major in sorted({each // 10 for each in known}))
+        raise RuntimeError(
+            f"cuda:{index}: expected a device of compute capability {majors}.x, "
+            f"got {capability // 10}.{capability % 10}; compute on the CPU, or on another device"
+        )
+    return f"sm_{max(fitting)}"
 
 
 def properties(device: int | str | Device | None = None) -> DeviceProperties:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tgraph.runtime.cuda import backend
+from tgraph.runtime.cuda import backend, devices
 
 import tgraph as tg
 
@@ -302,3 +303,22 @@ def test_the_precision_of_products_makes_plans_of_its_own(cuda):
     assert len(function.compiles) == 2
     with pytest.raises(ValueError, match="precision"):
         tg.set_float32_matmul_precision("low")
+
+
+@pytest.mark.parametrize(
+    ("capability", "arch"),
+    [("75", "sm_75"), ("87", "sm_86"), ("90", "sm_90"), ("103", "sm_100"), ("121", "sm_120")],
+)
+def test_code_is_for_the_newest_architecture_that_a_device_runs(capability, arch):
+    assert devices._architecture.__wrapped__(of_capability(capability), 0) == arch
+
+
+@pytest.mark.parametrize("capability", ["70", "130"])
+def test_devices_that_no_code_is_for(capability):
+    with pytest.raises(RuntimeError, match=r"cuda:2: expected .* 7, 8, 9, 10, 12.x, got \d+\.0; "):
+        devices._architecture.__wrapped__(of_capability(capability), 2)
+
+
+def of_capability(capability):
+    device = SimpleNamespace(compute_capability=capability)
+    return SimpleNamespace(cuda=SimpleNamespace(Device=lambda index: device))
