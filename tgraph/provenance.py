@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import opcode
 import os
 import sys
 from types import CodeType, FrameType
@@ -41,12 +42,20 @@ class Site:
         return self.code.co_firstlineno
 
     @property
+    def unpacks(self) -> bool:
+        """Whether it is an assignment to several names, as in ``a, b = x``."""
+        return self.code.co_code[self.instruction] == _UNPACK
+
+    @property
     def provenance(self) -> Provenance:
         code = self.code
         return Provenance(code.co_filename, self.line, code.co_name, self.module_path)
 
     def __str__(self) -> str:
         return str(self.provenance)
+
+
+_UNPACK = opcode.opmap["UNPACK_SEQUENCE"]
 
 
 def user_site() -> Site:

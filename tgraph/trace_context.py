@@ -250,8 +250,11 @@ class Trace(Context):
         )
 
     def allow_iteration(self) -> None:
+        site = user_site()
+        if site.unpacks:  # as often as there are names
+            return
         raise TraceError(
-            f"iterating over a tensor at {user_site()}, while {self.function} is being traced, "
+            f"iterating over a tensor at {site}, while {self.function} is being traced, "
             "would write out the loop once per element of the first dimension. Use operations "
             "over the whole tensor, or iterate over its unbind() to write the loop out."
         )

@@ -91,6 +91,26 @@ def test_containers_go_in_and_come_out():
     assert len(compiled.compiles) == 1
 
 
+def test_a_tensor_can_be_unpacked():
+    """The names say how often: that is no loop written out."""
+
+    def function(x):
+        q, k, v = x
+        (a, b), c = k[0], v[0]
+        return q @ k.t() + v.sum() + a - b * c
+
+    x = tg.randn(3, 2, 2)
+    assert tg.allclose(tg.compile(function)(x), function(x), atol=1e-6)
+
+    @tg.compile
+    def as_many_as_there_are(x):
+        first, *others = x
+        return first * len(others)
+
+    with pytest.raises(tg.TraceError, match="iterating over a tensor"):
+        as_many_as_there_are(x)
+
+
 def test_keyword_arguments_and_defaults():
     @tg.compile
     def function(x, power=2, *, flip=False):
