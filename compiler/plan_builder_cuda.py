@@ -12,8 +12,10 @@ from ..runtime.plan_steps import (
     STATUS_SLOT,
     BufferRef,
     CopyStep,
+    CudaStep,
     GemmStep,
     LaunchStep,
+    Step,
     references,
 )
 from .codegen.cuda_kernel import (
@@ -24,8 +26,8 @@ from .codegen.cuda_kernel import (
     copy_params,
     copy_text,
     kernel_text,
-    module_text,
 )
+from .codegen.cuda_module import CudaModule
 from .codegen.cuda_wide import Piece, WideSchedule, wide_text
 from .fusion import Group
 from .fusion_cuda import CudaFuser
@@ -64,14 +66,14 @@ class CudaPlanBuilder(PlanBuilder):
         for `shared` bytes of shared memory.
         """
         self.shared = shared
-        self.texts: list[str] = []
+        self.module = CudaModule()
         self.checks: list[Check] = []
         self.pieces: dict[int, Piece] = {}  # by the number of a step
         self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
         self.write()
         self._copy_by_kernels()
         self._launch_together()
-        return module_text(self.texts)
+        return self.module.text()
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
@@ -96,11 +98,15 @@ class CudaPlanBuilder(PlanBuilder):
             for ref, param in zip(args, schedule.kernel.params)
             if param.written
         )
-        comments = _comments(info)
-        write = partial(kernel_text, schedule, info.name, comments, first_check, guarded)
+        comments = tuple(_comments(info))
+
+        def write(name: str, as_function: bool) -> str:
+            return kernel_text(schedule, name, first_check, guarded, as_function)
+
         self.checks += schedule.kernel.checks
         params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
         self.params[len(self.steps)] = params
+        name = info.name
         if _can_be_joined(schedule):
             self.pieces[len(self.steps)] = Piece(
                 info.name,
@@ -109,14 +115,14 @@ class CudaPlanBuilder(PlanBuilder):
                 schedule.block,
                 schedule.joined,
                 write,
+                comments,
                 schedule.kernel,
             )
         else:
-            self.texts.append(write(False))
+            name = self.module.add(name, comments, partial(write, as_function=False))
+            self.kernel_of_step[len(self.steps)] = self._renamed(info, name)
         args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
-        self.steps.append(
-            LaunchStep(info.name, args, schedule.grid, schedule.block, schedule.shared)
-        )
+        self.steps.append(LaunchStep(name, args, schedule.grid, schedule.block, schedule.shared))
 
     @property
     def _overwritten(self) -> set[int]:
@@ -146,7 +152,7 @@ class CudaPlanBuilder(PlanBuilder):
                 name, block = f"copy{number}", (COPY_BLOCK, 1)
                 args = (step.src, step.dst, *([BufferRef(STATUS_SLOT)] if guarded else []))
                 grid = -(-step.nbytes // (COPY_BLOCK * COPY_BYTES))
-                write = partial(copy_text, name, step.nbytes, guarded)
+                write = partial(copy_text, step.nbytes, guarded)
                 params = copy_params(step.nbytes, guarded)
                 self.params[number] = params
                 self.pieces[number] = Piece(name, params, grid, block, 0, write)
@@ -158,26 +164,58 @@ class CudaPlanBuilder(PlanBuilder):
         level = levels([self._accesses(number) for number in range(len(steps))])
         self.steps, self.kernel_of_step = [], {}
         for group in _joined(level, pieces):
-            at = len(self.steps)
-            (first, *others) = group
-            step = steps[first]
-            if not others:
-                if first in pieces:
-                    self.texts.append(pieces[first].write(False))
-                if first in infos:
-                    self.kernel_of_step[at] = infos[first]
-                elif first in pieces:  # a copy
-                    alone = WideSchedule(pieces[first].name, (pieces[first],))
-                    self.kernel_of_step[at] = _wide_info(alone, [])
-                self.steps.append(step)
-                continue
-            assert isinstance(step, LaunchStep)
-            schedule = WideSchedule(f"{step.name[:40]}_and_{len(others)}",
-                                    tuple(pieces[number] for number in group))  # fmt: skip
-            self.texts.append(wide_text(schedule))
-            self.kernel_of_step[at] = _wide_info(schedule, [infos.get(each) for each in group])
-            args = [ref for each in group for ref in references(steps[each])]
-            self.steps.append(LaunchStep(schedule.name, tuple(args), schedule.grid, schedule.block))
+            first, *others = group
+            step, info = steps[first], infos.get(first)
+            if others:
+                step, info = self._wide(group, steps, infos)
+            elif first in pieces:
+                step, info = self._alone(pieces[first], step, info)
+            if info is not None:
+                self.kernel_of_step[len(self.steps)] = info
+            self.steps.append(step)
+
+    def _alone(
+        self, piece: Piece, step: Step | CudaStep, info: StepInfo | None
+    ) -> tuple[Step | CudaStep, StepInfo]:
+        """The launch of one piece, by its own kernel or another's of the same text."""
+        assert isinstance(step, LaunchStep)
+        name = self.module.add(piece.name, piece.comments, piece.as_kernel)
+        if info is None:  # a copy
+            info = _wide_info(WideSchedule(name, (piece,)), [])
+        else:
+            info = self._renamed(info, name)
+        return replace(step, name=name), info
+
+    def _wide(
+        self,
+        group: Sequence[int],
+        steps: Sequence[Step | CudaStep],
+        infos: Mapping[int, StepInfo],
+    ) -> tuple[LaunchStep, StepInfo]:
+        """One launch for several pieces, those of the same text beside each other."""
+        functions: dict[str, list[int]] = {}
+        for number in group:
+            piece = self.pieces[number]
+            name = self.module.add(piece.name, piece.comments, piece.as_function)
+            functions.setdefault(name, []).append(number)
+        order = [number for numbers in functions.values() for number in numbers]
+        names = [name for name, numbers in functions.items() for _ in numbers]
+        pieces = tuple(self.pieces[number] for number in order)
+        name = f"{pieces[0].name[:40]}_and_{len(pieces) - 1}"
+        schedule = WideSchedule(name, pieces)
+        name = self.module.add(name, (), partial(wide_text, schedule, names))
+        schedule = replace(schedule, name=name)
+        info = _wide_info(schedule, [infos.get(number) for number in order])
+        args = tuple(ref for number in order for ref in references(steps[number]))
+        return LaunchStep(name, args, schedule.grid, schedule.block), info
+
+    def _renamed(self, info: StepInfo, name: str) -> StepInfo:
+        """The same, told of by the name of its kernel, which others may have too."""
+        if info.name == name:
+            return info
+        at = next(number for number, each in enumerate(self.infos) if each is info)
+        self.infos[at] = replace(info, name=name)
+        return self.infos[at]
 
     def _accesses(self, number: int) -> list[Access] | None:
         """What a step reads and writes; None for a Python function, which may do anything."""

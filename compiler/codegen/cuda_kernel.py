@@ -7,7 +7,7 @@ has of it, with its reductions joined behind it. Values are named after what com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
@@ -24,7 +24,6 @@ from ..kernel.schedule_cuda import (
 )
 from ..kernel.template import TemplateSchedule
 from .cuda_body import JOIN, KernelWriter, StageBody, result_start, result_type
-from .cuda_library import library_text
 from .cuda_pairs import write_pairs
 from .cuda_scalar import c_type, memory_type, narrow, widen
 from .cuda_template import template_text
@@ -42,7 +41,6 @@ GUARD = Param("failed", int64, 8)
 def kernel_text(
     schedule: CudaSchedule | TemplateSchedule,
     name: str,
-    comments: Iterable[str] = (),
     first_check: int = 0,
     guarded: bool = False,
     as_function: bool = False,
@@ -55,12 +53,11 @@ def kernel_text(
     """
     if isinstance(schedule, TemplateSchedule):
         assert not guarded, f"{name} overwrites what lives on"
-        head = [f"// {_printable(comment)}" for comment in comments]
-        return "\n".join([*head, template_text(schedule, name, first_check)])
-    return _ScheduleWriter(schedule, name, first_check, guarded, as_function).written(comments)
+        return template_text(schedule, name, first_check)
+    return _ScheduleWriter(schedule, name, first_check, guarded, as_function).written()
 
 
-def copy_text(name: str, nbytes: int, guarded: bool, as_function: bool = False) -> str:
+def copy_text(nbytes: int, guarded: bool, name: str, as_function: bool = False) -> str:
     """A kernel that copies bytes from its first parameter to its second; see `kernel_text`."""
     block = "block" if as_function else "blockIdx.x"
     guard = "  if (*failed != 0) return;\n" if guarded else ""
@@ -95,11 +92,6 @@ def _head(
     return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({text}) {{'
 
 
-def module_text(kernels: Iterable[str]) -> str:
-    """The text of a module of kernels."""
-    return "\n".join([library_text(), *kernels])
-
-
 class _ScheduleWriter(KernelWriter):
     """One kernel on its way out: lines so far, and the current indentation."""
 
@@ -126,12 +118,10 @@ class _ScheduleWriter(KernelWriter):
         first_member = "member == 0" if schedule.team > 1 else ""
         self.owner = " && ".join(each for each in (self.active, first_member) if each)
 
-    def written(self, comments: Iterable[str]) -> str:
+    def written(self) -> str:
         x, y = self.schedule.block
-        head = [f"// {_printable(comment)}" for comment in comments]
         params = [*self.kernel.params, GUARD] if self.guarded else self.kernel.params
-        shares = bool(self.schedule.joined)
-        head.append(_head(self.name, params, x * y, self.as_function, shares))
+        head = _head(self.name, params, x * y, self.as_function, bool(self.schedule.joined))
         if self.guarded:
             self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TILE:
@@ -140,7 +130,7 @@ class _ScheduleWriter(KernelWriter):
             write_pairs(self, self.schedule, self.block_number)
         else:
             self._points()
-        return "\n".join([*head, *self.lines, "}", ""])
+        return "\n".join([head, *self.lines, "}", ""])
 
     # -- the thread's point --------------------------------------------------------------
 
@@ -359,11 +349,6 @@ class _ScheduleWriter(KernelWriter):
         else:
             call = f"tg_join_neighbours<{join}, {schedule.team}>"
         self.line(f"r{number} = {call}(r{number}, {shared});")
-
-
-def _printable(comment: str) -> str:
-    """A comment that ends where its line does, whatever a file is called."""
-    return "".join(each if each.isprintable() else "?" for each in comment).rstrip("\\")
 
 
 def _fits_int(schedule: CudaSchedule) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from cuda_tools.shim import Launch, Library
-from tgraph.compiler.codegen.cuda_kernel import kernel_text, module_text
+from tgraph.compiler.codegen.cuda_kernel import kernel_text
+from tgraph.compiler.codegen.cuda_module import module_text
 from tgraph.compiler.cuda_program import Program
 from tgraph.compiler.kernel.template import TemplateSchedule
 

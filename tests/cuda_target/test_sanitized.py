@@ -13,7 +13,8 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.shim import Launch, run_sanitized
 from kernel_cases import CASES
-from tgraph.compiler.codegen.cuda_kernel import kernel_text, module_text
+from tgraph.compiler.codegen.cuda_kernel import kernel_text
+from tgraph.compiler.codegen.cuda_module import module_text
 from tgraph.compiler.cuda_program import Program
 from tgraph.compiler.kernel.schedule_cuda import CudaSchedule
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cuda_tools import shim
 from cuda_tools.programs import program_of
-from cuda_tools.run_program import run_program
+from cuda_tools.run_program import interpret_program, run_program
+from tgraph.compiler.codegen.cuda_library import library_text
 from tgraph.compiler.launch_order import Access, levels
 from tgraph.runtime.plan_steps import GemmStep, LaunchStep
 
@@ -137,3 +138,48 @@ def test_products_wait_for_what_they_read():
     assert kinds.index(GemmStep) < max(
         number for number, kind in enumerate(kinds) if kind is LaunchStep
     )
+
+
+# -- kernels of equal text -----------------------------------------------------------------------
+
+
+def test_pieces_of_the_same_text_are_one_function():
+    sizes = [(40, 30), (7,), (40, 30), (40, 30), (7,)]
+    parameters = [tg.randn(*size) for size in sizes]
+    gradients = [tg.randn(*size) for size in sizes]
+    program, arrays, expected = program_of(updates, [parameters, gradients])
+    assert len(program.launches) == 1
+    kernels = program.source.removeprefix(library_text())
+    assert kernels.count("__device__") == 2 and kernels.count("switch") == 2
+    if shim.available() is None:
+        for order in ("forward", "backward", "shuffled"):
+            found = run_program(program, arrays, order, seed=1)
+            for have, want in zip(found, expected, strict=True):
+                np.testing.assert_allclose(have, want, rtol=1e-6)
+        for have, want in zip(interpret_program(program, arrays), expected, strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-6)
+
+
+def test_layers_share_their_kernels():
+    """A deep model has as many kernels to compile as a few of its layers."""
+
+    def model(x, layers):
+        for weight, scale in layers:
+            x = tg.softmax(x @ weight, -1) * scale + x
+        return x
+
+    def program(depth):
+        layers = [(tg.randn(48, 48), tg.randn(48)) for _ in range(depth)]
+        return program_of(model, [tg.randn(2000, 48), layers])
+
+    def kernels(each):
+        return each.source.count("__global__")
+
+    short, deep = program(3)[0], program(12)[0]
+    assert kernels(deep) == kernels(short) < len(deep.launches) == len(deep.kernels) - 12
+    names = {info.name for info in deep.kernels if info.kind == "kernel"}
+    assert names == {launch.name for launch in deep.launches}
+    if shim.available() is None:
+        each, arrays, expected = program(4)
+        (found,) = run_program(each, arrays, "shuffled", seed=1)
+        np.testing.assert_allclose(found, expected[0], rtol=1e-4, atol=1e-5)

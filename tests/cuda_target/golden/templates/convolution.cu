@@ -3,7 +3,7 @@
 //   input x float32[32, 64, 56, 56] 25690112 bytes
 //   input y float32[128, 64, 3, 3] 294912 bytes
 //   output result0 float32[32, 128, 56, 56] 51380224 bytes
-//    0  launch k0_convolution<<<784, (256, 1)>>>(x = x float32[6422528], w = y float32[73728], y = result0 float32[12845056])
+//    0  launch k0_convolution<<<784, (256, 1)>>>(x = x float32[6422528], w = y float32[73728], y = result0 float32[12845056]) with 16,640 bytes of shared memory
 // convolution: tiles of 128 x 128, 8 x 8 per thread; 784 blocks of 256 threads
 extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const float* __restrict__ x, const float* __restrict__ w, float* __restrict__ y) {
   __shared__ __align__(16) float w_tile[2][8][132];

@@ -3,7 +3,7 @@
 //   input x float16[32, 128, 28, 28] 6422528 bytes
 //   input y float16[64, 128, 3, 3] 147456 bytes
 //   output result0 float16[32, 64, 56, 56] 12845056 bytes
-//    0  launch k0_convolution<<<784, (256, 1)>>>(x = x float16[3211264], w = y float16[73728], y = result0 float16[6422528])
+//    0  launch k0_convolution<<<784, (256, 1)>>>(x = x float16[3211264], w = y float16[73728], y = result0 float16[6422528]) with 12,544 bytes of shared memory
 // convolution: tiles of 64 x 128, 4 x 8 per thread; 784 blocks of 256 threads
 extern "C" __global__ void __launch_bounds__(256, 2) k0_convolution(const unsigned short* __restrict__ x, const unsigned short* __restrict__ w, unsigned short* __restrict__ y) {
   __shared__ __align__(16) float w_tile[2][8][68];

@@ -4,7 +4,7 @@
 //   input x float32[32, 64, 58, 58] 27557888 bytes
 //   input y float32[56, 56, 64, 32] 25690112 bytes
 //   output result0 float32[64, 64, 3, 3] 147456 bytes
-//    0  launch k0_convolution<<<130, (256, 1)>>>(x = x float32[6889472], w = y float32[6422528], y = arena float32[958464])
+//    0  launch k0_convolution<<<130, (256, 1)>>>(x = x float32[6889472], w = y float32[6422528], y = arena float32[958464]) with 12,544 bytes of shared memory
 //    1  launch k0_convolution_sum<<<144, (256, 1)>>>(part = arena float32[958464], y = result0 float32[36864])
 // convolution: tiles of 64 x 128, 4 x 8 per thread, 26 share a sum; 130 blocks of 256 threads
 // convolution: sums of 26; 144 blocks

@@ -6,12 +6,12 @@
 //   input x2 float32[64, 1000] 256000 bytes
 //   output result0 float32[64, 1000] 256000 bytes
 //    0  launch k0_scatter_add_start<<<63, (256, 1)>>>(base = x2 float32[64000], out = result0 float32[64000])
-//    1  launch k0_scatter_add_count0<<<125, (256, 1)>>>(at0 = x0 int64[320000], counts = arena int32[32000], status = status int64[8])
-//    2  launch k0_scatter_add_place0<<<125, (256, 1)>>>(at0 = x0 int64[320000], counts = arena int32[32000], rows_out = arena+128000 int32[320000], order_out = arena+1408000 int32[320000], status = status int64[8])
-//    3  launch k0_scatter_add_count1<<<125, (256, 1)>>>(rows_in = arena+128000 int32[320000], counts = arena int32[32000])
-//    4  launch k0_scatter_add_place1<<<125, (256, 1)>>>(rows_in = arena+128000 int32[320000], order_in = arena+1408000 int32[320000], counts = arena int32[32000], rows_out = arena+2688000 int32[320000], order_out = arena+3968000 int32[320000])
+//    1  launch k0_scatter_add_count0<<<125, (256, 1)>>>(at0 = x0 int64[320000], counts = arena int32[32000], status = status int64[8]) with 1,024 bytes of shared memory
+//    2  launch k0_scatter_add_place0<<<125, (256, 1)>>>(at0 = x0 int64[320000], counts = arena int32[32000], rows_out = arena+128000 int32[320000], order_out = arena+1408000 int32[320000], status = status int64[8]) with 9,216 bytes of shared memory
+//    3  launch k0_scatter_add_count1<<<125, (256, 1)>>>(rows_in = arena+128000 int32[320000], counts = arena int32[32000]) with 1,024 bytes of shared memory
+//    4  launch k0_scatter_add_place1<<<125, (256, 1)>>>(rows_in = arena+128000 int32[320000], order_in = arena+1408000 int32[320000], counts = arena int32[32000], rows_out = arena+2688000 int32[320000], order_out = arena+3968000 int32[320000]) with 9,216 bytes of shared memory
 //    5  launch k0_scatter_add_sum<<<79, (1, 32)>>>(values = x1 float32[320000], rows_in = arena+2688000 int32[320000], order_in = arena+3968000 int32[320000], out = result0 float32[64000], part = arena+5248000 float32[5000])
-//    6  launch k0_scatter_add_join<<<2499, (32, 8)>>>(part = arena+5248000 float32[5000], rows_in = arena+2688000 int32[320000], out = result0 float32[64000])
+//    6  launch k0_scatter_add_join<<<2499, (32, 8)>>>(part = arena+5248000 float32[5000], rows_in = arena+2688000 int32[320000], out = result0 float32[64000]) with 1,024 bytes of shared memory
 // scatter: starts from a copy of the base; 63 blocks
 // scatter: counts 8 bits; 125 blocks
 // scatter: sorts 320,000 positions by 8 of 16 bits; 125 blocks of 256 threads

@@ -5,12 +5,12 @@
 //   input x1 float32[8192, 768] 25165824 bytes
 //   output result0 float32[50257, 768] 154389504 bytes
 //    0  launch k0_index_put_start<<<37693, (256, 1)>>>(out = result0 float32[38597376])
-//    1  launch k0_index_put_count0<<<32, (256, 1)>>>(at0 = x0 int64[8192], counts = arena int32[8192], status = status int64[8])
-//    2  launch k0_index_put_place0<<<32, (256, 1)>>>(at0 = x0 int64[8192], counts = arena int32[8192], rows_out = arena+32768 int32[8192], order_out = arena+65536 int32[8192], status = status int64[8])
-//    3  launch k0_index_put_count1<<<32, (256, 1)>>>(rows_in = arena+32768 int32[8192], counts = arena int32[8192])
-//    4  launch k0_index_put_place1<<<32, (256, 1)>>>(rows_in = arena+32768 int32[8192], order_in = arena+65536 int32[8192], counts = arena int32[8192], rows_out = arena+98304 int32[8192], order_out = arena+131072 int32[8192])
+//    1  launch k0_index_put_count0<<<32, (256, 1)>>>(at0 = x0 int64[8192], counts = arena int32[8192], status = status int64[8]) with 1,024 bytes of shared memory
+//    2  launch k0_index_put_place0<<<32, (256, 1)>>>(at0 = x0 int64[8192], counts = arena int32[8192], rows_out = arena+32768 int32[8192], order_out = arena+65536 int32[8192], status = status int64[8]) with 9,216 bytes of shared memory
+//    3  launch k0_index_put_count1<<<32, (256, 1)>>>(rows_in = arena+32768 int32[8192], counts = arena int32[8192]) with 1,024 bytes of shared memory
+//    4  launch k0_index_put_place1<<<32, (256, 1)>>>(rows_in = arena+32768 int32[8192], order_in = arena+65536 int32[8192], counts = arena int32[8192], rows_out = arena+98304 int32[8192], order_out = arena+131072 int32[8192]) with 9,216 bytes of shared memory
 //    5  launch k0_index_put_sum<<<512, (128, 1)>>>(values = x1 float32[6291456], rows_in = arena+98304 int32[8192], order_in = arena+131072 int32[8192], out = result0 float32[38597376], part = arena+163840 float32[393216])
-//    6  launch k0_index_put_join<<<6120, (32, 8)>>>(part = arena+163840 float32[393216], rows_in = arena+98304 int32[8192], out = result0 float32[38597376])
+//    6  launch k0_index_put_join<<<6120, (32, 8)>>>(part = arena+163840 float32[393216], rows_in = arena+98304 int32[8192], out = result0 float32[38597376]) with 1,024 bytes of shared memory
 // scatter: starts from 1.0; 37,693 blocks
 // scatter: counts 8 bits; 32 blocks
 // scatter: sorts 8,192 positions by 8 of 16 bits; 32 blocks of 256 threads
