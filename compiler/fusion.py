@@ -139,6 +139,8 @@ def alias_base(node: Node) -> Node:
 class Fuser:
     """Decides roots, then merges them."""
 
+    max_serial = MAX_SERIAL
+
     def __init__(self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None) -> None:
         self.graph = graph
         self.inputs = inputs or {}
@@ -425,7 +427,7 @@ class Fuser:
         for roots in _row_choices(group.roots, node):
             rows = prod(row_sizes(roots[0]))
             longest = max(numel(iteration_shape(root.node)) // max(1, rows) for root in roots)
-            if rows < MIN_PARALLEL_ROWS and longest > MAX_SERIAL:
+            if rows < MIN_PARALLEL_ROWS and longest > self.max_serial:
                 reason = "too few rows to share among threads"
                 continue
             try:

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 
 from .fusion import alias_base, is_step, is_virtual_source, strided_view
 from .fusion_bias import BiasFuser
-from .ir import Graph, Node
+from .ir import Family, Graph, Node
 from .ir import primitives as p
 from .kernel.roots import Buffer
 from .kernel.scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
 
 _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
+
+# A number that takes more operations than this is computed once, not by each of so many threads.
+COSTLY_NUMBER = 24
+MANY_READERS = 4096
 
 View = tuple[tuple[int, ...], int]
 
@@ -22,11 +26,28 @@ View = tuple[tuple[int, ...], int]
 class CudaFuser(BiasFuser):
     """The fuser of plans for CUDA; `scatters` has the form of additions that are sorted."""
 
+    max_serial = 1 << 13  # one block has less memory bandwidth than one core
+
     def __init__(
         self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None, epilogues: bool = True
     ) -> None:
         self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
         super().__init__(graph, inputs, epilogues)
+
+    def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
+        """Threads cannot move a number out of their loop, as the CPU does: each computes it.
+
+        The powers in the bias correction of Adam would cost more than the update itself.
+        """
+        if super()._must_be_root(node, inlined, spent):
+            return True
+        if node.type.numel != 1 or spent <= COSTLY_NUMBER or is_virtual_source(node):
+            return False
+        return any(
+            reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW)
+            and reader.type.numel >= MANY_READERS
+            for reader in self.graph.consumers[node]
+        )
 
     def is_template(self, node: Node) -> bool:
         """Whether a hand-written kernel computes `node`."""

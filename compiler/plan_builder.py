@@ -72,6 +72,8 @@ class PlanBuilder(ABC):
     """The dtypes whose matrix products the target's library computes."""
     alignment = 64
     """Values in the arena start at multiples of this many bytes."""
+    never_reused = 0
+    """Places in the arena of at most this many bytes are not given to other values."""
 
     def __init__(
         self, graph: Graph, fuser: Fuser, fusion: Fusion, donate: Mapping[int, int]
@@ -85,7 +87,7 @@ class PlanBuilder(ABC):
         self.kernel_of_step: dict[int, StepInfo] = {}
         self.steps: list[Step | CudaStep] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
-        self.arena = _Arena(self.alignment)
+        self.arena = _Arena(self.alignment, self.never_reused)
         self.copies: list[CopyStep] = []
         self.in_place: dict[Node, Node] = {}
 
@@ -478,10 +480,11 @@ def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: An
 
 
 class _Arena:
-    """Offsets in the arena: the lowest gap that fits, reused once released."""
+    """Offsets in the arena: the lowest gap that fits, reused once released if it is large."""
 
-    def __init__(self, alignment: int) -> None:
+    def __init__(self, alignment: int, never_reused: int) -> None:
         self.alignment = alignment
+        self.never_reused = never_reused
         self.size = 0
         self.gaps: list[tuple[int, int]] = []  # (start, end), ascending, never touching
         self.taken: dict[Node, tuple[int, int]] = {}
@@ -509,6 +512,8 @@ class _Arena:
         if node not in self.taken:
             return
         start, end = self.taken.pop(node)
+        if end - start <= self.never_reused:
+            return
         at = bisect(self.gaps, (start, end))
         if at < len(self.gaps) and self.gaps[at][0] == end:
             end = self.gaps.pop(at)[1]

@@ -57,6 +57,7 @@ class CudaPlanBuilder(PlanBuilder):
 
     products = ("float32", "float64", "float16", "bfloat16")
     alignment = 256
+    never_reused = 4096  # else small kernels wait for others whose memory they take over
     fuser: CudaFuser
 
     def build(self, shared: int) -> str:

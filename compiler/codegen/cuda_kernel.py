@@ -360,6 +360,8 @@ def _fits_int(schedule: CudaSchedule) -> bool:
     if (schedule.items + threads) * schedule.vector >= _INT_LIMIT:
         return False
     step = schedule.team * schedule.vector
+    if schedule.pairing is not None:
+        step = schedule.pairing.depth
     for stage in kernel.stages:
         if prod(axis.size for axis in stage.axes) + step >= _INT_LIMIT:
             return False

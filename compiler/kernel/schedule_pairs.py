@@ -114,13 +114,12 @@ def pairing(kernel: Kernel) -> tuple[Kernel, Pairing] | None:
     if steps < MIN_STEPS or not loads:
         return None
     best = min(_pairs(kernel), key=lambda pair: (_cost(loads, pair), _stores_apart(kernel, pair)))
-    cost = _cost(loads, best)
-    if cost == inf or cost * MIN_REUSE > len(loads):
+    if (cost := _cost(loads, best)) == inf or cost * MIN_REUSE > len(loads):
         return None
     others = [axis for axis in kernel.rows if axis not in best]
     last = [axis for axis in best if axis is not None]
     found = _sized(kernel, best, prod(axis.size for axis in others))
-    if found is None:
+    if found is None or _cost(loads, best, found.tile) * MIN_REUSE > 2 * len(loads):
         return None
     return replace(kernel, rows=(*others, *last)), found
 
@@ -168,14 +167,20 @@ def _pairs(kernel: Kernel) -> Iterator[Pair]:
                 yield down, along
 
 
-def _cost(loads: Sequence[frozenset[Axis]], pair: Pair) -> float:
-    """Loads per step and result; infinite where something differs along both axes."""
+def _cost(
+    loads: Sequence[frozenset[Axis]], pair: Pair, tile: tuple[int, int] = (SIDE, SIDE)
+) -> float:
+    """Loads per step and result; infinitely many where something differs along both axes."""
     total = 0.0
     for axes in loads:
-        fixed = [axis for axis in pair if axis is not None and axis not in axes]
+        fixed = [
+            min(axis.size, side)
+            for axis, side in zip(pair, tile)
+            if axis is not None and axis not in axes
+        ]
         if not fixed:
             return inf
-        total += 1 / prod(min(axis.size, SIDE) for axis in fixed)
+        total += 1 / prod(fixed)
     return total
 
 
@@ -195,7 +200,10 @@ def _sized(kernel: Kernel, pair: Pair, others: int) -> Pairing | None:
     length = prod(axis.size for axis in loop.axes)
     results = sum(instr.op == "reduce" for instr in loop.body)
     found = Pairing(down, along, *_largest(pair), 1, MIN_DEPTH)
-    while prod(found.held) * results > MAX_HELD and prod(found.held) > 1:
+    while prod(found.held) > 1 and (
+        prod(found.held) * results > MAX_HELD
+        or found.element_bytes(kernel) * MIN_DEPTH > TILE_BYTES
+    ):
         found = _fewer_held(found)
     while _busy(found, others) < BUSY:
         more = found.members * 2

@@ -18,8 +18,9 @@ MIN_ELEMENTS = 1 << 15
 MAX_ROWS = 64
 MIN_PIECE = 512
 PIECES = (256, 128, 64, 32)
-# On a GPU: blocks that keep it busy (two on each of 132 multiprocessors), columns that one block
-# has, and how long a piece of a row or of a column must be to be worth a second kernel.
+# On a GPU: blocks that keep it busy (two on each of 132 multiprocessors; one of columns, which has
+# more threads), columns that one block has, and how long a piece of a row or of a column must be to
+# be worth a second kernel.
 GPU_BLOCKS = 264
 GPU_COLUMNS = 32
 GPU_MIN_ELEMENTS = 1 << 16
@@ -78,7 +79,7 @@ def _pieces_for_gpu(node: Node) -> int:
     in_columns = prod(shape[max(node.attrs["axes"]) + 1 :]) >= GPU_COLUMNS
     blocks = -(-results // GPU_COLUMNS) if in_columns else results
     shortest = GPU_COLUMN_PIECE if in_columns else GPU_ROW_PIECE
-    if blocks >= GPU_BLOCKS:
+    if blocks >= (GPU_BLOCKS // 2 if in_columns else GPU_BLOCKS):
         return 0
     pieces = PIECES[0]
     while pieces > 1 and (pieces * blocks >= 2 * GPU_BLOCKS or length // pieces < shortest):

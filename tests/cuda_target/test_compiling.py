@@ -15,6 +15,8 @@ from tgraph.compiler.codegen.cuda_library import library_text
 from tgraph.compiler.codegen.cuda_module import module_text
 from tgraph.compiler.cuda_program import Program
 
+import tgraph as tg
+
 pytestmark = pytest.mark.slow
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 CHUNKS = 32
@@ -83,6 +85,17 @@ def test_operations_and_random_graphs(chunk, request):
         assert len(cubin.kernels) > CHUNKS
         for kernel, usage in cubin.kernels.items():
             within_budget(f"{kernel} of {names[int(kernel[1:].split('_')[0])]}", usage, arch)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.bfloat16, tg.float64], ids=str)
+@pytest.mark.parametrize("length", [1000, 8192, 16_384, 32_768, 50_257])
+def test_rows_that_are_kept_do_not_spill(length, dtype):
+    def gradient(x, g):
+        return tg.vjp(lambda x: tg.softmax(x, -1), x)[1](g)
+
+    x = tg.zeros(300, length, dtype=dtype)
+    for usage in compiles(tg.cuda.program(gradient, x, x), "sm_90").kernels.values():
+        assert usage.spill_bytes == 0
 
 
 VECTORS = ("gelu", "softmax", "layer_norm", "half_precision", "dropout", "several_outputs")

@@ -138,6 +138,31 @@ def test_what_tiles_are_of_no_use_for():
     assert layouts(masked, tg.ones(99, 64), tg.ones(99, 64), tg.ones(99, 99, 64)) == [Layout.ROW]
 
 
+def test_many_operands_make_tiles_smaller():
+    def function(*inputs):
+        half = len(inputs) // 2
+        return sum((a[:, None] - b[None]).abs() for a, b in zip(inputs, inputs[half:])).sum(-1)
+
+    inputs = [tg.zeros(2000, 64, dtype=tg.float64) for _ in range(10)]
+    (info,) = tg.cuda.program(function, *inputs).kernels
+    assert info.schedule.layout is Layout.PAIRS and info.schedule.pairing.tile == (32, 32)
+
+
+def test_few_results_of_long_loops_have_rows():
+    """Tiles that are small, so that all of a GPU has work, would not be worth it."""
+    x = tg.ones(90, 640, dtype=tg.float64)
+    assert layouts(squares, x, x) == [Layout.ROW]
+
+
+def test_long_loops_end():
+    """The last step of a loop in pieces lies behind its end."""
+    program = tg.cuda.program(
+        lambda s, a, b: (s[:, None, None] * a[:, None] * b).amax((1, 2)),
+        *(tg.ones(70_000), tg.ones(40_009), tg.ones(53_675)),
+    )
+    assert "for (long long start = 0; start < 2147483075;" in program.source
+
+
 def test_tiles_are_large_where_there_is_much_to_do():
     program = tg.cuda.program(squares, tg.ones(4096, 64), tg.ones(4096, 64))
     (info,) = program.kernels

@@ -183,3 +183,33 @@ def test_layers_share_their_kernels():
         each, arrays, expected = program(4)
         (found,) = run_program(each, arrays, "shuffled", seed=1)
         np.testing.assert_allclose(found, expected[0], rtol=1e-4, atol=1e-5)
+
+
+def adamw(sizes):
+    """The program of a step of AdamW over parameters of these sizes."""
+    parameters = [tg.nn.Parameter(tg.randn(*size)) for size in sizes]
+    optimizer = tg.optim.AdamW(parameters, lr=1e-3)
+
+    def step(*gradients):
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.grad = gradient
+        optimizer.step()
+
+    return tg.cuda.program(step, *(tg.randn(*size) for size in sizes))
+
+
+def test_costly_numbers_are_computed_once():
+    """The powers of the bias correction are not each thread's, but one thread's."""
+    program = adamw([(512, 512)])
+    numbers, update = program.launches
+    texts = dict(zip(("numbers", "update"), program.source.split('extern "C"')[1:]))
+    assert "pow(" in texts["numbers"] and "pow(" not in texts["update"]
+    assert (numbers.grid, update.grid) == (1, 256)
+
+
+def test_updates_of_a_model_are_two_launches():
+    """All numbers, then all updates: small values have places of their own in the arena."""
+    program = adamw([(256,), (768, 256), (768,), (256, 256), (64, 256)] * 4)
+    assert len(program.launches) == 2
+    assert program.source.count("__global__") == 2
+    assert program.source.removeprefix(library_text()).count("__device__") <= 10
