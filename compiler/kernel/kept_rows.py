@@ -5,7 +5,7 @@ They are scratch rows of the type that they have in memory; where they lie is le
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -17,12 +17,21 @@ from .index import Axis, Index, data_atoms, flatten, loop_atoms, of_axis
 from .kernel import Instr, Kernel, Stage
 
 
-def kept_rows(kernel: Kernel) -> Kernel:
-    """`kernel` with each element that several stages over the same axes load loaded only once.
+def kept_rows(kernel: Kernel) -> Iterator[Kernel]:
+    """`kernel` with elements that several stages over the same axes load loaded only once.
 
-    The first stage saves it in a scratch row, whose elements stay with the thread that loaded them.
+    The first stage saves them in a scratch row, whose elements stay with the thread that loaded
+    them. First with all such rows, then with fewer and fewer, those that most stages load, and at
+    last as it is.
     """
     again = _loaded_again(kernel)
+    by_use = sorted(again, key=lambda element: -len(again[element]))
+    for count in range(len(again), 0, -1):
+        yield _keeping(kernel, {element: again[element] for element in by_use[:count]})
+    yield kernel
+
+
+def _keeping(kernel: Kernel, again: Mapping[_Element, list[int]]) -> Kernel:
     row = {element: len(kernel.scratch) + number for number, element in enumerate(again)}
     stages = []
     for number, stage in enumerate(kernel.stages):

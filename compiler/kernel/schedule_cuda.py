@@ -280,15 +280,19 @@ def _column(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
 
 
 def _keeping(schedules: Sequence[CudaSchedule], shared: int) -> CudaSchedule:
-    """One of these, by growing teams, that keeps what is loaded again; else the first as it is."""
-    kept = [replace(each, kernel=kept_rows(each.kernel)) for each in schedules]
-    for each in kept:
-        if registers_suffice(each):
-            return each
-    for each in kept:
-        in_shared = replace(each, kept_in_shared=True)
-        if in_shared.shared + in_shared.joined <= shared:
-            return in_shared
+    """One of these, by growing teams, that keeps as much of what is loaded again as there is room.
+
+    In registers, or else in shared memory; the first as it is, where its own rows fit nowhere.
+    """
+    for kernel in kept_rows(schedules[0].kernel):
+        kept = [replace(each, kernel=kernel) for each in schedules]
+        for each in kept:
+            if registers_suffice(each):
+                return each
+        for each in kept:
+            in_shared = replace(each, kept_in_shared=True)
+            if in_shared.shared + in_shared.joined <= shared:
+                return in_shared
     return schedules[0]
 
 

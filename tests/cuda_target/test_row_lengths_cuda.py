@@ -119,6 +119,21 @@ def test_rows_in_shared_memory(monkeypatch, dtype):
     assert any(launch.shared > 48 << 10 for launch in program.launches)
 
 
+def test_as_many_rows_are_kept_as_there_is_room_for():
+    """Of the two rows that the gradient of softmax loads twice, one."""
+
+    def gradient(x, g):
+        return x * (g - (x * g).sum(-1, keepdim=True))
+
+    x = tg.zeros(300, 50_257)
+    (launch,) = tg.cuda.program(gradient, x, x).launches
+    assert launch.shared == 200 << 10
+    x, g = rows(9, 40_000, tg.float32), rows(9, 40_001, tg.float32)[:, 1:].clone()
+    program = tg.cuda.program(gradient, x, g)
+    (found,) = run_program(program, [x.numpy(), g.numpy()], "shuffled", seed=3)
+    np.testing.assert_allclose(found, gradient(x, g).numpy(), rtol=1e-3, atol=2e-3)
+
+
 def test_columns_in_shared_memory(monkeypatch):
     monkeypatch.setattr(split_reductions, "GPU_BLOCKS", 1)
     x = rows(1500, 40, tg.float32)
