@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
@@ -15,7 +18,8 @@ from .guards import same_static
 from .inplace import take_history
 from .interrupts import hold, release
 from .runtime.arrays import copy_elements, share_memory
-from .runtime.cuda.arrays import FOREIGN, owner_of
+from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
+from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor, storage_of, wrap
@@ -54,17 +58,18 @@ class FreedRecord(Record):
 _NOWHERE = wrap(np.zeros(()), TensorType((), promotion.default_dtype))
 
 
-_CAPSULE = type(np.zeros(0).__dlpack__())
-
-
 def root_of(array: Array) -> Any:
-    """The object that owns the memory of an array; FOREIGN for memory of other libraries."""
-    base: Any = array
+    """The object that owns the memory of an array; FOREIGN where it may have other owners too.
+
+    Buffers, capsules and objects with `__array_interface__` tell nothing of whose memory they show.
+    """
     if not isinstance(array, np.ndarray):
         return owner_of(array)
+    base: Any = array
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
-    return FOREIGN if type(base) is _CAPSULE else base
+    # Large arrays are unpickled over bytes. Others over the same have them as base, or a buffer.
+    return base if isinstance(base, np.ndarray) or type(base) is bytes else buffer_owner(base)
 
 
 def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
@@ -80,11 +85,40 @@ def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
 
 
 def overlap(written: Sequence[Array], others: Sequence[Array]) -> bool:
-    """Whether memory that a plan writes is also read or written as something else."""
+    """Whether memory that a plan writes is also read or written as something else.
+
+    Arrays are only compared where the ranges of their addresses overlap, as few do.
+    """
     every = [*written, *others]
-    return any(
-        share_memory(array, other) for at, array in enumerate(written) for other in every[at + 1 :]
-    )
+    spans = sorted((*_bounds(array), at) for at, array in enumerate(every) if array.size)
+    # What begins before the present span and may end behind it: heaps of ends and numbers.
+    writing: list[tuple[int, int]] = []
+    reading: list[tuple[int, int]] = []
+    for first, end, at in spans:
+        is_written = at < len(written)
+        _drop_ended(writing, first)
+        if is_written:
+            _drop_ended(reading, first)
+        beside = chain(writing, reading) if is_written else writing
+        if any(share_memory(every[at], every[other]) for _, other in beside):
+            return True
+        heappush(writing if is_written else reading, (end, at))
+    return False
+
+
+def _drop_ended(spans: list[tuple[int, int]], first: int) -> None:
+    while spans and spans[0][0] <= first:
+        heappop(spans)
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """The addresses between which the elements of an array lie, on whatever device."""
+    if not isinstance(array, np.ndarray):
+        return cuda_bounds(array)
+    if not array.flags.c_contiguous:
+        return byte_bounds(array)
+    first = array.ctypes.data
+    return first, first + array.nbytes
 
 
 def count_write(tensor: Tensor, times: int, written: Any) -> None:

@@ -115,30 +115,30 @@ def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None
         )
     kind = int(ext_tensor.__dlpack_device__()[0])
     if kind in (_CUDA, _CUDA_MANAGED):
-        shown = from_cuda_array(cuda_arrays.from_dlpack(ext_tensor))
+        shown, writeable = from_cuda_array(cuda_arrays.from_dlpack(ext_tensor)), True
     elif kind in (_CPU, _CUDA_HOST):
-        shown = _on_cpu(ext_tensor, copy)
+        array = _on_cpu(ext_tensor)
+        shown, writeable = from_numpy(array), array.flags.writeable
     else:
         raise TypeError(
             "from_dlpack(): expected an array on the CPU (1) or a CUDA device (2), got one on a "
             f"device of kind {kind}; copy it there first"
         )
     there = shown._type.device if device is None else as_device(device)
-    if there == shown._type.device:
-        return apply(p.copy, shown) if copy else shown
-    if copy is False:
-        raise BufferError(f"cannot move from '{shown._type.device}' to '{there}' without a copy")
-    return to(shown, there)
+    if there != shown._type.device:
+        if copy is False:
+            raise BufferError(
+                f"cannot move from '{shown._type.device}' to '{there}' without a copy"
+            )
+        return to(shown, there)
+    if copy is False and not writeable:
+        raise BufferError("the array must not be written: it cannot become a tensor without a copy")
+    return apply(p.copy, shown) if copy or not writeable else shown
 
 
-def _on_cpu(source: Any, copy: bool | None) -> Tensor:
+def _on_cpu(source: Any) -> np.ndarray[Any, Any]:
     if str(getattr(source, "dtype", "")).endswith("bfloat16"):
         raise TypeError(
             "from_dlpack(): NumPy has no bfloat16 in DLPack; convert the array to float32 first"
         )
-    array = np.from_dlpack(source)
-    if array.flags.writeable:
-        return from_numpy(array)
-    if copy is False:
-        raise BufferError("the array must not be written: it cannot become a tensor without a copy")
-    return from_numpy(array.copy())
+    return np.from_dlpack(source)

@@ -14,6 +14,8 @@ from . import backend, failures
 from .memory import when_full
 
 Array = Any  # of CuPy
+FOREIGN = object()
+"""What stands for the owner of memory of other libraries."""
 
 
 class _Waiting(threading.local):
@@ -132,9 +134,7 @@ def is_pinned(array: npt.NDArray[Any]) -> bool:
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
-    if isinstance(base, memoryview):
-        base = base.obj
-    return type(base).__name__ == "PinnedMemoryPointer"
+    return buffer_owner(base) is not FOREIGN
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -152,8 +152,10 @@ def array_over(memory: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arr
     return backend.cupy().ndarray(shape, dtype, memory)
 
 
-FOREIGN = object()
-"""What stands for the owner of memory of other libraries."""
+def buffer_owner(buffer: object) -> object:
+    """The pinned memory behind a NumPy array that begins at a buffer; FOREIGN for other buffers."""
+    held: Any = buffer.obj if isinstance(buffer, memoryview) else buffer
+    return held.mem if type(held).__name__ == "PinnedMemoryPointer" else FOREIGN
 
 
 def owner_of(array: Array) -> object:

@@ -38,9 +38,13 @@ _caches: weakref.WeakSet[Any] = weakref.WeakSet()
 _keepers: weakref.WeakSet[Any] = weakref.WeakSet()
 _watched: dict[int, weakref.ref[Any]] = {}
 _gone: deque[int] = deque()  # streams by the driver's handles
+# What keepers have not forgotten yet. Each does so once: the handle may be a new stream's by then.
+_untold: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
 _forgetting = threading.Lock()
 _registering = threading.RLock()
 _peaks: dict[int, int] = {}
+_DEFAULT_STREAMS = (0, 1, 2)
+"""The handles of the default stream, also under the names of legacy and of each thread's own."""
 
 
 def explain(error: Exception) -> Exception:
@@ -68,8 +72,7 @@ def _all(registered: weakref.WeakSet[Any]) -> list[Any]:
 def watch(stream: Any) -> None:
     """Let what is kept for a stream of CuPy go with it."""
     key, pointer = id(stream), int(stream.ptr)
-    # An ExternalStream may go before the stream that it stands for.
-    if key in _watched or not isinstance(stream, backend.cupy().cuda.Stream):
+    if key in _watched or not _ends_with_its_object(stream):
         return
 
     watched, gone = _watched, _gone  # which the module may lose before, where Python ends
@@ -81,21 +84,42 @@ def watch(stream: Any) -> None:
     watched[key] = weakref.ref(stream, note)
 
 
+def _ends_with_its_object(stream: Any) -> bool:
+    """Whether CuPy destroys a stream when its object goes.
+
+    Not so the default ones, and those of other libraries: an ExternalStream, or what
+    `Stream.from_external` made.
+    """
+    if not isinstance(stream, backend.cupy().cuda.Stream) or stream.ptr in _DEFAULT_STREAMS:
+        return False
+    return getattr(stream, "_foreign_stream_ref", None) is None
+
+
 def give_back() -> None:
     """Give back what belongs to streams that are gone, and what streams are done with.
 
     Called before allocations. CuPy's pool gets it, and keeps it as it keeps all freed memory.
     """
     record_stream.collect()
-    if not _gone or not _forgetting.acquire(blocking=False):
+    if not (_gone or _untold) or not _forgetting.acquire(blocking=False):
         return
     try:
-        for pointer in [_gone.popleft() for _ in range(len(_gone))]:
-            done = [keeper.forget(pointer) for keeper in _all(_keepers)]
-            if not all(done):
-                _gone.append(pointer)
+        gone = [_gone.popleft() for _ in range(len(_gone))]
+        for keeper in _all(_keepers) if gone else ():
+            _untold.setdefault(keeper, set()).update(gone)
+        for keeper in list(_untold):
+            _tell(keeper)
     finally:
         _forgetting.release()
+
+
+def _tell(keeper: Keeper) -> None:
+    """Let a keeper forget the streams that it has not forgotten yet."""
+    left = {pointer for pointer in _untold[keeper] if not keeper.forget(pointer)}
+    if left:
+        _untold[keeper] = left
+    else:
+        del _untold[keeper]
 
 
 def note_peak() -> None:
@@ -173,5 +197,6 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
 def _on(device: DeviceLike, ask: Callable[[Any], Any]) -> Any:
     cupy = backend.cupy()
     give_back()
+    record_stream.collect_all()
     with cupy.cuda.Device(index_of(device)):
         return ask(cupy.get_default_memory_pool())

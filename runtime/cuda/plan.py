@@ -429,11 +429,13 @@ class _Capture:
 
     def __init__(self, device: Device) -> None:
         self.stream = backend.cupy().cuda.Stream(non_blocking=True)
-        self.workspaces = workspaces_of(device.index or 0)
+        workspaces = workspaces_of(device.index or 0)
+        workspaces.hold(self.stream.ptr)
+        self.workspaces = workspaces
 
     def __del__(self) -> None:
         if hasattr(self, "workspaces"):
-            self.workspaces.forget(self.stream.ptr)
+            self.workspaces.let_go(self.stream.ptr)
 
 
 def _capture_of(device: Device, stream: int) -> _Capture:

@@ -120,7 +120,8 @@ class Workspaces:
     may ask for.
 
     A captured graph uses the piece of the stream that it was captured on, wherever it is replayed:
-    graphs that can run at the same time as others need `Workspaces` of their own.
+    graphs that can run at the same time as others need `Workspaces` of their own. `hold` keeps the
+    pieces of such a stream.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Workspaces:
         self._allocate = allocate
         self._lock = threading.Lock()
         self._pieces: dict[tuple[int, int], list[tuple[Allocation, int]]] = {}
+        self._held: set[int] = set()
 
     def at_least(self, nbytes: int, device: int, stream: int) -> int:
         """The address of the stream's piece, which is replaced where it is too small."""
@@ -158,8 +160,23 @@ class Workspaces:
         """Every piece."""
         return [memory for pieces in list(self._pieces.values()) for memory, _ in pieces]
 
+    def hold(self, stream: int) -> None:
+        """Keep the pieces of a new stream until `let_go`, whatever is forgotten by then.
+
+        Another stream may have had the same handle before; that it is gone may be told late.
+        """
+        self.forget(stream)
+        self._held.add(stream)
+
+    def let_go(self, stream: int) -> None:
+        """Give back the pieces of a stream that was held, before it goes."""
+        self._held.discard(stream)
+        self.forget(stream)
+
     def forget(self, stream: int) -> bool:
         """Give back the pieces of a stream that is gone, and so are the graphs captured on it."""
+        if stream in self._held:
+            return True  # those of the gone one were given back when this one came
         # Without the lock, as garbage may be collected anywhere.
         for key in list(self._pieces):
             if key[1] == stream:

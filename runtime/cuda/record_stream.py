@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import OrderedDict
+from itertools import islice
 from typing import Any, Protocol
 
 from . import backend
+
+A_FEW = 4
+"""How much of what is held an allocation looks at: it takes turns, so that none takes long."""
 
 
 class Event(Protocol):
@@ -39,29 +44,36 @@ class _Held:
         self.streams: set[Stream] = set()
         self.events: list[Event] | None = None
 
-    def mark(self) -> None:
-        """Called when nobody else holds the memory: nothing new can be asked of it then."""
-        if self.events is None:
+    def is_forgotten(self) -> bool:
+        """Whether nobody else holds the memory; its events are in their streams then."""
+        if _references(self) != _ALONE:
+            return False
+        if self.events is None:  # nothing new can be asked of the memory
             self.events = [each.record_event() for each in self.streams if not each.query()]
+        return True
 
     def is_free(self) -> bool:
-        assert self.events is not None
-        return all(event.query() for event in self.events)
+        """Whether nobody holds the memory, and all streams are done with it."""
+        return self.is_forgotten() and all(event.query() for event in self.events or ())
 
 
 class _Table:
-    """What is held, by the identity of the memory."""
+    """What is held, by the identity of the memory; what was looked at last stands last."""
 
     def __init__(self) -> None:
-        self.held: dict[int, _Held] = {}
+        self.held: OrderedDict[int, _Held] = OrderedDict()
         self.lock = threading.RLock()
 
-    def forgotten(self) -> list[_Held]:
-        """What nobody but this table holds, with its events in their streams."""
-        found = [each for each in self.held.values() if _references(each) == _ALONE]
-        for each in found:
-            each.mark()
-        return found
+    def collect(self, most: int) -> None:
+        """Give back what is free among those of `most` entries whose turn it is."""
+        for key in list(islice(self.held, most)):
+            each = self.held.get(key)
+            if each is None:  # garbage was collected in between, and that collected here
+                continue
+            if each.is_free():
+                self.held.pop(key, None)
+            else:
+                self.held.move_to_end(key)
 
 
 def _references(held: _Held) -> int:
@@ -85,15 +97,18 @@ def record(array: Any, stream: Stream) -> None:
         held.streams.add(stream)
 
 
-def collect() -> None:
-    """Give back what all streams are done with; waits for nothing."""
+def collect(most: int = A_FEW) -> None:
+    """Give back what all streams are done with, of `most` that are held; waits for nothing."""
     table: _Table | None = backend.kept().get(_Table)
     if table is None or not table.held:
         return
     with table.lock:
-        for each in table.forgotten():
-            if each.is_free():
-                del table.held[id(each.memory)]
+        table.collect(most)
+
+
+def collect_all() -> None:
+    """Give back all that all streams are done with; waits for nothing."""
+    collect(sys.maxsize)
 
 
 def release() -> None:
@@ -102,7 +117,8 @@ def release() -> None:
     if table is None or not table.held:
         return
     with backend.capturing, table.lock:
-        for each in table.forgotten():
-            for event in each.events or ():
-                event.handle.synchronize()
-            del table.held[id(each.memory)]
+        for key, each in list(table.held.items()):
+            if each.is_forgotten():
+                for event in each.events or ():
+                    event.handle.synchronize()
+                table.held.pop(key, None)

@@ -1,12 +1,16 @@
 """In-place changes of arguments, captured tensors, views and gradients in compiled functions."""
 
 import gc
+import itertools
+import pickle
 import weakref
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import tgraph as tg
+from tgraph import call_helpers
 
 
 def same(a, b):
@@ -201,6 +205,149 @@ def test_captured_tensors_that_share_memory_without_knowing():
 
     assert function().tolist() == [2, 2]
     assert function().tolist() == [3, 3]
+
+
+class Shown:
+    """An array as an object of another library that NumPy can look into."""
+
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+
+# Ways in which another array comes to lie over the memory of an array.
+AGAIN = {
+    "itself": lambda array: array,
+    "buffer": lambda array: np.frombuffer(array.data, np.float32),
+    "part of a buffer": lambda array: np.frombuffer(memoryview(array).cast("B"), np.float32)[:],
+    "memoryview": lambda array: np.asarray(memoryview(array)),
+    "array interface": lambda array: np.asarray(Shown(array)),
+    "ctypes": lambda array: np.ctypeslib.as_array(np.ctypeslib.as_ctypes(array)),
+    "capsule": np.from_dlpack,
+}
+
+
+@pytest.mark.parametrize("first", AGAIN)
+@pytest.mark.parametrize("second", AGAIN)
+def test_arrays_over_the_memory_of_others(first, second):
+    @tg.compile
+    def function(x, y):
+        x.add_(1)
+        return y * 10
+
+    assert function(tg.zeros(2), tg.zeros(2)).tolist() == [0, 0]
+    array = np.zeros(2, np.float32)
+    x, y = tg.from_numpy(AGAIN[first](array)), tg.from_numpy(AGAIN[second](array))
+    assert function(x, y).tolist() == [10, 10]
+    assert function(y, x).tolist() == [20, 20] and array.tolist() == [2, 2]
+    assert len(function.compiles) == 1
+
+    @tg.compile
+    def captures(y):
+        x.add_(1)
+        return y * 10
+
+    assert captures(tg.zeros(2)).tolist() == [0, 0]
+    assert captures(y).tolist() == [40, 40]
+
+
+def test_what_owns_memory_alone():
+    """Arrays of NumPy, of the pool and out of pickles need no comparison."""
+    large = tg.zeros(1 << 18)._value
+    for array in (np.zeros(3), large, pickle.loads(pickle.dumps(np.zeros(1000), protocol=4))):
+        root = call_helpers.root_of(array)
+        assert root is not call_helpers.FOREIGN
+        assert call_helpers.root_of(array[1:]) is call_helpers.root_of(array[:1]) is root
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """The pairs of arrays that were compared."""
+    pairs = []
+
+    def share_memory(a, b):
+        pairs.append((a, b))
+        return np.shares_memory(a, b)
+
+    monkeypatch.setattr(call_helpers, "share_memory", share_memory)
+    return pairs
+
+
+def optimizer_step(count):
+    """A function with `count` tensors that each call writes."""
+    tensors = [tg.zeros(2) for _ in range(count)]
+
+    def function(x):
+        for each in tensors:
+            each.add_(x)
+        return x * 2
+
+    return function, tensors
+
+
+def test_a_plain_call_compares_nothing():
+    with mock.patch.dict(call_helpers.HELPERS, overlap=mock.Mock(side_effect=AssertionError)):
+        function, tensors = optimizer_step(5)
+        function = tg.compile(function)
+        for large in (False, True):
+            x = tg.ones(1 << 18)[:2] if large else tg.ones(2)
+            assert [function(x).tolist() for _ in range(3)] == [[2, 2]] * 3
+    assert tensors[4].tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("given", ["argument", "captured"])
+def test_borrowed_memory_is_compared_with_what_lies_beside_it(compared, given):
+    array = np.ones(2, np.float32)
+    lent = tg.from_dlpack(array)
+    function, tensors = optimizer_step(100)
+    if given == "captured":
+        step = tg.compile(lambda x: function(x) + lent)
+        wanted, x = [3, 3], tg.ones(2)
+    else:
+        step, wanted, x = tg.compile(function), [2, 2], lent
+    for _ in range(3):
+        assert step(x).tolist() == wanted
+    assert tensors[99].tolist() == [3, 3]
+    assert compared == []
+    if given == "argument":
+        tensors[50].data = lent
+        assert step(lent).tolist() == [4, 4] and lent.tolist() == [2, 2]
+        assert len(compared) == 1
+
+
+def any_view(rng, buffers):
+    """A part of one of the buffers: contiguous or not, with one or two dimensions, or empty."""
+    buffer = buffers[rng.integers(len(buffers))]
+    start, stop = sorted(rng.integers(0, len(buffer) + 1, 2))
+    view = buffer[start : stop : rng.integers(1, 4)]
+    if rng.random() < 0.2:
+        view = view[::-1]
+    if rng.random() < 0.3 and len(view) > 2:
+        view = view[: len(view) // 2 * 2].reshape(2, -1).T
+    return view
+
+
+def test_the_comparison_is_exact(compared):
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(500):
+        buffers = [np.zeros(rng.integers(1, 40), rng.choice([np.int8, np.float64])) for _ in "abc"]
+        views = [any_view(rng, buffers) for _ in range(rng.integers(2, 6))]
+        written, read = np.split(np.arange(len(views)), [rng.integers(len(views))])
+        pairs = [*itertools.combinations(written, 2), *itertools.product(written, read)]
+        want = any(np.shares_memory(views[a], views[b]) for a, b in pairs)
+        have = call_helpers.overlap([views[a] for a in written], [views[b] for b in read])
+        assert have == want
+        found.append(want)
+    assert 100 < sum(found) < 400
+    assert not any(a is b for a, b in compared)
+
+
+def test_many_readers_of_one_array_are_not_compared_with_each_other(compared):
+    table, other = np.zeros(1000), np.zeros(10)
+    readers = [table] * 500 + [other[::2]] * 2
+    assert not call_helpers.overlap([other[1::2], np.zeros(3)], readers)
+    assert len(compared) == 2
+    assert call_helpers.overlap([table[999:]], readers)
 
 
 def test_new_memory_of_a_captured_tensor_is_used():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tgraph.runtime.cuda import backend, devices
+from tgraph.runtime.cuda import arrays, backend, devices, memory
 
 import tgraph as tg
+from tgraph import call_helpers
 
 pytest_plugins = ["cuda_tools.device"]
 MEBI = 1 << 20
@@ -137,6 +139,44 @@ def test_no_stream_changes_nothing(cuda):
         assert tg.cuda.current_stream() == stream
 
 
+def test_streams_of_other_libraries(cuda):
+    """CuPy stands in for the other library: it has `__cuda_stream__` too."""
+    cuda_of_cupy = backend.cupy().cuda
+    theirs = cuda_of_cupy.Stream(non_blocking=True)
+    assert theirs.__cuda_stream__() == (0, theirs.ptr)
+    shown = cuda_of_cupy.Stream.from_external(theirs)
+    assert shown == theirs and shown.device_id == -1
+    with shown:
+        assert tg.cuda.current_stream().cuda_stream == theirs.ptr
+        x = tg.arange(1000, device="cuda") * 2
+    del shown
+    gc.collect()
+    theirs.synchronize()  # it is still there
+    tg.cuda.current_stream().wait_stream(tg.cuda.Stream(handle=theirs))
+    assert x.sum().item() == 999000
+    with pytest.raises(TypeError, match="stream protocol"):
+        cuda_of_cupy.Stream.from_external(theirs.ptr)
+    with pytest.raises(TypeError, match="unsupported version 1"):
+        cuda_of_cupy.Stream.from_external(SimpleNamespace(__cuda_stream__=lambda: (1, theirs.ptr)))
+
+
+def test_what_is_read_of_cupy_without_a_gpu_is_there():
+    """Whose a stream is, and what memory is pinned, it tells by attributes with these names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    foreign = cupy.cuda.Stream.from_external(SimpleNamespace(__cuda_stream__=lambda: (0, 64)))
+    defaults = [cupy.cuda.Stream(null=True), cupy.cuda.Stream(ptds=True)]
+    with backend.use(cupy, None):
+        assert not any(map(memory._ends_with_its_object, [foreign, *defaults]))
+    assert foreign._foreign_stream_ref is not None
+    assert cupy.cuda.Stream.null._foreign_stream_ref is None
+    host = np.zeros(4)
+    held = SimpleNamespace(ptr=host.ctypes.data, size=host.nbytes)
+    array = np.frombuffer(cupy.cuda.PinnedMemoryPointer(held, 0))
+    assert arrays.is_pinned(array) and call_helpers.root_of(array[1:]) is held
+
+
 def test_one_generator_serves_all_devices(cuda):
     tg.cuda.manual_seed(5)
     assert tg.cuda.initial_seed() == tg.initial_seed() == 5
@@ -196,6 +236,18 @@ def test_threads_share_a_plan(cuda):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_thread_takes_memory_while_another_captures(cuda):
+    tg.cuda.empty_cache()
+    stream = backend.cupy().cuda.Stream(non_blocking=True)
+    stream.begin_capture()
+    made = []
+    thread = threading.Thread(target=lambda: made.append(tg.empty(3 * MEBI, device="cuda")))
+    thread.start()
+    thread.join()
+    stream.end_capture()
+    assert made[0].fill_(2.0)[-1].item() == 2
 
 
 def test_memory_is_counted(cuda):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tgraph.runtime.cuda import backend
 
 import tgraph as tg
+from tgraph import call_helpers
 
 pytest_plugins = ["cuda_tools.device"]
 NUMPY_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "float16", "float32",
@@ -101,6 +103,37 @@ def test_what_must_not_be_written_is_copied() -> None:
     assert array.tolist() == [0, 0, 0]
     with pytest.raises(BufferError, match="without a copy"):
         tg.from_dlpack(array, copy=False)
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_one_copy_is_enough(writeable: bool) -> None:
+    array = np.ones(10_000)  # less than what comes from the pool, which would not be seen
+    array.flags.writeable = writeable
+    tg.from_dlpack(array, copy=True)
+    tracemalloc.start()
+    try:
+        copy = tg.from_dlpack(array, copy=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert copy.tolist() == array.tolist() and not np.shares_memory(copy.numpy(), array)
+    assert array.nbytes <= peak < 1.5 * array.nbytes
+
+
+def test_what_must_not_be_written_is_copied_by_each_call() -> None:
+    array = np.zeros(3, np.float32)
+    lent = array[:]
+    lent.flags.writeable = False
+    for copy in (None, True):
+
+        @tg.compile
+        def f(copy: Any = copy) -> Any:
+            return tg.from_dlpack(lent, copy=copy).add_(1)
+
+        for number in range(3):
+            array[:] = number
+            assert f().tolist() == [number + 1] * 3
+            assert array.tolist() == [number] * 3
 
 
 def test_gradients_are_not_lost_silently() -> None:
@@ -300,3 +333,56 @@ def test_borrowed_memory_and_an_array_of_cupy(cuda: Any) -> None:
     lent, same = tg.from_dlpack(array), tg.as_tensor(array)
     assert function(lent, same).tolist() == [2.0] * 4
     assert function(same, lent).tolist() == [4.0] * 4
+
+
+@pytest.fixture
+def compared(monkeypatch: Any) -> list[Any]:
+    """The pairs of arrays of which the calls of plans ask whether they share memory."""
+    pairs = []
+    share_memory = call_helpers.share_memory
+
+    def noted(a: Any, b: Any) -> bool:
+        pairs.append((a, b))
+        return share_memory(a, b)
+
+    monkeypatch.setattr(call_helpers, "share_memory", noted)
+    return pairs
+
+
+def test_borrowed_memory_of_a_device_is_compared_with_what_lies_beside_it(
+    cuda: Any, compared: Any
+) -> None:
+    tensors = [tg.zeros(4, device=cuda) for _ in range(50)]
+
+    @tg.compile
+    def step(x: Any) -> Any:
+        for each in tensors:
+            each.add_(x)
+        return x * 2
+
+    lent = tg.from_dlpack(backend.cupy().ones(4, np.float32))
+    for _ in range(3):
+        assert step(lent).tolist() == [2.0] * 4
+    assert compared == [] and tensors[49].tolist() == [3.0] * 4
+    tensors[20].data = lent
+    assert step(lent).tolist() == [4.0] * 4 and len(compared) == 1
+
+
+def test_arrays_of_the_host_lie_beside_no_array_of_a_device(cuda: Any, compared: Any) -> None:
+    there = backend.cupy().zeros(8, np.float32)
+    here = np.zeros(8, np.float32)
+    assert not call_helpers.overlap([there[:4], here[:4]], [there[4:], here[4:], there[2:2]])
+    assert compared == []
+    assert call_helpers.overlap([there[:4], here[:4]], [there[3:], here[4:]])
+    assert call_helpers.overlap([here[:4], there[:4], here[3:]], [])
+
+
+def test_pinned_memory_has_one_owner(cuda: Any) -> None:
+    x, y = tg.ones(4).pin_memory(), tg.ones(4).pin_memory()
+    owners = [call_helpers.root_of(each._value) for each in (x, x[1:], y)]
+    assert call_helpers.FOREIGN not in owners
+    assert owners[0] is owners[1] is not owners[2]
+    assert call_helpers.root_of(np.asarray(memoryview(x.numpy()))) is call_helpers.FOREIGN
+    function = tg.compile(add_one_and_double)
+    assert function(x, y).tolist() == [2.0] * 4
+    assert function(x, x[:]).tolist() == [6.0] * 4

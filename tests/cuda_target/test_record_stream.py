@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cuda_tools import fake_cupy
-from tgraph.runtime.cuda import backend
+from tgraph.runtime.cuda import backend, record_stream
 
 import tgraph as tg
 
@@ -123,6 +123,47 @@ def test_a_loop_of_batches_takes_a_few_blocks(other: Any) -> None:
     gc.collect()
     tg.cuda.synchronize()
     tg.cuda.empty_cache()
+
+
+def test_what_is_looked_at_does_not_grow(other: Any, monkeypatch: Any) -> None:
+    """Allocations, and further records, look at a few of what is held, however much it is."""
+    looked = []
+    references = record_stream._references
+
+    def counted(held: Any) -> int:
+        looked.append(held)
+        return references(held)
+
+    x = tg.ones(4, device="cuda")
+    kept = [tg.ones(4, device="cuda") for _ in range(50)]
+    monkeypatch.setattr(record_stream, "_references", counted)
+    for each in kept:
+        each.record_stream(other)
+    assert len(looked) <= record_stream.A_FEW * len(kept)
+    looked.clear()
+    (x + 1).sum()
+    assert 0 < len(looked) <= 4 * record_stream.A_FEW
+
+
+def test_all_that_is_held_has_its_turn(other: Any) -> None:
+    """What is kept for long does not hide what is free, nor does memory grow."""
+    kept = [tg.ones(4, device="cuda") for _ in range(30)]
+    for each in kept:
+        each.record_stream(other)
+    before = tg.cuda.memory_allocated()
+    seen = set()
+    for value in range(60):
+        with other:
+            batch = filled(float(value))
+        tg.cuda.current_stream().wait_stream(other)
+        batch.record_stream(tg.cuda.current_stream())
+        seen.add(batch.data_ptr())
+        assert (batch * 2).sum().item() == 2.0 * value * SIZE
+        del batch
+    assert len(seen) <= 12
+    gc.collect()
+    tg.cuda.synchronize()
+    assert tg.cuda.memory_allocated() == before
 
 
 def test_what_a_backward_pass_reads_is_kept_too(other: Any) -> None:

@@ -179,6 +179,9 @@ class _BaseStream:
             raise CUDARuntimeError(901)
         return capture is not None
 
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.ptr
+
     @property
     def is_non_blocking(self) -> bool:
         return not machine.stream(self.ptr).blocking
@@ -197,12 +200,32 @@ class Stream(_BaseStream):
         ptds: bool = False,
         priority: int | None = None,
     ) -> None:
+        self._foreign_stream_ref: Any = None
         if null or ptds:
             super().__init__(0 if null else 2, -1)
             return
         super().__init__(machine.handle(), context.device)
         machine.streams[self.ptr] = StreamState(self.ptr, context.device, not non_blocking)
         weakref.finalize(self, machine.destroy, self.ptr)
+
+    @classmethod
+    def from_external(cls, obj: Any) -> Stream:
+        """An object for another library's stream, which is kept, and does not end with this."""
+        if not hasattr(obj, "__cuda_stream__"):
+            raise TypeError(
+                f"Object of type {type(obj).__name__} does not implement the CUDA stream protocol "
+                "(__cuda_stream__ method)"
+            )
+        version, pointer = obj.__cuda_stream__()
+        if version != 0:
+            raise TypeError(
+                f"__cuda_stream__() returned unsupported version {version}, only version 0 is "
+                "supported"
+            )
+        stream = cls.__new__(cls)
+        _BaseStream.__init__(stream, pointer, -1)
+        stream._foreign_stream_ref = obj
+        return stream
 
 
 Stream.null = Stream(null=True)

@@ -78,9 +78,10 @@ class Work(NamedTuple):
 
 @dataclass
 class Capture:
-    """What a stream has recorded since its capture began."""
+    """What a stream has recorded since its capture began, in which thread."""
 
     mode: int
+    thread: int = field(default_factory=threading.get_ident)
     work: list[Work] = field(default_factory=list)
     invalid: bool = False
 
@@ -143,9 +144,9 @@ class Machine:
     """All that the fake knows, but the current device and streams of threads.
 
     `order` and `seed` are those of `Library.launch`. `memory` is what a device has; an allocation
-    above it fails as cudaMalloc does. `strict_capture` refuses allocations while a stream captures
-    even in relaxed mode, where CUDA would make them. `launches` has the names of the kernels that
-    ran, in order, and `sync_count` tells how often the host has waited.
+    above it fails as cudaMalloc does. `strict_capture` refuses those of a thread that captures even
+    in relaxed mode, where CUDA would make them. `launches` has the names of the kernels that ran,
+    in order, and `sync_count` tells how often the host has waited.
     """
 
     def __init__(self) -> None:
@@ -344,16 +345,18 @@ class Machine:
 
     def refuse(self, which: Callable[[StreamState], bool], status: int) -> None:
         """The error of a call that captures of some streams forbid; they are invalid then."""
-        found = [state for state in self.streams.values() if state.capture and which(state)]
-        for state in found:
-            assert state.capture is not None
-            state.capture.invalid = True
+        states = [state for state in list(self.streams.values()) if which(state)]
+        found = [state.capture for state in states if state.capture is not None]
+        for capture in found:
+            capture.invalid = True
         if found:
             raise CUDARuntimeError(status)
 
     def _growth_refused(self, device: int) -> bool:
-        captures = [s.capture for s in self.streams.values() if s.capture and s.device == device]
-        return any(self.strict_capture or capture.mode != RELAXED for capture in captures)
+        states = list(self.streams.values())
+        captures = [state.capture for state in states if state.device == device]
+        own = threading.get_ident() if self.strict_capture else 0
+        return any(each and (each.mode != RELAXED or each.thread == own) for each in captures)
 
 
 machine = Machine()
