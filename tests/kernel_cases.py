@@ -220,3 +220,14 @@ def half_precision() -> Graph:
     x = from_half.input(64, 256, dtype=float16)
     total = from_half.sum(from_half.mul(x, x), **LAST)
     return from_half.graph(from_half.mul(x, from_half.rsqrt(total)))
+
+
+def inputs_of(graph: Graph) -> list[np.ndarray[Any, Any]]:
+    """Numbers for a case: normal ones, and positions that are 0 or 1."""
+    random = np.random.default_rng(1)
+    return [
+        random.standard_normal(node.shape).astype(node.type.dtype.numpy)
+        if node.type.dtype.is_floating_point
+        else random.integers(0, 2, node.shape)
+        for node in graph.inputs
+    ]

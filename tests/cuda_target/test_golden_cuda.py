@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from kernel_cases import CASES
+from cuda_tools import shim
+from cuda_tools.run_program import interpret_program, run_program
+from kernel_cases import CASES, inputs_of
 from tgraph.compiler.cuda_program import Program
 from tgraph.compiler.kernel.schedule_cuda import CudaSchedule, Layout
 
@@ -32,6 +35,20 @@ def test_golden(name, request):
     if request.config.getoption("--update-golden"):
         file.write_text(found)
     assert found == file.read_text()
+
+
+@pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_do_what_their_loop_programs_mean(name):
+    graph = CASES[name]()
+    program = Program(graph)
+    inputs = inputs_of(graph)
+    expected = interpret_program(program, inputs)
+    for order in ("forward", "shuffled"):
+        found = run_program(program, inputs, order, seed=1)
+        for have, want in zip(found, expected, strict=True):
+            tolerance = 2e-3 if want.dtype == np.float16 else 2e-5
+            np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
 
 
 def test_no_golden_text_is_left_over():

@@ -16,7 +16,7 @@ from convolution_cases import convolution, random_shapes
 from cuda_tools import shim
 from cuda_tools.programs import forward, gradient, program_of
 from cuda_tools.run_program import run_program
-from kernel_cases import Make
+from kernel_cases import CASES, Make, inputs_of
 from random_graphs.engines import run_eagerly
 from scatter_cases import random_case
 from test_ops import COMPILED, SMOOTH, check_values, ids
@@ -111,6 +111,12 @@ def test_convolutions(cuda, seed):
         numbers.standard_normal(each.shape).astype(each.type.dtype.numpy) for each in graph.inputs
     ]
     check_graph(graph, arrays, cuda)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_classes(cuda, name):
+    graph = CASES[name]()
+    check_graph(graph, inputs_of(graph), cuda)
 
 
 def test_one_of_each(cuda):
