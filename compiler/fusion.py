@@ -27,6 +27,8 @@ CHEAP_COST = 4
 # Operations that may be computed inside a consumer before the value becomes a root.
 MAX_VIRTUAL = 400
 MAX_ROOTS = 24
+# Bytes that are worth to be read once by two kernels although one then waits for the other.
+LARGE_READ = 1 << 20
 MAX_READS = 40
 # A kernel with fewer rows than this does not fuse reductions longer than MAX_SERIAL.
 MIN_PARALLEL_ROWS = 8
@@ -418,11 +420,41 @@ class Fuser:
                         siblings[reader] = None
         return [*producers, *(group for group in siblings if group not in producers)]
 
+    def _delays(self, group: Group, node: Node, reads: Iterable[Node]) -> bool:
+        """Whether something that others wait for would wait itself, for little that is shared.
+
+        What is known at the start must not be bound to what comes late: as the number of targets
+        that a loss divides by, which its gradient needs before the loss.
+        """
+        inside = [read for read in reads if self.group_of.get(read) is group]
+        outside = [read for read in reads if self.group_of.get(read) is not group]
+        shared = [*inside, *(read for read in outside if read in group.reads)]
+        if any(read.type.nbytes >= LARGE_READ for read in shared):
+            return False
+        group_is_early = self._starts(group.reads)
+        if group_is_early == self._starts(outside) or (inside and not group_is_early):
+            return False
+        early = group.nodes if group_is_early else [node]
+        return any(len(self._readers(each)) > bool(inside) for each in early)
+
+    def _starts(self, reads: Iterable[Node]) -> bool:
+        """Whether nothing has to be computed before."""
+        return not any(read in self.group_of for read in reads)
+
+    def _readers(self, node: Node) -> Sequence[Node]:
+        """What reads a node, or what alone is computed from it."""
+        readers = self.graph.consumers[node]
+        while len(readers) == 1 and not self.has_memory(readers[0]):
+            readers = self.graph.consumers[readers[0]]
+        return readers
+
     def _merged_roots(self, group: Group, node: Node, reads: dict[Node, None]) -> list[Root] | None:
         if len(group.roots) >= MAX_ROOTS or len(group.reads) + len(reads) > MAX_READS:
             return self._refuse(group, node, "the kernel would have too many arguments")
         if self._depends_through_others(group, reads):
             return self._refuse(group, node, "a value between them is computed by another kernel")
+        if self._delays(group, node, reads):
+            return self._refuse(group, node, "others wait for the one, and it would for the other")
         reason = "their rows differ"
         for roots in _row_choices(group.roots, node):
             rows = prod(row_sizes(roots[0]))

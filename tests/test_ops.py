@@ -321,8 +321,8 @@ OTHER_MODULES = (
     "products",
 )  # fmt: skip
 NO_ROWS = {
-    "broadcast_shapes", "fused", "is_tensor", "numel", "is_floating_point", "dropout", "dropout1d",
-    "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
+    "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
 }  # fmt: skip
 
 

@@ -76,6 +76,28 @@ def test_a_group_is_convex(x):
     assert reasons(executable) == {"a value between them is computed by another kernel"}
 
 
+def test_a_loss_and_its_gradient_read_the_scores_once():
+    """What the gradient divides by is counted before the loss is known, not together with it."""
+
+    def step(scores, target):
+        loss, pullback = tg.vjp(lambda scores: F.cross_entropy(scores, target), scores)
+        return loss, pullback(tg.ones(()))[0]
+
+    scores, target = tg.randn(600, 1000), tg.arange(600)
+    executable = compiled(step, scores, target)
+    (rows,) = [info for info in executable.kernels if scores.shape in _shapes(info.outputs)]
+    names = [node.primitive.name for node in rows.nodes]
+    assert {"max", "sum", "log"} <= set(names)
+    assert "others wait for the one, and it would for the other" in reasons(executable)
+    found, wanted = executable.run([scores.numpy(), target.numpy()]), step(scores, target)
+    for have, want in zip(found, wanted, strict=True):
+        assert tg.allclose(tg.from_numpy(have), want, atol=1e-6)
+
+
+def _shapes(nodes):
+    return [node.shape for node in nodes]
+
+
 def test_rows_that_differ_stay_apart(x):
     executable = compiled(lambda x: (x.sum(1), x.sum(0)), x)
     assert len(executable.kernels) == 2 and reasons(executable) == {"their rows differ"}
