@@ -193,14 +193,14 @@ class CudaPlanBuilder(PlanBuilder):
         steps: Sequence[Step | CudaStep],
         infos: Mapping[int, StepInfo],
     ) -> tuple[LaunchStep, StepInfo]:
-        """One launch for several pieces, those of the same text beside each other."""
-        functions: dict[str, list[int]] = {}
+        """One launch for several pieces, those of the same text and grid beside each other."""
+        alike: dict[tuple[str, int], list[int]] = {}
         for number in group:
             piece = self.pieces[number]
             name = self.module.add(piece.name, piece.comments, piece.as_function)
-            functions.setdefault(name, []).append(number)
-        order = [number for numbers in functions.values() for number in numbers]
-        names = [name for name, numbers in functions.items() for _ in numbers]
+            alike.setdefault((name, piece.grid), []).append(number)
+        order = [number for numbers in alike.values() for number in numbers]
+        names = [name for (name, _), numbers in alike.items() for _ in numbers]
         pieces = tuple(self.pieces[number] for number in order)
         name = f"{pieces[0].name[:40]}_and_{len(pieces) - 1}"
         schedule = WideSchedule(name, pieces)

@@ -82,7 +82,8 @@ def wide_text(schedule: WideSchedule, functions: Sequence[str], name: str) -> st
         lines.append(f"  __shared__ __align__(16) unsigned char shared[{shared}];")
     pieces = list(zip(functions, schedule.pieces, _slices(schedule.pieces)))
     first = 0
-    for function, run in groupby(pieces, lambda each: each[0]):
+    # A text does not always tell how many blocks there are.
+    for (function, _), run in groupby(pieces, lambda each: (each[0], each[1].grid)):
         same = [(piece, params[at]) for _, piece, at in run]
         lines += _call(function, same, first, last=same[-1][0] is schedule.pieces[-1])
         first += sum(piece.grid for piece, _ in same)

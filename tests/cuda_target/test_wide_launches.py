@@ -160,6 +160,20 @@ def test_pieces_of_the_same_text_are_one_function():
             np.testing.assert_allclose(have, want, rtol=1e-6)
 
 
+def test_pieces_of_the_same_text_may_have_different_grids():
+    """Whole blocks of vectors: how many there are does not stand in the text."""
+    sizes = [1024, 2048, 1024, 3072, 2048]
+    parameters, gradients = ([tg.randn(size) for size in sizes] for _ in range(2))
+    program, arrays, expected = program_of(updates, [parameters, gradients])
+    (launch,) = program.launches
+    assert launch.grid == 9
+    assert program.source.removeprefix(library_text()).count("__device__") == 1
+    if shim.available() is None:
+        found = run_program(program, arrays, "shuffled", seed=1)
+        for have, want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-6)
+
+
 def test_layers_share_their_kernels():
     """A deep model has as many kernels to compile as a few of its layers."""
 
