@@ -302,8 +302,16 @@ class Machine:
         The machine does one thing at a time, whichever threads ask for it.
         """
         with self.lock:
-            if state.pending:
+            if not state.pending:
+                return
+            try:
                 self._do(state, *state.pending.popleft())
+            except BaseException:
+                # As on a GPU nothing works after that. What is left may be copies to memory of the
+                # host, which goes when the error is on its way up.
+                for each in self._all_streams():
+                    each.pending.clear()
+                raise
 
     def _do(self, state: StreamState, work: Work, blocks: list[tuple[Block, int]]) -> None:
         for block, life in blocks:
