@@ -37,7 +37,7 @@ class CudaFuser(BiasFuser):
     def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
         """Threads cannot move a number out of their loop, as the CPU does: each computes it.
 
-        The powers in the bias correction of Adam would cost more than the update itself.
+        The powers in Adam's bias correction are hundreds of float64 operations, for each thread.
         """
         if super()._must_be_root(node, inlined, spent):
             return True
