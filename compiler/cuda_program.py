@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.cuda.nvrtc import ARCHITECTURES, compile_cubin
+from ..runtime.cuda.devices import ARCHITECTURES
+from ..runtime.cuda.nvrtc import compile_cubin
 from ..runtime.plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,

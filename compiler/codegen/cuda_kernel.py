@@ -27,7 +27,8 @@ from .cuda_body import JOIN, KernelWriter, StageBody, result_start, result_type
 from .cuda_pairs import write_pairs
 from .cuda_scalar import c_type, memory_type, narrow, widen
 from .cuda_template import template_text
-from .cuda_wide import SHARED, declared
+from .cuda_wide import SHARED
+from .cuda_writer import declared
 
 _INT_LIMIT = 1 << 31
 NEEDED_BY_ALL = ("reduce", "save", "check")

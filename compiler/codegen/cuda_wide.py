@@ -15,7 +15,7 @@ from math import prod
 
 from ..kernel.kernel import Kernel, Param
 from ..kernel.template import TemplateSchedule, kernel_without_loops
-from .cuda_scalar import memory_type
+from .cuda_writer import declared
 
 SHARED = "unsigned char* shared"
 
@@ -123,9 +123,3 @@ def _call(
     call = f"{function}({', '.join([*names, *shared, f'block % {piece.grid}'])})"
     yield f"    {call};" if last else f"    return {call};"
     yield "  }"
-
-
-def declared(param: Param) -> str:
-    """The declaration of a parameter."""
-    const = "" if param.written else "const "
-    return f"{const}{memory_type(param.dtype)}* __restrict__ {param.name}"

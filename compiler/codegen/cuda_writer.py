@@ -48,7 +48,7 @@ class CudaWriter:
     ) -> Iterator[None]:
         """The head of the kernel around its body."""
         x, y = schedule.block
-        params = ", ".join(map(_parameter, schedule.kernel.params))
+        params = ", ".join(map(declared, schedule.kernel.params))
         bounds = str(x * y) if blocks_per_processor == 1 else f"{x * y}, {blocks_per_processor}"
         with self.block(f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({params})'):
             yield
@@ -70,7 +70,8 @@ def declared_shared(source: str) -> dict[str, int]:
     return found
 
 
-def _parameter(param: Param) -> str:
+def declared(param: Param) -> str:
+    """The declaration of a parameter."""
     const = "" if param.written else "const "
     return f"{const}{memory_type(param.dtype)}* __restrict__ {param.name}"
 

@@ -38,7 +38,7 @@ MAX_COLUMN_TEAM = 16
 VECTOR_BYTES = 16
 MAX_VECTOR = 8
 # Registers, of four bytes, in which a thread may keep its part of rows from stage to stage. Threads
-# of the largest team have 64 in all.
+# of the largest blocks have 64 in all.
 MAX_KEPT = 32
 MAX_KEPT_OF_LARGEST = 16
 # The side of a tile that is turned in shared memory, the rows of threads that work on one, and the
@@ -199,7 +199,7 @@ def registers_suffice(schedule: CudaSchedule) -> bool:
         kept_elements(schedule, elements) * max(dtype.itemsize // 4, 1)
         for dtype, elements in schedule.kernel.scratch
     )
-    return registers <= (MAX_KEPT_OF_LARGEST if schedule.team == MAX_TEAM else MAX_KEPT)
+    return registers <= (MAX_KEPT_OF_LARGEST if prod(schedule.block) == MAX_TEAM else MAX_KEPT)
 
 
 def kept_elements(schedule: CudaSchedule, elements: int) -> int:

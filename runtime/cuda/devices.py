@@ -6,7 +6,19 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ..device import Device
-from . import backend, failures, nvrtc
+from . import backend, failures
+
+ARCHITECTURES = {
+    "sm_75": 64 << 10,
+    "sm_80": 163 << 10,
+    "sm_86": 99 << 10,
+    "sm_89": 99 << 10,
+    "sm_90": 227 << 10,
+    "sm_100": 227 << 10,
+    "sm_120": 99 << 10,
+}
+"""Architectures, and the most shared memory that a block may ask for on each, in bytes (CUDA C++
+Programming Guide, "Technical Specifications per Compute Capability")."""
 
 
 class DeviceProperties(NamedTuple):
@@ -82,7 +94,7 @@ def architecture(device: Device) -> str:
 @cache
 def _architecture(cupy: Any, index: int) -> str:
     capability = int(cupy.cuda.Device(index).compute_capability)
-    known = [int(arch.removeprefix("sm_")) for arch in nvrtc.ARCHITECTURES]
+    known = [int(arch.removeprefix("sm_")) for arch in ARCHITECTURES]
     fitting = [each for each in known if each // 10 == capability // 10 and each <= capability]
     if not fitting:
         majors = ", ".join(str(major) for major in sorted({each // 10 for each in known}))

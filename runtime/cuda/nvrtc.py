@@ -17,17 +17,6 @@ from .. import cache
 # Not CuPy's own, which flush denormals to zero. Contraction is the compiler's default; said here
 # since results depend on it. No include paths: generated code includes nothing.
 OPTIONS = ("--std=c++17", "-ftz=false", "-fmad=true", "-prec-div=true", "-prec-sqrt=true")
-ARCHITECTURES = {
-    "sm_75": 64 << 10,
-    "sm_80": 163 << 10,
-    "sm_86": 99 << 10,
-    "sm_89": 99 << 10,
-    "sm_90": 227 << 10,
-    "sm_100": 227 << 10,
-    "sm_120": 99 << 10,
-}
-"""Architectures, and the most shared memory that a block may ask for on each, in bytes (CUDA C++
-Programming Guide, "Technical Specifications per Compute Capability")."""
 INSTALL = "pip install 'tgraph[nvrtc]'"
 _FILE = "kernel.cu"
 

@@ -3,115 +3,30 @@
 What the real one can do without a GPU is asked of both.
 """
 
-import ctypes
 import gc
-import importlib.util
-import os
-import shutil
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 import pytest
 from cuda_tools import fake_cublas_lt
 from cuda_tools.fake_cublas_lt import HostMemory
-from numpy.lib.stride_tricks import as_strided
-from tgraph.runtime.cuda import backend, cublas_lt, products
-from tgraph.runtime.cuda.cublas_lt import ComputeType, CublasLtError, Epilogue, Status
+from cuda_tools.products import (
+    DTYPES,
+    STREAM,
+    Host,
+    Run,
+    array_in,
+    assert_close,
+    filled,
+    plain,
+    view_of,
+    wide,
+)
+from tgraph.runtime.cuda import cublas_lt, products
+from tgraph.runtime.cuda.cublas_lt import ComputeType, CublasLtError, Status
 from tgraph.runtime.plan_steps import BufferRef, GemmStep
 
-DTYPES = {
-    "float32": np.dtype(np.float32),
-    "float64": np.dtype(np.float64),
-    "float16": np.dtype(np.float16),
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}
-STREAM = 17
-
-
-class Host:
-    """Where products of the fake are launched."""
-
-    def __init__(self):
-        self.workspaces = products.Workspaces(HostMemory, fake_cublas_lt.zero)
-
-    def launch(self, product, *operands):
-        """Launch it for a, b, c, bias and aux: each is memory, memory and an offset, or None."""
-        addresses = [
-            memory.ptr + offset if memory else 0 for memory, offset in map(placed, operands)
-        ]
-        product.launch(*addresses[:3], STREAM, *addresses[3:])
-
-
-class Gpu:
-    """Where products of the real library are launched: copies of the operands."""
-
-    def __init__(self):
-        cupy = backend.cupy()
-        runtime = cupy.cuda.runtime
-        self.cupy = cupy
-        self.stream = cupy.cuda.Stream(non_blocking=True)
-        self.workspaces = products.Workspaces(
-            cupy.cuda.alloc,
-            lambda address, nbytes, stream: runtime.memsetAsync(address, 0, nbytes, stream),
-            products.workspace_limit(int(cupy.cuda.Device().compute_capability[:-1])),
-        )
-
-    def copy(self, memory):
-        copied = self.cupy.cuda.alloc(len(memory.bytes))
-        copied.copy_from_host(memory.ptr, len(memory.bytes))
-        return copied
-
-    def launch(self, product, *operands):
-        """As the host's; the memory is copied there and back."""
-        given = [(memory, offset) for memory, offset in map(placed, operands)]
-        copies = [self.copy(memory) if memory else None for memory, _ in given]
-        addresses = [copied.ptr + at if copied else 0 for copied, (_, at) in zip(copies, given)]
-        product.launch(*addresses[:3], self.stream.ptr, *addresses[3:])
-        self.stream.synchronize()
-        for copied, (memory, _) in zip(copies, given):
-            if copied:
-                copied.copy_to_host(memory.ptr, len(memory.bytes))
-
-
-def placed(operand):
-    return operand if isinstance(operand, tuple) else (operand, 0)
-
-
-@pytest.fixture
-def gpu():
-    reason = backend.why_unavailable()
-    if reason:
-        pytest.skip(reason)
-    return Gpu()
-
-
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def machine(request):
-    """Each of them, with what it needs."""
-    if request.param == "gpu":
-        return request.getfixturevalue("gpu")
-    request.getfixturevalue("library")
-    return Host()
-
-
-@pytest.fixture
-def library(monkeypatch):
-    reason = fake_cublas_lt.available()
-    if reason:
-        pytest.skip(reason)
-    fake = fake_cublas_lt.install(monkeypatch)
-    ctypes.memset(ctypes.addressof(fake.log()), 0, ctypes.sizeof(fake_cublas_lt.Log))
-    return fake
-
-
-@pytest.fixture
-def workspaces():
-    return products.Workspaces(HostMemory, fake_cublas_lt.zero)
+pytest_plugins = ["cuda_tools.product_fixtures"]
 
 
 @pytest.fixture(autouse=True)
@@ -135,12 +50,6 @@ class Operand:
     @property
     def place(self):
         return self.memory, self.offset
-
-
-def view_of(memory, offset, shape, strides, dtype):
-    flat = memory.bytes[offset:]
-    flat = flat[: len(flat) // dtype.itemsize * dtype.itemsize].view(dtype)
-    return as_strided(flat, shape, [each * dtype.itemsize for each in strides])
 
 
 def make_operand(rng, dtype, sizes, rows, columns, *, shared=False, turned=False):
@@ -204,28 +113,12 @@ def random_product(rng):
     return step, a, b, c
 
 
-def wide(array):
-    return np.asarray(array).astype(np.float64)
-
-
 def expected_product(step, a, b, c):
     """C of float64, from the operands as they are."""
     left = wide(a.view).swapaxes(-1, -2) if step.transpose_a else wide(a.view)
     right = wide(b.view).swapaxes(-1, -2) if step.transpose_b else wide(b.view)
     product = step.alpha * (left @ right)
     return product + step.beta * wide(c.view) if step.beta else product
-
-
-# Results are rounded when they are stored, and so is each step of a sum.
-ROUNDING = {"float32": 2**-24, "float64": 2**-53, "float16": 2**-11, "bfloat16": 2**-8}
-
-
-def assert_close(dtype, got, wanted, terms):
-    """As exact as sums of so many terms are in the type that they are computed in."""
-    largest = max(np.abs(wanted).max(initial=0), 1)
-    sums = (2**-53 if dtype == "float64" else 2**-24) * 4 * np.sqrt(terms)
-    error = np.abs(wide(got) - wanted).max(initial=0)
-    assert error <= (ROUNDING[dtype] + sums) * largest, f"{error} of {largest}"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -253,86 +146,6 @@ def without_view(operand):
 
 
 # -- small steps ---------------------------------------------------------------------------------
-
-
-def plain(m, n, k, dtype="float32", batch=(), **changes):
-    """Contiguous matrices, also through a batch whose sizes are given."""
-    entries, stride = [], 1
-    for size in reversed(batch):
-        if isinstance(size, tuple):
-            entries.insert(0, size)
-            continue
-        entries.insert(0, (size, m * k * stride, k * n * stride, m * n * stride))
-        stride *= size
-    step = GemmStep(
-        "matmul", dtype, m, n, k, BufferRef(1), BufferRef(2), BufferRef(3), False, False,
-        max(k, 1), max(n, 1), max(n, 1), tuple(entries),
-    )  # fmt: skip
-    return replace(step, **changes)
-
-
-def filled(values):
-    memory = HostMemory(max(values.nbytes, 256))
-    memory.bytes[: values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    return memory
-
-
-def array_in(memory, shape, dtype="float32"):
-    return view_of(memory, 0, shape, contiguous_strides(shape), DTYPES[dtype])
-
-
-def contiguous_strides(shape):
-    return [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
-
-
-@dataclass
-class Run:
-    """A step with contiguous operands, launched."""
-
-    machine: Host | Gpu
-    step: GemmStep
-    epilogue: str = ""
-    bias: np.ndarray | None = None
-    aux: HostMemory | None = None
-    seed: int = 0
-    before: np.ndarray | None = None
-    a: np.ndarray = field(init=False)
-    b: np.ndarray = field(init=False)
-    c: np.ndarray = field(init=False)
-
-    def __post_init__(self):
-        step, rng = self.step, np.random.default_rng(self.seed)
-        sizes = [size for size, *_ in step.batch]
-        dtype = DTYPES[step.dtype]
-        a, b = (step.m, step.k), (step.k, step.n)
-        shapes = (a[::-1] if step.transpose_a else a), (b[::-1] if step.transpose_b else b)
-        own = [any(entry[1 + which] for entry in step.batch) for which in range(2)]
-        self.a, self.b = (
-            rng.standard_normal([*(sizes if each else ()), *shape]).astype(dtype)
-            for shape, each in zip(shapes, own)
-        )
-        self.product = products.prepare(step, 0, self.machine.workspaces, self.epilogue)
-        out = (*sizes, step.m, step.n)
-        memory = HostMemory(max(int(np.prod(out)) * dtype.itemsize, 256))
-        self.c = array_in(memory, out, step.dtype)
-        if self.before is not None:
-            self.c[...] = self.before
-        bias = None if self.bias is None else filled(self.bias)
-        operands = filled(self.a), filled(self.b), memory, bias, self.aux
-        self.machine.launch(self.product, *operands)
-        if bias:
-            self.bias[...] = array_in(bias, self.bias.shape, step.dtype)
-
-    @property
-    def plain(self):
-        """alpha * op(A) @ op(B) + beta * C, in float64."""
-        a = wide(self.a).swapaxes(-1, -2) if self.step.transpose_a else wide(self.a)
-        b = wide(self.b).swapaxes(-1, -2) if self.step.transpose_b else wide(self.b)
-        product = self.step.alpha * (a @ b)
-        return product + self.step.beta * wide(self.before) if self.step.beta else product
-
-    def check(self, got, wanted):
-        assert_close(self.step.dtype, got, wanted, self.step.k + 2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -534,145 +347,6 @@ def test_a_workspace_is_aligned():
         workspaces.at_least(1, 0, 0)
 
 
-# -- epilogues -----------------------------------------------------------------------------------
-
-
-def gelu(x):
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-
-def gelu_slope(x):
-    return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5
-
-
-FLOATS = ("float32", "float16", "bfloat16")
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("activation", ["", "relu", "gelu"])
-def test_bias_and_activation(machine, dtype, bias, activation):
-    m, n, k = 16, 32, 24
-    name = "_".join(filter(None, ("bias" * bias, activation)))
-    added = np.linspace(-1, 1, n).astype(DTYPES[dtype]) if bias else None
-    before = (np.arange(m * n).reshape(m, n) % 16 / 16).astype(DTYPES[dtype])
-    run = Run(machine, plain(m, n, k, dtype, beta=0.5, alpha=0.5), name, added, before=before)
-    value = run.plain + (wide(added) if bias else 0)
-    wanted = {"": value, "relu": np.maximum(value, 0), "gelu": gelu(value)}[activation]
-    run.check(run.c, wanted)
-    assert run.product.bias_length == n * bias
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("bias", [False, True])
-def test_gradients_of_activations(machine, dtype, activation, bias):
-    """y = activation(x @ w + b), then (dy @ v.T) * activation'(x @ w + b) and the sums of that."""
-    m, n, k, other = 16, 40, 24, 8
-    added = np.linspace(-1, 1, n).astype(DTYPES[dtype]) if bias else None
-    name = "bias_" * bias + activation + "_saved"
-    forward = plain(m, n, k, dtype)
-    aux = HostMemory(products.prepare(forward, 0, machine.workspaces, name).aux_bytes)
-    first = Run(machine, forward, name, added, aux)
-    value = first.plain + (wide(added) if bias else 0)
-    function = {"relu": lambda x: np.maximum(x, 0), "gelu": gelu}[activation]
-    first.check(first.c, function(value))
-    if activation == "gelu":
-        value = wide(array_in(aux, (m, n), dtype))  # as it was saved
-    slope = wide(value > 0) if activation == "relu" else gelu_slope(value)
-
-    backward = plain(m, n, other, dtype, transpose_b=True, ldb=other)
-    second = Run(machine, backward, f"{activation}_gradient", aux=aux, seed=1)
-    assert second.product.aux_bytes == len(aux.bytes)
-    wanted = second.plain * slope
-    second.check(second.c, wanted)
-    sums = np.zeros(n, DTYPES[dtype])
-    third = Run(machine, backward, f"{activation}_gradient_sum", sums, aux, seed=1)
-    third.check(third.c, wanted)
-    # They may be summed before or after the elements are rounded.
-    rounded = ROUNDING[dtype] * np.abs(wanted).sum(0)
-    assert (np.abs(wide(sums) - wanted.sum(0)) <= 2 * rounded + 1e-5).all()
-
-
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("which", ["a", "b"])
-def test_sums_of_operands(machine, which, transposed):
-    m, n, k = 16, 24, 40
-    step = plain(m, n, k)
-    if transposed:
-        step = replace(step, transpose_a=True, lda=m, transpose_b=True, ldb=k)
-    sums = np.zeros(m if which == "a" else n, np.float32)
-    run = Run(machine, step, f"sum_{which}", sums)
-    run.check(run.c, run.plain)
-    a, b = (run.a.T, run.b.T) if transposed else (run.a, run.b)
-    run.check(sums, wide(a).sum(1) if which == "a" else wide(b).sum(0))
-    assert run.product.bias_length == sums.size
-
-
-def test_epilogues_of_a_batch(machine):
-    bias = np.arange(8, dtype=np.float32)
-    run = Run(machine, plain(4, 8, 16, batch=(2, 3)), "bias_relu", bias)
-    run.check(run.c, np.maximum(run.plain + bias, 0))
-    # With one B the batch is a taller matrix, whose rows have sums of their own.
-    sums = np.zeros(8, np.float32)
-    run = Run(machine, plain(4, 8, 16, batch=((2, 64, 0, 32),)), "sum_a", sums)
-    run.check(sums, wide(run.a).sum(-1).reshape(-1))
-
-
-@pytest.mark.parametrize("m, n", [(16, 1), (1, 16), (1, 1)])
-def test_epilogues_of_vectors(machine, m, n):
-    bias = np.linspace(1, 2, n, dtype=np.float32)
-    run = Run(machine, plain(m, n, 24), "bias", bias)
-    run.check(run.c, run.plain + bias)
-    sums = np.zeros(m, np.float32)
-    run = Run(machine, plain(m, n, 24), "sum_a", sums)
-    run.check(sums, wide(run.a).sum(1))
-
-
-def test_room_for_what_epilogues_save(library, workspaces):
-    step = plain(3, 4, 5, batch=((2, 15, 0, 12),))
-    saved = products.prepare(step, 0, workspaces, "gelu_saved")
-    assert (saved.aux_leading, saved.aux_bytes, saved.bias_length) == (8, 6 * 8 * 4, 0)
-    saved = products.prepare(step, 0, workspaces, "relu_saved")
-    assert (saved.aux_leading, saved.aux_bytes, saved.bias_length) == (128, 6 * 16, 0)
-    for name in ("relu_saved", "gelu_gradient", "sum_b"):
-        with pytest.raises(ValueError, match=rf"{name}.*got a batch of \[6\] products"):
-            products.prepare(plain(3, 4, 5, batch=(2, 3)), 0, workspaces, name)
-
-
-def test_the_step_may_say_its_epilogue(library, workspaces):
-    step = plain(3, 4, 5, epilogue="bias", bias=BufferRef(4, 16))
-    product = products.prepare(step, 0, workspaces)
-    assert (product.bias_length, product.operands) == (4, 4)
-    memory = HostMemory(4096)
-    product.launch(memory.ptr, memory.ptr, memory.ptr + 1024, STREAM, memory.ptr + 2048 + 16)
-    assert (library.log().heuristics, library.log().epilogue) == (1, Epilogue.BIAS)
-    products.prepare(step, 0, workspaces, "").launch(memory.ptr, memory.ptr, memory.ptr, STREAM)
-    assert library.log().epilogue == Epilogue.DEFAULT
-
-
-def test_threads_share_a_product(library, workspaces):
-    """Where they point its bias to is theirs until the launch is done."""
-    product = products.prepare(plain(2, 4, 3), 0, workspaces, "bias")
-    zeros = filled(np.zeros((3, 4), np.float32))
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-
-    def work(number):
-        bias, out = filled(np.full(4, number, np.float32)), HostMemory(256)
-        seen = set()
-        for _ in range(100):
-            product.launch(zeros.ptr, zeros.ptr, out.ptr, number, bias.ptr)
-            seen.update(array_in(out, (2, 4)).ravel().tolist())
-        return seen
-
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(work, range(8))) == [{float(number)} for number in range(8)]
-    finally:
-        sys.setswitchinterval(before)
-
-
 # -- on a GPU only -------------------------------------------------------------------------------
 
 
@@ -829,166 +503,3 @@ def test_descriptors_are_given_back(library, workspaces):
     kept.clear()
     gc.collect()
     assert library.log().live == before
-
-
-# -- finding the library -------------------------------------------------------------------------
-
-
-def test_it_is_found_in_the_wheels(library, monkeypatch, tmp_path):
-    folder = tmp_path / "nvidia" / "cublas" / "lib"
-    folder.mkdir(parents=True)
-    path = shutil.copy(library.name, folder / "libcublasLt.so.99")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(cublas_lt, "NAMES", ("libcublasLt.so.98", "libcublasLt.so.99"))
-    monkeypatch.setattr(cublas_lt, "_by_pathfinder", lambda: None)
-    assert cublas_lt._find().name == str(path)
-
-
-def test_it_is_found_by_the_loader(library, monkeypatch):
-    monkeypatch.setattr(cublas_lt, "NAMES", ("libcublasLt.so.98", library.name))
-    monkeypatch.setattr(cublas_lt, "_by_pathfinder", lambda: None)
-    monkeypatch.setattr(cublas_lt, "_in_wheels", lambda: None)
-    monkeypatch.setattr(cublas_lt, "_loaded", None)
-    assert cublas_lt.load().name == library.name
-    assert cublas_lt.load() is cublas_lt.load()
-
-
-def test_pathfinder_comes_first(library, monkeypatch):
-    class Pathfinder:
-        class DynamicLibNotFoundError(RuntimeError):
-            pass
-
-        @staticmethod
-        def load_nvidia_dynamic_lib(name):
-            assert name == "cublasLt"
-            if missing:
-                raise Pathfinder.DynamicLibNotFoundError(name)
-            return ctypes_library
-
-    class ctypes_library:
-        abs_path = library.name
-
-    missing = False
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(cublas_lt.importlib, "import_module", lambda name: Pathfinder)
-    monkeypatch.setattr(cublas_lt, "_in_wheels", lambda: pytest.fail("looked further"))
-    assert cublas_lt._find().name == library.name
-    missing = True
-    assert cublas_lt._by_pathfinder() is None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert cublas_lt._by_pathfinder() is None
-
-
-def test_it_is_not_found(monkeypatch):
-    monkeypatch.setattr(cublas_lt, "NAMES", ("libcublasLt.so.98",))
-    monkeypatch.setattr(cublas_lt, "_by_pathfinder", lambda: None)
-    with pytest.raises(
-        RuntimeError, match=r"cublasLt, .*\.98; pip install nvidia-cublas .* brings"
-    ):
-        cublas_lt._find()
-
-
-def test_another_library_is_none():
-    with pytest.raises(RuntimeError, match=r"is no cublasLt of CUDA 12 or newer: .*cublasLtCreate"):
-        cublas_lt.Library("libc.so.6")
-
-
-# -- the real library, and its headers -----------------------------------------------------------
-
-
-def _homes():
-    """Where CUDA's wheels or a toolkit keep `include`."""
-    spec = importlib.util.find_spec("nvidia")
-    for home in (spec and spec.submodule_search_locations) or ():
-        yield from sorted(Path(home).glob("*/include"))
-    for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
-        if toolkit:
-            yield Path(toolkit, "include")
-
-
-def test_the_numbers_are_those_of_the_headers(tmp_path):
-    folders = [folder for folder in _homes() if folder.is_dir()]
-    for header in ("cublasLt.h", "cuda_runtime_api.h"):
-        if not any((folder / header).exists() for folder in folders):
-            pytest.skip(f"{header} is in no CUDA wheel or toolkit that is installed")
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not installed")
-    sizes = {
-        "cublasLtMatmulAlgo_t": ctypes.sizeof(cublas_lt.Algorithm),
-        "cublasLtMatmulHeuristicResult_t": ctypes.sizeof(cublas_lt.HeuristicResult),
-    }
-    offsets = {
-        "algo": cublas_lt.HeuristicResult.algo.offset,
-        "workspaceSize": cublas_lt.HeuristicResult.workspace_bytes.offset,
-        "state": cublas_lt.HeuristicResult.state.offset,
-    }
-    checks = [
-        *(f"{name} == {value}" for name, value in fake_cublas_lt.constants()),
-        *(f"sizeof({name}) == {value}" for name, value in sizes.items()),
-        *(
-            f"offsetof(cublasLtMatmulHeuristicResult_t, {name}) == {value}"
-            for name, value in offsets.items()
-        ),
-    ]
-    source = tmp_path / "check.cpp"
-    lines = "\n".join(f'static_assert({check}, "{check}");' for check in checks)
-    source.write_text(f"#include <cublasLt.h>\n#include <cstddef>\n{lines}\n")
-    command = [compiler, "-fsyntax-only", *(f"-I{folder}" for folder in folders), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture(params=["fake", "real"])
-def either(request, monkeypatch):
-    if request.param == "fake":
-        return request.getfixturevalue("library")
-    monkeypatch.setattr(cublas_lt, "_loaded", None)
-    try:
-        return cublas_lt.load()
-    except RuntimeError as error:
-        pytest.skip(str(error))
-
-
-VALUES = {
-    "Layout": (("MatrixLayout", (cublas_lt.DataType.R_32F, 5, 6, 7)), [3, 40]),
-    "Matmul": (
-        ("MatmulDesc", (ComputeType.COMPUTE_32F, cublas_lt.DataType.R_32F)),
-        [1, 1, Epilogue.BGRADB, 2**40, 2**41, 256],
-    ),
-    "Preference": (("MatmulPreference", ()), [2**25, 2, 4, 8, 16, 32]),
-}
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_attributes_are_what_they_were_set_to(either, name):
-    (kind, arguments), values = VALUES[name]
-    descriptor = getattr(cublas_lt, name)(either, *arguments)
-    read = getattr(either.cdll, f"cublasLt{kind}GetAttribute")
-    pointer, size = ctypes.c_void_p, ctypes.c_size_t
-    read.argtypes = (pointer, ctypes.c_int, pointer, size, pointer)
-    assert len(values) == len(descriptor.types)
-    for attribute, value in zip(descriptor.types, values):
-        descriptor.set(attribute, value)
-    for (attribute, type_), value in zip(descriptor.types.items(), values):
-        word, written = type_(), size()
-        status = read(
-            *(descriptor.pointer, attribute, ctypes.byref(word), ctypes.sizeof(word)),
-            ctypes.byref(written),
-        )
-        assert (status, word.value, written.value) == (0, value, ctypes.sizeof(type_))
-
-
-def test_attributes_that_do_not_fit_are_refused(either):
-    descriptor = cublas_lt.Preference(either)
-    attribute = cublas_lt.PreferenceAttribute.MAX_WORKSPACE_BYTES
-    descriptor.types = {attribute: ctypes.c_uint16}
-    with pytest.raises(CublasLtError, match=r"MAX_WORKSPACE_BYTES 7: .*INVALID_VALUE \(7\)"):
-        descriptor.set(attribute, 7)
-
-
-def test_every_status_has_its_name(either):
-    for status in Status:
-        name = either.cdll.cublasLtGetStatusName(int(status)).decode()
-        assert name == f"CUBLAS_STATUS_{status.name}"
-    assert either.version() >= 120000

@@ -1,6 +1,6 @@
 """Random graphs as CUDA programs: their kernels, run on the CPU, must agree with eager evaluation.
 
-`pytest tests/cuda/test_random_cuda.py --graphs 10000` checks more of them.
+`pytest tests/cuda_target/test_random_cuda.py --graphs 10000` checks more of them.
 """
 
 from __future__ import annotations

@@ -108,10 +108,10 @@ def test_several_streams(other: Any) -> None:
     assert tg.cuda.memory_allocated() == before
 
 
-def test_a_loop_of_batches_takes_a_few_blocks(other: Any) -> None:
-    """Batches come on a stream of their own and are used on the default one."""
+def places_of_batches(other: Any, count: int) -> set[int]:
+    """Where batches lie that come on a stream of their own and are used on the default one."""
     seen = set()
-    for value in range(20):
+    for value in range(count):
         with other:
             batch = filled(float(value))
         tg.cuda.current_stream().wait_stream(other)
@@ -119,7 +119,11 @@ def test_a_loop_of_batches_takes_a_few_blocks(other: Any) -> None:
         seen.add(batch.data_ptr())
         assert (batch * 2).sum().item() == 2.0 * value * SIZE
         del batch
-    assert len(seen) <= 3
+    return seen
+
+
+def test_a_loop_of_batches_takes_a_few_blocks(other: Any) -> None:
+    assert len(places_of_batches(other, 20)) <= 3
     gc.collect()
     tg.cuda.synchronize()
     tg.cuda.empty_cache()
@@ -151,16 +155,7 @@ def test_all_that_is_held_has_its_turn(other: Any) -> None:
     for each in kept:
         each.record_stream(other)
     before = tg.cuda.memory_allocated()
-    seen = set()
-    for value in range(60):
-        with other:
-            batch = filled(float(value))
-        tg.cuda.current_stream().wait_stream(other)
-        batch.record_stream(tg.cuda.current_stream())
-        seen.add(batch.data_ptr())
-        assert (batch * 2).sum().item() == 2.0 * value * SIZE
-        del batch
-    assert len(seen) <= 12
+    assert len(places_of_batches(other, 60)) <= 12
     gc.collect()
     tg.cuda.synchronize()
     assert tg.cuda.memory_allocated() == before
