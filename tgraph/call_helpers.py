@@ -72,12 +72,19 @@ def root_of(array: Array) -> Any:
     return base if isinstance(base, np.ndarray) or type(base) is bytes else buffer_owner(base)
 
 
+def _owner(array: Array) -> Any:
+    """`root_of` for an array of NumPy, at once where it owns its memory or its base does."""
+    base = array.base
+    if base is None:
+        return array
+    return base if type(base) is np.ndarray and base.base is None else root_of(array)
+
+
 def clash(arrays: Sequence[Array], fixed: dict[int, Any]) -> bool:
     """Whether arrays may share memory with each other or with captured tensors."""
     seen = set()
     for array in arrays:
-        own = type(array) is np.ndarray and array.base is None
-        key = id(array if own else root_of(array))
+        key = id(_owner(array) if type(array) is np.ndarray else root_of(array))
         if key in fixed or key in seen or key == id(FOREIGN):
             return True
         seen.add(key)

@@ -114,14 +114,13 @@ def _from_data(data: Any, dtype: DType | None, device: Device, copy: bool) -> Te
         return _from_data(shown, dtype, device, copy)
     if _has_tensors(data):
         return on_device(_stacked(data, dtype), device)
-    array = _as_array(data, dtype)
-    if copy and isinstance(data, np.ndarray) and np.may_share_memory(array, data):
-        array = array.copy()
-    return current_context().array_constant(array, device)
+    return current_context().array_constant(_as_array(data, dtype, copy), device)
 
 
-def _as_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
-    if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__"):
+def _as_array(data: Any, dtype: DType | None, copy: bool) -> np.ndarray[Any, Any]:
+    """`data` as an array that a tensor can hold; without `copy` it may share memory."""
+    given = isinstance(data, np.generic) or _has_memory(data)
+    if given:
         array = np.asarray(data)
         wanted = dtype or from_numpy_dtype(array.dtype)
     else:
@@ -131,7 +130,15 @@ def _as_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     if wanted is not None and wanted.is_integral and array.dtype.kind in "iu":
         _check_range(array, wanted)
     with np.errstate(all="ignore"):
-        return np.asarray(array, dtype=wanted.numpy)
+        made = np.asarray(array, dtype=wanted.numpy)
+    if not given or made is not array:
+        return made
+    return made.copy() if copy or _why_not_shared(made) else made[...]
+
+
+def _has_memory(data: Any) -> bool:
+    """Whether `data` is an array, of NumPy or of a library that shows it to NumPy."""
+    return hasattr(data, "__array__") or hasattr(data, "__array_interface__")
 
 
 def _array_of_numbers(data: Any) -> np.ndarray[Any, Any]:
@@ -193,9 +200,10 @@ def _plain(data: Any) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor:
     """`data` as a tensor, sharing memory and history where no conversion is needed.
 
-    Arrays of CuPy, and others that lie on a CUDA device, stay there unless `device` is given.
+    Arrays whose memory a tensor cannot show (see `from_numpy`) are copied. Arrays of CuPy, and
+    others that lie on a CUDA device, stay there unless `device` is given.
     """
-    if isinstance(data, np.ndarray) and _shareable(data):
+    if isinstance(data, np.ndarray) and data.flags.writeable and not _why_not_shared(data):
         data = from_numpy(data)
     elif not isinstance(data, Tensor) and is_cuda_array(data):
         data = from_cuda_array(data)
@@ -207,44 +215,60 @@ def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor
 asarray = as_tensor
 
 
-def _shareable(array: np.ndarray[Any, Any]) -> bool:
-    native = array.dtype.isnative and array.flags.writeable
-    return native and min(array.strides, default=0) >= 0
+def _why_not_shared(array: Any) -> str | None:
+    """What about the memory of an array, of NumPy or CuPy, a tensor cannot show; or None."""
+    if min(array.strides, default=0) < 0:
+        return (
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not supported. (You can probably work around this by making a copy of "
+            "your array with array.copy().)"
+        )
+    if array.size and any(stride % array.itemsize for stride in array.strides):
+        return (
+            f"given numpy array strides {array.strides} are not a multiple of the element byte "
+            f"size {array.itemsize}, as happens with fields of records. Copy the array to "
+            "reallocate the memory: array.copy()"
+        )
+    if not array.dtype.isnative:
+        return (
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    return None
 
 
 def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
     """A tensor that shares the memory of an array: writing to one shows in the other.
 
-    TypeError for element types that tensors cannot hold, ValueError for negative strides.
+    Elements may lie at any address. The tensor is a view: changing the shape or the flags of the
+    array later does not change it, and it is not written if the array may not be written now.
+
+    TypeError for element types that tensors cannot hold; ValueError for strides that are negative
+    or no multiple of the item size, as of a field of packed records, and for another byte order.
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    if min(ndarray.strides, default=0) < 0:
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not supported. (You can probably work around this by making a copy of "
-            "your array with array.copy().)"
-        )
-    if not ndarray.dtype.isnative:
-        raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion "
-            "between byte orders is currently not supported."
-        )
-    array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
-    return wrap(array, array_type(array))
+    reason = _why_not_shared(ndarray)
+    if reason is not None:
+        raise ValueError(reason)
+    return wrap(ndarray.view(np.ndarray), array_type(ndarray))
 
 
 def from_cuda_array(array: Any) -> Tensor:
     """A tensor that shares the memory of an array on a CUDA device, such as one of CuPy.
 
     Takes whatever has `__cuda_array_interface__`; TypeError for element types that tensors cannot
-    hold, ValueError for negative strides.
+    hold; ValueError for strides that are negative or no multiple of the item size, and for
+    elements that are not aligned, which a device cannot read.
     """
     shown = as_cupy(array)
-    if min(shown.strides, default=0) < 0:
+    reason = _why_not_shared(shown)
+    if reason is not None:
+        raise ValueError(reason.replace("numpy array", "array"))
+    if shown.data.ptr % shown.itemsize:
         raise ValueError(
-            "At least one stride of the given array is negative, and tensors with negative strides "
-            "are not supported. Make a copy of it first."
+            f"the elements of the given array lie at {shown.data.ptr:#x}, no multiple of their "
+            f"{shown.itemsize} bytes: a device cannot read them. Copy them as bytes first."
         )
     return wrap(shown, array_type(shown, cuda_device(shown.device.id)))
 

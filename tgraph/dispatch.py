@@ -82,6 +82,10 @@ class Context:
         """
         raise NotImplementedError
 
+    def memory_of(self, tensor: Tensor) -> Any:
+        """The array that shows what a write of `tensor` overwrites; None where there is none."""
+        return None if type(tensor._value) is Node else tensor._value
+
     def aliases(
         self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
     ) -> bool:

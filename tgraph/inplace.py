@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .autograd.record import Edge, Record
-from .compiler.ir import can_cast
+from .compiler.ir import Node, can_cast
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
 from .dispatch import (
@@ -27,9 +27,8 @@ from .dispatch import (
     user_site,
 )
 from .operands import cast, on_device, plain_scalar
-from .runtime.device import CPU
 from .state import state
-from .tensor import Step, Tensor, View, storage_of, stride_step, strides_of
+from .tensor import Step, Tensor, View, overlaps_itself, storage_of, stride_step, strides_of
 
 
 def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
@@ -126,41 +125,40 @@ def _check_shape(target: Tensor, new: Tensor) -> None:
 def _check_memory(target: Tensor) -> None:
     if not target._type.numel:
         return
-    strides = strides_of(target)
-    if 0 in strides and any(
-        size > 1 and stride == 0 for size, stride in zip(target._type.shape, strides)
-    ):
+    view = target._view
+    if not _is_dense(target) and overlaps_itself(target._type.shape, strides_of(target)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-    value, view = target._value, target._view
-    if target._type.device is not CPU and view is not None and _shows_expanded(view):
-        _refuse_part_of_expanded()
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
-        if view is not None and view.base._value.flags.writeable:
-            _refuse_part_of_expanded()
+    if view is not None and _shows_overlapping(view):
+        raise RuntimeError(
+            "unsupported operation: the written-to tensor is a part of one of which several "
+            "elements are one in memory (such as an expanded one). Please clone() that one first."
+        )
+    memory = current_context().memory_of(target if view is None else view.base)
+    if isinstance(memory, np.ndarray) and not memory.flags.writeable:
         raise RuntimeError(
             "the memory of this tensor is read-only: it shares an array that may not be written. "
             "Please clone() the tensor before performing the operation."
         )
 
 
-def _shows_expanded(view: View) -> bool:
-    """Whether a view, which NumPy would make read-only, is a part of an expanded tensor."""
+def _is_dense(tensor: Tensor) -> bool:
+    value = tensor._value
+    return type(value) is not Node and value.flags.c_contiguous
+
+
+def _shows_overlapping(view: View) -> bool:
+    """Whether a view is a part of what has several elements at one place in memory."""
     shape, strides = view.base._type.shape, strides_of(view.base)
+    if not _is_dense(view.base) and overlaps_itself(shape, strides):
+        return True
     for step in view.steps:
         shape, strides = stride_step(step, shape, strides)
-        if any(stride == 0 and size > 1 for size, stride in zip(shape, strides)):
+        if step.primitive in (p.broadcast, p.unfold) and overlaps_itself(shape, strides):
             return True
     return False
-
-
-def _refuse_part_of_expanded() -> None:
-    raise RuntimeError(
-        "unsupported operation: the written-to tensor is a part of an expanded one, of which "
-        "several elements are one in memory. Please clone() that one first."
-    )
 
 
 def _check_leaf(target: Tensor) -> None:

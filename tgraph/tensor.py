@@ -6,7 +6,10 @@ function of a module named after its family.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .compiler.ir import Node, Primitive, TensorType
 from .compiler.ir.shapes import contiguous_strides
@@ -306,6 +309,29 @@ def stride_step(
             outer[axis] = strides[axis] * stride
         return (*counts, *attrs["sizes"]), (*outer, *inner)
     raise NotImplementedError(f"{name} is no view primitive")
+
+
+def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether several elements lie at one place in memory; strides are in elements."""
+    axes = sorted((stride, size) for size, stride in zip(shape, strides) if size > 1)
+    last = 0
+    for stride, size in axes:
+        if stride <= last:
+            return _has_equal_places(axes)
+        last += stride * (size - 1)
+    return False
+
+
+def _has_equal_places(axes: Sequence[tuple[int, int]]) -> bool:
+    """Look at the place of every element, as axes that interlock may still miss each other."""
+    if axes[0][0] == 0:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in axes:
+        places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
+    taken = np.zeros(places.max() + 1, np.bool_)
+    taken[places] = True
+    return bool(taken.sum() < places.size)
 
 
 def view_strides(

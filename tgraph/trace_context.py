@@ -321,6 +321,10 @@ class Trace(Context):
     ) -> bool:
         return primitive is not p.reshape or would_alias(source, attrs["shape"])
 
+    def memory_of(self, tensor: Tensor) -> Any:
+        given = self.arguments.get(id(tensor))
+        return super().memory_of(tensor if given is None else given)
+
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
         self.value_of(tensor)  # captured, if it has to be
         self._rebind(tensor, self.value_of(derived))

@@ -340,6 +340,21 @@ def test_arrays_of_cupy_are_shared(cuda):
         x.numpy()
 
 
+@pytest.mark.parametrize(
+    ("offset", "strides", "reason"),
+    [(0, (5,), "multiple"), (0, (-4,), "negative"), (2, (4,), "cannot read")],
+)
+def test_memory_that_a_device_cannot_read_as_elements_is_refused(cuda, offset, strides, reason):
+    cupy = backend.cupy()
+    held = cupy.zeros(64, np.uint8)
+    interface = {**held.__cuda_array_interface__, "shape": (3,), "typestr": "<f4"}
+    interface |= {"data": (held.data.ptr + 16 + offset, False), "strides": strides}
+    array = SimpleNamespace(__cuda_array_interface__=interface, held=held)
+    for make in (tg.tensor, tg.as_tensor):
+        with pytest.raises(ValueError, match=reason):
+            make(array)
+
+
 def test_the_precision_of_products_makes_plans_of_its_own(cuda):
     function = tg.compile(lambda a, b: a @ b)
     a, b = tg.ones(4, 4).cuda(), tg.ones(4, 4).cuda()
