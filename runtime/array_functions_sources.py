@@ -25,11 +25,7 @@ def _constant(xp: Any, value: Array, device: Device = CPU) -> Array:
 
 def _placed(xp: Any, array: npt.NDArray[Any]) -> Array:
     """An array of NumPy in `xp`."""
-    if xp is np:
-        return np.asarray(array)
-    if not array.ndim:  # CuPy fills these, and takes -0.0 for 0; it copies others
-        return xp.asarray(array.reshape(1)).reshape(())
-    return xp.asarray(array, order="C")
+    return np.asarray(array) if xp is np else cuda_arrays.uploaded(array)
 
 
 def _full(xp: Any, shape: Ints, value: Any, dtype: DType, device: Device = CPU) -> Array:

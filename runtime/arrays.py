@@ -79,7 +79,7 @@ def copy_from_host(target: Array, source: npt.NDArray[Any]) -> None:
         target[...] = source
     else:
         with target.device:
-            target[...] = cuda_arrays.module().asarray(source)
+            target[...] = cuda_arrays.uploaded(source)
 
 
 def module_of(array: Array) -> Any:
@@ -113,7 +113,7 @@ def beside(array: Array) -> AbstractContextManager[Any]:
 
 @contextmanager
 def transfers_without_waiting() -> Iterator[None]:
-    """Copies to the CPU inside the block are there when the device has come so far."""
+    """Copies between the CPU and a device inside the block are done when that has come so far."""
     before, cuda_arrays.waiting.on = cuda_arrays.waiting.on, False
     try:
         yield

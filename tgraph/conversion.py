@@ -48,9 +48,10 @@ def to(
 ) -> Tensor:
     """This tensor with another dtype or on another device: itself where nothing changes.
 
-    Takes a dtype, a device, both, or another tensor to be like. With `non_blocking`, a copy from a
-    device is made without waiting: its elements are there after `tgraph.cuda.synchronize()`.
-    Copies to a device never wait for it.
+    Takes a dtype, a device, both, or another tensor to be like. With `non_blocking`, copies between
+    the CPU and a device are made without waiting: after `tgraph.cuda.synchronize()` the elements of
+    one from a device are there, and what a pinned tensor gave to a device may be overwritten.
+    Without it both hold at once.
     """
     flags = [each for each in args if isinstance(each, bool)]  # non_blocking, copy: by position
     non_blocking = flags[0] if flags else non_blocking
@@ -77,7 +78,7 @@ def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tenso
     """Casts where fewer bytes then travel."""
     early = dtype.itemsize < x._type.dtype.itemsize
     x = cast(x, dtype) if early else x
-    if non_blocking and device is CPU and not current_context().tracing:
+    if non_blocking and not current_context().tracing:
         context = transfers_without_waiting()
     else:
         context = nullcontext()

@@ -27,6 +27,7 @@ from .dispatch import (
     user_site,
 )
 from .operands import cast, on_device, plain_scalar
+from .runtime.arrays import transfers_without_waiting
 from .state import state
 from .tensor import Step, Tensor, View, overlaps_itself, storage_of, stride_step, strides_of
 
@@ -296,9 +297,14 @@ def _written_windows(parent: Tensor, attrs: dict[str, Any], new: Tensor) -> Tens
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of `src`, which broadcasts and is cast; gradients go to it.
 
-    `src` may lie on another device.
+    `src` may lie on another device; with `non_blocking`, nobody waits until a pinned one was read.
     """
-    new = cast(on_device(src, self._type.device), self._type.dtype)
+    if non_blocking and self.is_cuda and not current_context().tracing:
+        with transfers_without_waiting():
+            moved = on_device(src, self._type.device)
+    else:
+        moved = on_device(src, self._type.device)
+    new = cast(moved, self._type.dtype)
     if new is src and state.grad_enabled and src._requires_grad:
         new = apply(p.copy, src)
     return assign(self, new, "copy_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..device import Device
-from . import backend, failures
+from . import backend, failures, in_flight
 from .memory import when_full
 
 Array = Any  # of CuPy
@@ -23,7 +24,7 @@ class _Waiting(threading.local):
 
 
 waiting = _Waiting()
-"""Whether transfers to the CPU wait for the device, in this thread."""
+"""Whether copies between the host and a device wait for it, in this thread."""
 
 
 def module() -> Any:
@@ -39,10 +40,24 @@ def current(device: Device) -> AbstractContextManager[Any]:
 
 def upload(array: npt.NDArray[Any], device: Device) -> Array:
     """A contiguous copy of a NumPy array on a device."""
+    with current(device):
+        return uploaded(array)
+
+
+def uploaded(array: npt.NDArray[Any]) -> Array:
+    """A contiguous copy of a NumPy array on the current device.
+
+    Pinned memory has been read when this returns, unless transfers do not wait; other memory has in
+    any case.
+    """
     # Of an array without dimensions CuPy takes the number, and -0.0 for 0.0.
     elements = array.reshape(-1) if array.ndim == 0 else array
-    with current(device):
-        copy = when_full(lambda: backend.cupy().array(elements, order="C"))
+    cupy = backend.cupy()
+    copy = when_full(lambda: cupy.array(elements, order="C"))
+    # CuPy keeps pinned memory until it was read, but anybody may write to it.
+    if waiting.on and cupy.cuda.pinned_memory.is_memory_pinned(elements.ctypes.data):
+        cupy.cuda.get_current_stream().synchronize()
+        failures.report()
     return copy.reshape(array.shape)
 
 
@@ -56,8 +71,9 @@ def download(array: Array, wait: bool = True) -> npt.NDArray[Any]:
         if wait:
             found = array.get()
         else:
-            found = pinned(np.empty(array.shape, array.dtype))
+            found, memory = _pinned_empty(array.shape, array.dtype)
             array.get(out=found, blocking=False)
+            in_flight.keep(memory, backend.cupy().cuda.get_current_stream())
     if wait:
         failures.report()
     return found
@@ -123,10 +139,17 @@ def from_dlpack(source: Any) -> Array:
 
 def pinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A contiguous copy in memory that a device can reach by itself, for faster transfers."""
-    memory = backend.cupy().cuda.alloc_pinned_memory(max(array.nbytes, 1))
-    copy = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+    copy, _ = _pinned_empty(array.shape, array.dtype)
     copy[...] = array
     return copy
+
+
+def _pinned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Any]:
+    """An array with arbitrary content, and the pinned memory that it lies in."""
+    in_flight.collect()  # what devices are done with may be used again
+    count = math.prod(shape)
+    memory = backend.cupy().cuda.alloc_pinned_memory(max(count * dtype.itemsize, 1))
+    return np.frombuffer(memory, dtype, count).reshape(shape), memory
 
 
 def is_pinned(array: npt.NDArray[Any]) -> bool:

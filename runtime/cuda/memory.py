@@ -1,7 +1,7 @@
 """The memory of CUDA devices: CuPy's pool, what it holds, and when it is given back.
 
 That is when memory runs out, when the stream is gone for which it was kept, and when other streams
-are done with what is no longer held (record_stream.py).
+are done with what is no longer held (record_stream.py, in_flight.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from ..device import Device
-from . import backend, record_stream
+from . import backend, in_flight, record_stream
 from .devices import index_of
 
 _Result = TypeVar("_Result")
@@ -101,6 +101,7 @@ def give_back() -> None:
     Called before allocations. CuPy's pool gets it, and keeps it as it keeps all freed memory.
     """
     record_stream.collect()
+    in_flight.collect()
     if not (_gone or _untold) or not _forgetting.acquire(blocking=False):
         return
     try:

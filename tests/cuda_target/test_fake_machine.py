@@ -378,6 +378,83 @@ def test_pinned_memory_is_read_late_and_other_memory_at_once(lazy):
         lazy.synchronize()
 
 
+@pytest.mark.parametrize("pinned", [True, False])
+def test_copies_that_the_host_waits_for(lazy, pinned):
+    """cudaMemcpy: to a device it may end later than the call, where the memory is not pinned."""
+    runtime = cupy.cuda.runtime
+    held = cupy.cuda.alloc_pinned_memory(24)
+    host = np.frombuffer(held, np.float64, 3) if pinned else np.empty(3)
+    x, y = zeros(3), zeros(3)
+    host[:] = 1
+    runtime.memcpy(x.data.ptr, host.ctypes.data, 24, runtime.memcpyHostToDevice)
+    host[:] = 2
+    with lazy:  # which does not wait for the null stream
+        assert x.get().tolist() == [1.0 if pinned else 0.0] * 3
+    x += 1
+    runtime.memcpy(host.ctypes.data, x.data.ptr, 24, runtime.memcpyDeviceToHost)
+    assert host.tolist() == [2] * 3
+    x += 1
+    runtime.memcpy(y.data.ptr, x.data.ptr, 24, runtime.memcpyDeviceToDevice)
+    with lazy:
+        assert y.get().tolist() == [0] * 3
+
+
+def test_arrays_read_pinned_memory_when_their_stream_does(lazy):
+    """And other memory at once, through pinned memory that is kept until then."""
+    held = cupy.cuda.alloc_pinned_memory(24)
+    pinned, plain = np.frombuffer(held, np.float64, 3), np.ones(3)
+    pinned[:] = 1
+    at_once, turned = cupy.array(plain), cupy.array(pinned[::-1])
+    waited = cupy.array(pinned, blocking=True)
+    late = cupy.array(pinned)
+    pinned[:] = plain[:] = 2
+    del held
+    for each, value in ((late, 2), (at_once, 1), (turned, 1), (waited, 1)):
+        assert each.tolist() == [value] * 3
+
+
+def test_pinned_memory_is_used_again_as_it_was(machine):
+    held = cupy.cuda.alloc_pinned_memory(1000)
+    array = np.frombuffer(held, np.float64)
+    array[:] = 5
+    at = held.ptr
+    assert held.size() == 1024 and held.mem.size == 1024
+    assert cupy.cuda.pinned_memory.is_memory_pinned(at + 100)
+    del held
+    assert cupy.cuda.alloc_pinned_memory(1000).ptr != at  # the array has it
+    del array
+    gc.collect()
+    assert not cupy.cuda.pinned_memory.is_memory_pinned(at)
+    again = cupy.cuda.alloc_pinned_memory(600)
+    assert again.ptr == at and np.frombuffer(again, np.float64)[0] == 5
+    assert cupy.cuda.alloc_pinned_memory(300).ptr != at
+
+
+@pytest.mark.parametrize("kind", ["to the device", "from it"])
+def test_pinned_memory_that_a_copy_still_uses_must_be_kept(lazy, kind):
+    runtime = cupy.cuda.runtime
+    x, held = zeros(3), cupy.cuda.alloc_pinned_memory(24)
+    both = x.data.ptr, held.ptr
+    if kind == "to the device":
+        runtime.memcpyAsync(*both, 24, runtime.memcpyHostToDevice, lazy.ptr)
+    else:
+        runtime.memcpyAsync(*both[::-1], 24, runtime.memcpyDeviceToHost, lazy.ptr)
+    del held
+    gc.collect()
+    with pytest.raises(Violation, match="pinned memory of the host was freed before it ran"):
+        lazy.synchronize()
+
+
+def test_an_event_that_is_reached_is_done(lazy):
+    x = zeros(3)
+    with lazy:
+        x += 1
+        event = lazy.record()
+        x *= 10
+    event.synchronize()
+    assert event.done and not lazy.done
+
+
 def test_graphs_run_late_too(lazy):
     x = zeros(2)
     with lazy:
@@ -554,3 +631,34 @@ def test_elementwise_kernels_are_captured(stream):
     x += 1
     graph.launch()
     assert out.tolist() == [2] * 5
+
+
+@NEEDS_COMPILER
+def test_a_launch_that_is_refused(module, machine):
+    x, y = cupy.ones(64, np.float32), cupy.zeros(64, np.float32)
+    function, stream = module.get_function("doubled"), cupy.cuda.Stream(non_blocking=True)
+    machine.refused["doubled"] = 701
+    with pytest.raises(driver.CUDADriverError, match="OUT_OF_RESOURCES"):
+        launch(function, 1, 64, x.data.ptr, y.data.ptr)
+    stream.begin_capture()
+    with pytest.raises(driver.CUDADriverError, match="OUT_OF_RESOURCES"):
+        launch(function, 1, 64, x.data.ptr, y.data.ptr, stream=stream.ptr)
+    with pytest.raises(CUDARuntimeError, match="Invalidated"):
+        stream.end_capture()
+    machine.refused.clear()
+    launch(function, 1, 64, x.data.ptr, y.data.ptr)
+    assert y.tolist() == [2] * 64
+
+
+@NEEDS_COMPILER
+def test_a_kernel_that_fails_loses_the_device(module, lazy):
+    x, y = zeros(64).astype(np.float32), cupy.zeros(64, np.float32)
+    function = module.get_function("doubled")
+    fake_cupy.machine.deadly["doubled"] = 700
+    launch(function, 1, 64, x.data.ptr, y.data.ptr)  # nobody knows yet
+    for _ in range(2):
+        with pytest.raises(CUDARuntimeError, match="IllegalAddress"):
+            cupy.cuda.Device().synchronize()
+    with pytest.raises(CUDARuntimeError, match="IllegalAddress"):
+        y += 1
+    fake_cupy.machine.broken = 0

@@ -149,6 +149,7 @@ def _cuda() -> Any:
         setattr(cuda, name, _module(f"cupy.cuda.{name}", {each: _CUDA[each] for each in contents}))
     cuda.memory.OutOfMemoryError = memory.OutOfMemoryError
     cuda.memory.PooledMemory = memory.PooledMemory
+    cuda.pinned_memory.is_memory_pinned = memory.is_memory_pinned
     return cuda
 
 
@@ -198,7 +199,7 @@ def install(
 
     machine.reset(order, seed, memory_bytes, lazy)
     context.device, context.streams = 0, {}
-    memory.allocator.pool = memory.MemoryPool()
+    memory.allocator.reset()
     compile_cubin = nvrtc.compile_cubin
     nvrtc.compile_cubin = _text
     try:

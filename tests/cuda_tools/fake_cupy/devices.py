@@ -276,7 +276,16 @@ class Event:
     @property
     def done(self) -> bool:
         self._refuse_captured()
-        return self._record is None or machine.progress(self._record.state)
+        machine.require_device()
+        if self._is_reached:
+            return True
+        assert self._record is not None
+        machine.progress(self._record.state)
+        return False
+
+    @property
+    def _is_reached(self) -> bool:
+        return self._record is None or self._record.reached
 
 
 def get_elapsed_time(start_event: Event, end_event: Event) -> float:

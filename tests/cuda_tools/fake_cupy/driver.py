@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from typing import NoReturn
 
 from ..shim import MOST_SHARED, MOST_STATIC_SHARED, Library, Parameter
 from .machine import Work, machine
@@ -12,6 +13,7 @@ _STATUS = {
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     400: ("CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"),
     500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
+    701: ("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"),
 }
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LARGEST = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
@@ -60,13 +62,23 @@ def launchKernel(
         raise CUDADriverError(1)
     parameters = library.parameters(name)
     args = _values(kernel_params, parameters)
+    if name in machine.refused:
+        _refuse(machine.refused[name], stream)
     pointers = [arg for arg in args if isinstance(arg, int)]
-    touches = tuple((arg, 1) for arg in pointers if not machine.is_pinned(arg))
+    touches = tuple((arg, 1) for arg in pointers if machine.pinned_at(arg) is None)
     work = Work(lambda: _run(library, name, sizes, args), touches, f"kernel {name}")
     for block in machine.require(touches, work.name):
         if block.device != device:
             raise CUDADriverError(1)
     machine.enqueue(stream, work)
+
+
+def _refuse(status: int, stream: int) -> NoReturn:
+    """The error of a launch; a capture of its stream is lost."""
+    capture = machine.stream(stream).capture
+    if capture is not None:
+        capture.invalid = True
+    raise CUDADriverError(status)
 
 
 def funcSetAttribute(f: int, attribute: int, value: int) -> None:
@@ -108,6 +120,7 @@ def _values(address: int, parameters: tuple[Parameter, ...]) -> tuple[int | byte
 def _run(
     library: Library, name: str, sizes: tuple[int, ...], args: tuple[int | bytes, ...]
 ) -> None:
+    machine.break_by(name)
     machine.launches.append(name)
     library.launch_at(
         name, sizes[:3], sizes[3:6], args, sizes[6], order=machine.order, seed=machine.seed

@@ -3,7 +3,8 @@
 Device memory is host memory, every allocation between guards that a kernel's stray write breaks.
 Work runs at once, unless its stream captures: then it is recorded with the addresses it touches.
 A lazy machine does the work of every stream as late as it may, so that what does not wait for it
-reads old values.
+reads old values. Kernels can be made to fail as they do on a GPU: when they are asked for
+(`refused`), or when they run (`deadly`), after which the device can do nothing any more.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _STATUS = {
     101: ("cudaErrorInvalidDevice", "invalid device ordinal"),
     400: ("cudaErrorInvalidResourceHandle", "invalid resource handle"),
     600: ("cudaErrorNotReady", "device not ready"),
+    700: ("cudaErrorIllegalAddress", "an illegal memory access was encountered"),
     900: (
         "cudaErrorStreamCaptureUnsupported",
         "operation not permitted when stream is capturing",
@@ -74,6 +76,7 @@ class Work(NamedTuple):
     run: Callable[[], None]
     touches: tuple[Range, ...]
     name: str
+    hosts: tuple[HostBlock, ...] = ()
 
 
 @dataclass
@@ -103,7 +106,29 @@ class StreamState:
     blocking: bool
     capture: Capture | None = None
     # Work that is not done, with the blocks it touches and which of their lives it means.
-    pending: deque[tuple[Work, list[tuple[Block, int]]]] = field(default_factory=deque)
+    pending: deque[tuple[Work, list[tuple[Block | HostBlock, int]]]] = field(default_factory=deque)
+
+
+class HostBlock:
+    """Memory of the host that devices reach: `live` and `life` are those of `Block`.
+
+    What it holds is arbitrary at first, and what was there when it is used again.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.live, self.life = size, True, 0
+        self._buffer = np.full(size + UNIT, _FRESH_BYTE, np.uint8)
+        offset = -self._buffer.ctypes.data % UNIT
+        self.bytes = self._buffer[offset : offset + size]
+        self.start: int = self.bytes.ctypes.data
+
+    def lost_to(self, stream: int, life: int) -> str:
+        """Why work of a stream must not touch it any more; empty where it may."""
+        gone = self.life != life or not self.live
+        return "pinned memory of the host was freed before it ran" if gone else ""
+
+    def check(self) -> None:
+        """Nothing of the host is guarded."""
 
 
 class Block:
@@ -128,6 +153,11 @@ class Block:
         self._whole[:] = _GUARD_BYTE
         self._whole[GUARD : GUARD + requested] = _FRESH_BYTE
 
+    def lost_to(self, stream: int, life: int) -> str:
+        """Why work of a stream must not touch it any more; empty where it may."""
+        gone = (self.life != life or not self.live) and self.arena != stream
+        return "memory of another stream was freed before it ran" if gone else ""
+
     def check(self) -> None:
         """Violation where something was written before or behind the bytes asked for."""
         behind = self._whole[GUARD + self._guarded :]
@@ -146,7 +176,8 @@ class Machine:
     `order` and `seed` are those of `Library.launch`. `memory` is what a device has; an allocation
     above it fails as cudaMalloc does. `strict_capture` refuses those of a thread that captures even
     in relaxed mode, where CUDA would make them. `launches` has the names of the kernels that ran,
-    in order, and `sync_count` tells how often the host has waited.
+    in order, and `sync_count` tells how often the host has waited. `refused` and `deadly` have the
+    status with which kernels fail, by their names; `broken` is that of a device that is lost.
     """
 
     def __init__(self) -> None:
@@ -169,7 +200,10 @@ class Machine:
         self._destroyed: list[StreamState] = []
         self.functions: dict[int, tuple[Any, str, int]] = {}  # library, name, device
         self.dynamic_shared: dict[int, int] = {}  # what launches of a function may ask for
-        self.pinned: dict[int, int] = {}  # host memory that devices reach: where it begins and ends
+        self.pinned: dict[int, HostBlock] = {}
+        self.refused: dict[str, int] = {}
+        self.deadly: dict[str, int] = {}
+        self.broken = 0
 
     def handle(self) -> int:
         """A number for a new stream, event, module or function."""
@@ -209,9 +243,10 @@ class Machine:
             block = self._blocks[self._starts[place]] if place >= 0 else None
         return block if block and address < block.start + block.size else None
 
-    def is_pinned(self, address: int) -> bool:
-        """Whether an address is host memory that devices reach."""
-        return any(start <= address < end for start, end in list(self.pinned.items()))
+    def pinned_at(self, address: int) -> HostBlock | None:
+        """The memory of the host that devices reach and that holds an address."""
+        blocks = list(self.pinned.values())
+        return next((b for b in blocks if b.start <= address < b.start + b.size), None)
 
     def require(self, touches: Iterable[Range], what: str) -> list[Block]:
         """The allocations of ranges; Violation where one is not within memory in use."""
@@ -254,6 +289,7 @@ class Machine:
     def enqueue(self, pointer: int, work: Work) -> None:
         """Let a stream do something: now, later where the machine is lazy, or record it."""
         state = self.stream(pointer)
+        self.require_device()
         if state.capture is not None:
             if state.capture.invalid:
                 raise CUDARuntimeError(901)
@@ -263,8 +299,8 @@ class Machine:
             self.refuse(lambda other: other.blocking, 906)
         if state.blocking:
             self._finish_others(state)
-        blocks = [(block, block.life) for block in self.require(work.touches, work.name)]
-        state.pending.append((work, blocks))
+        touched = [*self.require(work.touches, work.name), *work.hosts]
+        state.pending.append((work, [(block, block.life) for block in touched]))
         if not self.lazy:
             self._finish([state])
 
@@ -313,10 +349,12 @@ class Machine:
                     each.pending.clear()
                 raise
 
-    def _do(self, state: StreamState, work: Work, blocks: list[tuple[Block, int]]) -> None:
+    def _do(
+        self, state: StreamState, work: Work, blocks: list[tuple[Block | HostBlock, int]]
+    ) -> None:
         for block, life in blocks:
-            if (block.life != life or not block.live) and block.arena != state.pointer:
-                raise Violation(f"{work.name}: memory of another stream was freed before it ran")
+            if why := block.lost_to(state.pointer, life):
+                raise Violation(f"{work.name}: {why}")
         work.run()
         for block, _ in blocks:
             block.check()
@@ -327,8 +365,20 @@ class Machine:
     def _of_device(self, device: int) -> list[StreamState]:
         return [state for state in self._all_streams() if state.device in (-1, device)]
 
+    def break_by(self, kernel: str) -> None:
+        """Lose the device where a kernel that runs is deadly: all that was asked of it is gone."""
+        if kernel in self.deadly:
+            self.broken = self.deadly[kernel]
+            raise CUDARuntimeError(self.broken)
+
+    def require_device(self) -> None:
+        """The error of a device that is lost, which every call gives from then on."""
+        if self.broken:
+            raise CUDARuntimeError(self.broken)
+
     def synchronize(self, device: int, pointer: int | None = None) -> None:
         """Wait for a stream, or for all of a device; refused where one of them captures."""
+        self.require_device()
         if pointer is None:
             self.refuse(lambda state: state.device == device, 900)
             self._finish(self._of_device(device))

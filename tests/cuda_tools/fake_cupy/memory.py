@@ -11,7 +11,17 @@ import gc
 import weakref
 from typing import Any
 
-from .machine import DEVICES, UNIT, Block, CUDARuntimeError, Work, bytes_at, context, machine
+from .machine import (
+    DEVICES,
+    UNIT,
+    Block,
+    CUDARuntimeError,
+    HostBlock,
+    Work,
+    bytes_at,
+    context,
+    machine,
+)
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, DEFAULT = 1, 2, 3, 4
 
@@ -198,40 +208,52 @@ def _copy_work(dst: int, src: int, size: int, kind: int) -> Work:
         if address == 0 or (machine.block_at(address) is not None) != on_device:
             raise CUDARuntimeError(1)
     touches = [(dst, size)] * to_device + [(src, size)] * from_device
-    return Work(lambda: _move(dst, src, size), tuple(touches), "memcpy")
+    hosts = (machine.pinned_at(each) for each in (dst, src))
+    held = tuple(each for each in hosts if each is not None)
+    return Work(lambda: _move(dst, src, size), tuple(touches), "memcpy", held)
 
 
 def _move(dst: int, src: int | bytes, size: int) -> None:
     ctypes.memmove(dst, src, size)
 
 
-def _is_pageable(address: int, on_device: list[int]) -> bool:
+def _is_pageable(address: int) -> bool:
     """Whether an address is host memory that is not pinned."""
-    return address not in on_device and not machine.is_pinned(address)
+    return machine.block_at(address) is None and machine.pinned_at(address) is None
 
 
 def memcpy_async(dst: int, src: int, size: int, kind: int, stream: int) -> None:
     """cudaMemcpyAsync, also of host memory while the stream captures, as CUDA lets it be.
 
-    Otherwise host memory that is not pinned is read at once, and written before this returns.
+    Otherwise host memory that is not pinned is read at once, through the driver's own pinned
+    memory, and written before this returns.
     """
     work = _copy_work(dst, src, size, kind)
     if machine.stream(stream).capture is not None:
         machine.enqueue(stream, work)
         return
-    on_device = [address for address, _ in work.touches]
-    if _is_pageable(src, on_device):
+    if _is_pageable(src):
         data = ctypes.string_at(src, size)
         work = work._replace(run=lambda: _move(dst, data, size))
     machine.enqueue(stream, work)
-    if _is_pageable(dst, on_device):
+    if _is_pageable(dst):
         machine.catch_up(stream)
 
 
 def memcpy(dst: int, src: int, size: int, kind: int) -> None:
-    """cudaMemcpy."""
+    """cudaMemcpy on the null stream, as "API synchronization behavior" of the runtime tells.
+
+    It waits for the copy, but to a device from host memory that is not pinned: what was before is
+    waited for, and that memory read. Copies within devices wait for nothing.
+    """
     machine.refuse_synchronous(context.device)
+    staged = _is_pageable(src)
+    if staged:
+        machine.catch_up(0)
     memcpy_async(dst, src, size, kind, 0)
+    within = all(machine.block_at(each) is not None for each in (dst, src))
+    if not (staged or within):
+        machine.catch_up(0)
     machine.sync_count += 1
 
 
@@ -392,13 +414,13 @@ class MemoryPool:
 
 
 class _Allocator:
-    """The pool in use; a new one begins with every `install`."""
+    """The pools in use; new ones begin with every `install`."""
 
     def __init__(self) -> None:
-        self.pool = MemoryPool()
+        self.reset()
 
-
-allocator = _Allocator()
+    def reset(self) -> None:
+        self.pool, self.pinned, self.watcher = MemoryPool(), PinnedMemoryPool(), EventWatcher()
 
 
 def alloc(size: int) -> MemoryPointer:
@@ -435,14 +457,32 @@ class MemoryHook:
 # -- pinned host memory ----------------------------------------------------------------------
 
 
+class PooledPinnedMemory:
+    """Pinned memory that goes back to its pool when the object dies."""
+
+    def __init__(self, pool: PinnedMemoryPool, block: HostBlock) -> None:
+        self.ptr, self.size = block.start, block.size
+        self.pool = weakref.ref(pool)
+        self._block = block
+
+    def free(self) -> None:
+        """Give the memory back; nothing where that was done."""
+        if not self.ptr:
+            return
+        self.ptr = self.size = 0
+        self._block.live = False
+        pool = self.pool()
+        if pool is not None:
+            pool._take_back(self._block)
+
+    __del__ = free
+
+
 class PinnedMemoryPointer:
     """Host memory with the buffer protocol. Made by `alloc_pinned_memory`."""
 
     ptr: int
-
-    @property
-    def mem(self) -> Any:
-        return self
+    mem: PooledPinnedMemory
 
     def size(self) -> int:
         return ctypes.sizeof(self)  # type: ignore[arg-type]
@@ -452,26 +492,70 @@ class PinnedMemoryPointer:
 
 
 class PinnedMemoryPool:
-    """As CuPy's; the fake's keeps nothing."""
+    """As CuPy's: a block that is let go is the next one's of its size, whoever still reads it."""
 
-    def free_all_blocks(self) -> None: ...
+    def __init__(self) -> None:
+        self._free: dict[int, list[HostBlock]] = {}
+
+    def malloc(self, size: int) -> Any:
+        units = -(-size // UNIT) * UNIT
+        rounded = 1 << max(units - 1, 0).bit_length() if units else UNIT
+        free = self._free.get(rounded)
+        block = free.pop() if free else HostBlock(rounded)
+        block.live, block.life = True, block.life + 1
+        machine.pinned[block.start] = block
+        array: Any = ctypes.c_uint8 * rounded
+        made = type("PinnedMemoryPointer", (PinnedMemoryPointer, array), {}).from_buffer(
+            memoryview(block.bytes)
+        )
+        made.ptr, made.mem = block.start, PooledPinnedMemory(self, block)
+        return made
+
+    def _take_back(self, block: HostBlock) -> None:
+        machine.pinned.pop(block.start, None)
+        self._free.setdefault(block.size, []).append(block)
+
+    def free_all_blocks(self) -> None:
+        allocator.watcher.check_and_release()
+        self._free.clear()
 
     def n_free_blocks(self) -> int:
-        return 0
+        return sum(map(len, list(self._free.values())))
 
 
-_pinned_pool = PinnedMemoryPool()
+class EventWatcher:
+    """CuPy's way to keep host memory until an event: those that came first go first."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[Any, Any]] = []
+
+    def add(self, event: Any, held: Any) -> None:
+        self.check_and_release()
+        if not event._is_reached:
+            self._events.append((event, held))
+
+    def check_and_release(self) -> None:
+        while self._events and self._events[0][0]._is_reached:
+            del self._events[0]
 
 
 def get_default_pinned_memory_pool() -> PinnedMemoryPool:
-    return _pinned_pool
+    return allocator.pinned
 
 
 def alloc_pinned_memory(size: int) -> Any:
     """Host memory; as CuPy's it may be larger than asked for."""
-    length = max(-(-size // UNIT), 1) * UNIT
-    made = type("PinnedMemoryPointer", (PinnedMemoryPointer, ctypes.c_uint8 * length), {})()
-    made.ptr = ctypes.addressof(made)
-    machine.pinned[made.ptr] = made.ptr + length
-    weakref.finalize(made, machine.pinned.pop, made.ptr, None)
-    return made
+    allocator.watcher.check_and_release()
+    return allocator.pinned.malloc(size)
+
+
+def is_memory_pinned(data: int) -> bool:
+    return machine.pinned_at(data) is not None
+
+
+def keep_until_done(stream: Any, held: Any) -> None:
+    """Keep what a copy of the stream reads, as CuPy does."""
+    allocator.watcher.add(stream.record(), held)
+
+
+allocator = _Allocator()

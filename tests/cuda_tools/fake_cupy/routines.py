@@ -21,6 +21,7 @@ from .arrays import (
 from .arrays import (
     ndarray as Array,
 )
+from .devices import get_current_stream
 from .machine import context, machine
 from .ufuncs import where_ufunc
 
@@ -35,7 +36,10 @@ def array(
     *,
     blocking: bool = False,
 ) -> Array:
-    """As CuPy's: 0-d ones are filled, which makes -0.0 to 0.0; others are copied from the host."""
+    """As CuPy's: 0-d ones are filled, which makes -0.0 to 0.0; others are copied from the host.
+
+    Pinned memory is read when the stream comes to it, other memory at once.
+    """
     if subok:
         raise NotImplementedError
     if ndmin:
@@ -57,8 +61,19 @@ def array(
     if host.ndim == 0:
         made.fill(host)
         return made
-    dense = np.array(host, order=order)  # type: ignore[call-overload]
-    made.data.copy_from_host_async(dense.ctypes.data, made.nbytes)
+    stream = get_current_stream()
+    fits = host.flags.c_contiguous if order == "C" else host.flags.f_contiguous
+    if fits and memory.is_memory_pinned(host.ctypes.data):
+        made.data.copy_from_host_async(host.ctypes.data, made.nbytes, stream)
+        memory.keep_until_done(stream, host)
+    else:
+        staged = memory.alloc_pinned_memory(made.nbytes)
+        buffer = np.frombuffer(staged, host.dtype, host.size)
+        buffer.reshape(host.shape, order=order)[...] = host  # type: ignore[call-overload]
+        made.data.copy_from_host_async(staged.ptr, made.nbytes, stream)
+        memory.keep_until_done(stream, staged)
+    if blocking:
+        stream.synchronize()
     return made
 
 
