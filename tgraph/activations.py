@@ -14,7 +14,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply
 from .fused import fused
-from .inplace import assign
+from .inplace import applied
 from .operands import as_float, cast, require_tensor
 from .runtime.dtypes import DType, bool_
 from .tensor import Tensor
@@ -38,8 +38,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
     if require_tensor(input, "relu")._type.dtype is bool_:
         raise RuntimeError("Boolean inputs not supported for relu")
-    result = _relu(input)
-    return assign(input, result, "relu_") if inplace else result
+    return applied(_relu, input, "relu_", inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -51,8 +50,7 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """x limited to [min_val, max_val]; the gradient at both ends is 0."""
-    result = _hardtanh(input, min_val, max_val)
-    return assign(input, result, "hardtanh_") if inplace else result
+    return applied(_hardtanh, input, "hardtanh_", inplace, min_val, max_val)
 
 
 @fused
@@ -63,8 +61,7 @@ def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x for x > 0, else negative_slope * x."""
-    result = _leaky_relu(input, negative_slope)
-    return assign(input, result, "leaky_relu_") if inplace else result
+    return applied(_leaky_relu, input, "leaky_relu_", inplace, negative_slope)
 
 
 @fused
@@ -83,8 +80,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, else alpha * (exp(x) - 1)."""
-    result = _elu(input, alpha)
-    return assign(input, result, "elu_") if inplace else result
+    return applied(_elu, input, "elu_", inplace, alpha)
 
 
 @fused
@@ -96,8 +92,7 @@ def _elu(x: Tensor, alpha: float) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The self-normalising elu of Klambauer et al. (2017)."""
-    result = _selu(input)
-    return assign(input, result, "selu_") if inplace else result
+    return applied(_selu, input, "selu_", inplace)
 
 
 @fused
@@ -108,8 +103,7 @@ def _selu(x: Tensor) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, else alpha * (exp(x / alpha) - 1)."""
-    result = _celu(input, alpha)
-    return assign(input, result, "celu_") if inplace else result
+    return applied(_celu, input, "celu_", inplace, alpha)
 
 
 @fused
@@ -187,14 +181,12 @@ def _silu_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x), also known as swish."""
-    result = _silu(as_float(input, "silu"))
-    return assign(input, result, "silu_") if inplace else result
+    return applied(lambda x: _silu(as_float(x, "silu")), input, "silu_", inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
-    result = _mish(input)
-    return assign(input, result, "mish_") if inplace else result
+    return applied(_mish, input, "mish_", inplace)
 
 
 @fused
@@ -204,8 +196,7 @@ def _mish(x: Tensor) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""
-    result = _hardsigmoid(input)
-    return assign(input, result, "hardsigmoid_") if inplace else result
+    return applied(_hardsigmoid, input, "hardsigmoid_", inplace)
 
 
 @fused
@@ -215,8 +206,7 @@ def _hardsigmoid(x: Tensor) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6."""
-    result = _hardswish(input)
-    return assign(input, result, "hardswish_") if inplace else result
+    return applied(_hardswish, input, "hardswish_", inplace)
 
 
 @fused
@@ -238,8 +228,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
-    result = _threshold(input, threshold, value)
-    return assign(input, result, "threshold_") if inplace else result
+    return applied(_threshold, input, "threshold_", inplace, threshold, value)
 
 
 @fused

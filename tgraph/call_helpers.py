@@ -22,7 +22,7 @@ from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
 from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
 from .state import state
-from .tensor import Tensor, storage_of, wrap
+from .tensor import Tensor, shared_storage, storage_of, wrap
 
 Array = np.ndarray[Any, Any]
 
@@ -133,9 +133,10 @@ def count_write(tensor: Tensor, times: int, written: Any) -> None:
     storage = storage_of(tensor)
     storage.version += times
     storage.written = written
-    view = tensor._view
+    view, memory = tensor._view, shared_storage(tensor)
+    memory.changes += 1
     if view is not None and not view.base._requires_grad:
-        view.version = storage.version
+        view.changes = memory.changes
 
 
 def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool) -> Tensor:

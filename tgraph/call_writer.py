@@ -366,6 +366,8 @@ class CallWriter:
             self._add(f"record.attach({{{results}}})")
         for write in effects.writes:
             self._written(write, inputs)
+        for owner, times, site in effects.counts:
+            self._add(f"count_write({self._owner(owner)}, {times}, {self._const(site)})")
         for owner, output in effects.histories:
             self._add(self._with_history(self._owner(owner), output))
         for line in self._views:

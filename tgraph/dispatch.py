@@ -36,7 +36,17 @@ from .runtime.cuda.memory import when_full
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, from_numpy_dtype, int64
 from .state import state
-from .tensor import Step, Tensor, View, intern_type, storage_of, strides_of, view_strides, wrap
+from .tensor import (
+    Step,
+    Storage,
+    Tensor,
+    View,
+    intern_type,
+    storage_of,
+    strides_of,
+    view_strides,
+    wrap,
+)
 
 # --- contexts ----------------------------------------------------------------------------------
 
@@ -335,7 +345,7 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     type_ = result_type_of(primitive, tensors, attrs)
     for tensor in tensors:
         view = tensor._view
-        if view is not None and view.version != tensor._storage.version:  # type: ignore[union-attr]
+        if view is not None and view.changes != view.memory.changes:
             refresh_view(tensor)
     context = state.context or EAGER
     value = context.evaluate(primitive, tensors, attrs, type_)
@@ -380,20 +390,14 @@ def _link_view(
     if not context.aliases(primitive, source, attrs, result._value):
         return
     view = source._view
-    storage = source._storage or storage_of(source)
-    result._storage = storage
+    result._storage = source._storage or storage_of(source)
     step = Step(primitive, attrs)
     quiet = not state.grad_enabled
     if view is None:
-        result._view = View(source, (step,), storage.version, True, quiet)
+        result._view = View(source, (step,), True, quiet)
     else:
-        result._view = View(
-            view.base,
-            (*view.steps, step),
-            storage.version,
-            view.differentiable,
-            view.without_grad or quiet,
-        )
+        steps = (*view.steps, step)
+        result._view = View(view.base, steps, view.differentiable, view.without_grad or quiet)
 
 
 def would_alias(source: Tensor, shape: tuple[int, ...]) -> bool:
@@ -403,12 +407,12 @@ def would_alias(source: Tensor, shape: tuple[int, ...]) -> bool:
 
 def refresh_view(tensor: Tensor) -> None:
     """Derive value and history of a view again, after its memory was written through another."""
-    view, storage = tensor._view, tensor._storage
-    assert view is not None and storage is not None
+    view = tensor._view
+    assert view is not None
     context = current_context()
     base = view.base
     if not context.tracing and not base._requires_grad:
-        view.version = storage.version
+        view.changes = view.memory.changes
         return
     context.touch(tensor)
     previous, state.grad_enabled = state.grad_enabled, view.differentiable
@@ -422,13 +426,13 @@ def refresh_view(tensor: Tensor) -> None:
     if view.differentiable and derived is not base and base._requires_grad:
         tensor._record, tensor._index = derived._record, derived._index
         tensor._requires_grad = derived._requires_grad
-    view.version = storage.version
+    view.changes = view.memory.changes
 
 
 def settled(tensor: Tensor) -> Tensor:
     """`tensor`, up to date with writes to its memory."""
     view = tensor._view
-    if view is not None and view.version != tensor._version:
+    if view is not None and view.changes != view.memory.changes:
         refresh_view(tensor)
     return tensor
 
@@ -441,12 +445,26 @@ def detach(input: Tensor) -> Tensor:
     >>> x.detach().requires_grad
     False
     """
-    settled(input)
-    storage, view = storage_of(input), input._view
+    result = _detached(input)
+    result._storage = storage_of(input)
+    return result
+
+
+def data(input: Tensor) -> Tensor:
+    """What `.data` gives: as `detach()`, but writes to it are not counted as writes to `input`.
+
+    The backward pass does not notice them, and works with what is in memory then.
+    """
+    result = _detached(input)
+    result._storage = Storage()
+    return result
+
+
+def _detached(input: Tensor) -> Tensor:
+    view = settled(input)._view
     result = wrap(current_context().value_of(input), input._type)
-    result._storage = storage
     base, steps = (input, ()) if view is None else (view.base, view.steps)
-    result._view = View(base, steps, storage.version, differentiable=False)
+    result._view = View(base, steps, differentiable=False)
     return result
 
 
@@ -497,9 +515,7 @@ def attach(
     )
     record = PrimitiveRecord(edges, primitive, kept, attrs, result._type)
     if output:
-        twin = wrap(result._value, result._type)
-        twin._storage = storage_of(result)
-        record.output = Saved(twin)
+        record.output = Saved(without_history(result))
     result._record = record
     result._requires_grad = True
 
@@ -509,6 +525,17 @@ _NAMES = {
     "broadcast": "Expand", "cast": "ToCopy", "copy": "Clone", "concatenate": "Cat",
     "pad": "ConstantPadNd", "convolution": "Convolution",
 }  # fmt: skip
+
+
+def without_history(output: Tensor) -> Tensor:
+    """`output` as its own record keeps it, which must not refer to itself."""
+    context = state.context
+    if context is not None and context.tracing:  # where memory is not shared by itself
+        twin = _detached(output)
+    else:
+        twin = wrap(output._value, output._type)
+    twin._storage = storage_of(output)
+    return twin
 
 
 class PrimitiveRecord(Record):
@@ -555,16 +582,18 @@ class PrimitiveRecord(Record):
         return result
 
     def _own_output(self, saved: Saved) -> Tensor:
-        kept = unpack(saved, self)
+        kept = settled(unpack(saved, self))
         twin = wrap(kept._value, kept._type)
-        twin._storage = kept._storage
+        twin._storage, twin._view = kept._storage, kept._view
         twin._record, twin._requires_grad = self, True
         return twin
 
+    def saved_values(self) -> list[Saved]:
+        kept = (*(self.inputs or ()), self.output)
+        return [each for each in kept if isinstance(each, Saved)]
+
     def free(self) -> None:
-        assert self.inputs is not None
-        kept = (*self.inputs, self.output)
-        if any(isinstance(each, Saved) for each in kept):
+        if self.saved_values():
             self.freed = True
             self.inputs = None
             self.output = self.outputs[0]

@@ -18,7 +18,7 @@ from .compiler.ir import primitives as p
 from .convolution import conv1d, conv2d, conv3d
 from .creation import tril
 from .dispatch import apply, constant
-from .inplace import assign
+from .inplace import applied
 from .joining import repeat_interleave
 from .normalization import (
     batch_norm,
@@ -107,8 +107,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0:
         return input
-    result = _dropped(input, input._type.shape, p)
-    return assign(input, result, "dropout_") if inplace else result
+    return applied(_dropped, input, "dropout_", inplace, input._type.shape, p)
 
 
 def _dropped(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
@@ -125,8 +124,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         return input
     kept = 1 if input.ndim == 3 else 2
     shape = (*input.shape[:kept], *(1,) * (input.ndim - kept))
-    result = _dropped(input, shape, p)
-    return assign(input, result, "dropout2d_") if inplace else result
+    return applied(_dropped, input, "dropout2d_", inplace, shape, p)
 
 
 def scaled_dot_product_attention(

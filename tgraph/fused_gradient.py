@@ -133,9 +133,11 @@ class FusedRecord(Record):
             return unpack(kept, self)
         return _zeros(kept) if type(kept) is TensorType else kept
 
+    def saved_values(self) -> list[Saved]:
+        return [each for each in self.leaves or () if type(each) is Saved]
+
     def free(self) -> None:
-        assert self.leaves is not None
-        if any(type(each) is Saved for each in self.leaves):
+        if self.saved_values():
             self.freed = True
             self.leaves = None
 

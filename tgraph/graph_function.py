@@ -18,11 +18,11 @@ from .compile_lock import COMPILE_LOCK, made_once
 from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
-from .dispatch import edge_of, settled, unpack, user_site
+from .dispatch import edge_of, settled, unpack, user_site, without_history
 from .partition import partition
 from .runtime.arrays import contiguous, copy_elements, copy_of, place
 from .state import state
-from .tensor import Tensor, storage_of, wrap
+from .tensor import Tensor, wrap
 from .trace_context import Trace
 from .trace_state import HandleState, TraceError
 
@@ -313,7 +313,7 @@ class CompiledRecord(Record):
             if kind == "output" and index < len(outputs.nodes):
                 shown = results.get(outputs.number_of(index))
                 if shown is not None:
-                    self.saved[at] = _saved_result(shown)
+                    self.saved[at] = Saved(without_history(shown))
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
@@ -393,13 +393,6 @@ def _records_of(edges: Sequence[tuple[Any, int]]) -> list[Record]:
 
 def _held(primal: Any) -> Any:
     return primal.tensor if isinstance(primal, Saved) else primal
-
-
-def _saved_result(result: Tensor) -> Saved:
-    """The result without its record, which would refer to itself."""
-    twin = wrap(result._value, result._type)
-    twin._storage = storage_of(result)
-    return Saved(twin)
 
 
 def _edge(given: Any) -> Edge:

@@ -7,12 +7,12 @@ the history of the result. A write through a view also changes the history of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .autograd.record import Edge, Record
+from .autograd.record import Edge, Record, next_order
 from .compiler.ir import Node, can_cast
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
@@ -25,11 +25,92 @@ from .dispatch import (
     edge_of,
     settled,
     user_site,
+    without_history,
 )
 from .operands import cast, on_device, plain_scalar
-from .runtime.arrays import transfers_without_waiting
+from .runtime.arrays import copy_of, transfers_without_waiting
 from .state import state
-from .tensor import Step, Tensor, View, overlaps_itself, storage_of, stride_step, strides_of
+from .tensor import (
+    Step,
+    Storage,
+    Tensor,
+    View,
+    overlaps_itself,
+    storage_of,
+    stride_step,
+    strides_of,
+    wrap,
+)
+
+
+def overwrite(target: Tensor, compute: Callable[[Tensor], Tensor], operation: str) -> Tensor:
+    """Make `target` hold what `compute` makes of it; returns `target`.
+
+    What gradient rules read of `target` itself is its value before the write, of which they keep
+    a copy. What they read of other operands is checked as ever, be they the same tensor.
+    """
+    if not state.grad_enabled:
+        return assign(target, compute(target), operation)
+    before, start = _as_it_is(target), next_order()
+    new = compute(before)
+    if not current_context().tracing:  # where values never change
+        _keep_copies(new, before, start)
+    assign(target, new, operation)
+    if new._record is not None and new._record.order > start and new._type == target._type:
+        _save_in_place(target, new)
+    return target
+
+
+def applied(
+    function: Callable[..., Tensor], input: Tensor, operation: str, inplace: bool, *args: Any
+) -> Tensor:
+    """`function(input, *args)`; with `inplace` written over `input`, which is returned."""
+    if not inplace:
+        return function(input, *args)
+    return overwrite(input, lambda before: function(before, *args), operation)
+
+
+def _as_it_is(target: Tensor) -> Tensor:
+    """A handle to the value and history of `target` that later writes do not change."""
+    settled(target)
+    twin = wrap(current_context().value_of(target), target._type)
+    twin._record, twin._index = target._record, target._index
+    twin._requires_grad, twin._storage = target._requires_grad, Storage()
+    return twin
+
+
+def _keep_copies(new: Tensor, before: Tensor, start: int) -> None:
+    """Save copies of the memory of `before` in the records made since `start`."""
+    copies: dict[int, Tensor] = {}
+    for record in _records_since(new._record, start):
+        for saved in record.saved_values():
+            shown = saved.tensor
+            if shown._storage is not before._storage:
+                continue
+            if id(shown) not in copies:
+                copies[id(shown)] = copy = wrap(copy_of(shown._value), shown._type)
+                copy._record, copy._index = shown._record, shown._index
+                copy._requires_grad = shown._requires_grad
+            saved.tensor = copies[id(shown)]
+
+
+def _save_in_place(target: Tensor, new: Tensor) -> None:
+    """The result, if it was saved, is what `target` holds now: later writes to it count."""
+    for saved in new._record.saved_values():
+        if new._storage is not None and saved.tensor._storage is new._storage:
+            saved.tensor, saved.version = without_history(target), target._version
+
+
+def _records_since(record: Record | None, start: int) -> Iterator[Record]:
+    """`record` and what leads to it, as far as it was made after `start`."""
+    waiting, seen = [record], set()
+    while waiting:
+        found = waiting.pop()
+        if not isinstance(found, Record) or found.order < start or found in seen:
+            continue
+        seen.add(found)
+        yield found
+        waiting += [edge[0] for edge in found.edges if edge is not None]
 
 
 def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
@@ -61,12 +142,8 @@ def write(target: Tensor, new: Tensor) -> None:
     """Write values and count the version up, leaving histories alone."""
     context = current_context()
     context.touch(target)
-    storage = storage_of(target)
     context.write(target, new)
-    storage.version += 1
-    storage.written = user_site()
-    if target._view is not None and not target._view.base._requires_grad and not context.tracing:
-        target._view.version = storage.version
+    _count(target, follow=not context.tracing)
 
 
 def write_directly(target: Tensor, new: Tensor) -> bool:
@@ -89,11 +166,20 @@ def _is_recorded(target: Tensor, new: Tensor) -> bool:
 def prepare_direct_write(target: Tensor) -> None:
     """Count a write into the memory of `target`, after the checks that every write makes."""
     _check_memory(target)
-    storage = storage_of(target)
+    _count(target)
+
+
+def _count(target: Tensor, follow: bool = True) -> None:
+    """Count one write; with `follow`, a view without history of its own is up to date."""
+    storage, view = storage_of(target), target._view
     storage.version += 1
     storage.written = user_site()
-    if target._view is not None and not target._view.base._requires_grad:
-        target._view.version = storage.version
+    if view is None:
+        storage.changes += 1
+        return
+    view.memory.changes += 1
+    if follow and not view.base._requires_grad:
+        view.changes = view.memory.changes
 
 
 def _check_cast(target: Tensor, new: Tensor) -> None:
@@ -194,14 +280,14 @@ def take_history(target: Tensor, new: Tensor) -> None:
             target._record = OverwriteRecord((before,), (target._type,), user_site())
         target._requires_grad = True
         if view is not None:
-            view.version = target._version
+            view.changes = view.memory.changes
         return
     base = view.base
     current_context().touch(base)
     base._record = ViewWriteRecord(edge_of(base), edge_of(new), view, base._type)
     base._index = 0
     base._requires_grad = True
-    view.version = -1  # its own history follows from the base's
+    view.changes = -1  # its own history follows from the base's
 
 
 class OverwriteRecord(Record):
@@ -352,4 +438,4 @@ def set_data(self: Tensor, new: Tensor) -> None:
         write(self, new)
         return
     self._value, self._type = context.value_of(new), new._type
-    self._storage, self._view = storage_of(new), None
+    self._view = None

@@ -33,7 +33,7 @@ from .autograd import (
     rules_movement,
     rules_reductions,
 )
-from .inplace import assign
+from .inplace import overwrite
 from .operands import SCALARS
 from .tensor import Tensor
 
@@ -177,7 +177,7 @@ SPECIAL: dict[str, Any] = {
 
 PROPERTIES: dict[str, property] = {
     "T": property(movement.reversed_dims),
-    "data": property(dispatch.detach, inplace.set_data),
+    "data": property(dispatch.data, inplace.set_data),
     "grad": property(api.get_grad, api.set_grad, lambda self: api.set_grad(self, None)),
     "grad_fn": property(api.grad_fn),
     "is_leaf": property(api.is_leaf),
@@ -215,7 +215,7 @@ def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return assign(self, function(self, *args, **kwargs), name)
+        return overwrite(self, lambda before: function(before, *args, **kwargs), name)
 
     method.__name__ = name
     method.__doc__ = f"`{function.__name__}` written over this tensor, which is returned."
@@ -225,7 +225,9 @@ def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Tensor, other: Any) -> Any:
         operand = other if isinstance(other, Tensor) else _operand(other)
-        return NotImplemented if operand is None else assign(self, function(self, operand), name)
+        if operand is None:
+            return NotImplemented
+        return overwrite(self, lambda before: function(before, operand), name)
 
     method.__name__ = name
     return method

@@ -43,12 +43,17 @@ class Size(tuple[int, ...]):
 
 
 class Storage:
-    """The memory that views share: how often and where it was last written in place."""
+    """The memory that views share: how often and where it was last written in place.
 
-    __slots__ = ("version", "written")
+    `version` counts the writes that the backward pass must know of. `changes` counts all of them,
+    so that views know when to look again: `.data` shares the memory and counts for itself.
+    """
+
+    __slots__ = ("changes", "version", "written")
 
     def __init__(self) -> None:
         self.version = 0
+        self.changes = 0
         self.written: Any = None  # a dispatch.Site
 
 
@@ -62,24 +67,25 @@ class Step(NamedTuple):
 class View:
     """How a tensor looks at another's memory.
 
-    The value of the view is that of `base` after `steps`. `version` is that of the storage when
-    the view's own value and history were derived; they are derived again once it has changed.
-    `differentiable` is False for `detach()`: writes do not change the history of the base.
+    The value of the view is that of `base` after `steps`. `changes` is that of `memory`, the
+    storage of the base, when the view's own value and history were derived; they are derived again
+    once it has changed. `differentiable` is False for `detach()`: writes do not change the history
+    of the base.
     """
 
-    __slots__ = ("base", "differentiable", "steps", "version", "without_grad")
+    __slots__ = ("base", "changes", "differentiable", "memory", "steps", "without_grad")
 
     def __init__(
         self,
         base: Tensor,
         steps: tuple[Step, ...],
-        version: int,
         differentiable: bool = True,
         without_grad: bool = False,
     ) -> None:
         self.base = base
+        self.memory = base._storage or storage_of(base)
         self.steps = steps
-        self.version = version
+        self.changes = self.memory.changes
         self.differentiable = differentiable
         self.without_grad = without_grad  # made under no_grad
 
@@ -252,6 +258,11 @@ def storage_of(tensor: Tensor) -> Storage:
     if found is None:
         found = tensor._storage = Storage()
     return found
+
+
+def shared_storage(tensor: Tensor) -> Storage:
+    """The storage that counts every change of the tensor's memory."""
+    return storage_of(tensor) if tensor._view is None else tensor._view.memory
 
 
 def strides_of(tensor: Tensor) -> tuple[int, ...]:

@@ -90,8 +90,9 @@ class HandleState:
     hooks_held: Any  # and what it held
     storage: Storage | None
     version: int
+    changes: int
     written: Any
-    view_version: int
+    seen: int  # the changes that a view has seen
 
     @staticmethod
     def of(tensor: Tensor) -> HandleState:
@@ -106,8 +107,9 @@ class HandleState:
             None if hooks is None else dict(hooks),
             storage,
             0 if storage is None else storage.version,
+            0 if storage is None else storage.changes,
             None if storage is None else storage.written,
-            0 if view is None else view.version,
+            0 if view is None else view.changes,
         )
 
     def restore(self, grad: bool = True) -> None:
@@ -122,9 +124,10 @@ class HandleState:
         if grad:
             tensor._grad = self.grad
         if storage is not None:
-            storage.version, storage.written = self.version, self.written
+            storage.version, storage.changes = self.version, self.changes
+            storage.written = self.written
         if tensor._view is not None:
-            tensor._view.version = self.view_version
+            tensor._view.changes = self.seen
 
 
 @dataclass(eq=False)

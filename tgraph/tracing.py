@@ -27,7 +27,7 @@ from .dispatch import EAGER, current_context, settled, use_context
 from .linalg import trace as matrix_trace
 from .nn.module import Module
 from .runtime.dtypes import DType
-from .tensor import Step, Tensor, View
+from .tensor import Step, Tensor, View, shared_storage, storage_of
 from .trace_context import Trace
 from .trace_state import HandleState, Source, TraceError, TraceInput
 from .traced_float import Specialize, TracedFloat
@@ -115,7 +115,7 @@ class Write:
 
     input: int
     output: int | None  # None: only counted as written
-    times: int
+    times: int  # as which it counts; not at all where it was written through .data
     written: Any
 
 
@@ -130,6 +130,8 @@ class Effects:
     flags: list[tuple[Source, bool]] = field(default_factory=list)
     # (owner, output) whose history becomes that of the output
     histories: list[tuple[Source, int]] = field(default_factory=list)
+    # (view that counts for itself, how often it was written, where)
+    counts: list[tuple[Source, int, Any]] = field(default_factory=list)
     # (generator, calls drawn, seed where the call sets one)
     generators: list[tuple[Any, int, int | None]] = field(default_factory=list)
 
@@ -348,12 +350,12 @@ class _Collector:
     def _changes(self, number: int, entry: TraceInput, handle: Tensor, found: Effects) -> None:
         trace = self.trace
         before = trace.journal.get(id(handle))
-        times = handle._version - (0 if before is None else before.version)
-        node = trace.value_of(handle)
-        if times and not entry.shown:
+        storage, node = storage_of(handle), trace.value_of(handle)
+        times = storage.version - (0 if before is None else before.version)
+        changed = times or storage.changes > (0 if before is None else before.changes)
+        if changed and not entry.shown:
             output = None if node is entry.node else self.output(node)
-            assert handle._storage is not None
-            found.writes.append(Write(number, output, times, handle._storage.written))
+            found.writes.append(Write(number, output, times, storage.written))
         if handle._record is not entry.record:
             assert handle._requires_grad and handle._record is not None
             self._history(entry.source, handle, node, found)
@@ -363,6 +365,10 @@ class _Collector:
     def _changed_outside(self, tensor: Tensor, before: HandleState, found: Effects) -> None:
         """Changes of a tensor that is no input: a detached view, or never read."""
         source = self.trace.owner(tensor)
+        storage = storage_of(tensor)
+        if storage is not shared_storage(tensor) and storage.version != before.version:
+            times = storage.version - before.version
+            found.counts.append((source, times, storage.written))
         if tensor._record is not before.record:
             self._history(source, tensor, self.trace.value_of(tensor), found)
         elif tensor._requires_grad is not before.requires_grad:

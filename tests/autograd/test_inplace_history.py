@@ -285,3 +285,150 @@ def test_integer_targets_take_values_without_history() -> None:
     counts = tg.zeros(3, dtype=tg.int64)
     counts[:] = x
     assert counts.tolist() == [1, 2, 3] and not counts.requires_grad
+
+
+# --- .data counts for itself ----------------------------------------------------------------------
+
+
+def data_of_what_was_saved(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = y * y
+    y.data.add_(1)
+    return z
+
+
+def data_of_a_result_that_was_saved(T: Any, x: Any) -> Any:
+    y = x.exp()
+    y.data.mul_(2)
+    return y
+
+
+def data_of_what_a_view_was_saved_of(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = y[1:].sin()
+    y.data.zero_()
+    return z
+
+
+def data_of_a_view(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = y * y
+    y[1:].data.mul_(3)
+    return z + y
+
+
+def a_view_of_data(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = y * y
+    y.data[:2].neg_()
+    return z + y
+
+
+def data_saved_and_its_tensor_written(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = x * y.data
+    with T.no_grad():
+        y.add_(1)
+    return z
+
+
+def data_saved_and_written(T: Any, x: Any) -> Any:
+    d = (x * 1).data
+    z = x * d
+    d.add_(1)
+    return z
+
+
+def data_saved_and_written_through_its_view(T: Any, x: Any) -> Any:
+    d = (x * 1).data
+    z = x * d
+    d[:1].add_(1)
+    return z
+
+
+def data_saved_and_another_written(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = x * y.data
+    y.data.add_(1)
+    return z
+
+
+def data_of_an_in_place_result(T: Any, x: Any) -> Any:
+    y = x * 1
+    y.tanh_()
+    y.data.mul_(0.5)
+    return y
+
+
+def detached_and_written(T: Any, x: Any) -> Any:
+    y = x * 1
+    z = y * y
+    y.detach().add_(1)
+    return z
+
+
+DATA_PROGRAMS = [
+    data_of_what_was_saved, data_of_a_result_that_was_saved, data_of_what_a_view_was_saved_of,
+    data_of_a_view, a_view_of_data, data_saved_and_its_tensor_written, data_saved_and_written,
+    data_saved_and_written_through_its_view, data_saved_and_another_written,
+    data_of_an_in_place_result, detached_and_written,
+]  # fmt: skip
+
+
+def ends_as(T: Any, program: Any, compiled: bool = False) -> Any:
+    x = T.tensor([0.5, 1.0, 1.5], requires_grad=True)
+    try:
+        call = lambda x: program(T, x)  # noqa: E731
+        result = (tg.compile(call) if compiled else call)(x)
+        result.sum().backward()
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)
+        return "refused"
+    return result.tolist(), x.grad.tolist()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("program", DATA_PROGRAMS, ids=lambda each: each.__name__)
+def test_writes_through_data_are_pytorch_s(program: Any, compiled: bool) -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    found, expected = ends_as(tg, program, compiled), ends_as(torch, program)
+    assert isinstance(found, str) == isinstance(expected, str)
+    if found != "refused":
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_data_has_a_version_of_its_own() -> None:
+    x = leaf()
+    first, second = x.data, x.data
+    first.add_(1)
+    first[:1].add_(1)
+    assert (x._version, first._version, second._version) == (0, 2, 0)
+    with tg.no_grad():
+        x.add_(1)
+    assert (x._version, first._version, second._version) == (1, 2, 0)
+    assert x.tolist() == first.tolist() == second.tolist() == [4.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_writes_through_data_of_the_outside(compiled: bool) -> None:
+    x = tg.tensor([1.0, 2.0])
+    d, view = x.data, x[1:]
+
+    def write() -> Any:
+        x.data.mul_(2)
+        d.add_(1)
+        return view * 1
+
+    call = tg.compile(write) if compiled else write
+    assert call().tolist() == [5.0] and call().tolist() == [11.0]
+    assert x.tolist() == [7.0, 11.0] and view.tolist() == [11.0]
+    assert (x._version, d._version, view._version) == (0, 2, 0)
+
+
+def test_a_new_data_leaves_the_count_alone() -> None:
+    x, y = tg.ones(2), tg.zeros(2)
+    x.add_(1)
+    x.data = y
+    y.add_(1)
+    assert (x._version, y._version) == (1, 1) and x.tolist() == [1.0, 1.0]

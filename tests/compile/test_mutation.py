@@ -575,14 +575,19 @@ def test_a_view_that_is_written_gives_its_base_a_history():
 def test_a_history_that_eager_code_would_refuse_is_refused_when_it_is_used():
     @tg.compile
     def function(x, w):
-        x.mul_(w)  # the gradient of w needs what x was
-        return x.sum()
+        y = x * w  # the gradient of w needs what x was
+        x.mul_(w)  # and here is a copy of it
+        return y.sum()
 
-    x, w = tg.ones(2), tg.ones(2, requires_grad=True)
+    x, w = tg.full((2,), 3.0), tg.ones(2, requires_grad=True)
     result = function(x, w)
-    for each in (result, x.sum()):
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            each.backward()
+    first = function.function.__code__.co_firstlineno
+    with pytest.raises(RuntimeError, match="modified by an inplace operation") as error:
+        result.backward()
+    assert f"saved by MulBackward0 at {__file__}:{first + 2}" in str(error.value)
+    assert f"overwritten at {__file__}:{first + 3}" in str(error.value)
+    x.sum().backward()
+    assert w.grad.tolist() == [3, 3]
 
 
 def test_leaves_that_require_grad_are_not_written():

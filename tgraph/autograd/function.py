@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dispatch import current_context, edge_of, settled, unpack, user_site
+from ..dispatch import current_context, edge_of, settled, unpack, user_site, without_history
 from ..state import state
 from ..tensor import Tensor, wrap
 from .record import Edge, Record, Saved
@@ -75,9 +75,7 @@ class FunctionRecord(Record):
         """An output is saved without its record, which would refer to itself."""
         if output is None:
             return Saved(tensor), None
-        twin = wrap(tensor._value, tensor._type)
-        twin._storage = tensor._storage
-        return Saved(twin), output
+        return Saved(without_history(tensor)), output
 
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         if self.freed:
@@ -89,11 +87,11 @@ class FunctionRecord(Record):
         return tuple(None if each is None else self._restore(*each) for each in self.saved)
 
     def _restore(self, saved: Saved, output: int | None) -> Tensor:
-        kept = unpack(saved, self)
+        kept = settled(unpack(saved, self))
         if output is None:
             return kept
         twin = wrap(kept._value, kept._type)
-        twin._storage = kept._storage
+        twin._storage, twin._view = kept._storage, kept._view
         twin._record, twin._index, twin._requires_grad = self, output, True
         return twin
 

@@ -70,6 +70,11 @@ def vjp(
 _order = itertools.count()
 
 
+def next_order() -> int:
+    """A number between those of the records made before and those made later."""
+    return next(_order)
+
+
 class Record:
     """An operation that happened. `edges` lead to where the cotangents of its inputs go.
 
@@ -102,6 +107,10 @@ class Record:
         Its shape may be any to which the input was broadcast.
         """
         raise NotImplementedError
+
+    def saved_values(self) -> Sequence[Saved]:
+        """The tensors kept for the backward pass."""
+        return ()
 
     def free(self) -> None:
         """Drop the saved values, if there are any, after which the record cannot run again."""

@@ -1,0 +1,344 @@
+"""Every in-place operation: gradients are those of the form that makes a new tensor, and PyTorch's.
+
+A form is a function of the tensor to be overwritten and of others, by the names that both libraries
+share, so that PyTorch, where it is installed, runs the very same function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+import tgraph.nn.functional as F
+
+Others = dict[str, Any]
+Form = Callable[[Any, Others], Any]
+
+BASE = np.array([[0.31, 0.62, 0.93], [0.24, 0.55, 0.76], [0.45, 0.17, 0.88]])
+OTHERS = {
+    "b": np.array([[0.4, 0.3, 0.8], [0.1, 0.35, 0.6], [0.7, 0.2, 0.5]]),
+    "c": np.array([[1.4, 1.3, 1.8], [1.1, 1.35, 1.6], [1.7, 1.2, 1.5]]),
+    "mask": np.array([[True, False, True], [False, True, False], [True, True, False]]),
+    "index": np.array([2, 0]),
+    "places": np.array([[0, 2, 1], [2, 0, 0], [1, 1, 2]]),
+}
+
+WITHOUT_OPERANDS = """
+    abs_ acos_ asin_ atan_ ceil_ cos_ cosh_ erf_ exp_ exp2_ expm1_ floor_ frac_ log_ log10_ log1p_
+    log2_ nan_to_num_ neg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sign_ sin_ sinh_ sqrt_ square_
+    tan_ tanh_ tril_ triu_ trunc_ zero_"""
+BINARY = ["add_", "sub_", "mul_", "div_", "pow_", "fmod_", "remainder_", "atan2_"]
+
+FORMS: dict[str, Form] = {
+    name: lambda y, o, name=name: getattr(y, name)() for name in WITHOUT_OPERANDS.split()
+}
+FORMS |= {
+    f"{name} {kind}": lambda y, o, name=name, kind=kind: getattr(y, name)(OPERANDS[kind](o))
+    for name in BINARY
+    for kind in ("number", "tensor", "row")
+    if (name, kind) != ("atan2_", "number")
+}
+OPERANDS: dict[str, Callable[[Others], Any]] = {
+    "number": lambda o: 1.5,
+    "tensor": lambda o: o["b"],
+    "row": lambda o: o["b"][0],
+}
+FORMS |= {
+    f"{name} tensor": lambda y, o, name=name: getattr(y, name)(o["b"])
+    for name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "copy_")
+}
+FORMS |= {
+    "pow_ two": lambda y, o: y.pow_(2),
+    "pow_ operator": lambda y, o: y.__ipow__(3),
+    "mul_ operator": lambda y, o: y.__imul__(o["b"]),
+    "div_ operator": lambda y, o: y.__itruediv__(o["b"]),
+    "div_ floor": lambda y, o: y.div_(o["b"], rounding_mode="floor"),
+    "div_ trunc": lambda y, o: y.div_(o["b"], rounding_mode="trunc"),
+    "add_ alpha": lambda y, o: y.add_(o["b"], alpha=2),
+    "clamp_": lambda y, o: y.clamp_(0.2, 0.8),
+    "clip_": lambda y, o: y.clip_(min=0.5),
+    "clamp_ tensors": lambda y, o: y.clamp_(o["b"], o["c"]),
+    "lerp_": lambda y, o: y.lerp_(o["b"], 0.3),
+    "lerp_ tensor": lambda y, o: y.lerp_(o["b"], o["c"]),
+    "addcmul_": lambda y, o: y.addcmul_(o["b"], o["c"], value=0.5),
+    "addcdiv_": lambda y, o: y.addcdiv_(o["b"], o["c"], value=0.5),
+    "fill_": lambda y, o: y.fill_(0.5),
+    "cumsum_": lambda y, o: y.cumsum_(1),
+    "masked_fill_": lambda y, o: y.masked_fill_(o["mask"], 0.5),
+    "masked_scatter_": lambda y, o: y.masked_scatter_(o["mask"], o["b"]),
+    "index_add_": lambda y, o: y.index_add_(1, o["index"], o["b"][:, :2]),
+    "index_copy_": lambda y, o: y.index_copy_(1, o["index"], o["b"][:, :2]),
+    "index_fill_": lambda y, o: y.index_fill_(1, o["index"], 0.5),
+    "index_put_": lambda y, o: y.index_put_((o["index"],), o["b"][:2]),
+    "index_put_ add": lambda y, o: y.index_put_((o["index"],), o["b"][:2], accumulate=True),
+    "scatter_": lambda y, o: y.scatter_(1, o["places"], o["b"]),
+    "scatter_add_": lambda y, o: y.scatter_add_(1, o["places"], o["b"]),
+    "addmm_": lambda y, o: y.addmm_(o["b"], o["c"]),
+    "addmv_": lambda y, o: y.addmv_(o["b"], o["c"][0]),
+    "baddbmm_": lambda y, o: y.baddbmm_(o["b"][None], o["c"][None]),
+}  # fmt: skip
+SHAPES = {"addmv_": lambda y: y[0], "baddbmm_": lambda y: y[None]}
+"""What is overwritten where that is not a matrix."""
+
+ACTIVATIONS = {
+    "relu": (), "relu6": (), "hardtanh": (0.2, 0.8), "leaky_relu": (0.1,), "elu": (0.7,),
+    "selu": (), "celu": (0.7,), "silu": (), "mish": (), "hardsigmoid": (), "hardswish": (),
+    "threshold": (0.5, 0.1),
+}  # fmt: skip
+
+ELSEWHERE = {
+    "of integers": """bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_
+        bitwise_right_shift_ bitwise_xor_ logical_and_ logical_not_ logical_or_ logical_xor_""",
+    "of random numbers": "bernoulli_ exponential_ normal_ random_ uniform_",
+    "writes nothing": "detach_ requires_grad_",
+    "PyTorch has no gradient": "floor_divide_",
+}
+
+
+def test_the_table_is_complete() -> None:
+    methods = {n for n in dir(tg.Tensor) if n.endswith("_") and not n.endswith("__")}
+    named = {name.split()[0] for name in FORMS} | set(" ".join(ELSEWHERE.values()).split())
+    assert methods == named
+    activations = {
+        name
+        for name in F.__all__
+        if "inplace" in inspect.signature(getattr(F, name)).parameters and "drop" not in name
+    }
+    assert activations == set(ACTIVATIONS)
+
+
+def made(T: Any) -> tuple[Any, Others]:
+    """The leaf and the other operands; those of floats require grad too."""
+
+    def tensor(array: np.ndarray[Any, Any]) -> Any:
+        return T.tensor(array.tolist(), dtype=T.float64 if array.dtype == float else None)
+
+    others = {name: tensor(array) for name, array in OTHERS.items()}
+    for name in ("b", "c"):
+        others[name].requires_grad_()
+    return tensor(BASE).requires_grad_(), others
+
+
+def whole(y: Any, form: Form, others: Others) -> Any:
+    form(y, others)
+    return y
+
+
+def through_a_view(y: Any, form: Form, others: Others) -> Any:
+    form(y.t(), others)
+    return y
+
+
+def part(y: Any, form: Form, others: Others) -> Any:
+    form(y[1:], {name: each[1:] if each.ndim == 2 else each for name, each in others.items()})
+    return y
+
+
+PLACES = {"whole": whole, "view": through_a_view, "part": part}
+PARTS = [name for name in FORMS if name.split()[0] not in ("addmm_", "addmv_", "baddbmm_")]
+
+
+def cases() -> list[Any]:
+    found = [(name, place) for name in FORMS for place in ("whole", "view")]
+    found += [(name, "part") for name in PARTS if "scatter_" not in name and "put" not in name]
+    return [pytest.param(*each, id=" ".join(each)) for each in found if fits(*each)]
+
+
+def fits(name: str, place: str) -> bool:
+    return place == "whole" or name.split()[0] not in SHAPES
+
+
+def program(name: str, place: str, x: Any, others: Others) -> Any:
+    """What is left in a tensor made of `x` after the form has run on it."""
+    form = FORMS[name]
+    y = x * 1
+    start = SHAPES.get(name)
+    if start is None:
+        return PLACES[place](y, form, others)
+    form(start(y), others)
+    return y
+
+
+def derivatives(T: Any, result: Any, inputs: list[Any]) -> list[Any]:
+    """First and second derivatives of a scalar of the result."""
+    scalar = (result * result).sum()
+    first = T.autograd.grad(scalar, inputs, create_graph=True, allow_unused=True)
+    again = [each for each in first if each is not None and each.requires_grad]
+    total = sum((each * each).sum() for each in again)
+    second = T.autograd.grad(total, inputs, allow_unused=True) if again else [None] * len(inputs)
+    return [*first, *second]
+
+
+def numbers(found: list[Any]) -> list[Any]:
+    return [None if each is None else each.detach().numpy() for each in found]
+
+
+def assert_same(found: list[Any], expected: list[Any]) -> None:
+    """None and zeros are one: libraries differ in what they leave out."""
+    assert len(found) == len(expected)
+    for a, b in zip(numbers(found), numbers(expected), strict=True):
+        if a is None or b is None:
+            rest = a if b is None else b
+            assert rest is None or not rest.any()
+            continue
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+
+
+def run(T: Any, name: str, place: str, compiled: bool = False) -> list[Any]:
+    x, others = made(T)
+    call = lambda x, others: program(name, place, x, others)  # noqa: E731
+    result = (tg.compile(call) if compiled else call)(x, others)
+    return [result, *derivatives(T, result, [x, others["b"], others["c"]])]
+
+
+@pytest.mark.parametrize(("name", "place"), cases())
+def test_compiled_code_differentiates_forms_like_eager_code(name: str, place: str) -> None:
+    if name.startswith("masked_scatter_"):
+        pytest.skip("masked_scatter_ reads how many elements its mask holds")
+    assert_same(run(tg, name, place, compiled=True), run(tg, name, place))
+
+
+@pytest.mark.parametrize(("name", "place"), cases())
+def test_forms_have_the_gradients_of_pytorch(name: str, place: str) -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    assert_same(run(tg, name, place), run(torch, name, place))
+
+
+@pytest.mark.parametrize("place", ["whole", "view", "part"])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_activations_in_place(name: str, place: str, compiled: bool) -> None:
+    function, rest = getattr(F, name), ACTIVATIONS[name]
+
+    def in_place(x: Any) -> Any:
+        return PLACES[place](x * 1, lambda y, o: function(y, *rest, inplace=True), {})
+
+    def new(x: Any) -> Any:
+        kept = 1 if place == "part" else 0
+        return tg.cat([x[:kept], function(x[kept:], *rest)])
+
+    def results(call: Any) -> list[Any]:
+        x = tg.tensor(BASE - 0.5, requires_grad=True)
+        result = call(x)
+        return [result, *derivatives(tg, result, [x])]
+
+    assert_same(results(tg.compile(in_place) if compiled else in_place), results(new))
+
+
+UNARY = ["abs_", "cos_", "sin_", "log_", "square_", "exp_", "tanh_", "sqrt_", "neg_", "round_"]
+
+
+def with_itself(name: str) -> Callable[[Any, Any], Any]:
+    def run(x: Any, w: Any) -> Any:
+        y = x * 1
+        getattr(y, name)(y)
+        return y
+
+    return run
+
+
+def saved_before(name: str) -> Callable[[Any, Any], Any]:
+    def run(x: Any, w: Any) -> Any:
+        y = x * 1
+        z = y * w
+        getattr(y, name)(*([w] if name in BINARY else []))
+        return z + y
+
+    return run
+
+
+def written_after(name: str) -> Callable[[Any, Any], Any]:
+    def run(x: Any, w: Any) -> Any:
+        y = x * 1
+        getattr(y, name)(*([w] if name in BINARY else []))
+        y.add_(1)
+        return y
+
+    return run
+
+
+def operand_written_after(name: str) -> Callable[[Any, Any], Any]:
+    def run(x: Any, w: Any) -> Any:
+        y, v = x * 1, w * 1
+        getattr(y, name)(v)
+        v.add_(1)
+        return y
+
+    return run
+
+
+def written_after_through_a_view(name: str) -> Callable[[Any, Any], Any]:
+    def run(x: Any, w: Any) -> Any:
+        y = x * 1
+        getattr(y[1:], name)(*([w[1:]] if name in BINARY else []))
+        y[:1].mul_(2)
+        return y
+
+    return run
+
+
+def twice(name: str) -> Callable[[Any, Any], Any]:
+    def run(x: Any, w: Any) -> Any:
+        y = x * 1
+        for _ in range(2):
+            getattr(y, name)(*([w] if name in BINARY else []))
+        return y
+
+    return run
+
+
+ORDERS: list[tuple[Any, list[str]]] = [
+    (with_itself, BINARY),
+    (saved_before, UNARY + BINARY),
+    (written_after, UNARY + BINARY),
+    (operand_written_after, BINARY),
+    (written_after_through_a_view, UNARY + BINARY),
+    (twice, UNARY + BINARY),
+]
+
+
+def outcome(T: Any, call: Any) -> Any:
+    """The value and the gradients, or the kind of error and whether it names a write."""
+    x, others = made(T)
+    try:
+        result = call(x, others["b"])
+        result.sum().backward()
+    except RuntimeError as error:
+        return type(error), "modified by an inplace operation" in str(error)
+    return [result, x.grad, others["b"].grad]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [pytest.param(make, name, id=f"{make.__name__} {name}") for make, names in ORDERS
+     for name in names],
+)  # fmt: skip
+def test_what_pytorch_refuses_is_refused(make: Any, name: str, compiled: bool) -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    call = make(name)
+    expected = outcome(torch, call)
+    found = outcome(tg, tg.compile(call) if compiled else call)
+    if isinstance(expected, list) and isinstance(found, list):
+        assert_same(found, expected)
+        return
+    assert found == expected
+
+
+def test_a_leaf_is_refused_before_anything_is_computed() -> None:
+    x = tg.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.sin_()
+    assert x.tolist() == [1.0] * 3 and x._version == 0
+
+
+def test_only_what_is_read_is_copied() -> None:
+    y = tg.ones(3, requires_grad=True) * 1
+    y.mul_(2).add_(1).exp_()
+    saved = [s.tensor for s in y._record.saved_values()]
+    assert [np.shares_memory(each._value, y._value) for each in saved] == [True]
