@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..runtime.device import CPU
@@ -21,16 +21,18 @@ def compile_graph(
     *,
     donate: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
+    overwritten: Iterable[int] = (),
 ) -> Executable | PlacedExecutable:
     """Make `graph` ready to run on its devices.
 
     `donate` maps outputs to the inputs whose memory they take. `strides`, in elements, tells which
-    inputs are not dense.
+    inputs are not dense. A call raises ReadOnlyError, and does nothing, where an input that is
+    donated, or is one of `overwritten`, must not be written.
     """
     if is_on_cpu(graph):
-        return _on_cpu(graph, donate, strides)
+        return _on_cpu(graph, donate, strides, overwritten)
     start = time.perf_counter()
-    executable = PlacedExecutable(graph, _compile_segment, donate, strides)
+    executable = PlacedExecutable(graph, _compile_segment, donate, strides, overwritten)
     executable.seconds = (0.0, time.perf_counter() - start)
     return executable
 
@@ -52,10 +54,11 @@ def _on_cpu(
     graph: Graph,
     donate: Mapping[int, int] | None,
     strides: Mapping[int, tuple[int, ...]] | None,
+    overwritten: Iterable[int] = (),
 ) -> Executable:
     start = time.perf_counter()
     optimized = pipeline.optimize(graph)
     half = time.perf_counter()
-    executable = Executable(optimized, donate, strides)
+    executable = Executable(optimized, donate, strides, overwritten)
     executable.seconds = (half - start, time.perf_counter() - half)
     return executable

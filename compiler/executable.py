@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,9 @@ class Executable:
 
     `run` takes one array per graph input and gives one per output. Outputs own fresh memory,
     except donated ones: those are written into the array of the input that they replace, which is
-    returned for them. `kernels` tells of each step, `refused` of each fusion that was not made.
+    returned for them. `overwritten` are the inputs that are written, by the plan or by who calls
+    it: where one is read-only, `run` raises ReadOnlyError and does nothing. `kernels` tells of each
+    step, `refused` of each fusion that was not made.
     `seconds` is how long optimising, and fusing and generating, took.
     """
 
@@ -32,6 +34,7 @@ class Executable:
         graph: Graph,
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
+        overwritten: Iterable[int] = (),
     ) -> None:
         self.seconds = (0.0, 0.0)
         self.planning = Planning(graph, donate, strides)
@@ -40,7 +43,9 @@ class Executable:
         fusion = fuser.run()
         self.refused: list[Refusal] = fusion.refusals
         builder = CpuPlanBuilder(self.planning.planned, fuser, fusion, self.planning.places)
-        self.plan: Plan = builder.build()
+        numel = [node.type.numel for node in graph.inputs]
+        written = {*overwritten, *self.donate.values()}
+        self.plan: Plan = builder.build(number for number in written if numel[number])
         self.kernels: list[StepInfo] = builder.infos
         self._steps_to_kernels = builder.kernel_of_step
         fresh = self.planning.types(self.planning.fresh)

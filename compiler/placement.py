@@ -6,7 +6,7 @@ makes no cut: its segment gets the input as it is there when a call begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ..runtime.arrays import copy_elements, transferred
 from ..runtime.cuda import failures
 from ..runtime.device import CPU, Device
+from ..runtime.plan import ReadOnlyError
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
 from .plan_builder import StepInfo
@@ -178,10 +179,16 @@ class PlacedExecutable:
         compile_segment: Callable[..., Any],
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
+        overwritten: Iterable[int] = (),
     ) -> None:
         graph = move_early(graph)
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.donate = dict(donate or {})
+        self._written_on_host = [
+            number
+            for number in sorted({*overwritten, *self.donate.values()})
+            if _device(graph.inputs[number]) is CPU and graph.inputs[number].type.numel
+        ]
         self.seconds = (0.0, 0.0)
         self.segments = split(graph)
         self._number = {node: number for number, node in enumerate(graph.inputs)}
@@ -282,6 +289,9 @@ class PlacedExecutable:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One array for each output, on its own device."""
+        for number in self._written_on_host:
+            if not inputs[number].flags.writeable:
+                raise ReadOnlyError(f"the array for input {number} must not be written")
         if self._order is not None:
             given, results = self._order
             found = self.executables[0].run([inputs[at] for at in given])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 class CpuPlanBuilder(PlanBuilder):
     """Builds the Plan of one fused graph."""
 
-    def build(self) -> Plan:
-        """The plan; its arrays are the graph's inputs, then one array per fresh output."""
+    def build(self, overwritten: Iterable[int] = ()) -> Plan:
+        """The plan; its arrays are the graph's inputs, then one array per fresh output.
+
+        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones.
+        """
         self.texts: dict[int, KernelText] = {}
         self.write()
         addresses = load_kernels(self.texts.values())
@@ -33,7 +37,8 @@ class CpuPlanBuilder(PlanBuilder):
             if isinstance(step, KernelStep):
                 step = replace(step, address=addresses[self.texts[position]])
             steps.append(step)
-        return Plan(steps, self.arena.size, self.slots, self.constants)
+        written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
+        return Plan(steps, self.arena.size, self.slots, self.constants, written)
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages only in row schedules."""

@@ -67,7 +67,8 @@ def place(array: npt.NDArray[Any], device: Device) -> Array:
 def copy_elements(target: Array, source: Array) -> None:
     """Write the elements of `source`, of the same type and device, over those of `target`."""
     if isinstance(target, np.ndarray):
-        np.copyto(target, source)
+        if target.size:  # NumPy looks at the flags even where there is nothing to write
+            np.copyto(target, source)
     else:
         with target.device:
             target[...] = source

@@ -9,7 +9,7 @@ plan's own arena for intermediate results, the others are arrays, either given a
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ __all__ = [
     "KernelStep",
     "Plan",
     "PythonStep",
+    "ReadOnlyError",
     "Step",
 ]
 
@@ -49,12 +50,18 @@ COPY_GRAIN = 256 << 10
 Array = npt.NDArray[Any]
 
 
+class ReadOnlyError(ValueError):
+    """An array that a plan was to write must not be written; nothing has happened."""
+
+
 class Plan:
     """Steps that are ready to run.
 
     `arena_bytes` is the size of slot 0; slots 1 to `num_slots` - 1 are arrays: those in
     `constants` are bound here for good (and kept alive), the others are given to `run` in the
-    order of their slots. Several threads may run one plan at once; each call has its own arena.
+    order of their slots. Those in `written` must be writeable in NumPy's sense: where one is not,
+    a call raises ReadOnlyError before it does anything. Several threads may run one plan at once;
+    each call has its own arena.
 
     >>> source, target = np.arange(3.0), np.zeros(3)
     >>> plan = Plan([CopyStep("x", BufferRef(2), BufferRef(1), 24)], 0, 3)
@@ -70,11 +77,13 @@ class Plan:
         arena_bytes: int,
         num_slots: int,
         constants: Mapping[int, Array] | None = None,
+        written: Iterable[int] = (),
     ) -> None:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
         self.num_slots = max(num_slots, 1)
         self.constants = dict(constants or {})
+        self.written = frozenset(written)
         self._call_slots = [s for s in range(1, self.num_slots) if s not in self.constants]
         self._call_count = len(self._call_slots)
         self._check()
@@ -127,9 +136,12 @@ class Plan:
 
     def _go_on(self, frame: _Frame, items: tuple[Array, ...], position: int) -> int:
         """Run Python steps and the native segments behind them."""
-        if position <= -plan_native.NOT_AN_ARRAY:
+        if -plan_native.READ_ONLY < position <= -plan_native.NOT_AN_ARRAY:
             items = self._exact(items)
             position = self._walk(frame.address, self._table_address, 0, items)
+        if position <= -plan_native.READ_ONLY:
+            slot = self._call_slots[-position - plan_native.READ_ONLY]
+            raise ReadOnlyError(f"plan: the array for slot {slot} must not be written")
         while position > 0:
             step = self.steps[self._index_of[position]]
             assert isinstance(step, PythonStep)
@@ -180,7 +192,8 @@ class Plan:
         get, limit = (library.get_threads, library.set_threads) if library else (0, 0)
         first = plan_native.HEAD + self._call_count
         head = [first, self._call_count, get, limit, self._scratch_offset(), id(np.ndarray)]
-        words = [*head, *self._call_slots]
+        marks = dict.fromkeys(self.written, plan_native.WRITTEN)
+        words = [*head, *(slot + marks.get(slot, 0) for slot in self._call_slots)]
         index_of = {}
         for index, step in enumerate(self.steps):
             index_of[len(words)] = index

@@ -4,7 +4,7 @@ A table is one array of 64-bit words. Its head::
 
     0 position of the first step   1 number of call-time arrays   2 BLAS get_threads or 0
     3 BLAS set_threads or 0        4 scratch offset in the frame  5 address of ndarray's type
-    6... slot of each call-time array
+    6... slot of each call-time array, plus WRITTEN where the plan writes to it
 
 A native step calls ``void body(ptr args, i64 lo, i64 hi)`` over [0, extent) on the thread pool::
 
@@ -39,6 +39,13 @@ SLOT_WORDS = STATUS_WORDS + 1
 
 NOT_AN_ARRAY = 1 << 40
 """The runner returns -(NOT_AN_ARRAY + i) where call-time array i is no exact ndarray."""
+READ_ONLY = 1 << 41
+"""The runner returns -(READ_ONLY + i) where it would write to i, which must not be written."""
+
+_WRITEABLE = 0x400
+"""NumPy's NPY_ARRAY_WRITEABLE among the flags of an array."""
+WRITTEN = _WRITEABLE << 32
+"""In the word of a slot: the flags that its array must have, in the upper half."""
 
 
 class Native(NamedTuple):
@@ -94,7 +101,9 @@ def _walk_text() -> str:
         _WALK.replace("ITEMS_OFFSET", str(tuple.__basicsize__))
         .replace("TYPE_OFFSET", str(object.__basicsize__ - 8))
         .replace("DATA_OFFSET", str(object.__basicsize__))
+        .replace("FLAGS_OFFSET", str(_flags_offset()))
         .replace("NOT_AN_ARRAY", str(NOT_AN_ARRAY))
+        .replace("READ_ONLY", str(READ_ONLY))
     )
 
 
@@ -102,6 +111,21 @@ def _bodies_text() -> str:
     gemm = _PRODUCT.replace("NAME", "gemm").replace("CALL", _GEMM)
     gemv = _PRODUCT.replace("NAME", "gemv").replace("CALL", _GEMV)
     return _COPY + gemm + gemv
+
+
+def _flags_offset() -> int:
+    """Behind the data of an array: its dimensions, three pointers to them, its base and its type.
+
+    Layout: `PyArrayObject_fields` in numpy/ndarraytypes.h.
+    """
+    return object.__basicsize__ + 6 * 8
+
+
+def _has_flags(array: np.ndarray[Any, Any], *, writeable: bool) -> bool:
+    array.flags.writeable = writeable
+    found = ctypes.c_int.from_address(id(array) + _flags_offset()).value
+    known = array.flags.num
+    return found & 0xFFF == known & 0xFFF and bool(found & _WRITEABLE) is writeable
 
 
 def _check_layouts() -> None:
@@ -114,6 +138,8 @@ def _check_layouts() -> None:
         and word(id(items) + tuple.__basicsize__).value == id(array)
         and word(id(array) + object.__basicsize__ - 8).value == id(np.ndarray)
         and word(id(array) + object.__basicsize__).value == array.ctypes.data
+        and _has_flags(array, writeable=False)
+        and _has_flags(array, writeable=True)
     ):
         return
     raise RuntimeError(
@@ -152,16 +178,29 @@ bind:
   %item_type_at = getelementptr i8, ptr %item, i64 TYPE_OFFSET
   %item_type = load i64, ptr %item_type_at
   %fits = icmp eq i64 %item_type, %ndarray
-  br i1 %fits, label %bound, label %misfit
-misfit:
-  %fault = add i64 %i, NOT_AN_ARRAY
+  %slot_at = getelementptr i64, ptr %slots, i64 %i
+  %word = load i64, ptr %slot_at
+  %slot = and i64 %word, 4294967295
+  %wanted = lshr i64 %word, 32
+  br i1 %fits, label %fitting, label %refuse
+fitting:
+  %is_read = icmp eq i64 %wanted, 0
+  br i1 %is_read, label %bound, label %written
+written:
+  %flags_at = getelementptr i8, ptr %item, i64 FLAGS_OFFSET
+  %flags = load i32, ptr %flags_at
+  %flags_word = zext i32 %flags to i64
+  %there = and i64 %flags_word, %wanted
+  %may = icmp eq i64 %there, %wanted
+  br i1 %may, label %bound, label %refuse
+refuse:
+  %why = phi i64 [NOT_AN_ARRAY, %bind], [READ_ONLY, %written]
+  %fault = add i64 %i, %why
   %refused = sub i64 0, %fault
   ret i64 %refused
 bound:
   %data_at = getelementptr i8, ptr %item, i64 DATA_OFFSET
   %data = load ptr, ptr %data_at
-  %slot_at = getelementptr i64, ptr %slots, i64 %i
-  %slot = load i64, ptr %slot_at
   %base_at = getelementptr ptr, ptr %base_table, i64 %slot
   store ptr %data, ptr %base_at
   %i1 = add i64 %i, 1

@@ -21,6 +21,7 @@ from .runtime.arrays import copy_elements, share_memory
 from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
 from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
+from .runtime.plan import ReadOnlyError
 from .state import state
 from .tensor import Tensor, shared_storage, storage_of, wrap
 
@@ -176,6 +177,7 @@ def give_freed(tensor: Tensor, message: str) -> None:
 
 HELPERS: dict[str, Any] = {
     "MISS": MISS,
+    "ReadOnlyError": ReadOnlyError,
     "ndarray": np.ndarray,
     "defaults": defaults,
     "state": state,

@@ -311,6 +311,21 @@ class CallWriter:
         )  # fmt: skip
 
     def _execute(self, inputs: Sequence[str]) -> None:
+        """Run the plan; where it meets memory that must not be written, eager code tells."""
+        written = any(write.output is not None for write in self.call.effects.writes)
+        if not written:
+            self._run_plan(inputs)
+            return
+        self._add("try:")
+        self._indent += "    "
+        self._run_plan(inputs)
+        self._indent = self._indent[:-4]
+        self._add("except ReadOnlyError:")
+        for owner, flag in self.call.effects.flags:
+            self._add(f"    {self._owner(owner)}._requires_grad = {not flag}")
+        self._add("    return eager(leaves)")
+
+    def _run_plan(self, inputs: Sequence[str]) -> None:
         arrays = "".join(f"{each}, " for each in inputs)
         function = self.function
         if self.function.differentiable:

@@ -128,7 +128,9 @@ class GraphFunction:
         return self.forward.executable if self.differentiable else self.plain
 
     def _compile(self, graph: Graph) -> Any:
-        return _compile_graph(graph, donate=self.donate, strides=self.strides)
+        return _compile_graph(
+            graph, donate=self.donate, strides=self.strides, overwritten=self.overwritten
+        )
 
     def derive(self, create_graph: bool) -> Derivation:
         """Cotangents and gradients, recorded in the trace."""

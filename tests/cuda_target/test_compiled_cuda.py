@@ -480,6 +480,17 @@ def test_nothing_of_the_host_is_overwritten_either(cuda):
     assert count.item() == 1.0 and table[0, 0].item() == 2.0
 
 
+def test_read_only_memory_of_the_host_is_not_overwritten(cuda):
+    """Nor is anything else, before the eager code that tells of it."""
+    there = tg.ones(3).cuda()
+    function = tg.compile(lambda here, x: (there.add_(x), here.copy_(x.cpu())))
+    function(tg.zeros(3), tg.ones(3).cuda())
+    array = np.frombuffer(bytes(np.zeros(3, np.float32)), np.float32)
+    with pytest.raises(RuntimeError, match="read-only"):
+        function(tg.from_numpy(array), tg.ones(3).cuda())
+    assert there.tolist() == [3.0] * 3 and array.tolist() == [0.0] * 3
+
+
 def test_values_made_once_are_there_for_every_stream(cuda):
     x = tg.ones(1000).cuda()
     with tg.cuda.Stream():
