@@ -41,48 +41,57 @@ class _Board:
 
 
 class Status:
-    """The status of one plan on one stream."""
+    """The status of one plan on one stream.
+
+    `renew` puts a fresh one there. It is asked before each call: who reports a failure may be
+    another thread, and know nothing of what the stream is being asked for.
+    """
 
     def __init__(self, device: Device, error: Callable[[int, int, int], Exception] | None) -> None:
         self.device = device
         self.error = error
         self.address = 0
-        self.retired = False
+        self.retired = self._used = False
         if error is None:
             return
-        self.memory = backend.cupy().cuda.alloc(NBYTES)
-        self.pinned, self.words = _host_words(WORDS)
-        self.address = int(self.memory.ptr)
         board = _board()
-        self._reset(board)
+        self.memory = backend.cupy().cuda.alloc(NBYTES)
+        self.pinned, words = _host_words(2 * WORDS)
+        self.words, self._fresh = words[:WORDS], words[WORDS:]
+        self._fresh[_FLAG] = board.flag.ctypes.data
+        self._fresh[_COPY] = self.words.ctypes.data
+        self.address = int(self.memory.ptr)
+        self._used = True
         with board.lock:
             retired = sum(each.retired for each in board.statuses)
             board.statuses[self] = None
         if retired > MAX_RETIRED:
             wait_and_report(device)
 
-    def _reset(self, board: _Board) -> None:
-        self.words[:] = 0
-        fresh = np.zeros(WORDS, np.int64)
-        fresh[_FLAG], fresh[_COPY] = board.flag.ctypes.data, self.words.ctypes.data
-        cupy = backend.cupy()
-        runtime = cupy.cuda.runtime
-        with backend.capturing, cupy.cuda.Device(self.device.index or 0):
-            cupy.cuda.Device().synchronize()
-            runtime.memcpy(self.address, fresh.ctypes.data, NBYTES, runtime.memcpyHostToDevice)
+    def renew(self, stream: int) -> None:
+        """Let the stream's next work find that all is well, where the last failure was reported."""
+        if not self._used:
+            return
+        self._used = False
+        runtime = backend.cupy().cuda.runtime
+        # In the order of the stream. Pinned, and never changed: it may be read whenever that comes.
+        runtime.memcpyAsync(
+            self.address, self._fresh.ctypes.data, NBYTES, runtime.memcpyHostToDevice, stream
+        )
 
     def retire(self) -> None:
         """Called when the plan's calls on the stream are over for Python, if not for the device."""
         self.retired = True
 
-    def take(self, board: _Board) -> Exception | None:
+    def take(self) -> Exception | None:
         """The error of a check that failed, once; None where all is well."""
         code, position, size = (int(word) for word in self.words[:3])
         if not code:
             return None
         assert self.error is not None
         found = self.error(code, position, size)
-        self._reset(board)
+        self.words[:] = 0
+        self._used = True
         return found
 
 
@@ -110,7 +119,7 @@ def report() -> None:
         failed = [status for status in board.statuses if status.words[0]]
         if len(failed) > 1:
             board.flag[0] = 1
-    if failed and (error := failed[0].take(board)) is not None:
+    if failed and (error := failed[0].take()) is not None:
         raise error
 
 

@@ -279,6 +279,7 @@ class _Frame:
 
     def run(self, addresses: tuple[int, ...], stream: Any) -> None:
         """Run the steps on arrays at these addresses, one for each slot of the device's arrays."""
+        self.status.renew(stream.ptr)
         graph = self.graphs.get(addresses)
         if graph is not None:
             self.graphs.move_to_end(addresses)

@@ -352,6 +352,47 @@ def test_nothing_is_overwritten_after_a_failed_check(cuda):
     assert table[0, 0].item() == 16.0
 
 
+@pytest.mark.parametrize("before", range(CALLS))
+def test_calls_behind_a_reported_failure_overwrite_again(cuda, before):
+    """On a stream that does not wait for the default one; launched, captured and replayed."""
+    stream = tg.cuda.Stream()
+    with stream:
+        table, seen = tg.ones(10, 4).cuda(), tg.zeros(4).cuda()
+        good, bad = tg.tensor([1, 2]).cuda(), tg.tensor([1, 12]).cuda()
+
+        @compiled
+        def step(at):
+            seen.add_(table[at].sum(0))
+
+        for _ in range(before):
+            step(good)
+        step(bad)
+        with pytest.raises(IndexError):
+            step(good)  # of which nothing is left
+            stream.synchronize()
+        for count in range(1, CALLS + 1):
+            step(good)
+            assert seen.tolist() == [2.0 * (before + count)] * 4
+
+
+def test_nobody_waits_for_a_plan_to_begin(cuda):
+    """Neither for its status, when it is new, nor after a failure."""
+    if backend.cupy() is not fake_cupy.cupy:
+        pytest.skip("a GPU does not count how often it is waited for")
+    table, bad, good = tg.randn(10, 4).cuda(), tg.tensor([12]).cuda(), tg.tensor([1]).cuda()
+    look_up = compiled(lambda at: table[at] * 2)
+    tg.cuda.synchronize()
+    waits = fake_cupy.machine.sync_count
+    look_up(bad)
+    assert fake_cupy.machine.sync_count == waits
+    with pytest.raises(IndexError):
+        tg.cuda.synchronize()
+    waits = fake_cupy.machine.sync_count
+    look_up(good)
+    assert fake_cupy.machine.sync_count == waits
+    tg.cuda.synchronize()
+
+
 # -- memory ----------------------------------------------------------------------------------
 
 
