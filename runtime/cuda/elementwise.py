@@ -9,6 +9,7 @@ import numpy as np
 
 from . import backend
 from .arrays import Array, cupy_array, may_share_memory
+from .launches import LaunchError
 
 # Without fast math. CuPy itself appends -ftz=true, and the last word counts: denormal results of
 # float32 become zero, as in all that it computes eagerly. Contraction is the compiler's default;
@@ -50,7 +51,12 @@ def launch(
         for at, value in enumerate(values):
             if type(value) is cupy_array() and any(_is_torn(value, out) for out in targets):
                 values[at] = value.copy()
-    _kernel(text)(*values, *(int(each.data.ptr) for each in singles), *targets)
+    driver = backend.driver()
+    try:
+        _kernel(text)(*values, *(int(each.data.ptr) for each in singles), *targets)
+    except driver.CUDADriverError as error:
+        elements = f"{targets[0].size:,} elements"
+        raise LaunchError(f"launch of kernel {text.name} over {elements}: {error}") from error
 
 
 def _parameter(value: Any) -> Any:

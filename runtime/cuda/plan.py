@@ -6,13 +6,14 @@ copies what a launch needs. A second call with the same addresses is captured as
 every step can be, and later ones replay it: one launch for the whole plan.
 
 Everything is asked of the device and nothing is waited for. A failed check is therefore reported
-later, see `failures`.
+later, see `failures`. With TGRAPH_CUDA_SYNC=1 each step is waited for, and its error names it.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-import weakref
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,7 +36,9 @@ from ..plan_steps import (
 )
 from . import backend, failures, nvrtc
 from .arrays import bounds, current, upload
+from .capture import CaptureError, capture_of
 from .devices import architecture
+from .launches import Launch, LaunchError, allow_shared, launch
 from .memory import note_peak, register_cache, register_keeper, watch, when_full
 from .products import Product, prepare, workspaces_of
 
@@ -48,19 +51,9 @@ KEPT_FRAMES = 8
 KEPT_GRAPHS = 8
 """Captured graphs of a plan and stream, one for each set of addresses; the least used goes."""
 _WORD = 8
-_DYNAMIC_SHARED = 8
-"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: without it 48 KiB are the most."""
 _PIECE = 256
-
-
-class Launch(NamedTuple):
-    """What the driver is told of one kernel, but for the stream."""
-
-    function: int
-    grid: int
-    block: tuple[int, int]
-    shared: int
-    table: int  # the address of the addresses of its arguments
+SYNCHRONOUS = "TGRAPH_CUDA_SYNC"
+"""An environment variable: 1 lets plans wait behind each step, and capture nothing."""
 
 
 class Place(NamedTuple):
@@ -126,7 +119,9 @@ class CudaPlan:
         self._lock = threading.RLock()  # memory may run out, and be released, inside
         register_cache(self)
         register_keeper(self)
-        self.can_capture = not any(isinstance(step, PythonStep) for step in steps)
+        self.synchronous = os.environ.get(SYNCHRONOUS, "0") not in ("", "0")
+        has_python = any(isinstance(step, PythonStep) for step in steps)
+        self.can_capture = not (has_python or self.synchronous)
 
     def run(self, arrays: Sequence[Array], block: Any = None) -> None:
         """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
@@ -150,9 +145,25 @@ class CudaPlan:
             if any(address % ALIGNMENT for address in addresses):
                 self._run_on_copies(frame, arrays, stream)
             else:
-                frame.run(tuple(addresses), stream)
+                self._ask(frame, tuple(addresses), stream)
             if block is not None:
                 frame.hand_out(block, stream)
+
+    def _ask(self, frame: _Frame, addresses: tuple[int, ...], stream: Any) -> None:
+        """Run a frame; without graphs from then on where one cannot be captured."""
+        try:
+            frame.run(addresses, stream)
+        except CaptureError as failed:
+            self.can_capture = False
+            for each in (frame, *self._frames.values()):
+                each.capture_nothing()
+            frame.run(addresses, stream)
+            warnings.warn(
+                "a compiled function could not be captured as a CUDA graph, and launches its "
+                f"kernels one by one from now on: {failed}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _new_frame(self, stream: Any) -> _Frame:
         watch(stream)
@@ -168,7 +179,7 @@ class CudaPlan:
             when_full(partial(_aligned, array)) if array.data.ptr % ALIGNMENT else array
             for array in arrays
         ]
-        frame.run(tuple(array.data.ptr for array in used), stream)
+        self._ask(frame, tuple(array.data.ptr for array in used), stream)
         for slot, array, copy in zip(self.device_slots, arrays, used):
             if copy is not array and slot in self.written:
                 array[...] = copy
@@ -203,7 +214,7 @@ class _Frame:
         cuda = backend.cupy().cuda
         # Not the plan itself: both, and the arena, are to go as soon as nobody needs them.
         self.device_slots, self.host_places = plan.device_slots, list(plan.from_host.values())
-        self.small_bytes = plan.small_bytes
+        self.small_bytes, self.steps = plan.small_bytes, plan.steps
         self.arena = cuda.alloc(plan.arena_bytes) if plan.arena_bytes else None
         self.status = failures.Status(plan.device, plan.on_failure)
         self.bases = np.zeros(plan.num_slots + 1, np.int64)  # the last is the status
@@ -220,8 +231,9 @@ class _Frame:
         self.words = np.zeros(len(refs), np.int64)
         self.table = self.words.ctypes.data + _WORD * np.arange(len(refs), dtype=np.int64)
         self.calls = self._prepare(plan)
+        self.synchronous = plan.synchronous
         self.graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
-        self.capturing = _capture_of(plan.device, stream.ptr) if plan.can_capture else None
+        self.capturing = capture_of(plan.device, stream.ptr) if plan.can_capture else None
 
     def __del__(self) -> None:
         if hasattr(self, "status"):  # else memory ran out before
@@ -237,8 +249,8 @@ class _Frame:
                 case LaunchStep():
                     table = self.table.ctypes.data + _WORD * first
                     function = plan.function(step.name)
-                    launch = Launch(function, step.grid, step.block, step.shared, table)
-                    calls.append((_Frame._launch, launch, first))
+                    asked = Launch(step.name, function, step.grid, step.block, step.shared, table)
+                    calls.append((_Frame._launch, asked, first))
                 case GemmStep():
                     calls.append((_Frame._multiply, plan.products[number], first))
                 case CopyStep():
@@ -278,7 +290,10 @@ class _Frame:
         )  # fmt: skip
 
     def run(self, addresses: tuple[int, ...], stream: Any) -> None:
-        """Run the steps on arrays at these addresses, one for each slot of the device's arrays."""
+        """Run the steps on arrays at these addresses, one for each slot of the device's arrays.
+
+        CaptureError where they were to become a graph and cannot; nothing has run then.
+        """
         self.status.renew(stream.ptr)
         graph = self.graphs.get(addresses)
         if graph is not None:
@@ -288,43 +303,56 @@ class _Frame:
         self.bases[self.device_slots] = addresses
         np.add(self.bases[self.slots], self.offsets, out=self.words)
         if self.capturing is not None and addresses in self.graphs:  # seen once: worth capturing
-            graph = self.graphs[addresses] = self._captured(self.capturing.stream)
-            graph.launch(stream)
+            graph = self.capturing.launched(self._make_ready, self._ask, stream)
+            self.graphs[addresses] = graph
             return
-        self._ask(stream)
+        if self.synchronous:
+            self._ask_and_wait(stream)
+        else:
+            self._ask(stream)
         if self.capturing is not None:
             self.graphs[addresses] = None
             if len(self.graphs) > KEPT_GRAPHS:
                 self.graphs.popitem(last=False)
+
+    def capture_nothing(self) -> None:
+        """Launch the steps one by one from now on."""
+        self.graphs.clear()
+        self.capturing = None
 
     def _ask(self, stream: Any) -> None:
         pointer = stream.ptr
         for run, fixed, first in self.calls:
             run(self, fixed, first, pointer)
 
-    def _captured(self, stream: Any) -> Any:
-        """The steps with the present addresses as a CUDA graph; nothing runs."""
+    def _ask_and_wait(self, stream: Any) -> None:
+        """Each step only when the one before it is done; LaunchError names one that fails."""
+        stream.synchronize()  # what went wrong before is not the first step's fault
+        for number, (run, fixed, first) in enumerate(self.calls):
+            run(self, fixed, first, stream.ptr)
+            try:
+                stream.synchronize()
+            except RuntimeError as error:
+                what = fixed if isinstance(fixed, Launch) else self.steps[number]
+                raise LaunchError(f"step {number}, {what}: {error}") from error
+            failures.report()
+
+    def _make_ready(self, stream: Any) -> None:
+        """Let products choose and allocate before their addresses are captured."""
         words = self.words.tolist()
-        with backend.capturing:
+
+        def ready() -> None:
             for _, fixed, first in self.calls:
                 if isinstance(fixed, Product):
                     a, b, c, *bias = words[first : first + fixed.operands]
                     fixed.ready(a, b, c, stream.ptr, *bias)
-            stream.begin_capture()
-            try:
-                self._ask(stream)
-            except BaseException:
-                stream.end_capture()
-                raise
-            return stream.end_capture()
+
+        when_full(ready)
 
     # -- steps ---------------------------------------------------------------------------
 
-    def _launch(self, launch: Launch, first: int, stream: int) -> None:
-        x, y = launch.block
-        backend.driver().launchKernel(
-            launch.function, launch.grid, 1, 1, x, y, 1, launch.shared, stream, launch.table, 0
-        )
+    def _launch(self, asked: Launch, first: int, stream: int) -> None:
+        launch(asked, stream)
 
     def _multiply(self, product: Product, first: int, stream: int) -> None:
         a, b, c, *bias = self.words[first : first + product.operands].tolist()
@@ -417,33 +445,5 @@ def _functions(source: str, steps: Sequence[CudaStep], device: Device) -> dict[s
     functions = {name: module.get_function(name) for name in names}
     for step in steps:
         if isinstance(step, LaunchStep) and step.shared:
-            function = functions[step.name].ptr
-            backend.driver().funcSetAttribute(function, _DYNAMIC_SHARED, step.shared)
+            allow_shared(step.name, functions[step.name], step.shared)
     return functions
-
-
-class _Capture:
-    """The stream on which the plans of a stream are captured, with a workspace of its own.
-
-    Their frames hold it: the graphs use the workspace, which goes with the last of them.
-    """
-
-    def __init__(self, device: Device) -> None:
-        self.stream = backend.cupy().cuda.Stream(non_blocking=True)
-        workspaces = workspaces_of(device.index or 0)
-        workspaces.hold(self.stream.ptr)
-        self.workspaces = workspaces
-
-    def __del__(self) -> None:
-        if hasattr(self, "workspaces"):
-            self.workspaces.let_go(self.stream.ptr)
-
-
-def _capture_of(device: Device, stream: int) -> _Capture:
-    """What captures the plans of a stream."""
-    kept: weakref.WeakValueDictionary[Any, _Capture]
-    kept = backend.kept().setdefault(_Capture, weakref.WeakValueDictionary())
-    found = kept.get((device, stream))
-    if found is None:
-        found = kept[device, stream] = _Capture(device)
-    return found

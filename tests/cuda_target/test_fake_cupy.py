@@ -126,6 +126,8 @@ def test_the_driver_launches_as_cupys_does():
     assert all(name in real.launchKernel.__doc__ for name in ours[1:10])
     ours = list(inspect.signature(driver.funcSetAttribute).parameters)
     assert all(f"{name}" in real.funcSetAttribute.__doc__ for name in ours)
+    ours = list(inspect.signature(driver.funcGetAttribute).parameters)
+    assert all(f"{name}" in real.funcGetAttribute.__doc__ for name in ours)
 
 
 def test_unknown_names_are_told():

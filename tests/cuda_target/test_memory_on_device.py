@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from cuda_tools import fake_cupy
 from tgraph.runtime.cuda import backend, memory
-from tgraph.runtime.cuda.plan import CudaPlan, _Capture
+from tgraph.runtime.cuda.capture import Capture
+from tgraph.runtime.cuda.plan import CudaPlan
 from tgraph.runtime.cuda.products import Workspaces
 
 import tgraph as tg
@@ -282,7 +283,7 @@ def test_captures_keep_their_workspace_when_their_handle_was_anothers(cuda):
     x = tg.randn(64, 64)
     there, want = x.cuda(), multiplied(x)
     products_on(stream, function)
-    captures = list(backend.kept()[_Capture].values())
+    captures = list(backend.kept()[Capture].values())
     kept = [each for each in backend.kept().values() if isinstance(each, Workspaces)]
     pieces = [dict(each._pieces) for each in kept]
     handles = {each.stream.ptr for each in captures}

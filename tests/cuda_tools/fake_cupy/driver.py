@@ -13,8 +13,10 @@ _STATUS = {
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     400: ("CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"),
     500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
+    700: ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
     701: ("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"),
 }
+_SHARED_BYTES = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LARGEST = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
 
@@ -47,6 +49,8 @@ def launchKernel(
     does, TypeError and OverflowError where CuPy does, Violation for a pointer that is no memory in
     use, and the shim's LaunchError for what happens in the kernel.
     """
+    if machine.broken:
+        raise CUDADriverError(machine.broken)
     numbers = (grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y, block_dim_z)
     sizes = tuple(_unsigned(number) for number in (*numbers, shared_mem_bytes))
     f, stream, kernel_params, extra = map(operator.index, (f, stream, kernel_params, extra))
@@ -96,6 +100,22 @@ def funcSetAttribute(f: int, attribute: int, value: int) -> None:
     if not 0 <= value <= MOST_SHARED - library.shared_bytes(name):
         raise CUDADriverError(1)
     machine.dynamic_shared[f] = value
+
+
+def funcGetAttribute(attribute: int, f: int) -> int:
+    """The shared memory that a kernel declares, in bytes, which is attribute 1.
+
+    Raises CUDADriverError as CUDA does, NotImplementedError for other attributes.
+    """
+    attribute, f = map(operator.index, (attribute, f))
+    if attribute != _SHARED_BYTES:
+        raise NotImplementedError(f"attribute {attribute} of a function")
+    if machine.broken:
+        raise CUDADriverError(machine.broken)
+    if f not in machine.functions:
+        raise CUDADriverError(400)
+    library, name, _ = machine.functions[f]
+    return library.shared_bytes(name)
 
 
 def _unsigned(number: int) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..shim import Library
 from .arrays import BFLOAT16, here, ndarray, perform, supported
+from .driver import CUDADriverError
 from .machine import machine
 from .ufuncs import Scalar, operand
 
@@ -156,6 +157,8 @@ class ElementwiseKernel:
     def _launch(
         self, ins: list[Any], outs: list[ndarray], types: dict[str, np.dtype[Any]], block: int
     ) -> None:
+        if self.name in machine.refused:
+            raise CUDADriverError(machine.refused[self.name])
         library = Library(self._source(ins, types))
         arrays = [each for each in ins if isinstance(each, ndarray)]
         scalars = {
@@ -181,6 +184,7 @@ class ElementwiseKernel:
                 for at, each in enumerate((*inputs, *made))
             ]
             grid = min(-(-size // block), 1 << 16)
+            machine.break_by(self.name)
             machine.launches.append(self.name)
             library.launch_at(
                 self.name, grid, block, [*args, size.to_bytes(8, "little")],

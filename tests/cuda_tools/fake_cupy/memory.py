@@ -364,7 +364,7 @@ class SingleDevicePool:
 def _refresh(block: Block, size: int, stream: int) -> None:
     """Make a used block look fresh: behind what its stream still does with it."""
     state = machine.stream(stream)
-    if state.pending and state.capture is None:
+    if state.pending and state.capture is None and not machine.broken:
         work = Work(lambda: block.refresh(size), ((block.start, 1),), "an allocation")
         machine.enqueue(stream, work)
     else:
