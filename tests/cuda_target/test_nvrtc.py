@@ -139,7 +139,15 @@ def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):
     ):
         with pytest.raises(RuntimeError, match="NVRTC was asked"):
             other.cubin()
-    (entry,) = tmp_path.iterdir()
+    (entry,) = tmp_path.glob("*.bin")
+    tmp_path.chmod(0o777)  # anyone may have written it
+    with (
+        pytest.warns(RuntimeWarning, match="others can write it"),
+        pytest.raises(RuntimeError, match="NVRTC was asked"),
+    ):
+        program.cubin()
+    tmp_path.chmod(0o700)
+    assert program.cubin() == code
     entry.write_bytes(entry.read_bytes()[:-1])  # a damaged entry is made anew
     with pytest.raises(RuntimeError, match="NVRTC was asked"):
         program.cubin()

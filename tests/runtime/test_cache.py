@@ -74,8 +74,14 @@ def test_read_only_folder_still_serves(folder, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.EROFS, "read-only file system")
 
-    for name in ("open", "mkdir", "replace", "unlink", "utime"):
+    really_open = os.open
+
+    def open_to_read(path, flags, *args, **options):
+        return (refuse if flags & os.O_CREAT else really_open)(path, flags, *args, **options)
+
+    for name in ("mkdir", "replace", "link", "unlink", "utime"):
         monkeypatch.setattr(os, name, refuse)
+    monkeypatch.setattr(os, "open", open_to_read)
     cache.put("key", b"other")
     cache.put("new", b"content")
     assert cache.get("key") == b"content"
@@ -95,7 +101,7 @@ def test_without_a_home_there_is_no_cache(monkeypatch):
 
 
 def test_only_file_system_errors_are_swallowed(monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise ZeroDivisionError
 
     monkeypatch.setattr(os, "replace", fail)
@@ -104,10 +110,14 @@ def test_only_file_system_errors_are_swallowed(monkeypatch):
 
 
 def test_failed_write_leaves_no_temporary_file(folder, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise PermissionError
 
     monkeypatch.setattr(os, "replace", fail)
+    cache.put("key", b"content")
+    assert [path.name for path in folder.iterdir()] == [cache.SECRET]
+    monkeypatch.setattr(os, "link", fail)
+    (folder / cache.SECRET).unlink()
     cache.put("key", b"content")
     assert list(folder.iterdir()) == []
 
@@ -139,13 +149,27 @@ def test_prune_drops_what_was_unused_longest(folder):
     assert cache.get("3") == bytes(1000)
 
 
+def test_prune_leaves_files_of_others_alone(folder):
+    """The folder may be one that the user has other things in."""
+    cache.put("key", b"content")
+    for name in ("model.bin", "notes.tmp", "0" * 40 + ".txt"):
+        (folder / name).write_bytes(bytes(9000))
+        os.utime(folder / name, (0, 0))
+    cache.prune(0)
+    assert {path.name for path in folder.iterdir()} == {
+        cache.SECRET, "model.bin", "notes.tmp", "0" * 40 + ".txt"
+    }  # fmt: skip
+
+
 def test_prune_passes_over_what_is_no_file(folder):
     for number in range(4):
         cache.put(str(number), bytes(1000))
-    (folder / "loop.bin").symlink_to("loop.bin")
-    (folder / "folder.bin").mkdir()
+    loop, inner = ("0" * 40 + ".bin", "1" * 40 + ".bin")
+    (folder / loop).symlink_to(loop)
+    (folder / inner).mkdir()
     cache.prune(4000)
     assert 1 <= len([path for path in folder.glob("*.bin") if path.is_file()]) <= 2
+    assert (folder / loop).is_symlink() and (folder / inner).is_dir()
 
 
 def test_puts_keep_the_folder_within_its_limit(folder, monkeypatch):
