@@ -274,8 +274,11 @@ def test_out_of_memory_tells_who_holds_it(cuda):
     total = tg.cuda.mem_get_info()[1]
     with pytest.raises(ValueError, match="fraction"):
         tg.cuda.set_per_process_memory_fraction(1.5)
+    gc.collect()
+    tg.cuda.empty_cache()
+    kept = tg.cuda.memory_reserved()  # workspaces of products, for example
     held = tg.zeros(32 * MEBI // 4, device="cuda")
-    tg.cuda.set_per_process_memory_fraction(64 * MEBI / total)
+    tg.cuda.set_per_process_memory_fraction((kept + 64 * MEBI) / total)
     try:
         with pytest.raises(tg.cuda.OutOfMemoryError) as caught:
             tg.zeros(48 * MEBI // 4, device="cuda")
@@ -292,20 +295,21 @@ def test_out_of_memory_tells_who_holds_it(cuda):
 def test_a_full_device_gives_up_its_caches_first(cuda):
     """The arenas of compiled functions, and blocks that wait to be used again."""
     total = tg.cuda.mem_get_info()[1]
-    function = tg.compile(lambda x: (tg.softmax(x @ x, -1) @ x).sum())
+    # Without products, whose workspaces are as large as the device's library wants.
+    function = tg.compile(lambda x: tg.softmax(tg.softmax(x, -1), 0).sum())
     function(tg.zeros(1024, 1024).cuda())
     gc.collect()
     with_arena = tg.cuda.memory_allocated()
     tg.cuda.empty_cache()
-    kept = tg.cuda.memory_allocated()  # the workspace of products
-    assert with_arena - kept >= 4 * MEBI
+    assert with_arena - tg.cuda.memory_allocated() >= 4 * MEBI
+    kept = tg.cuda.memory_reserved()
     function(tg.zeros(1024, 1024).cuda())
     tg.cuda.set_per_process_memory_fraction((kept + 24 * MEBI) / total)
     try:
         held = tg.zeros(22 * MEBI // 4, device="cuda")
         assert held.is_cuda
         del held
-        assert function(tg.zeros(1024, 1024).cuda()).item() == 0.0
+        assert abs(function(tg.zeros(1024, 1024).cuda()).item() - 1024) < 1
     finally:
         tg.cuda.set_per_process_memory_fraction(1.0)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cuda_tools import as_on_a_gpu
 from gpu_run import command, jobs, probe, report, surroundings, worker
 from gpu_run.jobs import Findings, Found, Share, Tool
 from gpu_run.report import Result
@@ -410,49 +411,11 @@ def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
     assert "good: " in done.stdout and written.with_suffix(".md").exists()
 
 
-CUPY = """
-import sys
-from cuda_tools import fake_cublas_lt, fake_cupy
-from tgraph.runtime.cuda import cublas_lt, nvrtc
-
-nvrtc.compile_cubin = fake_cupy._text
-nvrtc.why_unavailable = lambda: None
-cublas_lt._loaded = fake_cublas_lt.library()
-sys.modules["cupy"] = fake_cupy.cupy
-"""
-DRIVER = """
-import sys
-from cuda_tools.fake_cupy import driver
-
-sys.modules[__name__] = driver
-"""
-SANITIZER = """#!/bin/sh
-echo "$@"
-test "$2" = memcheck || exit 86
-"""
-
-
-def stand_for_a_gpu(folder: Path) -> None:
-    """Packages and a tool as a machine with a GPU has them; the host is the device."""
-    for name, text in {
-        "cupy/__init__.py": CUPY,
-        "cupy_backends/__init__.py": "",
-        "cupy_backends/cuda/__init__.py": "",
-        "cupy_backends/cuda/api/__init__.py": "",
-        "cupy_backends/cuda/api/driver.py": DRIVER,
-        "bin/compute-sanitizer": SANITIZER,
-    }.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-
-
 @pytest.mark.slow
 def test_the_whole_as_on_a_gpu(tmp_path: Path, monkeypatch) -> None:
     """Here with a sanitizer that finds something."""
     machine, build = tmp_path / "machine", tmp_path / "build"
-    stand_for_a_gpu(machine)
+    as_on_a_gpu.furnish(machine)
     monkeypatch.setenv("PYTHONPATH", str(machine))
     monkeypatch.setenv("PATH", f"{machine / 'bin'}{os.pathsep}{os.environ['PATH']}")
     done = run_command(

@@ -13,18 +13,16 @@ from . import fake_cublas_lt, fake_cupy
 from .fake_cupy.machine import Work, machine
 
 
-@contextmanager
-def installed(**options: Any) -> Iterator[Any]:
-    """Two CUDA devices that are the host; gives the machine that tells what ran on them.
+def streamed_library() -> Any:
+    """The stand-in for cublasLt, whose products are parts of streams.
 
-    `options` are those of `fake_cupy.install`.
+    Where a stream captures, they run when the graph is launched.
     """
     library = fake_cublas_lt.library()
     at_once = library.matmul
     given: list[int] = []
 
     def matmul(*args: Any) -> int:
-        """A part of the stream: where that captures, it runs when the graph is launched."""
         kept = library.as_it_is(args)
         asking = [True]
 
@@ -40,5 +38,15 @@ def installed(**options: Any) -> Iterator[Any]:
         return given.pop() if given else 0
 
     library.matmul = matmul
+    return library
+
+
+@contextmanager
+def installed(**options: Any) -> Iterator[Any]:
+    """Two CUDA devices that are the host; gives the machine that tells what ran on them.
+
+    `options` are those of `fake_cupy.install`.
+    """
+    library = streamed_library()
     with fake_cupy.install(**options), mock.patch.object(cublas_lt, "_loaded", library):
         yield machine

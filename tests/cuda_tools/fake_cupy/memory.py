@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .machine import (
@@ -110,8 +112,9 @@ class PooledMemory(BaseMemory):
             hook.free_postprocess(**facts)
         self._block.check()
 
-    def __del__(self) -> None:
-        self.free()
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            self.free()
 
 
 class MemoryPointer:
@@ -475,7 +478,9 @@ class PooledPinnedMemory:
         if pool is not None:
             pool._take_back(self._block)
 
-    __del__ = free
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            self.free()
 
 
 class PinnedMemoryPointer:
