@@ -255,7 +255,7 @@ def _encode_step(step: Step) -> list[int]:
             if product is None:
                 return []
             body, args, extent, grain, parameters = product
-            return _native(body, args, extent, grain, 1, parameters)
+            return _native(body, args, extent, grain, CHUNKS_PER_THREAD, parameters)
         case CopyStep():
             body, args = plan_native.load().copy, (step.dst, step.src)
             return _native(body, args, step.nbytes, COPY_GRAIN, CHUNKS_PER_THREAD)

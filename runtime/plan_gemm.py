@@ -1,4 +1,4 @@
-"""How a matrix product becomes a native step: batch dimensions merged, work cut for threads."""
+"""How a matrix product becomes a native step: batch dimensions merged, work cut into pieces."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ MAX_BATCH_DIMS = 4
 MIN_FLOPS = 500_000
 """The least work that is worth a thread: some microseconds."""
 
-ROWS, COLUMNS = 16, 32
-"""Rows or columns in the granules into which one product is cut."""
+MOST_PIECES = 64
+MOST_COLUMN_PIECES = 16
+"""For products with a vector, where memory soon limits how fast they are."""
+
+ROWS, COLUMNS = 8, 16
+"""Pieces have multiples of so many rows and columns, but for the last: kernels like that."""
+
+PACKING_FLOPS = 50
+"""What it costs BLAS to bring an element of an operand into the order that its kernels read."""
 
 
 class NativeProduct(NamedTuple):
-    """A step of the native table; extent and grain are in granules."""
+    """A step of the native table; extent and grain are in pieces."""
 
     body: int
     args: tuple[BufferRef, ...]
@@ -29,16 +36,18 @@ class NativeProduct(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """One BLAS call per granule, with the numbers that `plan_native` names."""
+    """One BLAS call per piece, with the numbers that `plan_native` names.
+
+    The first two of `sizes` are what pieces cut. `along` has for each of them how many elements
+    a, b and c go on from one index to the next.
+    """
 
     letters: str
     sizes: tuple[int, int, int]
     leading: tuple[int, int, int]
-    by_rows: bool
-    length: int  # rows or columns to cut
-    along: tuple[int, int, int]  # elements from one of them to the next
-    unit: int  # granules have a multiple of so many
-    flops: int  # of one row or column
+    along: tuple[tuple[int, int, int], tuple[int, int, int]]
+    flops: int  # of the whole product
+    piece: tuple[int, int]  # the sizes of one piece
 
 
 def native_product(step: GemmStep) -> NativeProduct | None:
@@ -51,19 +60,21 @@ def native_product(step: GemmStep) -> NativeProduct | None:
     if step.k and 1 in (step.m, step.n):
         # A row times a matrix is the transposed matrix times a column.
         step = step if step.n == 1 else _transposed(step)
-        call, body, function = _gemv(step), plan_native.load().gemv, blas.load().gemv(step.dtype)
+        call, body = _gemv(step, items), plan_native.load().gemv
+        function = blas.load().gemv(step.dtype)
     else:
-        call, body, function = _gemm(step), plan_native.load().gemm, blas.load().gemm(step.dtype)
-    size = call.unit * max(1, MIN_FLOPS // 8 // (call.unit * call.flops))
-    granules = -(-call.length // size)
-    extent = items * granules
-    grain = max(1, MIN_FLOPS // (min(size, call.length) * call.flops))
+        call, body = _gemm(step, items), plan_native.load().gemm
+        function = blas.load().gemm(step.dtype)
+    counts = [-(-size // piece) for size, piece in zip(call.sizes, call.piece)]
+    pieces = math.prod(counts)
+    extent = items * pieces
+    grain = max(1, MIN_FLOPS * pieces // call.flops) if _can_split() else extent
     return NativeProduct(
         body,
         (step.a, step.b, step.c),
         extent,
-        grain if _can_split() else extent,
-        [function, *_parameters(step, call, size, granules)],
+        grain,
+        [function, *_parameters(step, call, counts)],
     )
 
 
@@ -115,42 +126,78 @@ def _transposed(step: GemmStep) -> GemmStep:
     )
 
 
-def _gemm(step: GemmStep) -> _Call:
+def _gemm(step: GemmStep, items: int) -> _Call:
     m, n, k = step.m, step.n, step.k
     # BLAS wants leading dimensions of at least a row, also where there is one row or none.
     lda = max(step.lda, m if step.transpose_a else k, 1)
     ldb = max(step.ldb, k if step.transpose_b else n, 1)
     ldc = max(step.ldc, n)
-    by_rows = m >= n
-    along_a = 1 if step.transpose_a else lda
-    along_b = ldb if step.transpose_b else 1
+    flops = 2 * m * n * max(k, 1)
     return _Call(
         letters=("T" if step.transpose_a else "N") + ("T" if step.transpose_b else "N"),
         sizes=(m, n, k),
         leading=(lda, ldb, ldc),
-        by_rows=by_rows,
-        length=m if by_rows else n,
-        along=(along_a, 0, ldc) if by_rows else (0, along_b, 1),
-        unit=ROWS if by_rows else COLUMNS,
-        flops=2 * (n if by_rows else m) * max(k, 1),
+        along=((1 if step.transpose_a else lda, 0, ldc), (0, ldb if step.transpose_b else 1, 1)),
+        flops=flops,
+        piece=_piece(m, n, items, flops) if _can_split() else (m, n),
     )
 
 
-def _gemv(step: GemmStep) -> _Call:
+def _piece(m: int, n: int, items: int, flops: int) -> tuple[int, int]:
+    """Rows and columns of the pieces into which each of `items` products is cut.
+
+    They depend on the shape alone, never on the number of threads: BLAS adds in another order for
+    pieces of other sizes, on some processors. Every piece brings its parts of both operands into
+    order once more, which is what the pieces cost; so there are as many as are worth that.
+    """
+    down = across = 1
+    while True:
+        # Cuts through the rows of C cost about twice as much as cuts between them.
+        wide = 2 * m * across <= n * down
+        halved = (down, 2 * across) if wide else (2 * down, across)
+        pieces = items * halved[0] * halved[1]
+        again = (halved[0] - 1) * n + 2 * (halved[1] - 1) * m
+        packed = again / (2 * m * n / PACKING_FLOPS + m + n)
+        small = items * flops < MIN_FLOPS * pieces
+        if pieces > MOST_PIECES or small or packed > _most_packing(pieces):
+            return _part(m, down, ROWS), _part(n, across, COLUMNS)
+        down, across = halved
+
+
+def _most_packing(pieces: int) -> float:
+    """How much more work so many pieces may be: the first of them serve most machines."""
+    if pieces <= 2:
+        return 1 / 4
+    return 1 / 6 if pieces <= 8 else 1 / 8
+
+
+def _part(length: int, parts: int, unit: int) -> int:
+    """A multiple of `unit`, of which `parts` have `length`."""
+    return length if parts == 1 else -(-length // (parts * unit)) * unit
+
+
+def _gemv(step: GemmStep, items: int) -> _Call:
     """C has one column. BLAS sees A transposed, as it wants columns first."""
     m, k = step.m, step.k
     transposed = step.transpose_a
     lda = max(step.lda, m if transposed else k)
+    flops = 8 * m * k  # loading the matrix takes longer than the arithmetic
+    part = _column_part(m, items, flops, 512 if transposed else 16) if _can_split() else m
+    along, whole = (1 if transposed else lda, 0, step.ldc), (0, 0, 0)
     return _Call(
         letters="NN" if transposed else "TN",
         sizes=(m, k, 0) if transposed else (k, m, 0),
         leading=(lda, 1 if step.transpose_b or k == 1 else step.ldb, step.ldc if m > 1 else 1),
-        by_rows=transposed,
-        length=m,
-        along=(1 if transposed else lda, 0, step.ldc),
-        unit=ROWS,
-        flops=8 * k,  # loading the matrix takes longer than the arithmetic
+        along=(along, whole) if transposed else (whole, along),
+        flops=flops,
+        piece=(part, k) if transposed else (k, part),
     )
+
+
+def _column_part(m: int, items: int, flops: int, least: int) -> int:
+    """The length of the pieces of a column. Where they are read across, short runs cost time."""
+    parts = min(flops // MIN_FLOPS, m // least, MOST_COLUMN_PIECES // items)
+    return _part(m, max(parts, 1), COLUMNS)
 
 
 def _can_split() -> bool:
@@ -158,17 +205,21 @@ def _can_split() -> bool:
     return blas.load().set_threads != 0
 
 
-def _parameters(step: GemmStep, call: _Call, size: int, granules: int) -> list[int]:
+def _parameters(step: GemmStep, call: _Call, counts: list[int]) -> list[int]:
     item = {"float32": 4, "float64": 8}[step.dtype]
     batch = [(count, a * item, b * item, c * item) for count, a, b, c in step.batch]
+    moves = [
+        size * elements * item for size, along in zip(call.piece, call.along) for elements in along
+    ]
     return [
         *map(ord, call.letters),
         *call.sizes,
         *call.leading,
         _bits(step.alpha, step.dtype),
         _bits(step.beta, step.dtype),
-        *(size, granules, int(call.by_rows)),
-        *(size * along * item for along in call.along),
+        *call.piece,
+        *counts,
+        *moves,
         len(batch),
         *(word for words in batch for word in words),
     ]

@@ -150,6 +150,8 @@ def _check_layouts() -> None:
 
 _WALK = """
 declare void @tgraph_parallel_for(ptr, ptr, i64, i64, i64)
+declare void @tgraph_limit_blas(ptr, ptr)
+declare void @tgraph_unlimit_blas(ptr)
 
 define i64 @walk(ptr %frame, ptr %table, i64 %position, ptr %tuple) {
 entry:
@@ -215,17 +217,12 @@ blas:
   %set_at = getelementptr ptr, ptr %table, i64 3
   %set = load ptr, ptr %set_at
   %has = icmp ne ptr %get, null
-  br i1 %has, label %ask, label %steps
-ask:
-  %had = call i32 %get()
-  %several = icmp sgt i32 %had, 1
-  br i1 %several, label %limit, label %steps
+  br i1 %has, label %limit, label %steps
 limit:
-  call void %set(i32 1)
+  call void @tgraph_limit_blas(ptr %get, ptr %set)
   br label %steps
 
 steps:
-  %restore = phi i32 [0, %blas], [0, %ask], [%had, %limit]
   br label %next
 next:
   %at = phi i64 [%begin, %steps], [%after, %ran]
@@ -292,10 +289,9 @@ end:
   br label %leave
 leave:
   %result = phi i64 [%where, %stop], [%at, %python], [0, %end]
-  %limited = icmp ne i32 %restore, 0
-  br i1 %limited, label %unlimit, label %exit
+  br i1 %has, label %unlimit, label %exit
 unlimit:
-  call void %set(i32 %restore)
+  call void @tgraph_unlimit_blas(ptr %set)
   br label %exit
 exit:
   ret i64 %result
@@ -321,14 +317,16 @@ define void @copy(ptr %args, i64 %lo, i64 %hi) {
 """
 
 # Arguments: a, b, c. Parameters: 0 function, 1-2 letters of a and b, 3 m, 4 n, 5 k, 6-8 leading
-# dimensions, 9 alpha, 10 beta, 11 rows (or columns) per granule, 12 granules per product,
-# 13 whether rows are split (or columns), 14-16 bytes from granule to granule in a, b and c,
-# 17 batch dimensions, then for each of them size and strides of a, b and c in bytes.
-# The range is in granules, over all products of the batch.
+# dimensions, 9 alpha, 10 beta, 11-12 rows and columns of a piece, 13-14 pieces along the rows and
+# along the columns, 15-17 bytes in a, b and c from one piece to the next below, 18-20 to the next
+# on its right, 21 batch dimensions, then for each of them size and strides of a, b and c in bytes.
+# The range is in pieces, over all products of the batch. Each is one call of BLAS, whoever makes
+# it: neighbours are never joined, as that may give other results.
 _PRODUCT = """
 define void @NAME(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %rows_here = alloca i64
+  %m_here = alloca i64
+  %n_here = alloca i64
   %a_base = load ptr, ptr %args
   %b_at = getelementptr ptr, ptr %args, i64 1
   %b_base = load ptr, ptr %b_at
@@ -340,48 +338,60 @@ entry:
   %letter_a = getelementptr i64, ptr %p, i64 1
   %letter_b = getelementptr i64, ptr %p, i64 2
   %m_at = getelementptr i64, ptr %p, i64 3
+  %m = load i64, ptr %m_at
   %n_at = getelementptr i64, ptr %p, i64 4
+  %n = load i64, ptr %n_at
   %k_at = getelementptr i64, ptr %p, i64 5
   %lda_at = getelementptr i64, ptr %p, i64 6
   %ldb_at = getelementptr i64, ptr %p, i64 7
   %ldc_at = getelementptr i64, ptr %p, i64 8
   %alpha_at = getelementptr i64, ptr %p, i64 9
   %beta_at = getelementptr i64, ptr %p, i64 10
-  %size_at = getelementptr i64, ptr %p, i64 11
-  %size = load i64, ptr %size_at
-  %granules_at = getelementptr i64, ptr %p, i64 12
-  %granules = load i64, ptr %granules_at
-  %by_rows_at = getelementptr i64, ptr %p, i64 13
-  %by_rows_word = load i64, ptr %by_rows_at
-  %by_rows = icmp ne i64 %by_rows_word, 0
-  %step_a_at = getelementptr i64, ptr %p, i64 14
-  %step_a = load i64, ptr %step_a_at
-  %step_b_at = getelementptr i64, ptr %p, i64 15
-  %step_b = load i64, ptr %step_b_at
-  %step_c_at = getelementptr i64, ptr %p, i64 16
-  %step_c = load i64, ptr %step_c_at
-  %dims_at = getelementptr i64, ptr %p, i64 17
+  %height_at = getelementptr i64, ptr %p, i64 11
+  %height = load i64, ptr %height_at
+  %width_at = getelementptr i64, ptr %p, i64 12
+  %width = load i64, ptr %width_at
+  %down_at = getelementptr i64, ptr %p, i64 13
+  %down_count = load i64, ptr %down_at
+  %across_at = getelementptr i64, ptr %p, i64 14
+  %across_count = load i64, ptr %across_at
+  %pieces = mul i64 %down_count, %across_count
+  %a_down_at = getelementptr i64, ptr %p, i64 15
+  %a_down = load i64, ptr %a_down_at
+  %b_down_at = getelementptr i64, ptr %p, i64 16
+  %b_down = load i64, ptr %b_down_at
+  %c_down_at = getelementptr i64, ptr %p, i64 17
+  %c_down = load i64, ptr %c_down_at
+  %a_across_at = getelementptr i64, ptr %p, i64 18
+  %a_across = load i64, ptr %a_across_at
+  %b_across_at = getelementptr i64, ptr %p, i64 19
+  %b_across = load i64, ptr %b_across_at
+  %c_across_at = getelementptr i64, ptr %p, i64 20
+  %c_across = load i64, ptr %c_across_at
+  %dims_at = getelementptr i64, ptr %p, i64 21
   %dims = load i64, ptr %dims_at
-  %batch = getelementptr i64, ptr %p, i64 18
-  %full_at = select i1 %by_rows, ptr %m_at, ptr %n_at
-  %full = load i64, ptr %full_at
-  %m_here = select i1 %by_rows, ptr %rows_here, ptr %m_at
-  %n_here = select i1 %by_rows, ptr %n_at, ptr %rows_here
+  %batch = getelementptr i64, ptr %p, i64 22
   br label %product
 product:
   %unit = phi i64 [%lo, %entry], [%unit1, %call]
   %remains = icmp slt i64 %unit, %hi
   br i1 %remains, label %locate, label %exit
 locate:
-  %item = sdiv i64 %unit, %granules
-  %skipped = mul i64 %item, %granules
-  %from = sub i64 %unit, %skipped
-  %left = sub i64 %hi, %unit
-  %to_wanted = add i64 %from, %left
-  %to = call i64 @llvm.smin.i64(i64 %to_wanted, i64 %granules)
-  %a_in = mul i64 %from, %step_a
-  %b_in = mul i64 %from, %step_b
-  %c_in = mul i64 %from, %step_c
+  %item = sdiv i64 %unit, %pieces
+  %skipped = mul i64 %item, %pieces
+  %piece = sub i64 %unit, %skipped
+  %row = sdiv i64 %piece, %across_count
+  %above = mul i64 %row, %across_count
+  %column = sub i64 %piece, %above
+  %a_in0 = mul i64 %row, %a_down
+  %a_in1 = mul i64 %column, %a_across
+  %a_in = add i64 %a_in0, %a_in1
+  %b_in0 = mul i64 %row, %b_down
+  %b_in1 = mul i64 %column, %b_across
+  %b_in = add i64 %b_in0, %b_in1
+  %c_in0 = mul i64 %row, %c_down
+  %c_in1 = mul i64 %column, %c_across
+  %c_in = add i64 %c_in0, %c_in1
   br label %dimension
 dimension:
   %d = phi i64 [%dims, %locate], [%d1, %inner]
@@ -413,17 +423,19 @@ inner:
   %c_off1 = add i64 %c_off, %c_move
   br label %dimension
 call:
-  %row0 = mul i64 %from, %size
-  %row1_wanted = mul i64 %to, %size
-  %row1 = call i64 @llvm.smin.i64(i64 %row1_wanted, i64 %full)
-  %rows = sub i64 %row1, %row0
-  store i64 %rows, ptr %rows_here
+  %first_row = mul i64 %row, %height
+  %rows_left = sub i64 %m, %first_row
+  %rows = call i64 @llvm.smin.i64(i64 %rows_left, i64 %height)
+  store i64 %rows, ptr %m_here
+  %first_column = mul i64 %column, %width
+  %columns_left = sub i64 %n, %first_column
+  %columns = call i64 @llvm.smin.i64(i64 %columns_left, i64 %width)
+  store i64 %columns, ptr %n_here
   %a = getelementptr i8, ptr %a_base, i64 %a_off
   %b = getelementptr i8, ptr %b_base, i64 %b_off
   %c = getelementptr i8, ptr %c_base, i64 %c_off
   CALL
-  %taken = sub i64 %to, %from
-  %unit1 = add i64 %unit, %taken
+  %unit1 = add i64 %unit, 1
   br label %product
 exit:
   ret void

@@ -38,7 +38,8 @@ class ThreadPool:
         self._reset()
         self._set_spin(self._spins(SPIN_SECONDS))
         self._set_threads(threads)
-        jit.add_symbol("tgraph_parallel_for", self.parallel_for)
+        for name in ("tgraph_parallel_for", "tgraph_limit_blas", "tgraph_unlimit_blas"):
+            jit.add_symbol(name, module.address(name))
         if hasattr(os, "register_at_fork"):
             # The child has no workers; they start again with its first loop.
             os.register_at_fork(after_in_child=self._reset)
@@ -82,6 +83,9 @@ _POOL = """
 @threads = internal global i64 1
 @workers = internal global i64 0
 @spin = internal global i64 1000
+@limit_lock = internal global i64 0, align 128
+@limit_users = internal global i64 0
+@blas_threads = internal global i32 0
 @mutex = internal global [32 x i64] zeroinitializer, align 128
 @wake = internal global [32 x i64] zeroinitializer, align 128
 
@@ -223,6 +227,61 @@ finish:
   ret void
 }
 
+; Hold a BLAS to one thread until each caller has called the other function: the first notes how
+; many threads it had, the last gives them back.
+define void @tgraph_limit_blas(ptr %get, ptr %set) {
+entry:
+  call void @lock_limit()
+  %users = load i64, ptr @limit_users
+  %users1 = add i64 %users, 1
+  store i64 %users1, ptr @limit_users
+  %first = icmp eq i64 %users, 0
+  br i1 %first, label %ask, label %unlock
+ask:
+  %had = call i32 %get()
+  store i32 %had, ptr @blas_threads
+  %several = icmp sgt i32 %had, 1
+  br i1 %several, label %limit, label %unlock
+limit:
+  call void %set(i32 1)
+  br label %unlock
+unlock:
+  store atomic i64 0, ptr @limit_lock release, align 8
+  ret void
+}
+define void @tgraph_unlimit_blas(ptr %set) {
+entry:
+  call void @lock_limit()
+  %users = load i64, ptr @limit_users
+  %users1 = sub i64 %users, 1
+  store i64 %users1, ptr @limit_users
+  %last = icmp eq i64 %users1, 0
+  br i1 %last, label %recall, label %unlock
+recall:
+  %had = load i32, ptr @blas_threads
+  %several = icmp sgt i32 %had, 1
+  br i1 %several, label %restore, label %unlock
+restore:
+  call void %set(i32 %had)
+  br label %unlock
+unlock:
+  store atomic i64 0, ptr @limit_lock release, align 8
+  ret void
+}
+define internal void @lock_limit() {
+entry:
+  br label %try
+try:
+  %pair = cmpxchg ptr @limit_lock, i64 0, i64 1 acquire monotonic
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %exit, label %wait
+wait:
+  call void @yield_cpu()
+  br label %try
+exit:
+  ret void
+}
+
 define void @set_spin(i64 %count) {
   store atomic i64 %count, ptr @spin monotonic, align 8
   ret void
@@ -274,6 +333,8 @@ define void @reset() {
   %b = call i32 @pthread_cond_init(ptr @wake, ptr null)
   store atomic i64 0, ptr @workers monotonic, align 8
   store atomic i64 0, ptr @sleepers monotonic, align 8
+  store i64 0, ptr @limit_lock
+  store i64 0, ptr @limit_users
   store atomic i64 0, ptr @busy seq_cst, align 8
   ret void
 }

@@ -1,6 +1,8 @@
 """Matrix products in plans against NumPy: layouts, batches, edge sizes, threads."""
 
+import ctypes
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -117,17 +119,98 @@ def test_batches(sizes, batch, batch_a, batch_b, ta, tb, spare):
 def test_batch_with_one_b_becomes_rows():
     step = run(8, 6, 7, batch=(5, 4), batch_b=())
     product = native_product(step)
-    assert product.parameters[3:6] == [160, 6, 7] and product.parameters[17] == 0
+    assert product.parameters[3:6] == [160, 6, 7] and product.parameters[21] == 0
     assert product.extent == 1
+
+
+class Recorder:
+    """Stands in for BLAS and notes what it is asked for: sizes and places."""
+
+    def __init__(self, vector):
+        self.calls = set()
+        number, pointer = ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p
+        if vector:  # letter, m, n, alpha, a, lda, x, step, beta, y, step
+            kinds = [pointer, number, number, *[pointer] * 8]
+            self._seen = lambda at: (at[1][0], at[2][0], at[4], at[6], at[9])
+        else:  # letters, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
+            kinds = [pointer, pointer, number, number, *[pointer] * 9]
+            self._seen = lambda at: (at[2][0], at[3][0], at[6], at[8], at[11])
+        self.function = ctypes.CFUNCTYPE(None, *kinds)(lambda *at: self.calls.add(self._seen(at)))
+
+    def run(self, product, ranges):
+        """The calls of a product that is run in these ranges."""
+        address = ctypes.cast(self.function, ctypes.c_void_p).value
+        parameters = np.array([address, *product.parameters[1:]], np.int64)
+        args = np.array([1 << 32, 1 << 36, 1 << 40, parameters.ctypes.data], np.int64)
+        body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(product.body)
+        self.calls = set()
+        for low, high in ranges:
+            body(args.ctypes.data, low, high)
+        return self.calls
+
+
+def plain(m, n, k, batch=(), ta=False, tb=False):
+    """The step of dense matrices."""
+    refs, items = (BufferRef(1), BufferRef(2), BufferRef(3)), 1
+    dims = []
+    for size in reversed(batch):
+        dims.insert(0, (size, items * m * k, items * k * n, items * m * n))
+        items *= size
+    return GemmStep(
+        "test", "float32", m, n, k, *refs, ta, tb, m if ta else k, k if tb else n, n, tuple(dims)
+    )  # fmt: skip
+
+
+SPLIT = [
+    *((200, 200, 300), (64, 64, 4096), (512, 512, 512), (1024, 1000, 700), (4096, 64, 256)),
+    *((64, 4096, 256), (100_000, 10, 64), (1, 700, 900), (700, 1, 900), (3, 5, 7), (129, 257, 64)),
+]
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (100,)])
+@pytest.mark.parametrize("sizes", SPLIT)
+def test_blas_is_asked_for_the_same_whoever_asks(sizes, batch):
+    """Results do not depend on threads because no call does: kernels differ by the shape."""
+    for ta, tb in itertools.product([False, True], repeat=2):
+        product = native_product(plain(*sizes, batch, ta, tb))
+        recorder = Recorder(1 in sizes[:2])
+        whole = recorder.run(product, [(0, product.extent)])
+        cuts = [product.extent * i // 7 for i in range(8)]
+        assert recorder.run(product, zip(cuts, cuts[1:])) == whole
+        assert recorder.run(product, [(i, i + 1) for i in range(product.extent)]) == whole
+        assert len(whole) == product.extent
+
+
+@pytest.mark.parametrize("sizes", SPLIT)
+def test_the_split_does_not_depend_on_threads(sizes):
+    """Not even the table of a plan that was made with another number."""
+    found = set()
+    for count in (1, 2, 7, 16):
+        parallel.set_num_threads(count)
+        found.add(str(native_product(plain(*sizes))))
+    assert len(found) == 1
+
+
+def test_pieces_cover_the_product():
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        m, n = (int(2 ** generator.uniform(1.1, 12)) for _ in range(2))
+        k, items = int(2 ** generator.uniform(1, 12)), int(2 ** generator.uniform(0, 8))
+        product = native_product(plain(m, n, k, (items,)))
+        calls = Recorder(False).run(product, [(0, product.extent)])
+        assert len({place for *_, place in calls}) == len(calls)
+        assert sum(rows * columns for rows, columns, *_ in calls) == items * m * n
 
 
 def test_small_products_stay_on_one_thread_large_ones_do_not():
     small = native_product(run(10, 64, 32))
     assert small.extent <= small.grain
     large = native_product(run(512, 64, 128))
-    assert large.extent >= 4 * large.grain
-    wide = native_product(run(64, 512, 128))
-    assert wide.extent >= 4 * wide.grain and wide.parameters[13] == 0
+    assert large.extent >= 4 * large.grain and large.parameters[14] == 1
+    wide = native_product(run(64, 1024, 128))
+    assert wide.extent >= 4 * wide.grain and wide.parameters[13] == 1
+    both = native_product(run(1024, 1024, 64))
+    assert both.extent >= 4 * both.grain and min(both.parameters[13:15]) > 1
     many = native_product(run(10, 32, 64, batch=(1000,)))
     assert many.extent == 1000 and 10 <= many.grain <= 100
 
@@ -135,7 +218,7 @@ def test_small_products_stay_on_one_thread_large_ones_do_not():
 def test_without_control_of_the_blas_nothing_is_split(monkeypatch):
     monkeypatch.setattr(blas, "_loaded", blas._of_scipy_linalg())
     product = native_product(run(512, 64, 128))
-    assert product.grain == product.extent
+    assert product.grain == product.extent == 1
     run(1, 64, 128, batch=(300,))
 
 
@@ -145,6 +228,37 @@ def test_openblas_threads_are_as_before(threads):
         pytest.skip("this NumPy does not use OpenBLAS")
     run(300, 300, 300)
     assert {one.get_num_threads() for one in blas.openblas_libraries()} == {threads}
+
+
+def test_blas_has_one_thread_until_the_last_of_overlapping_calls_ends(monkeypatch):
+    """Products that some other call's end left to several threads were added in another order."""
+    threads, seen = [4], []
+    second_began, first_ended = threading.Event(), threading.Event()
+
+    def product(*_):
+        seen.append(threads[0])
+        if threading.current_thread() is not threading.main_thread():
+            second_began.set()
+            first_ended.wait(30)
+            seen.append(threads[0])
+        elif len(seen) == 1:
+            other.start()
+            second_began.wait(30)
+
+    get = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: threads[0])
+    put = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda count: threads.__setitem__(0, count))
+    gemm = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)(product)
+    at = [ctypes.cast(function, ctypes.c_void_p).value for function in (gemm, get, put)]
+    fake = blas.load()._replace(sgemm=at[0], get_threads=at[1], set_threads=at[2])
+    monkeypatch.setattr(blas, "_loaded", fake)
+    plan = Plan([plain(4, 4, 4)], 0, 4)
+    arrays = [np.zeros((4, 4), np.float32)] * 3
+    other = threading.Thread(target=plan.run, args=(arrays,))
+    plan.run(arrays)
+    assert threads == [1]
+    first_ended.set()
+    other.join()
+    assert threads == [4] and seen == [1, 1, 1]
 
 
 def test_wrong_steps_are_refused():
