@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from typing import Any
+
+
+def ending() -> bool:
+    """Whether Python has waited for its threads: one that begins now is cut off anywhere."""
+    return sys.is_finalizing() or not threading.main_thread().is_alive()
 
 
 def fork_safe() -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from collections import OrderedDict
 from typing import Any, TypeVar, cast
@@ -97,6 +98,8 @@ class _Pool:
         self.limit = limit
 
     def take(self, size: int) -> _Memory | None:
+        if sys.is_finalizing():  # a thread that was cut off may have the lock for ever
+            return None
         with self.lock:
             blocks = self.free.get(size)
             if not blocks:
@@ -105,6 +108,8 @@ class _Pool:
             return blocks.pop()
 
     def give(self, memory: _Memory) -> None:
+        if sys.is_finalizing():
+            return
         with self.lock:
             size = memory.nbytes
             self.free.setdefault(size, []).append(memory)

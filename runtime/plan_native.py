@@ -64,8 +64,8 @@ _loaded: Native | None = None
 
 def prepare() -> None:
     """Begin to `load` in another thread: LLVM's start alone takes as long as tracing a function."""
-    if _loaded is None:
-        with suppress(RuntimeError):  # no more threads, as at the end of the process
+    if _loaded is None and not locks.ending():
+        with suppress(RuntimeError):  # no more threads
             threading.Thread(target=_load_early, name="tgraph-prepare").start()
 
 

@@ -14,6 +14,7 @@ a tensor; a static value; what the function reads from closures, globals and mod
   happen at every call as they do in eager code. Other side effects of the Python code (appending
   to a list, printing, counting) happen only when the function is traced.
 - Results own their memory; views of arguments are views again.
+- While Python shuts down, no plans are made: a call that needs a new one runs eagerly.
 - While a function is traced, one thread at a time, tensors that it changes may look changed to
   other threads.
 """
@@ -34,7 +35,7 @@ import numpy as np
 
 from . import pytree
 from .call_helpers import MISS
-from .compile_lock import COMPILE_LOCK
+from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
@@ -144,6 +145,8 @@ class CompiledFunction:
             if result is not MISS:
                 self._use(plan, spec)
                 return result
+        if sys.is_finalizing():  # no plans are made any more
+            return self._eager(spec, leaves)
         result = self._plan(leaves, spec).run(leaves, False)  # why_not has looked, or it is new
         return self._eager(spec, leaves) if result is MISS else result
 
@@ -163,6 +166,7 @@ class CompiledFunction:
 
     def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
         """The plan for a call, made if there is none."""
+        refuse_at_exit()
         with COMPILE_LOCK:
             for plan in self._plans.get(spec, ()):
                 if plan.why_not(leaves) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +13,19 @@ from .runtime import locks
 COMPILE_LOCK = locks.fork_safe()
 
 _T = TypeVar("_T")
+
+
+def refuse_at_exit() -> None:
+    """RuntimeError where nothing can be compiled any more.
+
+    When Python shuts down, modules cannot be imported, and a thread that was compiling has ended
+    with the lock in its hands.
+    """
+    if sys.is_finalizing():
+        raise RuntimeError(
+            "tgraph cannot compile while Python shuts down (in a __del__, for example): call the "
+            "function, or its backward(), once before"
+        )
 
 
 class made_once(Generic[_T]):
@@ -27,6 +41,7 @@ class made_once(Generic[_T]):
 
     def __get__(self, instance: Any, owner: type | None = None) -> _T:
         found, name = vars(instance), self.function.__name__
+        refuse_at_exit()
         with COMPILE_LOCK:
             if name not in found:
                 found[name] = self.function(instance)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .autograd.record import Edge, Record, Saved
-from .compile_lock import COMPILE_LOCK, made_once
+from .compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
@@ -134,6 +134,7 @@ class GraphFunction:
 
     def derive(self, create_graph: bool) -> Derivation:
         """Cotangents and gradients, recorded in the trace."""
+        refuse_at_exit()
         with COMPILE_LOCK, self.trace.resumed(self.final):
             known = len(self.trace.inputs)
             found = derive(self.trace, self.differentiable, self.asked, create_graph)
@@ -187,6 +188,7 @@ class GraphFunction:
         """The backward plan for the wanted differentiable inputs, and where their results are."""
         found = self._backwards.get(wanted)
         if found is None:
+            refuse_at_exit()
             with COMPILE_LOCK:
                 found = self._backwards.get(wanted) or self._make_backward(wanted)
                 self._backwards[wanted] = found

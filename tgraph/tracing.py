@@ -20,7 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from . import pytree
-from .compile_lock import COMPILE_LOCK
+from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiler.ir import Graph, Node
 from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
@@ -180,6 +180,7 @@ def record_call(
     `gradients`, those of outputs that require grad are recorded as well. One call at a time is
     recorded: others would see the tensors that it changes for a while.
     """
+    refuse_at_exit()
     with COMPILE_LOCK, use_context(trace):
         try:
             args, kwargs = spec.unflatten(_stand_ins(trace, leaves, names, floats))
