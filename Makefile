@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo examples bench gpu nvrtc sanitize lint types clean
+.PHONY: test demo examples bench gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -40,11 +40,16 @@ $(VENV)-bench/.installed: pyproject.toml
 		setuptools torch==2.13.0 jax
 	touch $@
 
-# All tests that take a GPU, sanitizers and the GPU benchmark, with what PYTHON has installed: it
-# makes no environment and needs no network. See benchmarks/README.md.
+# The ladder, all tests that take a GPU and the GPU benchmark, with what PYTHON has installed: it
+# makes no environment and needs no network. COMMIT names what a checkout without the data of git is
+# of. See benchmarks/README.md.
 gpu:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
-	@$(PYTHON) tests/gpu.py $(ARGS)
+	@$(PYTHON) tests/gpu.py $(if $(COMMIT),--commit "$(COMMIT)") $(ARGS)
+
+# A sample of kernels on a GPU under compute-sanitizer.
+gpu-sanitize:
+	@$(MAKE) --no-print-directory gpu ARGS="--sanitize $(ARGS)"
 
 # What compiles CUDA kernels without a GPU; tests that need it skip without.
 nvrtc: $(VENV)/.nvrtc

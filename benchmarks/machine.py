@@ -40,6 +40,8 @@ def _git(*arguments: str) -> str:
 
 
 def _commit() -> str:
+    if os.environ.get("TGRAPH_COMMIT"):  # of a checkout without the data of git
+        return os.environ["TGRAPH_COMMIT"]
     try:
         changed = _git(
             "status",

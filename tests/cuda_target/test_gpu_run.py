@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_tools import as_on_a_gpu
 from gpu_run import command, jobs, probe, report, surroundings, worker
 from gpu_run.jobs import Findings, Found, Share, Tool
 from gpu_run.report import Result
@@ -27,7 +26,7 @@ TESTS = Path(__file__).parent.parent
 
 def options(**given: Any) -> Namespace:
     return Namespace(**{"device": "real", "only": [], "quick": False, "all": False,
-                        "shard": (0, 1), **given})  # fmt: skip
+                        "shard": (0, 1), "test": [], **given})  # fmt: skip
 
 
 CANDIDATES = [
@@ -52,11 +51,71 @@ CANDIDATES = [
         ({"only": ["one", "tw"]}, ["one", "two", "slow one"]),
         ({"all": True, "device": "fake"}, ["one", "host", "two", "slow one"]),
         ({"shard": (1, 2)}, ["gpu", "two"]),
+        ({"test": ["two", "slow one"]}, ["two", "slow one"]),
     ],
 )
 def test_choice(given: dict[str, Any], expected: list[str]) -> None:
     found = worker.chosen(CANDIDATES, options(**given))
-    assert found == [(name, name.upper()) for name in expected]
+    assert [(candidate.id, item) for candidate, item in found] == [
+        (name, name.upper()) for name in expected
+    ]
+
+
+def test_one_case_of_every_operation_comes_first() -> None:
+    eager, compiled = "t/test_eager_cuda.py::", "t/test_compiled_cuda.py::"
+    given = [
+        (f"{eager}test_forward[sum]", "sum", False),
+        (f"{eager}test_forward[sum_dim]", "sum", False),
+        (f"{eager}test_other_types[sum]", "sum", False),
+        (f"{eager}test_forward[abs]", "abs", False),
+        ("t/test_memory.py::test_it", "", False),
+        ("t/test_slow.py::test_it", "", True),
+        (f"{compiled}test_forward[sum]", "sum", True),
+        (f"{compiled}test_forward[sum_dim]", "sum", True),
+        (f"{compiled}test_gradient[sum]", "sum", True),
+    ]
+    candidates = [
+        (Candidate(name, frozenset(["cuda"]), frozenset(["slow"] * slow), operation), None)
+        for name, operation, slow in given
+    ]
+    found = [each.id for each, _ in worker.chosen(candidates, options())]
+    assert found[:3] == [
+        f"{eager}test_forward[sum]", f"{eager}test_forward[abs]", f"{compiled}test_forward[sum]",
+    ]  # fmt: skip
+    assert found[3] == "t/test_memory.py::test_it" and found[-1] == "t/test_slow.py::test_it"
+    assert len(found) == len(given)
+
+
+@pytest.mark.parametrize("without", [[], ["--without-pytest"]], ids=["pytest", "without"])
+def test_operations_are_known_by_their_rows(tmp_path: Path, without: list[str]) -> None:
+    """Of real modules, of which nothing is run."""
+    journal = tmp_path / "journal"
+    modules = [str(each) for each in command.device_modules() if each.stem in command.FIRST]
+    env = surroundings.environment(tmp_path, "fake", 1)
+    given = ["--device", "fake", "--modules", *modules, *without]
+    line = surroundings.command("gpu_run.worker", str(journal), *given)
+    process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not journal.exists() or not journal.read_text().endswith("\n"):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    jobs.end(process)
+    first = json.loads(journal.read_text().splitlines()[0])
+    forward = [each for each in first["tests"] if "test_forward[" in each]
+    operations = len({each.split("[")[1] for each in forward})
+    count = next(n for n, each in enumerate(first["tests"]) if "test_forward[" not in each)
+    assert 400 < count < len(forward) and operations > 400  # 234 eager ones and 225 compiled
+
+
+def test_tests_have_limits(tmp_path: Path) -> None:
+    tests, _ = make_tests(tmp_path)
+    marks = {"quick": [], "slow": ["slow"]}
+    tests.announce([Candidate(n, frozenset(), frozenset(m)) for n, m in marks.items()])
+    tests.hangs = 20.0
+    for name in marks:
+        tests.around(name, lambda: ("passed", ""))
+    limits = {each["test"]: each["limit"] for each in events_in(tmp_path) if "limit" in each}
+    assert limits == {"quick": 20.0, "slow": 60.0} and worker.HANGS["real"] == 20.0
 
 
 def test_modules_are_found() -> None:
@@ -123,13 +182,13 @@ file = open(path, "a")
 def write(event, **values):
     file.write(json.dumps({"event": event, **values}) + "\\n")
     file.flush()
-tests = ["m.py::a", "m.py::bad", "m.py::c"]
+tests = TESTS
 write("collected", tests=tests)
 for test in tests:
     if f'"start", "test": "{test}"' in before:
         continue
-    write("start", test=test)
-    if test == "m.py::bad":
+    write("start", test=test, limit=LIMIT)
+    if test in BADS:
         BAD
     write("end", test=test, outcome="passed", why="", seconds=0.5)
 write("memory", used=5, known=5, bad=False)
@@ -137,9 +196,14 @@ write("done")
 """
 
 
-def share_of(bad: str, folder: Path) -> tuple[Share, Findings]:
+def share_of(
+    bad: str, folder: Path, limit: float = 60.0, names: str = "a bad c"
+) -> tuple[Share, Findings]:
+    tests = [f"m.py::{name}" for name in names.split()]
+    bads = [test for test in tests if "bad" in test]
     script = folder / "worker.py"
-    script.write_text(WORKER.replace("BAD", bad))
+    text = WORKER.replace("BADS", repr(bads)).replace("BAD", bad)
+    script.write_text(text.replace("TESTS", repr(tests)).replace("LIMIT", str(limit)))
     findings = Findings()
     line = [sys.executable, "-E", "-s", str(script)]  # the journal comes fifth
     return Share("share", line, dict(os.environ), folder, findings), findings
@@ -175,12 +239,37 @@ def test_a_crash_is_the_fault_of_the_test_that_ran(tmp_path: Path, bad: str, mes
     assert not findings.not_run
 
 
-def test_a_hanging_test_is_ended(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(jobs, "HANGS", 0.3)
-    share, findings = share_of("time.sleep(1000)", tmp_path)
+STUCK = "import faulthandler, signal; faulthandler.register(signal.SIGUSR1); time.sleep(1000)"
+
+
+def test_a_hanging_test_is_ended(tmp_path: Path) -> None:
+    """And tells what it is at."""
+    share, findings = share_of(STUCK, tmp_path, limit=0.5)
     finish(share)
     assert [each.test for each in findings.of("passed")] == ["m.py::a", "m.py::c"]
-    assert "did not end" in findings.tests["m.py::bad"].why
+    why = findings.tests["m.py::bad"].why
+    assert "did not end within 0 s" in why or "did not end within 1 s" in why
+    assert "worker.py" in why and "most recent call first" in why
+
+
+def test_three_that_hang_end_a_share(tmp_path: Path) -> None:
+    names = "a bad1 b bad2 bad3 c bad4"
+    share, findings = share_of("time.sleep(1000)", tmp_path, limit=0.2, names=names)
+    finish(share)
+    assert [each.test for each in findings.of("passed")] == ["m.py::a", "m.py::b"]
+    failed = [each.test for each in findings.of("failed")]
+    assert failed == ["m.py::bad1", "m.py::bad2", "m.py::bad3", "share::(process)"]
+    assert "3 tests hung" in findings.tests["share::(process)"].why
+    assert findings.not_run == ["m.py::c", "m.py::bad4"]
+
+
+def test_a_process_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(jobs, "SILENT", 0.5)
+    findings = Findings()
+    line = [sys.executable, "-c", "import time; time.sleep(1000)", ""]
+    finish(Share("share", line, dict(os.environ), tmp_path, findings))
+    (found,) = findings.of("failed")
+    assert found.test == "share::(process)" and "nothing happened for" in found.why
 
 
 def test_a_lost_device_gets_a_fresh_process(tmp_path: Path) -> None:
@@ -381,8 +470,10 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch) -> None:
         command.Run(command.parsed(["--build", str(tmp_path / "build")]))
 
 
-def test_progress_tells_failures_once(capsys) -> None:
+def test_progress_tells_failures_once(capsys, monkeypatch) -> None:
     run = object.__new__(command.Run)
+    written: list[int] = []
+    monkeypatch.setattr(run, "write", lambda: written.append(1))
     run.result, run._told, run.began = some_result(), 0, time.monotonic()
     run._last = time.monotonic() + 100
     run._progress()
@@ -390,6 +481,7 @@ def test_progress_tells_failures_once(capsys) -> None:
     run._last = time.monotonic() - 100
     run._progress()
     assert "5 tests are done, 3 failed" in capsys.readouterr().out
+    assert written == [1]
 
 
 @pytest.mark.slow
@@ -407,30 +499,8 @@ def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
         "test_compiled_cuda", "test_memory_on_device", "test_programs_on_device", "benchmark",
     }  # fmt: skip
     assert set(data["tests"].values()) == {"passed"}
-    assert data["left_out"]["compute-sanitizer"]
+    assert data["tests"]["ladder::all of it"] == "passed" and "10/10" in done.stdout
     assert "good: " in done.stdout and written.with_suffix(".md").exists()
-
-
-@pytest.mark.slow
-def test_the_whole_as_on_a_gpu(tmp_path: Path, monkeypatch) -> None:
-    """Here with a sanitizer that finds something."""
-    machine, build = tmp_path / "machine", tmp_path / "build"
-    as_on_a_gpu.furnish(machine)
-    monkeypatch.setenv("PYTHONPATH", str(machine))
-    monkeypatch.setenv("PATH", f"{machine / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    done = run_command(
-        "--build", str(build), "--only", "test_growth_is_seen,test_views_that_begin_anywhere",
-        "--no-benchmark", "--without-pytest", "--save", str(build / "kept"),
-    )  # fmt: skip
-    assert done.returncode == 1, done.stdout + done.stderr
-    data = json.loads((build / "kept-checks.json").read_text())
-    assert data["facts"]["gpu"] == "NVIDIA of NumPy"
-    (failure,) = data["failures"]
-    assert failure["test"] == "sanitizer-racecheck::sample"
-    assert "--tool racecheck" in failure["why"] and "gpu_run.sample" in failure["why"]
-    assert data["tests"].pop("sanitizer-racecheck::sample") == "failed"
-    assert "passed" in data["tests"].values() and "failed" not in data["tests"].values()
-    assert data["memory"] and not any(each["bad"] for each in data["memory"])
 
 
 @pytest.mark.slow

@@ -16,6 +16,8 @@ from tgraph.runtime.cuda import cublas_lt, nvrtc
 
 fake_cupy.machine.lazy = os.environ.get("STAND_IN_LATE", "0") == "1"
 fake_cupy.machine.memory = 8 << 30
+refused = os.environ.get("STAND_IN_REFUSES", "")
+fake_cupy.machine.refused.update(dict.fromkeys(filter(None, refused.split(",")), 701))
 nvrtc.compile_cubin = fake_cupy._text
 nvrtc.why_unavailable = lambda: None
 cublas_lt._loaded = streamed_library()
@@ -43,7 +45,7 @@ def furnish(folder: Path) -> None:
 
     With STAND_IN_LATE=1 in its environment a process has a device that works as late as CUDA
     allows, else one that works at once. With STAND_IN_USED=1 somebody keeps 96 MiB of it, and its
-    pools have blocks of many sizes.
+    pools have blocks of many sizes. Launches of the kernels in STAND_IN_REFUSES fail.
     """
     for name, text in {
         "cupy/__init__.py": _CUPY,

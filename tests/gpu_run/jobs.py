@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import selectors
 import signal
 import subprocess
 import time
@@ -15,12 +16,15 @@ from typing import Any
 
 from .worker import LOST
 
-HANGS = 60.0
-"""Seconds that one test may take."""
+MOST_HANGS = 3
+"""Tests of a share that may hang before the rest of it is given up."""
+SILENT = 90.0
+"""Seconds that a process may take to collect its tests, or for anything between them."""
 STARTS = 20
 """Processes of one share of the tests at most."""
 GRACE = 5.0
 """Seconds that a process has to end when it is asked to."""
+TELLING = 0.5
 LOG_LINES = 25
 
 
@@ -71,6 +75,12 @@ class Process:
     def status(self) -> int | None:
         return self._process.poll()
 
+    def tell(self) -> None:
+        """Let it write what it is at, where it listens for that."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGUSR1)
+        time.sleep(TELLING)
+
     def ask_to_end(self) -> None:
         """Without waiting for it."""
         if self.status is None:
@@ -99,7 +109,10 @@ def end(process: subprocess.Popen[Any]) -> None:
 
 
 class Share:
-    """One process after another that runs a part of the tests of some modules."""
+    """One process after another that runs a part of the tests of some modules.
+
+    `running` is the test that is, and until when it may be.
+    """
 
     def __init__(
         self, name: str, command: Sequence[str], env: Mapping[str, str], folder: Path,
@@ -112,13 +125,15 @@ class Share:
         self.collected: list[str] = []
         self.running: tuple[str, float] | None = None
         self.done = False
-        self._starts = 0
+        self._starts = self._hung = 0
+        self._limit = 0.0
         self._read_to = 0
         self._begin()
 
     def _begin(self) -> None:
         self._starts += 1
         self.running = None
+        self._silent_since = time.monotonic()
         self.process = Process(self.command, self.env, self.log)
 
     def poll(self) -> None:
@@ -130,9 +145,31 @@ class Share:
             self.process.stop()
         elif status is not None:
             self._ended(status)
-        elif self.running is not None and time.monotonic() - self.running[1] > HANGS:
-            self.process.stop()
-            self._give_up(f"it did not end within {HANGS:.0f} s")
+        elif self.running is not None:
+            if time.monotonic() > self.running[1]:
+                self._hangs()
+        elif time.monotonic() - self._silent_since > SILENT:
+            self.process.tell()
+            self._fail(f"nothing happened for {SILENT:.0f} s")
+
+    def _hangs(self) -> None:
+        self._hung += 1
+        self.process.tell()
+        why = f"it did not end within {self._limit:.0f} s:\n{self.process.said()}"
+        self.process.stop()
+        if self._hung < MOST_HANGS:
+            self._give_up(why)
+            return
+        assert self.running is not None
+        self.findings.add(Found(self.running[0], "failed", why))
+        self._fail(f"{MOST_HANGS} tests hung: the rest of the share is left")
+
+    def _fail(self, why: str) -> None:
+        """End the share, which has failed as a whole."""
+        self.process.stop()
+        said = f"{why}\n{self.process.said()}".rstrip()
+        self.findings.add(Found(f"{self.name}::(process)", "failed", said))
+        self.done = True
 
     def stop(self) -> None:
         """The time is over."""
@@ -156,11 +193,13 @@ class Share:
         return self.done
 
     def _take(self, event: Mapping[str, Any]) -> None:
+        self._silent_since = time.monotonic()
         match event["event"]:
             case "collected":
                 self.collected = event["tests"]
             case "start":
-                self.running = event["test"], time.monotonic()
+                self._limit = event["limit"]
+                self.running = event["test"], time.monotonic() + self._limit
             case "end":
                 self.running = None
                 found = (event[key] for key in ("test", "outcome", "why", "seconds"))
@@ -184,9 +223,7 @@ class Share:
         elif status == LOST and self._starts < STARTS:
             self._begin()  # a failed test has told of it
         else:
-            why = f"the process ended with status {status}:\n{self.process.said()}"
-            self.findings.add(Found(f"{self.name}::(process)", "failed", why))
-            self.done = True
+            self._fail(f"the process ended with status {status}:")
 
     def _give_up(self, why: str) -> None:
         """Blame the test that was running, and go on behind it."""
@@ -246,3 +283,32 @@ def run(jobs: Iterable[Job], until: float, each: Any) -> None:
             job.process.ask_to_end()  # all of them, before any is waited for
         for job in jobs:
             job.stop()
+
+
+def show(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path, seconds: float
+) -> int | None:
+    """Run a command whose output is shown as it comes, and kept; None where it was stopped."""
+    process = subprocess.Popen(
+        command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    until = time.monotonic() + seconds
+    try:
+        with log.open("ab") as kept, selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while (left := until - time.monotonic()) > 0:
+                if not ready.select(min(left, 1.0)):
+                    continue
+                text = os.read(process.stdout.fileno(), 1 << 16)
+                if not text:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        return process.wait(GRACE)
+                    return None
+                kept.write(text)
+                print(text.decode(errors="replace"), end="", flush=True)
+    finally:
+        end(process)
+        process.stdout.close()
+    return None

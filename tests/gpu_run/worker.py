@@ -14,17 +14,23 @@ import faulthandler
 import functools
 import gc
 import importlib.util
+import itertools
 import json
 import os
+import signal
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 LOST = 3
+HANGS = {"real": 20.0, "fake": 300.0}
+"""Seconds that a test may take; on the stand-in kernels are built by a C++ compiler."""
+SLOW = 3
+"""Tests that are marked slow may take so many times as long."""
 TESTS = Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
 LONGEST_WHY = 20_000
@@ -33,34 +39,65 @@ SLACK_BYTES = 1 << 20
 
 
 class Candidate(NamedTuple):
-    """What the choice of tests depends on."""
+    """What the choice and the order of tests depend on.
+
+    `operation` is what a test of the table of operations is about, such as "softmax".
+    """
 
     id: str
     fixtures: frozenset[str]
     marks: frozenset[str]
+    operation: str = ""
+
+    @property
+    def limit(self) -> int:
+        """How many times as long as others it may take."""
+        return SLOW if "slow" in self.marks else 1
 
 
 _Item = TypeVar("_Item")
+# The tests of all operations, compiled and eager, whose first rows come before everything else.
+OF_OPERATIONS = ("test_compiled_cuda.py::test_forward[", "test_eager_cuda.py::test_forward[")
 
 
 def chosen(
     items: Sequence[tuple[Candidate, _Item]], options: argparse.Namespace
-) -> list[tuple[str, _Item]]:
-    """This process's share: tests that take the device, slow ones last."""
-    found = []
-    for candidate, item in items:
-        for_device = {"cuda", "gpu"} & candidate.fixtures or "gpu" in candidate.marks
-        if options.device == "fake" and "gpu" in candidate.marks:
-            continue
-        if options.only and not any(each in candidate.id for each in options.only):
-            continue
-        if options.quick and "slow" in candidate.marks:
-            continue
-        if for_device or options.all:
-            found.append((candidate, item))
-    found.sort(key=lambda each: "slow" in each[0].marks)
+) -> list[tuple[Candidate, _Item]]:
+    """This process's share of the tests that take the device, in the order to run them."""
+    found = [each for each in items if _is_wanted(each[0], options)]
+    ranks = _ranks([candidate for candidate, _ in found])
+    ordered = [each for _, each in sorted(zip(ranks, found), key=lambda pair: pair[0])]
     number, count = options.shard
-    return [(candidate.id, item) for candidate, item in found[number::count]]
+    return ordered[number::count]
+
+
+def _is_wanted(candidate: Candidate, options: argparse.Namespace) -> bool:
+    if options.test:
+        return candidate.id in options.test
+    if options.device == "fake" and "gpu" in candidate.marks:
+        return False
+    if options.only and not any(each in candidate.id for each in options.only):
+        return False
+    if options.quick and "slow" in candidate.marks:
+        return False
+    return bool({"cuda", "gpu"} & candidate.fixtures or "gpu" in candidate.marks or options.all)
+
+
+def _ranks(candidates: Sequence[Candidate]) -> list[int]:
+    """When each is run: one compiled and one eager case of every operation first.
+
+    Then what is about anything else, then the other rows and types of operations; what is slow
+    otherwise comes last.
+    """
+    seen: set[tuple[str, str]] = set()
+    ranks = []
+    for candidate in candidates:
+        kind = next((each for each in OF_OPERATIONS if each in candidate.id), "")
+        first = bool(kind and candidate.operation) and (kind, candidate.operation) not in seen
+        seen.add((kind, candidate.operation))
+        slow = "slow" in candidate.marks
+        ranks.append(0 if first else 2 if candidate.operation else 3 if slow else 1)
+    return ranks
 
 
 class Journal:
@@ -84,20 +121,23 @@ class Recorder:
     def __init__(self, journal: Journal, device: str) -> None:
         self.journal = journal
         self.failed = False
+        self.hangs, self.limits = HANGS[device], dict[str, int]()
         self.device: Any = None
         if device == "real":
             import tgraph
 
             self.device = tgraph.cuda
 
-    def announce(self, ids: Sequence[str]) -> set[str]:
+    def announce(self, candidates: Sequence[Candidate]) -> set[str]:
         """Write which tests there are; those to run."""
-        self.journal.write("collected", tests=list(ids))
+        ids = [each.id for each in candidates]
+        self.limits = {each.id: each.limit for each in candidates}
+        self.journal.write("collected", tests=ids)
         return set(ids) - self.journal.before
 
     def around(self, test: str, run: Callable[[], tuple[str, str]]) -> None:
         """Run a test, which gives its outcome and why, and see what it leaves on the device."""
-        self.journal.write("start", test=test)
+        self.journal.write("start", test=test, limit=self.hangs * self.limits.get(test, 1))
         began = time.perf_counter()
         outcome, why = run()
         left = self._left_behind()
@@ -177,8 +217,8 @@ class Plugin:
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         pairs = [(_candidate(item), item) for item in items]
         found = chosen(pairs, self.options)
-        wanted = self.tests.announce([name for name, _ in found])
-        items[:] = [item for name, item in found if name in wanted]
+        wanted = self.tests.announce([candidate for candidate, _ in found])
+        items[:] = [item for candidate, item in found if candidate.id in wanted]
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -206,7 +246,13 @@ class Plugin:
 
 def _candidate(item: Any) -> Candidate:
     marks = frozenset(mark.name for mark in item.iter_markers())
-    return Candidate(item.nodeid, frozenset(item.fixturenames), marks)
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    return Candidate(item.nodeid, frozenset(item.fixturenames), marks, _operation(given))
+
+
+def _operation(given: Mapping[str, Any]) -> str:
+    """What the row is about that a test is given: its name begins with it."""
+    return str(getattr(given.get("case"), "name", "")).split(" ")[0]
 
 
 def _reason(why: Any) -> str:
@@ -247,15 +293,16 @@ def without_pytest(tests: Recorder, options: argparse.Namespace) -> None:
             tests.journal.write("broken", module=str(path), why=small_runner.told(error))
             continue
         for item in items:
-            names = frozenset(item.needed)
-            pairs.append((Candidate(item.id, names, frozenset(item.mark_names)), item))
+            marks = frozenset(item.mark_names)
+            operation = _operation(item.given)
+            pairs.append((Candidate(item.id, frozenset(item.needed), marks, operation), item))
     found = chosen(pairs, options)
-    wanted = tests.announce([name for name, _ in found])
+    wanted = tests.announce([candidate for candidate, _ in found])
     runner = small_runner.Runner()
-    for name, item in found:
-        if name in wanted:
-            with _told_warnings(tests.journal, name):
-                tests.around(name, functools.partial(runner.run, item))
+    for candidate, item in found:
+        if candidate.id in wanted:
+            with _told_warnings(tests.journal, candidate.id):
+                tests.around(candidate.id, functools.partial(runner.run, item))
     for why in runner.close():
         tests.journal.write("broken", module="fixtures", why=why)
 
@@ -276,6 +323,27 @@ def _warning(message: Any) -> str:
 # -- the process ---------------------------------------------------------------------------------
 
 
+def save_kernels(folder: Path) -> None:
+    """Let every program that is loaded, and the text of every fused kernel, be written there."""
+    from tgraph.compiler.executable_cuda import CudaExecutable
+    from tgraph.runtime.cuda import elementwise
+
+    load, kernel, numbers = CudaExecutable._load, elementwise._kernel, itertools.count()
+
+    def load_and_save(self: Any, program: Any, from_host: Any) -> None:
+        program.save(folder / f"{next(numbers):03}")
+        load(self, program, from_host)
+
+    def kernel_and_save(text: Any) -> Any:
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"// {text.in_params} -> {text.out_params}", text.preamble, text.operation]
+        (folder / f"{text.name}.cu").write_text("\n".join(lines) + "\n")
+        return kernel(text)
+
+    CudaExecutable._load = load_and_save  # type: ignore[method-assign]
+    elementwise._kernel = kernel_and_save
+
+
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gpu_run.worker")
     add = parser.add_argument
@@ -285,6 +353,8 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--shard", default="0/1", help="NUMBER/COUNT")
     add("--only", default="", help="parts of tests' names, with commas between")
     add("--quick", action="store_true", help="leave slow tests out")
+    add("--test", action="append", default=[], metavar="ID", help="this one alone; repeatable")
+    add("--save-kernels", type=Path, metavar="DIR", help="write all kernels there")
     add("--all", action="store_true", help="also tests that take no device")
     add("--without-pytest", action="store_true", help="even where it is installed")
     options = parser.parse_args(arguments)
@@ -295,7 +365,10 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)  # asked for where it hangs
     options = parsed()
+    if options.save_kernels is not None:
+        save_kernels(options.save_kernels)
     tests = Recorder(Journal(options.journal), options.device)
     if options.without_pytest or importlib.util.find_spec("pytest") is None:
         without_pytest(tests, options)
