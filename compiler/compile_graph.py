@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..runtime.device import CPU
+from ..runtime.garbage import no_collection
 from . import pipeline
 from .executable import Executable
 from .ir import Graph
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .executable_cuda import CudaExecutable
 
 
+@no_collection()
 def compile_graph(
     graph: Graph,
     *,

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
+from typing import Any
 
 from .ir import Family, Graph, Node
 from .ir.shapes import contiguous_strides, numel
@@ -21,6 +23,7 @@ from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
 from .kernel.roots import Buffer, CannotFuse, Root, is_unrolled, iteration_shape, row_sizes
 from .kernel.views import operand_needs
+from .structure import Structure, Structures
 
 # A value computed in at most this many operations is computed again rather than stored.
 CHEAP_COST = 4
@@ -151,6 +154,8 @@ class Fuser:
         self.forced: set[Node] = set()
         self.unfused: set[Node] = set()
         self.refusals: list[Refusal] = []
+        self.structures = Structures(self.order, self.inputs)
+        self.reasons: dict[Any, str] = {}  # of a structure: why it has no kernel, "" if it has one
 
     def _wanted(self) -> set[Node]:
         """Nodes that must lie in memory: outputs, and what steps read."""
@@ -291,7 +296,7 @@ class Fuser:
         """Without roots that only this kernel reads: those are values inside it."""
         kept = []
         for root in group.roots:
-            readers = self.readers_of.get(root.node, [])
+            readers = self.readers_of.get(root.node, ())
             stored = root.node in self.wanted or any(reader is not group for reader in readers)
             if stored or root.node.primitive.family is Family.REDUCE:
                 kept.append(Root(root.node, root.dims, stored))
@@ -318,7 +323,7 @@ class Fuser:
         """Put every root into a group; gives the roots that no kernel can compute."""
         self.groups: list[Group] = []
         self.group_of: dict[Node, Group] = {}
-        self.readers_of: dict[Node, list[Group]] = {}
+        self.readers_of: dict[Node, dict[Group, None]] = {}  # in the order in which they came
         self.latest: dict[Group, int] = {}  # node of the group, or of any that must run before it
         self.first: dict[Group, int] = {}
         stuck = []
@@ -365,9 +370,7 @@ class Fuser:
         self.group_of[node] = group
         self.first[group] = min(self.first.get(group, position), position)
         for read in group.reads:
-            readers = self.readers_of.setdefault(read, [])
-            if group not in readers:
-                readers.append(group)
+            self.readers_of.setdefault(read, {})[group] = None
         producers = (self.group_of[read] for read in group.reads if read in self.group_of)
         self._raise_latest(group, max([position, *(self.latest[each] for each in producers)]))
 
@@ -380,7 +383,7 @@ class Fuser:
                 continue
             self.latest[current] = position
             for node in current.nodes:
-                pending += self.readers_of.get(node, [])
+                pending += self.readers_of.get(node, ())
 
     def _place(self, node: Node) -> bool:
         """Merge `node` into the best group that takes it, or start a group."""
@@ -399,12 +402,22 @@ class Fuser:
         return self._start_group(node, "kernel")
 
     def _start_group(self, node: Node, kind: str) -> bool:
-        group = self._new_group(node, kind)
+        return not self._why_no_kernel(self._new_group(node, kind))
+
+    def _why_no_kernel(self, group: Group) -> str:
+        """Why lowering refuses a group; "" where it does not. Asked once for each structure."""
+        key = self.structure(group).key
+        reason = self.reasons.get(key)
+        if reason is None:
+            reason = self.reasons[key] = self._refusal_of(group)
+        return reason
+
+    def _refusal_of(self, group: Group) -> str:
         try:
             self.lowering(group).check()
-        except CannotFuse:
-            return False
-        return True
+        except CannotFuse as error:
+            return str(error) or "it has no kernel"
+        return ""
 
     def _candidates(self, reads: Iterable[Node]) -> list[Group]:
         """Producers' groups, the latest first, then groups that read the same memory."""
@@ -415,7 +428,8 @@ class Fuser:
             if group is not None and group.kind == "kernel":
                 producers[group] = None
             if read.type.numel > 1:
-                for reader in self.readers_of.get(read, [])[-MAX_SIBLINGS_TRIED:]:
+                readers = islice(reversed(self.readers_of.get(read, {})), MAX_SIBLINGS_TRIED)
+                for reader in reversed(list(readers)):
                     if reader.kind == "kernel":
                         siblings[reader] = None
         return [*producers, *(group for group in siblings if group not in producers)]
@@ -462,18 +476,20 @@ class Fuser:
             if rows < MIN_PARALLEL_ROWS and longest > self.max_serial:
                 reason = "too few rows to share among threads"
                 continue
-            try:
-                self.lowering(Group(roots)).check()
-            except CannotFuse as error:
-                reason = str(error)
-                continue
-            return roots
+            refusal = self._why_no_kernel(Group(roots))
+            if not refusal:
+                return roots
+            reason = refusal
         return self._refuse(group, node, reason)
 
     def _refuse(self, group: Group, node: Node, reason: str) -> list[Root] | None:
         """Note why `node` does not join `group`: there are no merged roots."""
         self.refusals.append(Refusal(node, group.roots[-1].node, reason))
         return None
+
+    def structure(self, group: Group) -> Structure:
+        """What the kernel of a group depends on."""
+        return self.structures.of(group.kind, group.roots, self.has_memory)
 
     def lowering(self, group: Group, name: str = "kernel", save_rows: bool = True) -> Lowering:
         """The lowering of a group over the memory of everything outside it."""

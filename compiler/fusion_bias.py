@@ -86,7 +86,7 @@ class BiasFuser(Fuser):
             return None
         for matrix, row in (total.inputs, total.inputs[::-1]):
             product = alias_base(matrix)
-            alone = product not in self.wanted and self.readers_of.get(product) == [group]
+            alone = product not in self.wanted and [*self.readers_of.get(product, ())] == [group]
             if matrix.shape != total.shape or not alone or not _takes_bias(product):
                 continue
             if _is_row(row, total, product.shape[1]):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..runtime.garbage import no_collection
 from .ir import Graph
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose, decompose_for_gpu
@@ -70,21 +69,9 @@ def optimize(
       %0: float32[2] = add(%x, %x)
       return %0
     """
-    with _no_garbage_collection():
+    with no_collection():
         for step in PASSES if passes is None else passes:
             graph = step.run(graph)
             if after is not None:
                 after(step.name, graph)
     return graph
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Nodes hold no cycles; looking for some takes as long as the passes over a large graph."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from .ir import Family, Graph, Node, TensorType
 from .kernel.kernel import Kernel
 from .kernel.lower import Lowering
 from .kernel.schedule_cpu import cost
+from .structure import Structure
 
 if TYPE_CHECKING:
     from .kernel.schedule_cpu import Schedule
@@ -60,6 +61,30 @@ class StepInfo:
     flops: int
     kernel: Kernel | None = None
     schedule: AnySchedule | TemplateSchedule | None = None
+
+
+class Pattern:
+    """What groups of one structure have in common: their kernel, and what was made of it.
+
+    `params` has the number of a node of the structure for each parameter, None for the status.
+    `sharing` are the schedules in which parameters are one: pairs of theirs -> the schedule.
+    `in_step` tells of pairs whether the one may lie in the memory of the other.
+    """
+
+    def __init__(self, kernel: Kernel, params: Sequence[int | None], schedule: AnySchedule) -> None:
+        self.kernel, self.params, self.schedule = kernel, params, schedule
+        self.sharing: dict[tuple[tuple[int, int], ...], AnySchedule] = {}
+        self.in_step: dict[tuple[int, int], bool] = {}
+        self.bytes = _moved_bytes(kernel)
+        self.flops = _operations(kernel)
+
+
+class Scheduled(NamedTuple):
+    """The kernel of one group: the node of each parameter, None for the status, and its values."""
+
+    pattern: Pattern
+    nodes: list[Node | None]
+    inside: tuple[Node, ...]
 
 
 class PlanBuilder(ABC):
@@ -90,6 +115,9 @@ class PlanBuilder(ABC):
         self.arena = _Arena(self.alignment, self.never_reused)
         self.copies: list[CopyStep] = []
         self.in_place: dict[Node, Node] = {}
+        self.overwritten: set[Node] = set()  # inputs in whose memory an output is computed
+        self.lowered: dict[Group, Scheduled] = {}
+        self.patterns: dict[Any, Pattern] = {}  # by structure, and by that and the lines
 
     def write(self) -> None:
         """Write all steps, over the graph's inputs and then one array per fresh output."""
@@ -149,15 +177,17 @@ class PlanBuilder(ABC):
             else:
                 target = BufferRef(self.output_slot[number])
             if self.place.get(node) != target:
-                self.late_copies.append((output, node, target))
+                group = self.fuser.group_of[node]
+                self.late_copies.setdefault(group, []).append((output, node, target))
 
     def _place_donated(self, number: int, node: Node) -> None:
         replaced = self.graph.inputs[self.donate[number]]
-        if node in self.place or replaced in self.in_place.values():
+        if node in self.place or replaced in self.overwritten:
             return
         if self._may_overwrite(node, replaced):
             self.place[node] = BufferRef(1 + self.donate[number])
             self.in_place[node] = replaced
+            self.overwritten.add(replaced)
 
     def _may_overwrite(self, node: Node, replaced: Node) -> bool:
         """Whether nobody reads `replaced` once `node` is written, but at the same element."""
@@ -167,39 +197,26 @@ class PlanBuilder(ABC):
         at = self.position[writer]
         if writer.kind != "kernel" or at <= self.last_failure:
             return False
-        for position, group in enumerate(self.groups):
-            if replaced in group.reads and position > at:
-                return False
+        if self.last_read.get(replaced, at) > at:
+            return False
         return replaced not in writer.reads or self._reads_in_step(writer, node, replaced)
 
     def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
-        kernel, nodes = self._lowered(group)
+        pattern, nodes, _ = self.scheduled(group)
         if replaced not in nodes:  # needed by the graph, but no element of it
             return True
-        read, written = nodes.index(replaced), nodes.index(node)
-        stored: set[Any] = set()
-        stage_of_store = -1
-        for number, stage in enumerate(kernel.stages):
-            for instr in stage.body:
-                if instr.op == "store" and instr.param == written:
-                    stored.add(instr.index)
-                    stage_of_store = number
-        if len(stored) != 1:
-            return False
-        return all(
-            instr.index in stored and not instr.mask and number <= stage_of_store
-            for number, stage in enumerate(kernel.stages)
-            for instr in stage.body
-            if instr.op == "load" and instr.param == read
-        )
+        pair = nodes.index(replaced), nodes.index(node)
+        found = pattern.in_step.get(pair)
+        if found is None:
+            found = pattern.in_step[pair] = _reads_before_writing(pattern.kernel, *pair)
+        return found
 
     def _order_groups(self) -> None:
         """Where a step may fail, what overwrites inputs comes after everything else.
 
         What cannot come after the last step that may fail is written elsewhere and copied.
         """
-        self.late_copies: list[tuple[Node, Node, BufferRef]] = []
-        self.lowered: dict[Group, tuple[Kernel, list[Node | None], AnySchedule]] = {}
+        self.late_copies: dict[Group, list[tuple[Node, Node, BufferRef]]] = {}
         failing = {group for group in self.groups if self.donate and self._may_fail(group)}
         if failing:
             late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
@@ -213,6 +230,9 @@ class PlanBuilder(ABC):
                 *(group for group in self.groups if group in writers),
             ]
         self.position = {group: number for number, group in enumerate(self.groups)}
+        self.last_read = {
+            read: position for position, group in enumerate(self.groups) for read in group.reads
+        }
         self.last_failure = max((self.position[group] for group in failing), default=-1)
 
     def _may_fail(self, group: Group) -> bool:
@@ -221,10 +241,8 @@ class PlanBuilder(ABC):
         return bool(self._lowered(group)[0].checks)
 
     def _last_uses(self) -> dict[Node, int]:
-        last: dict[Node, int] = {}
+        last = dict(self.last_read)
         for position, group in enumerate(self.groups):
-            for read in group.reads:
-                last[read] = position
             for node in group.nodes:
                 last.setdefault(node, position)
         end = len(self.groups)
@@ -247,9 +265,8 @@ class PlanBuilder(ABC):
             self._write_kernel(position, group)
         else:
             self._write_step(group.roots[0].node)
-        for output, node, target in self.late_copies:
-            if self.position.get(self.fuser.group_of.get(node)) == position:  # type: ignore[arg-type]
-                self.copies.append(CopyStep("output", target, self.place[node], output.type.nbytes))
+        for output, node, target in self.late_copies.get(group, ()):
+            self.copies.append(CopyStep("output", target, self.place[node], output.type.nbytes))
         for node in {*group.reads, *written}:
             if last.get(node, position) <= position:
                 self.arena.release(node)
@@ -258,25 +275,53 @@ class PlanBuilder(ABC):
         return list(self.graph.consumers[call])
 
     def _lowered(self, group: Group) -> tuple[Kernel, list[Node | None]]:
-        kernel, nodes, _ = self._scheduled(group)
-        return kernel, nodes
+        found = self.scheduled(group)
+        return found.pattern.kernel, found.nodes
 
-    def _scheduled(self, group: Group) -> tuple[Kernel, list[Node | None], AnySchedule]:
-        if group not in self.lowered:
+    def scheduled(self, group: Group) -> Scheduled:
+        """The kernel of a group and its parameters; made once for each structure of groups."""
+        found = self.lowered.get(group)
+        if found is None:
+            structure = self.fuser.structure(group)
+            pattern = self._pattern(group, structure)
+            nodes = [None if at is None else structure.nodes[at] for at in pattern.params]
+            found = self.lowered[group] = Scheduled(pattern, nodes, structure.inside)
+        return found
+
+    def _pattern(self, group: Group, structure: Structure) -> Pattern:
+        pattern = self.patterns.get(structure.key)
+        if pattern is not None and not pattern.kernel.checks:
+            return pattern
+        # The checks of a kernel name lines of the program.
+        lines = (structure.key, *(node.where for node in structure.inside))
+        pattern = self.patterns.get(lines)
+        if pattern is None:
             lowering, schedule = self.schedule(group)
-            self.lowered[group] = lowering.kernel, lowering.param_nodes, schedule
-        return self.lowered[group]
+            number = {node: at for at, node in enumerate(structure.nodes)}
+            params = [None if node is None else number[node] for node in lowering.param_nodes]
+            pattern = Pattern(lowering.kernel, params, schedule)
+            self.patterns[structure.key] = self.patterns[lines] = pattern
+        return pattern
 
     def _write_kernel(self, position: int, group: Group) -> None:
-        kernel, nodes, schedule = self._scheduled(group)
-        schedule, nodes = self._share_params(schedule, list(nodes))
+        pattern, nodes, inside = self.scheduled(group)
+        schedule, nodes = self._share_params(pattern, nodes)
         name = f"k{position}_" + "_".join(
             dict.fromkeys(root.node.primitive.name for root in group.roots)
         )
-        name = name[:48]
-        info = self._kernel_info(name, group, kernel, schedule)
+        outputs = tuple(root.node for root in group.roots if root.stored)
+        info = StepInfo(
+            name[:48],
+            "kernel",
+            inside,
+            outputs,
+            pattern.bytes,
+            pattern.flops,
+            pattern.kernel,
+            schedule,
+        )
         self.infos.append(info)
-        if schedule.extent > 0 and any(param.elements for param in kernel.params):
+        if schedule.extent > 0 and any(param.elements for param in pattern.kernel.params):
             self.kernel_of_step[len(self.steps)] = info
             args = tuple(
                 BufferRef(STATUS_SLOT) if node is None else self.place[self.in_memory(node)]
@@ -285,7 +330,7 @@ class PlanBuilder(ABC):
             self.write_kernel(info, schedule, args)
 
     def _share_params(
-        self, schedule: AnySchedule, nodes: list[Node | None]
+        self, pattern: Pattern, nodes: list[Node | None]
     ) -> tuple[AnySchedule, list[Node | None]]:
         """An output in the memory of an input is the same parameter, not an alias of it."""
         shared: dict[int, int] = {}
@@ -294,50 +339,13 @@ class PlanBuilder(ABC):
             if replaced is not None and replaced in nodes:
                 shared[number] = nodes.index(replaced)
         if not shared:
-            return schedule, nodes
-        kernel = schedule.kernel
-        kept = [number for number in range(len(nodes)) if number not in shared]
-        new = {old: position for position, old in enumerate(kept)}
-        table = {number: new[shared.get(number, number)] for number in range(len(nodes))}
-        params = [kernel.params[number] for number in kept]
-        for source in shared.values():
-            params[new[source]] = replace(params[new[source]], written=True)
-        stages = tuple(
-            replace(
-                stage,
-                body=tuple(
-                    replace(instr, param=table[instr.param]) if instr.param >= 0 else instr
-                    for instr in map(partial(_move_status, table), stage.body)
-                ),
-            )
-            for stage in kernel.stages
-        )
-        kernel = replace(kernel, params=tuple(params), stages=stages)
-        return replace(schedule, kernel=kernel), [nodes[number] for number in kept]
-
-    def _kernel_info(
-        self, name: str, group: Group, kernel: Kernel, schedule: AnySchedule
-    ) -> StepInfo:
-        moved = _moved_bytes(kernel)
-        rows = prod(axis.size for axis in kernel.rows)
-        flops = rows * sum(
-            prod(axis.size for axis in stage.axes)
-            * sum(cost(i) for i in stage.body if i.op not in ("load", "store", "const", "index"))
-            for stage in kernel.stages
-        )
-        nodes = self._nodes_of(group)
-        outputs = tuple(root.node for root in group.roots if root.stored)
-        return StepInfo(name, "kernel", nodes, outputs, moved, flops, kernel, schedule)
-
-    def _nodes_of(self, group: Group) -> tuple[Node, ...]:
-        found = {root.node for root in group.roots}
-        pending = list(found)
-        while pending:
-            for operand in pending.pop().inputs:
-                if operand not in found and not self.fuser.has_memory(operand):
-                    found.add(operand)
-                    pending.append(operand)
-        return tuple(sorted(found, key=self.fuser.order.__getitem__))
+            return pattern.schedule, nodes
+        which = tuple(shared.items())
+        schedule = pattern.sharing.get(which)
+        if schedule is None:
+            kernel = _with_shared_params(pattern.schedule.kernel, shared)
+            schedule = pattern.sharing[which] = replace(pattern.schedule, kernel=kernel)
+        return schedule, [node for number, node in enumerate(nodes) if number not in shared]
 
     def _write_step(self, node: Node) -> None:
         if node.primitive.family is Family.GET:
@@ -444,6 +452,55 @@ class _Matrix:
 
     def stride(self, from_end: int) -> int:
         return self.batch.get(from_end, 0)
+
+
+def _reads_before_writing(kernel: Kernel, read: int, written: int) -> bool:
+    """Whether each element of the parameter `read` is read only where `written` gets its own."""
+    stored: set[Any] = set()
+    stage_of_store = -1
+    for number, stage in enumerate(kernel.stages):
+        for instr in stage.body:
+            if instr.op == "store" and instr.param == written:
+                stored.add(instr.index)
+                stage_of_store = number
+    if len(stored) != 1:
+        return False
+    return all(
+        instr.index in stored and not instr.mask and number <= stage_of_store
+        for number, stage in enumerate(kernel.stages)
+        for instr in stage.body
+        if instr.op == "load" and instr.param == read
+    )
+
+
+def _operations(kernel: Kernel) -> int:
+    rows = prod(axis.size for axis in kernel.rows)
+    return rows * sum(
+        prod(axis.size for axis in stage.axes)
+        * sum(cost(i) for i in stage.body if i.op not in ("load", "store", "const", "index"))
+        for stage in kernel.stages
+    )
+
+
+def _with_shared_params(kernel: Kernel, shared: Mapping[int, int]) -> Kernel:
+    """`kernel` without the parameters that `shared` maps to others, which are written now."""
+    kept = [number for number in range(len(kernel.params)) if number not in shared]
+    new = {old: position for position, old in enumerate(kept)}
+    table = {number: new[shared.get(number, number)] for number in range(len(kernel.params))}
+    params = [kernel.params[number] for number in kept]
+    for source in shared.values():
+        params[new[source]] = replace(params[new[source]], written=True)
+    stages = tuple(
+        replace(
+            stage,
+            body=tuple(
+                replace(instr, param=table[instr.param]) if instr.param >= 0 else instr
+                for instr in map(partial(_move_status, table), stage.body)
+            ),
+        )
+        for stage in kernel.stages
+    )
+    return replace(kernel, params=tuple(params), stages=stages)
 
 
 def _moved_bytes(kernel: Kernel) -> int:

@@ -29,6 +29,7 @@ class CpuPlanBuilder(PlanBuilder):
         Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones.
         """
         self.texts: dict[int, KernelText] = {}
+        self.text_of: dict[int, KernelText] = {}  # by id of a schedule, which `patterns` holds
         self.write()
         addresses = load_kernels(self.texts.values())
         steps: list[Step] = []
@@ -54,5 +55,8 @@ class CpuPlanBuilder(PlanBuilder):
         self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
     ) -> None:
         assert isinstance(schedule, Schedule)
-        self.texts[len(self.steps)] = kernel_text(schedule, jit.vector_bytes())
+        text = self.text_of.get(id(schedule))
+        if text is None:
+            text = self.text_of[id(schedule)] = kernel_text(schedule, jit.vector_bytes())
+        self.texts[len(self.steps)] = text
         self.steps.append(KernelStep(info.name, 0, args, schedule.extent, schedule.grain))

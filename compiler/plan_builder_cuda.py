@@ -134,7 +134,8 @@ class CudaPlanBuilder(PlanBuilder):
         """The thread that writes an element must be the only one that reads it."""
         if not super()._reads_in_step(group, node, replaced):
             return False
-        _, nodes, schedule = self._scheduled(group)
+        pattern, nodes, _ = self.scheduled(group)
+        schedule = pattern.schedule
         if not isinstance(schedule, CudaSchedule) or replaced not in nodes:
             return False
         both = {nodes.index(node), nodes.index(replaced)}
@@ -267,7 +268,7 @@ class CudaPlanBuilder(PlanBuilder):
         bias = BufferRef(place.slot, place.offset + offset)
         self.steps[-1] = replace(step, epilogue="bias", bias=bias)
         moved = info.bytes + step.n * total.type.dtype.itemsize
-        nodes = (product, *self._nodes_of(Group([Root(total, ())])))
+        nodes = (product, *self.fuser.structure(Group([Root(total, ())])).inside)
         self.infos[-1] = replace(info, nodes=nodes, outputs=(total,), bytes=moved)
 
     def _place_of(self, argument: Node | Workspace | None, own: dict[Workspace, Node]) -> BufferRef:

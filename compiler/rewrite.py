@@ -3,19 +3,24 @@
 A rule looks at one node, whose operands are rewritten already, and returns the node that stands
 for it, or None. The driver works from the inputs to the outputs; what a rule returns is looked at
 again, and so are the nodes it made on the way, until no rule fires.
+
+What a rule says depends on the node and what that reads alone, unless it asks the builder about the
+graph around it. So a node notes the rules that left it alone, and is not shown to them again: of
+the many passes over a large graph only few find much to do.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
 
 from .ir import UNKNOWN, Builder, Family, Graph, Node, Primitive, Provenance
 from .ir.primitive import Attrs
-
-_NO_ATTRS: Attrs = {}
 
 _FIRINGS_PER_NODE = 50
 _LAST_SHOWN = 8
@@ -29,15 +34,18 @@ class RewriteBuilder(Builder):
         self.where = UNKNOWN
         self.order: dict[Node, int] = {}  # when each node was found final: one order per walk
         self.reads: dict[Node, int] = {}
+        self.asked = False  # by a rule, about more than its node
 
-    def apply(
+    def _apply(
         self,
+        what: Any,
         primitive: Primitive,
-        inputs: Sequence[Node] = (),
-        attrs: Attrs = _NO_ATTRS,
-        where: Provenance = UNKNOWN,
+        operands: tuple[Node, ...],
+        attrs: Attrs,
+        where: Provenance,
     ) -> Node:
-        return super().apply(primitive, inputs, attrs, self.where if where is UNKNOWN else where)
+        where = self.where if where is UNKNOWN else where
+        return super()._apply(what, primitive, operands, attrs, where)
 
     def read_once(self, node: Node) -> bool:
         """Whether one node only reads `node`, as far as the graph before the walk tells.
@@ -45,10 +53,19 @@ class RewriteBuilder(Builder):
         A node that a rule made counts as read by the one that is looked at. Only in a walk with
         `count_reads`.
         """
+        self.asked = True
         return self.reads.get(node, 1) == 1
+
+    def comes_after(self, node: Node, other: Node) -> bool:
+        """Whether the walk needed `node` later than `other`."""
+        self.asked = True
+        return self.order[node] > self.order[other]
 
 
 RuleFunction = Callable[[RewriteBuilder, Node], Node | None]
+
+
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,7 @@ class Rule:
 
     function: RuleFunction
     targets: frozenset[Primitive | Family]
+    bit: int = field(default_factory=lambda: 1 << next(_numbers))
 
     @property
     def name(self) -> str:
@@ -94,43 +112,87 @@ def apply_rules(
         return graph
     if limit is None:
         limit = _FIRINGS_PER_NODE * (len(graph.nodes) + 20)
-    walk = _Walk(graph, rules, limit)
-    if count_reads:
-        walk.count_reads(graph)
-    outputs = walk.rewritten(graph.outputs)
+    if _Walk(graph, rules, limit, count_reads).changes_nothing(graph):
+        return graph
+    outputs = _Walk(graph, rules, limit, count_reads).rewritten(graph)
     return graph if tuple(outputs) == graph.outputs else Graph(graph.inputs, outputs)
 
 
 def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:
     """Whether a rule may fire at all; it is cheap to ask and often spares the walk."""
-    present: set[Primitive | Family] = {node.primitive for node in graph.nodes}
-    present |= {node.primitive.family for node in graph.nodes}
+    primitives = {node.primitive for node in graph.nodes}
+    present = {*primitives, *(each.family for each in primitives)}
     return any(rule.targets & present for rule in rules)
+
+
+class _Rules(NamedTuple):
+    """The rules for a primitive in their order, and the bits of all of them."""
+
+    bits: int
+    each: list[tuple[int, RuleFunction]]
+
+
+def _reads(graph: Graph) -> dict[Node, int]:
+    """How many nodes, and outputs, read each node."""
+    reads = dict.fromkeys(graph.nodes, 0)
+    for node in graph.nodes:
+        for operand in set(node.inputs):
+            reads[operand] += 1
+    for node in graph.outputs:
+        reads[node] += 1
+    return reads
 
 
 class _Walk:
     """One walk: an explicit stack of nodes whose final form is still to be found."""
 
-    def __init__(self, graph: Graph, rules: Sequence[Rule], limit: int) -> None:
+    def __init__(self, graph: Graph, rules: Sequence[Rule], limit: int, count_reads: bool) -> None:
         self._rules = rules
-        self._rules_of: dict[Primitive, list[RuleFunction]] = {}
+        self._rules_of: dict[Primitive, _Rules] = {}
         self._build = RewriteBuilder()
         self._order = self._build.order
         self._order.update((node, at) for at, node in enumerate(graph.inputs))
         self._final: dict[Node, Node] = {node: node for node in graph.inputs}
         self._becomes: dict[Node, Node] = {}  # replaced, the replacement still to be looked at
-        self._old_reads: dict[Node, int] = {}
+        self._old_reads = _reads(graph) if count_reads else {}
         self._left = limit
         self._fired: deque[str] = deque(maxlen=_LAST_SHOWN)
 
-    def count_reads(self, graph: Graph) -> None:
-        self._old_reads = {node: len(readers) for node, readers in graph.consumers.items()}
-        for node in graph.outputs:
-            self._old_reads[node] += 1
-        self._build.reads.update((node, self._old_reads[node]) for node in graph.inputs)
+    def changes_nothing(self, graph: Graph) -> bool:
+        """Whether the walk would leave every node as it is, as far as nodes noted it before.
 
-    def rewritten(self, outputs: Sequence[Node]) -> list[Node]:
-        final, stack = self._final, list(reversed(outputs))
+        Those of an earlier walk are one for each value; others the walk has to look at.
+        """
+        build, order = self._build, {node: at for at, node in enumerate(graph.nodes)}
+        build.order, build.reads = order, self._old_reads
+        for node in graph.nodes:
+            rules = self._rules_for(node.primitive)
+            if not rules.bits & ~node.settled or node in self._final:
+                continue
+            if not node.settled or self._fire(node, rules) is not None:
+                return False
+        return True
+
+    def rewritten(self, graph: Graph) -> list[Node]:
+        """The outputs of `graph` in their final form.
+
+        Most nodes stay as they are, or only read something else: these are settled at once.
+        """
+        final, rebuild, reads = self._final, self._build.rebuild, self._old_reads
+        self._build.reads = {node: reads[node] for node in graph.inputs} if reads else {}
+        for node in graph.nodes:
+            if node in final:
+                continue
+            current = rebuild(node, tuple(map(final.__getitem__, node.inputs)))
+            if current not in final and not self._stays(current):
+                self._settle_all(current)
+            if current is not node:
+                self._finish(node, final[current])
+        return [final[node] for node in graph.outputs]
+
+    def _settle_all(self, node: Node) -> None:
+        """Find the final form of a node that was replaced, and of what its replacement needs."""
+        final, stack = self._final, [node]
         while stack:
             node = stack[-1]
             if node in final:
@@ -144,7 +206,6 @@ class _Walk:
                 stack.extend(pending)
             else:
                 self._settle(node)
-        return [final[node] for node in outputs]
 
     def _pending(self, node: Node) -> list[Node]:
         """What must be final before `node` can be."""
@@ -155,7 +216,7 @@ class _Walk:
         return [operand for operand in reversed(node.inputs) if operand not in final]
 
     def _settle(self, node: Node) -> None:
-        """Find the final form of `node`, or what it becomes."""
+        """Find the final form of `node`, whose operands are final, or what it becomes."""
         final = self._final
         successor = self._becomes.pop(node, None)
         if successor is not None:
@@ -168,17 +229,22 @@ class _Walk:
             else:
                 self._replace(node, current)
             return
-        replacement = self._fire(node)
+        self._stays(node)
+
+    def _stays(self, node: Node) -> bool:
+        """Whether no rule replaces `node`, whose operands are final; then it is final too."""
+        rules = self._rules_for(node.primitive)
+        replacement = self._fire(node, rules) if rules.bits & ~node.settled else None
         if replacement is None or replacement is node:
             self._order[node] = len(self._order)
             self._finish(node, node)
-        else:
-            self._replace(node, replacement)
+            return True
+        self._replace(node, replacement)
+        return False
 
     def _finish(self, node: Node, final: Node) -> None:
         self._final[node] = final
-        read = self._old_reads.get(node)
-        if read is not None:
+        if self._old_reads and (read := self._old_reads.get(node)) is not None:
             self._build.reads[final] = self._build.reads.get(final, 0) + read
 
     def _replace(self, node: Node, replacement: Node) -> None:
@@ -188,21 +254,31 @@ class _Walk:
             self._refuse("rewrites run in a circle")
         self._becomes[node] = replacement
 
-    def _fire(self, node: Node) -> Node | None:
-        rules = self._rules_of.get(node.primitive)
-        if rules is None:
-            rules = self._rules_of[node.primitive] = self._find_rules(node.primitive)
-        self._build.where = node.where
-        for rule in rules:
-            replacement = rule(self._build, node)
+    def _fire(self, node: Node, rules: _Rules) -> Node | None:
+        build, settled = self._build, node.settled
+        build.where = node.where
+        for bit, rule in rules.each:
+            if settled & bit:
+                continue
+            build.asked = False
+            replacement = rule(build, node)
             if replacement is not None:
                 self._count(rule, node)
                 return replacement
+            if not build.asked:
+                settled |= bit
+        node.settled = settled
         return None
 
-    def _find_rules(self, primitive: Primitive) -> list[RuleFunction]:
-        wanted = {primitive, primitive.family}
-        return [rule.function for rule in self._rules if rule.targets & wanted]
+    def _rules_for(self, primitive: Primitive) -> _Rules:
+        found = self._rules_of.get(primitive)
+        if found is None:
+            wanted = {primitive, primitive.family}
+            rules = [rule for rule in self._rules if rule.targets & wanted]
+            bits = functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
+            found = _Rules(bits, [(rule.bit, rule.function) for rule in rules])
+            self._rules_of[primitive] = found
+        return found
 
     def _count(self, rule: RuleFunction, node: Node) -> None:
         self._fired.append(f"{rule.__name__} on {node.primitive.name} at {node.where}")

@@ -43,6 +43,7 @@ from .graph_function import GraphFunction
 from .guards import Watch
 from .read_floats import FloatReads, standing_in
 from .runtime import plan_native
+from .runtime.garbage import no_collection
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source, Specialize, Trace, leaf_names, record_call
@@ -167,7 +168,7 @@ class CompiledFunction:
     def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
         """The plan for a call, made if there is none."""
         refuse_at_exit()
-        with COMPILE_LOCK:
+        with COMPILE_LOCK, no_collection():
             for plan in self._plans.get(spec, ()):
                 if plan.why_not(leaves) is None:
                     plan.rebind()

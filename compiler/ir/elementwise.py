@@ -21,7 +21,8 @@ def _common(types: Sequence[TensorType]) -> TensorType:
             raise IRTypeError(f"expected one dtype, got {first} and {other}")
         if other.device != first.device:
             raise IRTypeError(f"expected one device, got {first} and {other}")
-    return first.with_shape(broadcast(*(each.shape for each in types)))
+    shape = broadcast(*(each.shape for each in types))
+    return first if shape == first.shape else first.with_shape(shape)
 
 
 def _check(kinds: tuple[str, ...], of: TensorType) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...runtime.dtypes import DType
 from .primitive import Attrs, Primitive, primitive_named
 from .types import IRTypeError, ResultType, TensorType
 
@@ -41,10 +42,11 @@ class Node:
 
     `type` is a TensorType, or a tuple of them for a primitive with several results, from which
     `get` nodes select. `where` tells which line of the user's program it came from and takes no
-    part in equality.
+    part in equality. `settled` is a note of the rewrites (`rewrite.py`): the rules, as bits, that
+    are known to leave this node alone.
     """
 
-    __slots__ = ("attrs", "inputs", "primitive", "type", "where")
+    __slots__ = ("_what", "attrs", "inputs", "primitive", "settled", "type", "where")
 
     def __init__(
         self,
@@ -53,12 +55,23 @@ class Node:
         attrs: Attrs,
         type: Any,
         where: Provenance = UNKNOWN,
+        what: Any = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
         self.attrs = attrs
         self.type: TensorType = type
         self.where = where
+        self.settled = 0
+        self._what = what
+
+    @property
+    def what(self) -> Any:
+        """Hashable: equal for nodes of equal primitives and attributes, whatever they read."""
+        found = self._what
+        if found is None:
+            found = self._what = _what(self.primitive, self.attrs)
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,6 +86,8 @@ def attr_key(value: Any) -> Any:
 
     Guards what Python's equality confuses: NaN differs from itself, -0.0 == 0.0, 1 == True == 1.0.
     """
+    if type(value) is DType:
+        return value
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
     if isinstance(value, (bool, int, str)):
@@ -114,12 +129,23 @@ class Builder:
     ) -> Node:
         """The node of `primitive` on `inputs`; IRTypeError if the types do not fit."""
         operands = tuple(inputs)
-        key = _node_key(primitive, operands, attrs)
+        return self._apply(_what(primitive, attrs), primitive, operands, attrs, where)
+
+    def _apply(
+        self,
+        what: Any,
+        primitive: Primitive,
+        operands: tuple[Node, ...],
+        attrs: Attrs,
+        where: Provenance,
+    ) -> Node:
+        key = what, operands
         found = self._made.get(key)
         if found is None:
             type_ = infer_type(primitive, [node.type for node in operands], attrs)
-            found = Node(primitive, operands, MappingProxyType(dict(attrs)), type_, where)
-            self._made[key] = found
+            if type(attrs) is not MappingProxyType:
+                attrs = MappingProxyType(dict(attrs)) if attrs else _NO_ATTRS
+            found = self._made[key] = Node(primitive, operands, attrs, type_, where, what)
         return found
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: Any, where: Any = UNKNOWN) -> Node:
@@ -134,14 +160,14 @@ class Builder:
         """
         operands = tuple(inputs)
         if operands == node.inputs:
-            return self._made.setdefault(_node_key(node.primitive, operands, node.attrs), node)
-        return self.apply(node.primitive, operands, node.attrs, node.where)
+            return self._made.setdefault((node.what, operands), node)
+        return self._apply(node.what, node.primitive, operands, node.attrs, node.where)
 
 
-def _node_key(primitive: Primitive, operands: tuple[Node, ...], attrs: Attrs) -> Any:
+def _what(primitive: Primitive, attrs: Attrs) -> Any:
     if not attrs:
-        return primitive, operands
-    return (primitive, operands, *((name, attr_key(attrs[name])) for name in sorted(attrs)))
+        return primitive
+    return (primitive, *((name, attr_key(attrs[name])) for name in sorted(attrs)))
 
 
 def infer_type(primitive: Primitive, types: Sequence[TensorType], attrs: Attrs) -> ResultType:

@@ -30,6 +30,8 @@ class Family(Enum):
     OPAQUE = "opaque"  # a Python function over arrays
     GET = "get"  # selects one result of a tuple-typed node
 
+    __hash__ = object.__hash__  # that of Enum is Python code, and asked for at every node
+
 
 @dataclass(frozen=True, eq=False)
 class Primitive:

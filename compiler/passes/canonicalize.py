@@ -85,7 +85,7 @@ def commutative_operands_in_one_order(build: RewriteBuilder, node: Node) -> Node
     if not node.primitive.commutative:
         return None
     x, y = node.inputs
-    swap = is_constant(x) if is_constant(x) != is_constant(y) else build.order[x] > build.order[y]
+    swap = is_constant(x) if is_constant(x) != is_constant(y) else build.comes_after(x, y)
     return build.rebuild(node, [y, x]) if swap else None
 
 

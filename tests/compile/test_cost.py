@@ -1,0 +1,191 @@
+"""What compiling costs: in steps that are counted, never in seconds."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tgraph.compiler import plan_builder_cpu
+from tgraph.compiler.fusion import Fuser
+from tgraph.compiler.kernel.lower import Lowering
+
+import tgraph as tg
+
+SOURCES = str(Path(tg.__file__).parent.parent)
+
+
+def parameters(count, shapes):
+    """`count` parameters; their sizes take turns."""
+    rng = np.random.default_rng(0)
+    return [
+        tg.nn.Parameter(tg.tensor(rng.normal(size=(3 + at % shapes, 4)), dtype=tg.float32))
+        for at in range(count)
+    ]
+
+
+def optimizer_step(count, make=tg.optim.Adam, shapes=1):
+    """The update of `count` parameters, whose gradients are there."""
+    given = parameters(count, shapes)
+    optimizer = make(given)
+    for each in given:
+        each.grad = tg.ones_like(each)
+    return tg.compile(lambda: optimizer.step())
+
+
+def training_step(count, make=tg.optim.Adam, shapes=1):
+    """A loss over `count` parameters, its gradients, and the update."""
+    given = parameters(count, shapes)
+    optimizer = make(given)
+
+    def step():
+        optimizer.zero_grad()
+        loss = sum(((each * each).sum() for each in given), start=tg.zeros(()))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return tg.compile(step)
+
+
+def layers(count, shapes=1):
+    """A chain of `count` layers."""
+    given = parameters(count, 1)
+    x = tg.ones(5, 3)
+
+    def forward():
+        value = x
+        for each in given:
+            value = tg.tanh(value @ (each @ each.T) + 1)
+        return value
+
+    return tg.compile(forward)
+
+
+def momentum(given):
+    return tg.optim.SGD(given, lr=0.1, momentum=0.9)
+
+
+STEPS = {
+    "adam": optimizer_step,
+    "adam_of_many_shapes": lambda count: optimizer_step(count, shapes=7),
+    "adamw": lambda count: optimizer_step(count, tg.optim.AdamW),
+    "momentum": lambda count: optimizer_step(count, momentum),
+    "training": training_step,
+    "training_of_many_shapes": lambda count: training_step(count, momentum, shapes=7),
+    "layers": layers,
+}
+
+
+def calls(monkeypatch, place, name):
+    """A list that grows by one at each call of a function from now on."""
+    plain, seen = getattr(place, name), []
+
+    def counted(*args, **kwargs):
+        seen.append(name)
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(place, name, counted)
+    return seen
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "momentum", "training", "layers"])
+def test_what_is_alike_is_planned_once(name, monkeypatch):
+    """Lowering, the check that there is a kernel, and the text, whatever the number of tensors."""
+    counted = []
+    for count in (12, 48):
+        with monkeypatch.context() as patch:
+            seen = [
+                calls(patch, Lowering, "check"),
+                calls(patch, Lowering, "run"),
+                calls(patch, plan_builder_cpu, "schedule_cpu"),
+                calls(patch, plan_builder_cpu, "kernel_text"),
+            ]
+            STEPS[name](count)()
+        counted.append([len(each) for each in seen])
+    few, many = counted
+    # The additions of a long loss are cut into pieces, larger ones than a short loss has.
+    assert few == many or (name == "training" and max(many) <= 2 * max(few))
+
+
+def test_shapes_are_planned_once_each(monkeypatch):
+    seen = calls(monkeypatch, Lowering, "run")
+    optimizer_step(42, shapes=7)()
+    # And the counter; the first update comes with numbers that all share between its own nodes.
+    assert len(seen) <= 7 + 2
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_fusion_asks_a_bounded_number_of_times_per_node(name, monkeypatch):
+    seen = calls(monkeypatch, Fuser, "_why_no_kernel")
+    nodes = []
+    plain = Fuser.__init__
+
+    def noted(self, graph, inputs=None):
+        nodes.append(len(graph.nodes))
+        plain(self, graph, inputs)
+
+    monkeypatch.setattr(Fuser, "__init__", noted)
+    STEPS[name](60)()
+    assert len(seen) <= sum(nodes)
+
+
+def lines_run(function):
+    """How often each line of the library runs in `function`."""
+    seen = Counter()
+
+    def local(frame, event, _):
+        if event == "line":
+            seen[frame.f_code.co_filename, frame.f_lineno] += 1
+        return local
+
+    def start(frame, event, _):
+        return local if frame.f_code.co_filename.startswith(SOURCES) else None
+
+    before = sys.gettrace()
+    sys.settrace(start)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_work_grows_with_the_number_of_tensors(name):
+    """Every line runs as often for the last tensors as for those before them."""
+    STEPS[name](3)()  # imports, and what is compiled once
+    first = 30 if name == "training" else 12  # a long loss is cut into pieces
+    few, some, many = (lines_run(STEPS[name](count * first)) for count in (1, 2, 4))
+    slack = 2 * first * first  # what runs only where there is enough to do, or for some sizes
+    for line, times in many.items():
+        # What runs for each pair of tensors would run four times as often.
+        assert times - some[line] <= 3 * max(some[line] - few[line], 0) + slack, line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [tg.optim.Adam, tg.optim.AdamW, momentum])
+def test_a_step_over_two_thousand_tensors(make):
+    """Compiled and eager steps leave the same numbers behind."""
+    given, same = parameters(2000, 37), parameters(2000, 37)
+    for optimizer, compiled in ((make(given), True), (make(same), False)):
+
+        def step(optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = tg.zeros(())
+            for group in optimizer.param_groups:
+                for at, each in enumerate(group["params"]):
+                    loss = loss + (each * each * (1 + at % 5)).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = tg.compile(step) if compiled else step
+        losses = [float(run()) for _ in range(3)]
+        if compiled:
+            expected = losses
+    np.testing.assert_allclose(expected, losses, rtol=1e-4)
+    for one, other in zip(given, same):
+        np.testing.assert_allclose(
+            one.detach().numpy(), other.detach().numpy(), rtol=2e-5, atol=1e-6
+        )
