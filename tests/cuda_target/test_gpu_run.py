@@ -445,6 +445,14 @@ def test_the_files() -> None:
     assert "`t/test_a.py::two`\n\n```\nValueError: wrong\nthing\n```" in text
 
 
+def test_the_data_stay_small(monkeypatch) -> None:
+    monkeypatch.setattr(report, "WHOLE", 1)
+    failures = report.as_json(some_result())["failures"]
+    assert [each["why"] for each in failures] == [
+        "Invalid write", "ValueError: wrong\nthing", "ValueError: wrong\nthing",
+    ]  # fmt: skip
+
+
 # -- the command ---------------------------------------------------------------------------------
 
 

@@ -105,7 +105,9 @@ def end(process: subprocess.Popen[Any]) -> None:
     # It may have ended by itself, with nobody left.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    # What a device holds may not end even then; nobody waits for it.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE)
 
 
 class Share:

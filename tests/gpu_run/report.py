@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .jobs import Findings, Found
@@ -11,6 +11,8 @@ from .jobs import Findings, Found
 SHOWN_LINES = 4
 SHOWN_FAILURES = 25
 SLOWEST = 10
+WHOLE = 200
+"""Failures whose whole tracebacks are in the data; of more it tells what is wrong."""
 OUTCOMES = ("passed", "failed", "skipped")
 
 
@@ -151,6 +153,11 @@ def skip_reasons(result: Result) -> dict[str, int]:
     return reasons
 
 
+def _failures(failed: Sequence[Found]) -> list[dict[str, Any]]:
+    short = [replace(found, why="\n".join(core(found.why))) for found in failed[WHOLE:]]
+    return [asdict(found) for found in (*failed[:WHOLE], *short)]
+
+
 # -- files ---------------------------------------------------------------------------------------
 
 
@@ -170,7 +177,7 @@ def markdown(result: Result) -> str:
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """Everything, with all tracebacks."""
+    """Everything, with the tracebacks of failures."""
     tests = sorted(result.findings.tests.values(), key=lambda found: found.test)
     slowest = sorted(tests, key=lambda found: -found.seconds)[:SLOWEST]
     return {
@@ -178,7 +185,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "good": result.good,
         "seconds": result.seconds,
         "table": [dict(zip(HEADINGS, row)) for row in rows(result)],
-        "failures": [asdict(found) for found in tests if found.outcome == "failed"],
+        "failures": _failures([found for found in tests if found.outcome == "failed"]),
         "skipped": skip_reasons(result),
         "left_out": result.left_out,
         "not_run": sorted(result.findings.not_run),
