@@ -1,10 +1,12 @@
 """Reductions over an array module: `axes` is a tuple, `keepdims` a bool.
 
-Sums and products of half types accumulate in float32; integers keep their type and wrap.
+Sums and products of half types accumulate in float32; integers keep their type and wrap. Sums of
+floats are made of blocks, so that their error hardly grows with their length.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,61 @@ def _accumulation(name: str) -> Function:
         return quietly(total.astype, dtype)
 
     return function
+
+
+# NumPy adds pairwise along contiguous memory, and elsewhere one element after another: so many.
+_BLOCK = 256
+
+
+def _sum(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
+    dtype = x.dtype
+    kind = from_numpy_dtype(dtype).kind
+    if kind != "float":
+        return quietly(xp.add.reduce, x, axis=axes, dtype=dtype, keepdims=keepdims)
+    wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+    if xp is np and axes and x.size > _BLOCK:
+        x = _sums_of_blocks(x, axes, wide)
+    total = quietly(xp.add.reduce, x, axis=axes, dtype=wide, keepdims=keepdims)
+    return total if wide is dtype else quietly(total.astype, dtype)
+
+
+def _sums_of_blocks(x: Array, axes: Axes, dtype: Any) -> Array:
+    """Fewer elements with the same sum, until few are left that are not added up pairwise."""
+    while True:
+        lengths = {axis: x.shape[axis] for axis in axes}
+        if _is_pairwise(x, axes, dtype):
+            return x
+        axis = max(lengths, key=lengths.__getitem__)
+        others = prod(lengths.values()) // max(lengths[axis], 1)
+        block = max(1, _BLOCK // others) if others else _BLOCK
+        if lengths[axis] <= block:
+            return x
+        x = _block_sums(x, axes, axis, max(block, 2), dtype)
+
+
+def _is_pairwise(x: Array, axes: Axes, dtype: Any) -> bool:
+    """Whether NumPy's sum over `axes` is made of at most one block of pairwise sums."""
+    if x.dtype != dtype or not x.flags.c_contiguous:
+        return False
+    run = x.ndim
+    while run - 1 in axes:
+        run -= 1
+    return prod(x.shape[axis] for axis in axes if axis < run) <= _BLOCK
+
+
+def _block_sums(x: Array, axes: Axes, axis: int, block: int, dtype: Any) -> Array:
+    """`x` with blocks along `axis` added up, over the other axes too; what is left is one more."""
+    size = x.shape[axis]
+    whole = size - size % block
+    before, after = (slice(None),) * axis, x.shape[axis + 1 :]
+    cut = x[(*before, slice(whole))].reshape((*x.shape[:axis], whole // block, block, *after))
+    inner = tuple(each + 1 if each >= axis else each for each in axes)
+    sums = quietly(np.add.reduce, cut, axis=inner, dtype=dtype, keepdims=True).squeeze(axis + 1)
+    if whole == size:
+        return sums
+    rest = x[(*before, slice(whole, None))]
+    last = quietly(np.add.reduce, rest, axis=axes, dtype=dtype, keepdims=True)
+    return np.concatenate((sums, last), axis)
 
 
 def _choice(ufunc: str, name: str) -> Function:
@@ -64,7 +121,7 @@ def _position_on_device(xp: Any, name: str, x: Array, axis: int, keepdims: bool)
 
 
 FUNCTIONS: dict[str, Function] = {
-    "sum": _accumulation("add"),
+    "sum": _sum,
     "prod": _accumulation("multiply"),
     "max": _choice("maximum", "max"),
     "min": _choice("minimum", "min"),

@@ -15,7 +15,7 @@ from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply
 from .fused import fused
 from .inplace import applied
-from .operands import as_float, cast, require_tensor
+from .operands import as_float, cast, require_tensor, widened
 from .runtime.dtypes import DType, bool_
 from .tensor import Tensor
 
@@ -306,26 +306,32 @@ def _gated(x: Tensor, gate: Tensor) -> Tensor:
 
 @composite("softmax")
 def _softmax(x: Tensor, axis: int) -> Tensor:
-    raised = e.exp(e.sub(x, apply(p.max_, x, axes=(axis,), keepdims=True)))
-    return e.div(raised, apply(p.sum_, raised, axes=(axis,), keepdims=True))
+    wide = widened(x)
+    raised = e.exp(e.sub(wide, apply(p.max_, wide, axes=(axis,), keepdims=True)))
+    whole = apply(p.sum_, raised, axes=(axis,), keepdims=True)
+    return cast(e.div(raised, whole), x._type.dtype)
 
 
 @vjp(_softmax, saves=(OUTPUT,))
 def _softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
-    inner = apply(p.sum_, e.mul(g, out), axes=(axis,), keepdims=True)
-    return e.mul(out, e.sub(g, inner))
+    g, share = widened(g), widened(out)
+    inner = apply(p.sum_, e.mul(g, share), axes=(axis,), keepdims=True)
+    return cast(e.mul(share, e.sub(g, inner)), x.dtype)
 
 
 @composite("log_softmax")
 def _log_softmax(x: Tensor, axis: int) -> Tensor:
-    lowered = e.sub(x, apply(p.max_, x, axes=(axis,), keepdims=True))
-    return e.sub(lowered, e.log(apply(p.sum_, e.exp(lowered), axes=(axis,), keepdims=True)))
+    wide = widened(x)
+    lowered = e.sub(wide, apply(p.max_, wide, axes=(axis,), keepdims=True))
+    whole = apply(p.sum_, e.exp(lowered), axes=(axis,), keepdims=True)
+    return cast(e.sub(lowered, e.log(whole)), x._type.dtype)
 
 
 @vjp(_log_softmax, saves=(OUTPUT,))
 def _log_softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
+    g = widened(g)
     total = apply(p.sum_, g, axes=(axis,), keepdims=True)
-    return e.sub(g, e.mul(e.exp(out), total))
+    return cast(e.sub(g, e.mul(e.exp(widened(out)), total)), x.dtype)
 
 
 def _along_axis(function: Any, x: Tensor, dim: int, dtype: DType | None, name: str) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from . import elementwise as e
@@ -17,9 +19,30 @@ from .compiler.ir import primitives as p
 from .dispatch import apply, constant
 from .functional import cosine_similarity, pairwise_distance
 from .fused import fused
-from .operands import cast, require_tensor
+from .operands import cast, require_tensor, result_type, widened
 from .runtime.dtypes import int64, uint8
 from .tensor import Tensor
+
+
+def _in_float32(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`loss` of 16-bit floats in float32, so that it and each share of its gradient round once."""
+
+    @wraps(loss)
+    def computed(input: Tensor, target: Tensor, *args: Any, **options: Any) -> Tensor:
+        if not isinstance(input, Tensor) or not isinstance(target, Tensor):
+            return loss(input, target, *args, **options)  # which tells what is wrong
+        dtype = result_type(input, target)
+        if not dtype.is_half:
+            return loss(input, target, *args, **options)
+        wide = loss(*map(_widened, (input, target, *args)),
+                    **{name: _widened(value) for name, value in options.items()})  # fmt: skip
+        return cast(wide, dtype)
+
+    return computed
+
+
+def _widened(value: Any) -> Any:
+    return widened(value) if isinstance(value, Tensor) else value
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -39,10 +62,11 @@ def _warn_sizes(input: Tensor, target: Tensor, name: str) -> None:
             f"{name}: using a target size ({list(target.shape)}) that is different to the input "
             f"size ({list(input.shape)}). This will likely lead to incorrect results due to "
             "broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
+@_in_float32
 def mse_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -58,12 +82,14 @@ def _squared_error(x: Tensor, y: Tensor) -> Tensor:
     return e.mul(apart, apart)
 
 
+@_in_float32
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Absolute differences."""
     _warn_sizes(input, target, "l1_loss")
     return _reduced(e.abs(e.sub(input, target)), reduction)
 
 
+@_in_float32
 def smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -84,6 +110,7 @@ def _smooth_l1(x: Tensor, y: Tensor, beta: float) -> Tensor:
     return e.where(near, inner, e.sub(size, 0.5 * beta))
 
 
+@_in_float32
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
 ) -> Tensor:
@@ -125,14 +152,20 @@ def nll_loss(
         loss = e.where(ignored, 0, e.neg(picked))
         if reduction != "mean":
             return _reduced(loss, reduction)
-        count = r.sum(e.logical_not(ignored))
-        return e.div(r.sum(loss), cast(count, input._type.dtype))
+        return _mean_over(loss, e.logical_not(ignored))
     factors = e.where(ignored, 0, apply(p.index, weight, cast(safe, int64), axis=0))
     loss = e.mul(e.neg(picked), factors)
     loss = e.where(ignored, 0, loss)
     if reduction != "mean":
         return _reduced(loss, reduction)
-    return e.div(r.sum(loss), r.sum(factors))
+    return _mean_over(loss, factors)
+
+
+def _mean_over(loss: Tensor, weights: Tensor) -> Tensor:
+    """The sum over that of the weights, which half types could not count."""
+    total = r.sum(widened(loss))
+    whole = cast(r.sum(widened(weights)), total._type.dtype)
+    return cast(e.div(total, whole), loss._type.dtype)
 
 
 def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
@@ -161,6 +194,7 @@ def _check_classes(target: Tensor) -> None:
         raise RuntimeError("expected scalar type Long but found Byte for the target classes")
 
 
+@_in_float32
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -207,11 +241,9 @@ def _smoothing(
     if reduction != "mean":
         return _reduced(total, reduction)
     if weight is None:
-        kept = cast(r.sum(e.logical_not(ignored)), logs._type.dtype)
-    else:
-        safe = cast(e.where(ignored, 0, target), int64)
-        kept = r.sum(e.where(ignored, 0, apply(p.index, weight, safe, axis=0)))
-    return e.div(r.sum(total), kept)
+        return _mean_over(total, e.logical_not(ignored))
+    safe = cast(e.where(ignored, 0, target), int64)
+    return _mean_over(total, e.where(ignored, 0, apply(p.index, weight, safe, axis=0)))
 
 
 def _by_class(weight: Tensor, like: Tensor, axis: int) -> Tensor:
@@ -238,8 +270,7 @@ def _soft_cross_entropy(
         logs = e.mul(logs, _by_class(weight, logs, axis))
     loss = e.neg(r.sum(e.mul(logs, target), axis))
     if reduction == "mean":
-        total = r.sum(loss)
-        return e.div(total, loss._type.numel) if logs._type.numel else e.mul(total, math.nan)
+        return r.mean(loss) if logs._type.numel else e.mul(r.sum(loss), math.nan)
     return _reduced(loss, reduction)
 
 
@@ -262,6 +293,7 @@ def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) 
     return e.neg(e.mul(g, x))
 
 
+@_in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -294,6 +326,7 @@ def _check_same(input: Tensor, target: Tensor, name: str) -> None:
         )
 
 
+@_in_float32
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -311,6 +344,7 @@ def _cross_entropy_of_two(x: Tensor, y: Tensor) -> Tensor:
     return e.neg(e.add(e.mul(y, yes), e.mul(e.sub(1, y), no)))
 
 
+@_in_float32
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -322,10 +356,12 @@ def kl_div(
         entropy = e.mul(target, e.log(e.where(positive, target, 1)))
         loss = e.sub(entropy, e.mul(target, input))
     if reduction == "batchmean":
-        return e.div(r.sum(loss), input.shape[0])
+        total = r.sum(widened(loss))
+        return cast(e.div(total, input.shape[0]), loss._type.dtype)
     return _reduced(loss, reduction)
 
 
+@_in_float32
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, eps: float = 1e-8,
     reduction: str = "mean",

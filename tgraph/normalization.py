@@ -13,8 +13,8 @@ from .autograd.record import vjp
 from .compiler.ir import TensorType
 from .convolution import channels as _channels
 from .inplace import assign
-from .operands import cast
-from .runtime.dtypes import float32
+from .operands import cast, widened
+from .runtime.dtypes import DType
 from .tensor import Tensor
 
 
@@ -36,15 +36,21 @@ def layer_norm(
             f"[{', '.join(map(str, ('*', *shape)))}], but got input of size{list(input.shape)}"
         )
     axes = tuple(range(input.ndim - len(shape), input.ndim))
-    result = _normalized(input, axes=axes, eps=eps)
+    return _scaled(_normalized(input, axes=axes, eps=eps), weight, bias, input._type.dtype)
+
+
+def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType) -> Tensor:
+    """`x * weight + bias`, of `dtype`; of half types computed in float32 and rounded once."""
     if weight is not None:
-        result = e.mul(result, weight)
-    return result if bias is None else e.add(result, bias)
+        x = e.mul(x, widened(weight))
+    if bias is not None:
+        x = e.add(x, widened(bias))
+    return cast(x, dtype) if dtype.is_half else x
 
 
 def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Mean and biased variance, with the axes kept; half types in float32."""
-    wide = cast(x, float32) if x._type.dtype.is_half else x
+    wide = widened(x)
     center = r.mean(wide, axes, True)
     apart = e.sub(wide, center)
     return center, r.mean(e.mul(apart, apart), axes, True)
@@ -52,9 +58,10 @@ def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 
 @composite("layer_norm")
 def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
+    """Of half types in float32."""
     center, variance = _statistics(x, axes)
     scale = e.rsqrt(e.add(variance, eps))
-    return cast(e.mul(e.sub(cast(x, scale._type.dtype), center), scale), x._type.dtype)
+    return e.mul(e.sub(cast(x, scale._type.dtype), center), scale)
 
 
 @vjp(_normalized, saves=(0,))
@@ -64,9 +71,8 @@ def _normalized_vjp(
     center, variance = _statistics(x, axes)
     scale = e.rsqrt(e.add(variance, eps))
     unit = e.mul(e.sub(cast(x, scale._type.dtype), center), scale)
-    wide = cast(g, scale._type.dtype)
-    along = e.mul(unit, r.mean(e.mul(wide, unit), axes, True))
-    inner = e.sub(e.sub(wide, r.mean(wide, axes, True)), along)
+    along = e.mul(unit, r.mean(e.mul(g, unit), axes, True))
+    inner = e.sub(e.sub(g, r.mean(g, axes, True)), along)
     return cast(e.mul(scale, inner), x._type.dtype)
 
 
@@ -84,9 +90,9 @@ def rms_norm(
         small = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
             input._type.dtype.name, 2.0**-23
         )
-    scale = e.rsqrt(e.add(r.mean(e.mul(input, input), axes, True), small))
-    result = e.mul(input, scale)
-    return result if weight is None else e.mul(result, weight)
+    wide = widened(input)
+    scale = e.rsqrt(e.add(r.mean(e.mul(wide, wide), axes, True), small))
+    return _scaled(e.mul(wide, scale), weight, None, input._type.dtype)
 
 
 def group_norm(
@@ -106,10 +112,16 @@ def group_norm(
     size = channels // num_groups * math.prod(spatial)
     grouped = m.reshape(input, samples, num_groups, size)
     result = m.reshape(_normalized(grouped, axes=(2,), eps=eps), input.shape)
-    count = len(spatial)
-    if weight is not None:
-        result = e.mul(result, _channels(weight, count))
-    return result if bias is None else e.add(result, _channels(bias, count))
+    return _scaled_by_channel(result, weight, bias, input._type.dtype)
+
+
+def _scaled_by_channel(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType
+) -> Tensor:
+    scale, shift = (
+        None if each is None else _channels(each, x.ndim - 2) for each in (weight, bias)
+    )
+    return _scaled(x, scale, shift, dtype)
 
 
 def batch_norm(
@@ -144,11 +156,10 @@ def batch_norm(
         if training and running_mean is not None and running_var is not None:
             _update_running(input, axes, running_mean, running_var, momentum, numbers)
     else:
-        scale = e.rsqrt(e.add(_channels(running_var, count), eps))
-        result = e.mul(e.sub(input, _channels(running_mean, count)), scale)
-    if weight is not None:
-        result = e.mul(result, _channels(weight, count))
-    return result if bias is None else e.add(result, _channels(bias, count))
+        scale = e.rsqrt(e.add(widened(_channels(running_var, count)), eps))
+        center = widened(_channels(running_mean, count))
+        result = e.mul(e.sub(widened(input), center), scale)
+    return _scaled_by_channel(result, weight, bias, input._type.dtype)
 
 
 def _update_running(

@@ -14,7 +14,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .dispatch import apply, constant
 from .runtime.device import CPU, Device
-from .runtime.dtypes import DType, bool_, int64
+from .runtime.dtypes import DType, bool_, float32, int64
 from .tensor import Tensor
 
 Scalar = bool | int | float
@@ -154,6 +154,11 @@ def as_float(x: Any, operation: str) -> Tensor:
     if tensor._type.dtype.kind == "float":
         return tensor
     return cast(tensor, promotion.default_dtype)
+
+
+def widened(x: Tensor) -> Tensor:
+    """16-bit floats as float32: what takes several steps is computed so, and rounded once."""
+    return cast(x, float32) if x._type.dtype.is_half else x
 
 
 def as_number(x: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from .compiler.ir import primitives as p
 from .convolution import Ints, spread
 from .dispatch import apply, constant, make_source
 from .joining import cat, flip
+from .operands import cast, widened
 from .runtime.dtypes import bool_, int64
 from .tensor import Tensor
 
@@ -271,6 +272,10 @@ def _avg_pool(
     strides = window if stride is None or stride == () else spread(stride, count, "stride")
     pads = spread(padding, count, "padding")
     ones = (1,) * count
+    if x._type.dtype.is_half:
+        wide = _avg_pool(widened(x), kernel_size, stride, padding, ceil_mode, count_include_pad,
+                         divisor_override, count)  # fmt: skip
+        return cast(wide, x._type.dtype)
     padded = _pool_padded(x, window, strides, pads, ones, ceil_mode, 0)
     axes = tuple(range(x.ndim, x.ndim + count))
     total = apply(p.sum_, _windows(padded, window, strides, ones), axes=axes, keepdims=False)

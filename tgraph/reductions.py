@@ -17,7 +17,7 @@ from .compiler.ir import Primitive, TensorType
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axes, normalize_axis, reduce
 from .dispatch import apply, make_source
-from .operands import as_float, as_number, cast, require_tensor
+from .operands import as_float, as_number, cast, require_tensor, widened
 from .runtime.dtypes import DType, bool_, float32, int64, uint8
 from .tensor import Tensor
 
@@ -82,7 +82,7 @@ def mean(
     _require_float(x, "mean")
     axes = _axes(x, dim, "mean")
     count = math.prod(x._type.shape[axis] for axis in axes)
-    return e.div(_reduce(p.sum_, x, axes, keepdim), count)
+    return cast(e.div(_reduce(p.sum_, widened(x), axes, keepdim), count), x._type.dtype)
 
 
 def _require_float(x: Tensor, operation: str) -> None:
@@ -118,20 +118,29 @@ def var(
     """The variance: squared deviations from the mean over n - `correction` (by default 1)."""
     _require_float(input, "var")
     dim, unbiased = _split_unbiased(dim, unbiased)
-    return _moments(input, dim, _correction(unbiased, correction), keepdim)[0]
+    variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(variance, input._type.dtype)
 
 
 def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Variance and mean, in two passes; of half types in float32.
+
+    What rounding took from the mean is taken from the squares (Chan, Golub and LeVeque, "Algorithms
+    for Computing the Sample Variance", 1983, equation 1.7); as it is nothing but rounding, it has
+    no gradient.
+    """
     axes = _axes(x, dim, "var")
-    shape = x._type.shape
+    shape, x = x._type.shape, widened(x)
     count = math.prod(shape[axis] for axis in axes)
     center = e.div(_reduce(p.sum_, x, axes, True), count)
     apart = e.sub(x, center)
-    freedom = builtins.max(count - correction, 0)
-    variance = e.div(_reduce(p.sum_, e.mul(apart, apart), axes, keepdim), freedom)
-    if keepdim:
-        return variance, center
-    return variance, apply(p.reshape, center, shape=reduce(shape, axes, False))
+    squares = _reduce(p.sum_, e.mul(apart, apart), axes, keepdim)
+    off = _reduce(p.sum_, apart.detach(), axes, keepdim)
+    error = e.minimum(e.div(e.mul(off, off), count), squares.detach())
+    variance = e.div(e.sub(squares, error), builtins.max(count - correction, 0))
+    if not keepdim:
+        center = apply(p.reshape, center, shape=reduce(shape, axes, False))
+    return variance, center
 
 
 def std(
@@ -145,12 +154,8 @@ def std(
     """The standard deviation: the square root of `var`."""
     _require_float(input, "std")
     dim, unbiased = _split_unbiased(dim, unbiased)
-    return _root(_moments(input, dim, _correction(unbiased, correction), keepdim)[0])
-
-
-def _root(variance: Tensor) -> Tensor:
-    """A square root whose gradient at 0 is 0, as PyTorch's std has it."""
-    return _safe_sqrt(variance)
+    variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(_safe_sqrt(variance), input._type.dtype)
 
 
 def var_mean(
@@ -164,7 +169,8 @@ def var_mean(
     """Variance and mean."""
     _require_float(input, "var_mean")
     dim, unbiased = _split_unbiased(dim, unbiased)
-    return _moments(input, dim, _correction(unbiased, correction), keepdim)
+    variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(variance, input._type.dtype), cast(center, input._type.dtype)
 
 
 def std_mean(
@@ -176,8 +182,10 @@ def std_mean(
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean."""
-    variance, center = var_mean(input, dim, unbiased, keepdim, correction=correction)
-    return _root(variance), center
+    _require_float(input, "std_mean")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(_safe_sqrt(variance), input._type.dtype), cast(center, input._type.dtype)
 
 
 # --- extremes ----------------------------------------------------------------------------------
@@ -377,14 +385,19 @@ def norm(
         )
     if order == 0:
         return cast(sum(e.ne(x, 0), dim, keepdim), x._type.dtype)
-    size = e.abs(x)
     if math.isinf(order):
+        size = e.abs(x)
         return amax(size, dim, keepdim) if order > 0 else amin(size, dim, keepdim)
+    return cast(_finite_norm(widened(x), order, dim, keepdim), x._type.dtype)
+
+
+def _finite_norm(x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
     if order == 1:
-        return sum(size, dim, keepdim)
+        return sum(e.abs(x), dim, keepdim)
     if order == 2:
         return _safe_sqrt(sum(e.mul(x, x), dim, keepdim))
-    return _norm(size, order=order, axes=_axes(x, dim, "norm"), keepdims=builtins.bool(keepdim))
+    axes = _axes(x, dim, "norm")
+    return _norm(e.abs(x), order=order, axes=axes, keepdims=builtins.bool(keepdim))
 
 
 @composite("norm")
@@ -408,7 +421,8 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     axes = _axes(x, dim, "logsumexp")
     if builtins.any(x._type.shape[axis] == 0 for axis in axes):
         return e.log(_reduce(p.sum_, x, axes, keepdim))
-    return _logsumexp(x, axes=axes, keepdims=builtins.bool(keepdim))
+    wide = _logsumexp(widened(x), axes=axes, keepdims=builtins.bool(keepdim))
+    return cast(wide, x._type.dtype)
 
 
 @composite("logsumexp")
@@ -434,5 +448,5 @@ def _safe_sqrt(x: Tensor) -> Tensor:
 
 @vjp(_safe_sqrt, saves=(OUTPUT,))
 def _safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
-    """As of sqrt, and 0 at 0."""
+    """As of sqrt, and 0 at 0, as PyTorch's std has it."""
     return e.where(e.eq(out, 0), 0, e.div(g, e.mul(out, 2)))

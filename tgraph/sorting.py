@@ -17,7 +17,7 @@ from . import reductions as r
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, apply_several, current_context, make_source
-from .operands import cast
+from .operands import cast, widened
 from .runtime.dtypes import int64
 from .tensor import Tensor, intern_type
 from .zero_dim import with_one_element
@@ -170,9 +170,9 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     x = input if input._type.dtype.is_floating_point else cast(input, int64)
     if not x._type.shape:
         return m.clone(x)
-    axis = normalize_axis(dim, x.ndim)
+    axis, dtype = normalize_axis(dim, x.ndim), x._type.dtype
     size, reach = x._type.shape[axis], 1
-    result = m.clone(x)
+    result = widened(x) if dtype.is_half else m.clone(x)
     while reach < size:
         low = tuple(reach if at == axis else 0 for at in range(x.ndim))
         zero = (0,) * x.ndim
@@ -180,4 +180,4 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
         shifted = apply(p.pad, head, low=low, high=zero, interior=zero, value=0)
         result = e.add(result, shifted)
         reach *= 2
-    return result
+    return cast(result, dtype)

@@ -38,6 +38,9 @@ JOIN = {
     "argmin": "Best<false>",
 }
 """How the device library calls what joins two results."""
+# So many additions of a thread, one after another, make a block of a sum: what rounding takes from
+# the total of the blocks is kept, so that the error does not grow with the number of blocks.
+BLOCK_STEPS = 32
 
 
 class KernelWriter(CudaWriter, ABC):
@@ -306,3 +309,22 @@ def result_start(instr: Instr) -> str:
     _, operation = instr.value
     start = literal(reduction_identity(operation, instr.dtype), instr.dtype)
     return f"{{{start}, 0x7fffffffffffffffLL}}" if operation in POSITIONS else start
+
+
+def declare_totals(writer: CudaWriter, instr: Instr, sizes: str = "") -> None:
+    """The total of a long sum, and what rounding took from it; of `sizes` such sums."""
+    number, type_ = instr.value[0], result_type(instr)
+    start = " = {}" if sizes else " = 0"
+    writer.line(f"{type_} total{number}{sizes}{start}, lost{number}{sizes}{start};")
+
+
+def carry(instr: Instr, of: str = "") -> str:
+    """A block of a long sum is over; `of` is the index among such sums."""
+    number = instr.value[0]
+    return f"tg_carry(r{number}, total{number}{of}, lost{number}{of});"
+
+
+def total(instr: Instr, of: str = "") -> str:
+    """A long sum is over."""
+    number = instr.value[0]
+    return f"r{number} = tg_total(total{number}{of}, lost{number}{of});"

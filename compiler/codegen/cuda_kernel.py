@@ -13,7 +13,7 @@ from math import prod
 
 from ...runtime.dtypes import int64, uint8
 from ..kernel.index import Axis, Index, Quotient, Remainder, atom_bounds
-from ..kernel.kernel import Instr, Param, Stage
+from ..kernel.kernel import Instr, Param, Stage, long_sums
 from ..kernel.schedule_cuda import (
     TILE,
     TILE_ROWS,
@@ -23,7 +23,17 @@ from ..kernel.schedule_cuda import (
     kept_elements,
 )
 from ..kernel.template import TemplateSchedule
-from .cuda_body import JOIN, KernelWriter, StageBody, result_start, result_type
+from .cuda_body import (
+    BLOCK_STEPS,
+    JOIN,
+    KernelWriter,
+    StageBody,
+    carry,
+    declare_totals,
+    result_start,
+    result_type,
+    total,
+)
 from .cuda_pairs import write_pairs
 from .cuda_scalar import c_type, memory_type, narrow, widen
 from .cuda_template import template_text
@@ -319,11 +329,37 @@ class _ScheduleWriter(KernelWriter):
         step = schedule.team * vector
         member = "member" if schedule.team > 1 else "0"
         first = f"{member} * {vector}" if vector > 1 and schedule.team > 1 else member
-        if not keeps:
-            head = f"for ({self.integer} j = {first}; j < {size}; j += {step})"
-            with self.block(head):
+        steps = -(-size // step)
+        sums = long_sums(stage) if steps * vector > BLOCK_STEPS else []
+        for instr in sums:
+            declare_totals(self, instr)
+        if keeps:
+            self._keeping_loop(stage, body, vector, first, bool(sums))
+        elif not sums:
+            with self.block(f"for ({self.integer} j = {first}; j < {size}; j += {step})"):
                 self._loop_body(stage, body, vector, None)
-            return
+        else:
+            block = BLOCK_STEPS // vector * step
+            head = f"for ({self.integer} start = {first}; start < {size}; start += {block})"
+            with self.block(head):
+                stop = f"min(start + {block}, ({self.integer}){size})"
+                self.line(f"const {self.integer} stop = {stop};")
+                with self.block(f"for ({self.integer} j = start; j < stop; j += {step})"):
+                    self._loop_body(stage, body, vector, None)
+                for instr in sums:
+                    self.line(carry(instr))
+        for instr in sums:
+            if keeps:
+                self.line(carry(instr))
+            self.line(total(instr))
+
+    def _keeping_loop(
+        self, stage: Stage, body: StageBody, vector: int, first: str, in_blocks: bool
+    ) -> None:
+        """A thread's part of a loop that keeps elements for later stages, or reads kept ones."""
+        schedule = self.schedule
+        size = prod(axis.size for axis in stage.axes)
+        step = schedule.team * vector
         steps = -(-size // step)
         # Registers have no addresses: loops over them are written out. A block alone on its
         # multiprocessor, as those with rows in shared memory are, needs many loads under way.
@@ -335,6 +371,11 @@ class _ScheduleWriter(KernelWriter):
             else:
                 with self.block(f"if (j < {size})"):
                     self._loop_body(stage, body, vector, "step")
+            if in_blocks:
+                block = BLOCK_STEPS // vector
+                with self.block(f"if (step % {block} == {block - 1})"):
+                    for instr in long_sums(stage):
+                        self.line(carry(instr))
 
     def _loop_body(self, stage: Stage, body: StageBody, vector: int, step: str | None) -> None:
         self._decode("j", stage.axes, 1)
@@ -360,7 +401,7 @@ def _fits_int(schedule: CudaSchedule) -> bool:
     threads = schedule.grid * schedule.points * schedule.team
     if (schedule.items + threads) * schedule.vector >= _INT_LIMIT:
         return False
-    step = schedule.team * schedule.vector
+    step = schedule.team * BLOCK_STEPS
     if schedule.pairing is not None:
         step = schedule.pairing.depth
     for stage in kernel.stages:

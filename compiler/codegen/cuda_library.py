@@ -169,6 +169,22 @@ __device__ __forceinline__ long long tg_check(long long position, long long size
   return 0;
 }
 
+// -- long sums ---------------------------------------------------------------------------
+
+// Adds the sum of a block to the total, and what rounding takes from it to `lost` (Knuth, "The Art
+// of Computer Programming", volume 2, 4.2.2, theorem B). The next block starts from 0.
+template <typename T> __device__ __forceinline__ void tg_carry(T& block, T& total, T& lost) {
+  const T both = total + block, of_block = both - total;
+  lost += (total - (both - of_block)) + (block - of_block);
+  total = both;
+  block = 0;
+}
+
+// An infinite total has lost NaN.
+template <typename T> __device__ __forceinline__ T tg_total(T total, T lost) {
+  return lost == lost ? total + lost : total;
+}
+
 // -- reductions over a team of threads -----------------------------------------------------
 
 #define TG_JOIN(NAME, EXPRESSION)                                                                \\
@@ -217,11 +233,22 @@ __device__ __forceinline__ T tg_join_neighbours(T value, T* shared) {
     __syncthreads();  // what was joined before has been read
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
     __syncthreads();
-    value = shared[0];
-    for (int warp = 1; warp < TEAM / 32; ++warp) value = Join::join(value, shared[warp]);
+    value = shared[threadIdx.x % (TEAM / 32)];
+    for (int by = TEAM / 64; by > 0; by /= 2) value = Join::join(value, tg_exchange(value, by));
   }
   return value;
 }
+
+// The join of COUNT values that lie STEP apart, pairwise.
+template <class Join, int COUNT, int STEP> struct Pairwise {
+  template <typename T> __device__ __forceinline__ static T join(const T* at) {
+    return Join::join(Pairwise<Join, COUNT / 2, STEP>::join(at),
+                      Pairwise<Join, COUNT - COUNT / 2, STEP>::join(at + COUNT / 2 * STEP));
+  }
+};
+template <class Join, int STEP> struct Pairwise<Join, 1, STEP> {
+  template <typename T> __device__ __forceinline__ static T join(const T* at) { return *at; }
+};
 
 // Thread (x, y) is member y of the team of column x: `shared` has TEAM rows of COLUMNS.
 template <class Join, int TEAM, int COLUMNS, typename T>
@@ -229,10 +256,7 @@ __device__ __forceinline__ T tg_join_columns(T value, T* shared) {
   __syncthreads();
   shared[threadIdx.y * COLUMNS + threadIdx.x] = value;
   __syncthreads();
-  value = shared[threadIdx.x];
-  for (int member = 1; member < TEAM; ++member)
-    value = Join::join(value, shared[member * COLUMNS + threadIdx.x]);
-  return value;
+  return Pairwise<Join, TEAM, COLUMNS>::join(shared + threadIdx.x);
 }
 """
 

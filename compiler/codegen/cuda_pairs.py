@@ -7,15 +7,25 @@ written out, so that what they have in common is read and computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 
 from ..kernel.index import Axis
-from ..kernel.kernel import Instr, Stage
+from ..kernel.kernel import Instr, Stage, long_sums
 from ..kernel.schedule_cuda import CudaSchedule
 from ..kernel.schedule_pairs import depends_on, tiled_loads
-from .cuda_body import JOIN, KernelWriter, StageBody, result_start, result_type
+from .cuda_body import (
+    BLOCK_STEPS,
+    JOIN,
+    KernelWriter,
+    StageBody,
+    carry,
+    declare_totals,
+    result_start,
+    result_type,
+    total,
+)
 from .cuda_scalar import c_type
 from .cuda_writer import decode
 
@@ -39,6 +49,8 @@ class _Pairs:
             n for n, instr in enumerate(self.loop.body) if instr in tiled_loads(self.loop)
         ]
         self.length = prod(axis.size for axis in self.loop.axes)
+        is_long = self.length > BLOCK_STEPS * pairing.members
+        self.long_sums = long_sums(self.loop) if is_long else []
         # The axes with their lane, what lies between a thread's results, and how many it has.
         sides = [(pairing.down, "down", 0), (pairing.along, "along", 1)]
         self.sides = [(axis, name, at) for axis, name, at in sides if axis is not None]
@@ -57,6 +69,8 @@ class _Pairs:
             self.line("__syncthreads();")
             self._reduce(body)
             self.line("__syncthreads();")
+            self._carry_pieces()
+        self._total()
         self._join()
         for stage in self.rest:
             self._finish(stage)
@@ -142,6 +156,9 @@ class _Pairs:
                 place = f"results{instr.value[0]}{self._of_thread(self._both)}"
                 self.line(f"{place} = {result_start(instr)};")
 
+        for instr in self.long_sums:
+            declare_totals(self.writer, instr, self._sizes(self._both))
+
     def _width(self, number: int) -> int:
         return self.pairing.width(depends_on(self.loop.body[number]))
 
@@ -202,10 +219,20 @@ class _Pairs:
         self._declare_digits(f"(start + {row})", self.loop.axes)
 
     def _reduce(self, body: StageBody) -> None:
-        """The steps of the piece, for all results of the thread."""
-        depth, members = self.pairing.depth, self.pairing.members
-        first = "threadIdx.y" if members > 1 else "0"
-        tests = " && ".join([f"row < {depth}", *self._piece_tests("row")])
+        """The steps of the piece, for all results of the thread; its sums in short blocks."""
+        depth, block = self.pairing.depth, BLOCK_STEPS * self.pairing.members
+        if not self.long_sums or block >= depth:
+            self._reduce_rows(body, "0", str(depth))
+            return
+        with self.writer.block(f"for (int low = 0; low < {depth}; low += {block})"):
+            self._reduce_rows(body, "low", f"low + {block}")
+            self._carry()
+
+    def _reduce_rows(self, body: StageBody, low: str, high: str) -> None:
+        members = self.pairing.members
+        lane = low if members == 1 else "threadIdx.y"
+        first = lane if low in ("0", lane) else f"{low} + {lane}"
+        tests = " && ".join([f"row < {high}", *self._piece_tests("row")])
         self.line("#pragma unroll 4")
         with self.writer.block(f"for (int row = {first}; {tests}; row += {members})"):
             self._declare_step("row")
@@ -214,6 +241,37 @@ class _Pairs:
                     place = f"results{instr.value[0]}{self._of_thread(self._both)}"
                     self.line(f"{result_type(instr)}& r{instr.value[0]} = {place};")
                 body.write_all("")
+
+    def _carry(self) -> None:
+        """A block of the sums is over."""
+        with self._held(self._both):
+            self._of_each_sum(carry)
+
+    def _carry_pieces(self) -> None:
+        """Some short pieces make a block."""
+        depth = self.pairing.depth
+        every = BLOCK_STEPS * self.pairing.members // depth
+        if not self.long_sums or every < 1:
+            return
+        test = f"if (start / {depth} % {every} == {every - 1})" if every > 1 else ""
+        with self.writer.block(test):
+            self._carry()
+
+    def _total(self) -> None:
+        """The sums of all blocks, the last one among them."""
+        if not self.long_sums:
+            return
+        with self._held(self._both):
+            self._of_each_sum(carry)
+            self._of_each_sum(total)
+
+    def _of_each_sum(self, form: Callable[[Instr, str], str]) -> None:
+        place = self._of_thread(self._both)
+        for instr in self.long_sums:
+            number = instr.value[0]
+            with self.writer.block(""):
+                self.line(f"{result_type(instr)}& r{number} = results{number}{place};")
+                self.line(form(instr, place))
 
     # -- behind the loop -------------------------------------------------------------------
 

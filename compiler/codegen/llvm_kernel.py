@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..kernel.dependences import dependences
 from ..kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
-from ..kernel.kernel import POSITIONS, Instr, Stage, compute_dtype
+from ..kernel.kernel import POSITIONS, Instr, Stage, compute_dtype, long_sums
 from ..kernel.schedule_cpu import Schedule, TaskAxis
 from .llvm_instructions import StageBody
 from .llvm_math import definitions
@@ -24,6 +25,12 @@ from .llvm_writer import ONE_BY_ONE, VectorLoop, Writer
 
 # Steps of a reduction loop that are taken together where lanes keep their accumulators in memory.
 JAM = 4
+# So many additions, one after another, make a block of a sum: what rounding takes from the total of
+# the blocks is kept, so that the error does not grow with the number of blocks.
+BLOCK_STEPS = 16
+COLUMN_STEPS = 32
+# Vectors that are added up side by side in a block.
+SIDE_BY_SIDE = 4
 # How many steps of its run a transposing task looks ahead: some hundred nanoseconds.
 STEPS_AHEAD = 8
 # With more of them LLVM gives up.
@@ -122,6 +129,7 @@ class _KernelWriter:
         self.writer = Writer()
         self.storage = Storage(self.writer, schedule)
         self.axes: dict[Axis, str] = {}
+        self.cut: dict[Axis, int] = {}  # the axis of the current stage that goes in blocks
 
     def text(self) -> str:
         """The function, and the wrapper that reads the parameters' addresses."""
@@ -178,12 +186,16 @@ class _KernelWriter:
         """The range of a task's axis in the tile of this number."""
         if task.tile == 1:
             return number, None
-        start = self.writer.op(f"mul nuw nsw i64 {number}, {task.tile}")
-        end = self.writer.op(f"add nuw nsw i64 {start}, {task.tile}")
-        if task.axis.size % task.tile == 0:
+        return self._part(task.axis, task.tile, number)
+
+    def _part(self, axis: Axis, size: int, number: str) -> tuple[str, str]:
+        """The bounds of a part of an axis: `size` values, but for the last."""
+        start = self.writer.op(f"mul nuw nsw i64 {number}, {size}")
+        end = self._plus(start, str(size))
+        if axis.size % size == 0:
             return start, end
         self.writer.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
-        return start, self.writer.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {task.axis.size})")
+        return start, self.writer.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {axis.size})")
 
     # -- loops ---------------------------------------------------------------------------
 
@@ -210,8 +222,43 @@ class _KernelWriter:
             self.storage.lane_start = lanes[0]
             self._prefetch(lanes[0])
         for stage in self.kernel.stages:
+            self.cut = self._blocks(stage, lanes)
+            if self.cut:
+                self.storage.keep_totals(stage)
             self._start_results(stage, lanes)
             self._stage_loops(stage, lanes)
+
+    def _blocks(self, stage: Stage, lanes: Lanes) -> dict[Axis, int]:
+        """The axis of a stage that its sums walk in blocks, and how many of its steps make one."""
+        if not stage.axes or not long_sums(stage):
+            return {}
+        *outer, last = stage.axes
+        steps, together = COLUMN_STEPS if lanes else BLOCK_STEPS, 1
+        if not lanes and self._has_vectors(stage, last):
+            together = SIDE_BY_SIDE * self._width(last, [stage])
+        if last.size > steps * together:
+            return {last: steps * together}
+        length = last.size if together == 1 else 1
+        for axis in reversed(outer):
+            if axis.size * length > steps:
+                return {axis: max(1, steps // length)}
+            length *= axis.size
+        return {}
+
+    def _has_vectors(self, stage: Stage, axis: Axis) -> bool:
+        """Whether blocks of a sum along `axis` are whole vectors; small kernels have none."""
+        return self.schedule.work >= SMALL_WORK and self._is_vectorisable(stage, axis)
+
+    def _carry(self, stage: Stage, lanes: Lanes) -> None:
+        """A block of the sums of `stage` is over."""
+        if lanes is None:
+            self.storage.carry(stage)
+            return
+        assert self.schedule.lane is not None
+        width = self._width(self.schedule.lane, [stage])
+        with self.writer.loop(*lanes, VectorLoop(width)) as at:
+            self._enter_lane(at)
+            self.storage.carry(stage)
 
     def _prefetch(self, lane: str) -> None:
         """Ask for what a transposing task accesses some steps of its run later.
@@ -253,16 +300,49 @@ class _KernelWriter:
         """
         *outer, last = stage.axes
         if outer:
-            with self.writer.loop("0", str(outer[0].size)) as at:
-                self.axes[outer[0]] = at
+            with self._loop(outer[0], stage, lanes):
                 self._jam(replace(stage, axes=stage.axes[1:]), rows | {outer[0]}, lanes)
             return
-        whole = last.size // JAM
-        with self.writer.loop("0", str(whole)) as at:
-            first = self.writer.op(f"mul nuw nsw i64 {at}, {JAM}")
-            self._jammed(stage, rows, lanes, first, JAM)
-        with self.writer.loop(str(whole * JAM), str(last.size)) as at:
-            self._jammed(stage, rows, lanes, at, 1)
+        block = self.cut.get(last)
+        if block is None:
+            self._jam_part(stage, rows, lanes, "0", last.size)
+            return
+        blocks, rest = divmod(last.size, block)
+        with self.writer.loop("0", str(blocks)) as number:
+            first = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
+            self._jam_part(stage, rows, lanes, first, block)
+            self._carry(stage, lanes)
+        if rest:
+            self._jam_part(stage, rows, lanes, str(blocks * block), rest)
+            self._carry(stage, lanes)
+
+    def _jam_part(
+        self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], start: str, count: int
+    ) -> None:
+        """`count` steps of the innermost loop from `start` on."""
+        for low, high, together in ((0, count // JAM, JAM), (count - count % JAM, count, 1)):
+            if low == high:
+                continue
+            with self.writer.loop(str(low), str(high)) as at:
+                step = at if together == 1 else self.writer.op(f"mul nuw nsw i64 {at}, {together}")
+                first = step if start == "0" else self._plus(start, step)
+                self._jammed(stage, rows, lanes, first, together)
+
+    def _plus(self, a: str, b: str) -> str:
+        return self.writer.op(f"add nuw nsw i64 {a}, {b}")
+
+    @contextmanager
+    def _loop(self, axis: Axis, stage: Stage, lanes: Lanes) -> Iterator[None]:
+        """A loop over an outer axis of a stage, in blocks where it is cut."""
+        block = self.cut.get(axis)
+        if block is None:
+            with self.writer.loop("0", str(axis.size)) as self.axes[axis]:
+                yield
+            return
+        with self.writer.loop("0", str(-(-axis.size // block))) as number:
+            with self.writer.loop(*self._part(axis, block, number)) as self.axes[axis]:
+                yield
+            self._carry(stage, lanes)
 
     def _jammed(
         self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int
@@ -274,7 +354,7 @@ class _KernelWriter:
             self.axes[last] = at
             bodies.append((at, self._body(stage)))
             bodies[-1][1].emit_invariant(rows | {last})
-        for part in self._vector_loops(stage, lanes):
+        for part in self._vector_loops(stage, self.schedule.lane, *lanes):
             with self.writer.loop(*part) as lane:
                 self._enter_lane(lane)
                 for at, body in bodies:
@@ -287,27 +367,48 @@ class _KernelWriter:
             return
         body.emit_invariant(bound)
         if len(axes) > 1 or (axes and lanes):
-            with self.writer.loop("0", str(axes[0].size)) as at:
-                self.axes[axes[0]] = at
+            with self._loop(axes[0], body.stage, lanes):
                 self._nest(body, bound | {axes[0]}, axes[1:], lanes)
             return
-        for part in self._vector_loops(body.stage, lanes):
-            with self.writer.loop(*part) as at:
-                if lanes:
+        if lanes:
+            for part in self._vector_loops(body.stage, self.schedule.lane, *lanes):
+                with self.writer.loop(*part) as at:
                     self._enter_lane(at)
-                else:
-                    self.axes[axes[0]] = at
-                body.copy().emit_all()
+                    body.copy().emit_all()
+            return
+        self._innermost(body, axes[0])
 
-    def _vector_loops(self, stage: Stage, lanes: Lanes) -> Iterator[tuple[str, str, VectorLoop]]:
-        """The innermost loops over a stage: along the lanes, or else along its last axis.
+    def _innermost(self, body: StageBody, axis: Axis) -> None:
+        """The loop along the last axis of a stage, in blocks where it is cut."""
+        block = self.cut.get(axis)
+        done = 0 if block is None else axis.size - axis.size % block
+        if block is not None:
+            vector = ONE_BY_ONE
+            if self._has_vectors(body.stage, axis):
+                vector = VectorLoop(self._width(axis, [body.stage]), False, SIDE_BY_SIDE)
+            with self.writer.loop("0", str(axis.size // block)) as number:
+                start = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
+                with self.writer.loop("0", str(block), vector) as at:
+                    self.axes[axis] = self._plus(start, at)
+                    body.copy().emit_all()
+                self.storage.carry(body.stage)
+        if done == axis.size:
+            return
+        for part in self._vector_loops(body.stage, axis, str(done), str(axis.size)):
+            with self.writer.loop(*part) as self.axes[axis]:
+                body.copy().emit_all()
+        if block is not None:
+            self.storage.carry(body.stage)
+
+    def _vector_loops(
+        self, stage: Stage, axis: Axis | None, low: str, high: str
+    ) -> Iterator[tuple[str, str, VectorLoop]]:
+        """The innermost loops over a stage, along the lanes or else along its last axis.
 
         Where the bounds are known these are whole vectors, several at a time, and then one loop
         that masks what is too much: single steps would take most of the time of short rows.
         """
-        axis = self.schedule.lane if lanes else stage.axes[-1]
         assert axis is not None
-        low, high = lanes or ("0", str(axis.size))
         if not self._is_vectorisable(stage, axis):
             yield low, high, ONE_BY_ONE
             return

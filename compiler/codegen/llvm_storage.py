@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runtime.dtypes import DType
-from ..kernel.kernel import COMBINE, POSITIONS, Instr, Stage, reduction_identity
+from ..kernel.kernel import COMBINE, POSITIONS, Instr, Stage, long_sums, reduction_identity
 from ..kernel.schedule_cpu import Schedule
 from .llvm_scalar import TEMPLATES, literal, llvm_type
 from .llvm_writer import Writer
@@ -19,6 +19,8 @@ class Storage:
 
     `%rN` are the results, `%bN` the best values so far of those that are positions, `%sN` the
     saved rows. `lane` and `lane_start` name the current lane and the first one of the tile.
+    A long sum has its blocks in `%rN`, the total of those that are over in `%tN`, and in `%eN` what
+    rounding took from it.
     """
 
     def __init__(self, writer: Writer, schedule: Schedule) -> None:
@@ -28,6 +30,7 @@ class Storage:
         self.lane_start = "0"
         tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
         self.lanes = tiles[0] if tiles else 1
+        self._long: set[int] = set()
         self._declare()
 
     def _declare(self) -> None:
@@ -67,13 +70,57 @@ class Storage:
                 position = self._slot(f"%r{number}", "i64")
                 self.writer.line(f"store i64 0, ptr {position}")
             else:
-                slot = self._slot(f"%r{number}", type_)
-                self.writer.line(f"store {type_} {start}, ptr {slot}")
+                for name in self._accumulators(number):
+                    self.writer.line(f"store {type_} {start}, ptr {self._slot(name, type_)}")
+
+    def _accumulators(self, number: int) -> tuple[str, ...]:
+        stems = "rte" if number in self._long else "r"
+        return tuple(f"%{stem}{number}" for stem in stems)
 
     def result(self, number: int, dtype: DType) -> str:
         """The value of a result whose reduction is complete."""
         type_ = llvm_type(dtype)
-        return self.writer.op(f"load {type_}, ptr {self._slot(f'%r{number}', type_)}")
+        if number not in self._long:
+            return self._read(f"%r{number}", type_)
+        total, lost = self._read(f"%t{number}", type_), self._read(f"%e{number}", type_)
+        # An infinite total has lost NaN.
+        known = self.writer.op(f"fcmp ord {type_} {lost}, {lost}")
+        kept = self.writer.op(f"select i1 {known}, {type_} {lost}, {type_} 0.0")
+        return self.writer.op(f"fadd {type_} {total}, {kept}")
+
+    def _read(self, name: str, type_: str) -> str:
+        return self.writer.op(f"load {type_}, ptr {self._slot(name, type_)}")
+
+    # -- long sums -----------------------------------------------------------------------
+
+    def keep_totals(self, stage: Stage) -> None:
+        """The sums of `stage` come in blocks from here on; `carry` is behind each of them."""
+        for instr in long_sums(stage):
+            number = instr.value[0]
+            self._long.add(number)
+            for stem in "te":
+                self._alloca(f"%{stem}{number}", llvm_type(instr.dtype), self.lanes)
+
+    def carry(self, stage: Stage) -> None:
+        """Add the sums of the block that is over to their totals, without error.
+
+        The sum of two floats and what rounding takes from it: Knuth, "The Art of Computer
+        Programming", volume 2, 4.2.2, theorem B.
+        """
+        for instr in long_sums(stage):
+            number, type_, op = instr.value[0], llvm_type(instr.dtype), self.writer.op
+            block, total, error = (self._slot(f"%{stem}{number}", type_) for stem in "rte")
+            a, b = op(f"load {type_}, ptr {total}"), op(f"load {type_}, ptr {block}")
+            both = op(f"fadd {type_} {a}, {b}")
+            of_b = op(f"fsub {type_} {both}, {a}")
+            of_a = op(f"fsub {type_} {both}, {of_b}")
+            lost_b = op(f"fsub {type_} {b}, {of_b}")
+            lost_a = op(f"fsub {type_} {a}, {of_a}")
+            lost = op(f"fadd {type_} {lost_a}, {lost_b}")
+            before = op(f"load {type_}, ptr {error}")
+            after = op(f"fadd {type_} {before}, {lost}")
+            for value, slot in ((both, total), (after, error), ("0.0", block)):
+                self.writer.line(f"store {type_} {value}, ptr {slot}")
 
     def reduce(self, instr: Instr, args: Sequence[str]) -> str:
         """Fold a value into a result."""

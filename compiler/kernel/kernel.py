@@ -82,6 +82,15 @@ class Stage:
     body: tuple[Instr, ...]
 
 
+def long_sums(stage: Stage) -> list[Instr]:
+    """The reductions of a stage with loops whose error would grow with their length."""
+    return [
+        instr
+        for instr in stage.body
+        if instr.op == "reduce" and instr.value[1] == "sum" and instr.dtype.kind == "float"
+    ]
+
+
 class Check(NamedTuple):
     """What a check looks at, for the user's line `where`: a position, or a divisor for zero."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from math import prod
 
+from ...runtime.dtypes import DType, float32, float64
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
 
@@ -97,17 +98,35 @@ def _in_pieces(build: Builder, node: Node, operand: Node, axis: int, pieces: int
     inner = tuple(
         each + 1 if each >= axis else each for each in node.attrs["axes"]
     )  # the pieces stay
+    wide, joint = _wider(node)
+    cut = _cast(build, cut, wide)
     partial = build.apply(node.primitive, [cut], {"axes": inner, "keepdims": True}, node.where)
     kept = tuple(1 if each in node.attrs["axes"] else n for each, n in enumerate(operand.shape))
     lined = (*kept[:axis], pieces, *kept[axis + 1 :])
     rows = build.apply(p.reshape, [partial], {"shape": lined}, node.where)
     if even != size:
-        rest = _cut(build, operand, axis, even, size)
+        rest = _cast(build, _cut(build, operand, axis, even, size), wide)
         attrs = {"axes": node.attrs["axes"], "keepdims": True}
         tail = build.apply(node.primitive, [rest], attrs, node.where)
         rows = build.apply(p.concatenate, [rows, tail], {"axis": axis}, node.where)
+    rows = _cast(build, rows, joint)
     total = build.apply(node.primitive, [rows], {"axes": (axis,), "keepdims": True}, node.where)
+    total = _cast(build, total, node.type.dtype)
     return build.apply(p.reshape, [total], {"shape": node.shape}, node.where)
+
+
+def _wider(node: Node) -> tuple[DType, DType]:
+    """The types of the pieces and of what joins them."""
+    dtype = node.type.dtype
+    if node.primitive not in (p.sum_, p.prod) or dtype.kind != "float":
+        return dtype, dtype
+    return (float32 if dtype.is_half else dtype), float64
+
+
+def _cast(build: Builder, node: Node, dtype: DType) -> Node:
+    if node.type.dtype is dtype:
+        return node
+    return build.apply(p.cast, [node], {"dtype": dtype}, node.where)
 
 
 def _cut(build: Builder, operand: Node, axis: int, start: int, stop: int) -> Node:

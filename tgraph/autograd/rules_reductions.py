@@ -10,7 +10,7 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import reduce
 from ..dispatch import apply
-from ..operands import cast
+from ..operands import cast, widened
 from ..tensor import Tensor
 from .record import OUTPUT, vjp
 
@@ -31,8 +31,9 @@ def _sum(g: Tensor, out: TensorType, x: TensorType, axes: Ints, keepdims: bool) 
 def _extreme(g: Tensor, out: Tensor, x: Tensor, axes: Ints, keepdims: bool) -> Any:
     """The cotangent, spread evenly over all places that hold the extreme value."""
     mask = cast(e.eq(x, _restored(out, x._type, axes)), x._type.dtype)
-    count = apply(p.sum_, mask, axes=axes, keepdims=True)
-    return e.mul(mask, e.div(_restored(g, x._type, axes), count))
+    count = apply(p.sum_, widened(mask), axes=axes, keepdims=True)
+    share = e.div(widened(_restored(g, x._type, axes)), count)
+    return e.mul(mask, cast(share, x._type.dtype))
 
 
 vjp(p.max_, saves=(0, OUTPUT))(_extreme)
