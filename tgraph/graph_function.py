@@ -3,7 +3,7 @@
 The forward graph and the graph of its gradients come from one trace, so that `detach`, `no_grad`
 and custom gradients mean in compiled code what they mean in eager code. A minimum cut decides what
 the forward plan saves for the backward plan. Under `create_graph` the backward pass is itself such
-a function, of the inputs and the cotangents, derived from the same trace.
+a function, of the inputs, the cotangents and what the forward saved, derived from the same trace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from .autograd.record import Edge, Record, Saved
 from .compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
-from .compiler.ir import Builder, Graph, Node
+from .compiler.ir import Builder, Graph, Node, input_node, toposort
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site, without_history
@@ -34,6 +34,7 @@ class Forward(NamedTuple):
 
     executable: Any
     saved: tuple[tuple[str, int], ...]  # ("primal", input) or ("output", output of `executable`)
+    nodes: tuple[Node, ...]  # what was saved
     backward: Graph
     gradients: tuple[int | None, ...]  # differentiable input -> output of `backward`
 
@@ -82,12 +83,37 @@ class Outputs:
         return result
 
 
+class Fed:
+    """Nodes of a trace, with `inputs` in the place of those whose values are known already."""
+
+    def __init__(self, inputs: Mapping[Node, Node]) -> None:
+        self.inputs = dict(inputs)
+        self._build = Builder()
+        self._new = dict(inputs)
+
+    def apply(self, nodes: Sequence[Node]) -> list[Node]:
+        """What stands for each node; the same for the same node, whenever it is asked."""
+        if not self.inputs:
+            return list(nodes)
+        for node in toposort(nodes, known=self._new):
+            if node not in self._new:
+                is_input = node.primitive is p.input_
+                operands = [self._new[operand] for operand in node.inputs]
+                self._new[node] = node if is_input else self._build.rebuild(node, operands)
+        return [self._new[node] for node in nodes]
+
+    def origins(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes of the trace that `nodes` stand for."""
+        of = {new: old for old, new in self._new.items()}
+        return [of.get(node, node) for node in nodes]
+
+
 class GraphFunction:
     """`graph` together with the trace that it came from, from which gradients are derived.
 
     `differentiable` gives the handles in the trace of the outputs that require grad, `asked` those
     of the inputs with respect to which gradients are wanted, both by number. `derivation` are the
-    gradients where they are known already.
+    gradients where they are known already. `fed` has the inputs that hold nodes of the trace.
     """
 
     def __init__(
@@ -100,6 +126,7 @@ class GraphFunction:
         derivation: Derivation | None = None,
         donate: Mapping[int, int] | None = None,
         name: str = "compiled",
+        fed: Fed | None = None,
     ) -> None:
         self.outputs = Outputs(graph.outputs, donate or {})
         self.types = [node.type for node in graph.outputs]
@@ -112,6 +139,7 @@ class GraphFunction:
         self.donate = self.outputs.donate
         self.overwritten = set((donate or {}).values())
         self.name = name
+        self.fed = fed or Fed({})
         self.strides = odd_strides(graph)
         self._backwards: dict[tuple[bool, ...], Any] = {}
 
@@ -150,7 +178,7 @@ class GraphFunction:
         """The plan that also saves what the backward plan reads."""
         cotangents, found = self.derivation or self.derive(create_graph=False)
         values = [each._value if each is not None else None for each in found]
-        gradients = [value for value in values if value is not None]
+        gradients = self.fed.apply([value for value in values if value is not None])
         incoming = [each._value for each in cotangents]
         parts = partition(self.graph.inputs, incoming, self.graph.outputs, gradients)
         outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
@@ -158,14 +186,15 @@ class GraphFunction:
         executable = self._compile(forward)
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
-        return Forward(executable, saved, parts.backward, places)
+        nodes = tuple(self.fed.origins(parts.saved))
+        return Forward(executable, saved, nodes, parts.backward, places)
 
     @property
     def joint(self) -> Graph:
         """(inputs, cotangents) -> gradients, before anything is divided into plans."""
         cotangents, found = self.derivation or self.derive(create_graph=False)
         inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
-        return Graph(inputs, [each._value for each in found if each is not None])
+        return Graph(inputs, self.fed.apply([each._value for each in found if each is not None]))
 
     def _own_saved(
         self, outputs: Sequence[Node], sources: Sequence[tuple[str, int]]
@@ -209,14 +238,35 @@ class GraphFunction:
 
     @made_once
     def higher(self) -> GraphFunction:
-        """The gradients as a function of the inputs and the cotangents."""
+        """The gradients as a function of the inputs, the cotangents and what the forward saved.
+
+        Computed anew from the inputs, decisions could come out otherwise than in the forward.
+        """
         cotangents, found = self.derive(create_graph=True)
         handles = [each for each in found if each is not None]
-        inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
+        kept = {
+            self.forward.nodes[at]: input_node(f"saved{at}", self.forward.nodes[at].type)
+            for at in self.kept
+        }
+        fed = Fed(self.fed.inputs | kept)
+        inputs = [*self.graph.inputs, *(each._value for each in cotangents), *kept.values()]
         asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
-        graph = Graph(inputs, [self.trace.value_of(each) for each in handles])
+        outputs = fed.apply([self.trace.value_of(each) for each in handles])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
-        return GraphFunction(graph, self.trace, self.final, differentiable, asked, name=self.name)
+        return GraphFunction(
+            Graph(inputs, outputs),
+            self.trace,
+            self.final,
+            differentiable,
+            asked,
+            name=self.name,
+            fed=fed,
+        )
+
+    @made_once
+    def kept(self) -> list[int]:
+        """Which of the saved values are no inputs, by their place in `forward.saved`."""
+        return [at for at, (kind, _) in enumerate(self.forward.saved) if kind == "output"]
 
     # --- running ---
 
@@ -356,7 +406,7 @@ class CompiledRecord(Record):
 
     def _again(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
         """The backward pass as a differentiable function of inputs and cotangents."""
-        assert self.primals is not None
+        assert self.primals is not None and self.saved is not None
         higher = self.function.higher
         read = {node for node, readers in higher.graph.consumers.items() if readers}
         read.update(higher.graph.outputs)
@@ -364,7 +414,8 @@ class CompiledRecord(Record):
             unpack(each, self) if isinstance(each, Saved) and node in read else _held(each)
             for each, node in zip(self.primals, higher.graph.inputs)
         ]
-        results = iter(higher([*primals, *given]))
+        kept = [self._array(self.saved[at]) for at in self.function.kept]
+        results = iter(higher([*primals, *given, *kept]))
         gradients = self.function.forward.gradients
         found = [None if place is None else next(results) for place in gradients]
         return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]

@@ -3,7 +3,9 @@
 The backward graph reads some values of the forward: each is either saved (an extra output of the
 forward) or recomputed from others. A minimum cut chooses: saving a value costs the bytes that are
 written and read again, computing it again costs its operations, and what is dear (products,
-reductions, random bits, host calls) is never computed again.
+reductions, random bits, host calls) is never computed again. Nor is a decision (`is_decision`) on
+values that are rounded once more: it is saved, or made from what is saved. The two plans differ in
+what passes find and so in how they round, and both must decide alike.
 
 Source of the idea: Jain et al., "Checkmate" (MLSys 2020), and the min-cut rematerialisation of
 PyTorch's functorch.
@@ -15,7 +17,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .compiler.ir import Builder, Family, Graph, Node, input_node, toposort
+from .compiler.ir import (
+    Builder,
+    Family,
+    Graph,
+    Node,
+    input_node,
+    is_decision,
+    is_exact,
+    is_float,
+    toposort,
+)
 
 # One machine operation of an elementwise primitive costs as much as moving this many bytes.
 BYTES_PER_OPERATION = 0.3
@@ -108,8 +120,42 @@ def _choose(
     if len(ancestors) > MAX_CUT_NODES:
         chosen = _direct(ancestors, read)
     else:
-        chosen = _minimum_cut(ancestors, read, set(primals), banned)
+        chosen = _decided_once(ancestors, read, set(primals), banned)
     return [node for node in ancestors if node in chosen]
+
+
+def _decided_once(
+    ancestors: Sequence[Node], read: Collection[Node], primals: set[Node], banned: set[Node]
+) -> set[Node]:
+    """The minimum cut behind which no decision is made on values that are rounded again.
+
+    A decision may be made again where the cut has saved what it is made of; otherwise the next cut
+    saves the decision.
+    """
+    while True:
+        chosen = _minimum_cut(ancestors, read, primals, banned)
+        unsure = _unsure(ancestors, read, chosen)
+        if not unsure:
+            return chosen
+        banned = banned | unsure
+
+
+def _unsure(ancestors: Sequence[Node], read: Collection[Node], chosen: set[Node]) -> set[Node]:
+    """The decisions that the backward would make on values that it has rounded itself."""
+    needed = set(read)
+    for node in reversed(ancestors):
+        if node in needed and node not in chosen:
+            needed.update(node.inputs)
+    exact: set[Node] = set(chosen)
+    unsure = set()
+    for node in ancestors:
+        if node not in needed or node in chosen:
+            continue
+        if is_decision(node) and not all(x in exact for x in node.inputs if is_float(x)):
+            unsure.add(node)
+        if is_exact(node) and all(operand in exact for operand in node.inputs):
+            exact.add(node)
+    return unsure
 
 
 def _read_by(

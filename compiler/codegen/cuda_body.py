@@ -210,6 +210,8 @@ class StageBody:
         if operation in POSITIONS:
             value = f"{result_type(instr)}{{{args[0]}, {args[1]}}}"
             joined = f"{JOIN[operation]}::join<{c_type(instr.dtype)}>(r{number}, {value})"
+        elif operation == "sum" and instr.dtype.kind == "float":
+            joined = f"r{number} + {args[0]}"  # with a product it may be one fma
         else:
             joined = TEMPLATES[COMBINE[operation]]([f"r{number}", args[0]], instr.dtype)
         self.writer.line(f"r{number} = {joined};")

@@ -76,10 +76,19 @@ def _float(dtype: DType) -> bool:
     return dtype.kind == "float"
 
 
-def _arithmetic(sign: str) -> Template:
+def _arithmetic(sign: str, alone: str = "") -> Template:
+    """`alone` is the function that rounds on its own.
+
+    Sums do: contracted into an fma, a value would differ from kernel to kernel.
+    """
+
     def template(args: Sequence[str], dtype: DType) -> str:
         a, b = args
-        return f"{a} {sign} {b}" if _float(dtype) else _wrapping(f"{{}} {sign} {{}}", args, dtype)
+        if not _float(dtype):
+            return _wrapping(f"{{}} {sign} {{}}", args, dtype)
+        if not alone:
+            return f"{a} {sign} {b}"
+        return f"__{'d' if dtype is float64 else 'f'}{alone}_rn({a}, {b})"
 
     return template
 
@@ -198,8 +207,8 @@ TEMPLATES: dict[str, Template] = {
     "logical_not": _not,
     "bitwise_not": _not,
     "copy": _copy,
-    "add": _arithmetic("+"),
-    "sub": _arithmetic("-"),
+    "add": _arithmetic("+", "add"),
+    "sub": _arithmetic("-", "sub"),
     "mul": _arithmetic("*"),
     "div": _div,
     "maximum": _extreme("maximum"),

@@ -60,10 +60,15 @@ def _float(dtype: DType) -> bool:
     return dtype.kind == "float"
 
 
-def _arithmetic(name: str) -> Template:
+def _arithmetic(name: str, flags: str = "") -> Template:
+    """Sums round alone: contracted into an fma, a value would differ from kernel to kernel.
+
+    A product may join the sum of a reduction, which is computed only once.
+    """
+
     def template(emit: Emit, args: Sequence[str], dtype: DType) -> str:
         a, b = args
-        op = f"f{name} contract" if _float(dtype) else name
+        op = f"f{name}{flags}" if _float(dtype) else name
         return emit.op(f"{op} {llvm_type(dtype)} {a}, {b}")
 
     return template
@@ -220,7 +225,7 @@ TEMPLATES: dict[str, Template] = {
     "copy": _copy,
     "add": _arithmetic("add"),
     "sub": _arithmetic("sub"),
-    "mul": _arithmetic("mul"),
+    "mul": _arithmetic("mul", " contract"),
     "div": _div,
     "floor_divide": _library("floor_divide"),
     "remainder": _library("remainder"),

@@ -1,6 +1,7 @@
 """The graph: types, primitives, nodes, and what can be asked of them."""
 
 from . import primitives
+from .decisions import is_decision, is_exact, is_float
 from .export import to_networkx
 from .graph import Graph, toposort, transform
 from .node import UNKNOWN, Builder, Node, Provenance, infer_type
@@ -21,6 +22,6 @@ Graph.to_networkx = to_networkx
 __all__ = [
     "PRIMITIVES", "UNKNOWN", "Builder", "Family", "Graph", "IRTypeError", "Node", "Primitive",
     "Provenance", "TensorType", "can_cast", "format_graph", "infer_type", "input_node",
-    "primitive_named", "primitives", "promote_types", "register", "result_type", "scalar_dtype",
-    "toposort", "transform",
+    "is_decision", "is_exact", "is_float", "primitive_named", "primitives", "promote_types",
+    "register", "result_type", "scalar_dtype", "toposort", "transform",
 ]  # fmt: skip

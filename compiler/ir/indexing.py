@@ -71,7 +71,7 @@ def _infer_index_put(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return base
 
 
-gather = register(Primitive("gather", Family.GATHER, _infer_gather, arity=2))
-index = register(Primitive("index", Family.GATHER, _infer_index))
+gather = register(Primitive("gather", Family.GATHER, _infer_gather, arity=2, exact=True))
+index = register(Primitive("index", Family.GATHER, _infer_index, exact=True))
 scatter_add = register(Primitive("scatter_add", Family.SCATTER, _infer_scatter_add, arity=3))
 index_put = register(Primitive("index_put", Family.SCATTER, _infer_index_put))

@@ -128,7 +128,8 @@ def _infer_fold(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
 
 
 def _view(name: str, infer: object, arity: int | None = 1) -> Primitive:
-    return register(Primitive(name, Family.VIEW, infer, arity=arity))  # type: ignore[arg-type]
+    facts = Primitive(name, Family.VIEW, infer, arity=arity, exact=True)  # type: ignore[arg-type]
+    return register(facts)
 
 
 reshape = _view("reshape", _infer_reshape)

@@ -40,8 +40,10 @@ class Primitive:
     `infer(types, attrs)` gives the type of the result, or raises IRTypeError. The facts serve
     whole families of rewrites: `identity` is e with f(x, e) == x, `absorbing` is z with
     f(x, z) == z for every x (NaN included), `involution` says f(f(x)) == x and `idempotent`
-    f(f(x)) == f(x), or f(x, x) == x for two inputs. `cost` is a rough number of machine
-    operations per element, for fusion's and the scheduler's estimates.
+    f(f(x)) == f(x), or f(x, x) == x for two inputs. `exact` says that no float is rounded (but by
+    a cast, which has one way to do so): whatever computes the value again gets the same bits.
+    `discontinuous` says that the result may jump where an operand changes by a rounding. `cost` is
+    a rough number of machine operations per element, for fusion's and the scheduler's estimates.
     """
 
     name: str
@@ -54,6 +56,8 @@ class Primitive:
     absorbing: int | float | bool | None = None
     involution: bool = False
     idempotent: bool = False
+    exact: bool = False
+    discontinuous: bool = False
     cost: int = 1
 
     def __repr__(self) -> str:

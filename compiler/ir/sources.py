@@ -55,12 +55,12 @@ def _infer_get(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return results[attrs["index"]]
 
 
-input_ = register(Primitive("input", Family.SOURCE, _infer_input, arity=0))
-constant = register(Primitive("constant", Family.SOURCE, _infer_constant, arity=0))
-full = register(Primitive("full", Family.SOURCE, _infer_full, arity=0))
-iota = register(Primitive("iota", Family.SOURCE, _infer_iota, arity=0))
+input_ = register(Primitive("input", Family.SOURCE, _infer_input, arity=0, exact=True))
+constant = register(Primitive("constant", Family.SOURCE, _infer_constant, arity=0, exact=True))
+full = register(Primitive("full", Family.SOURCE, _infer_full, arity=0, exact=True))
+iota = register(Primitive("iota", Family.SOURCE, _infer_iota, arity=0, exact=True))
 random_bits = register(
-    Primitive("random_bits", Family.RANDOM, _infer_random_bits, arity=1, cost=80)
+    Primitive("random_bits", Family.RANDOM, _infer_random_bits, arity=1, exact=True, cost=80)
 )
 host_call = register(Primitive("host_call", Family.OPAQUE, _infer_host_call))
-get = register(Primitive("get", Family.GET, _infer_get, arity=1))
+get = register(Primitive("get", Family.GET, _infer_get, arity=1, exact=True))

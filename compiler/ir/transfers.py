@@ -12,4 +12,4 @@ def _infer_transfer(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return types[0].with_device(attrs["device"])
 
 
-transfer = register(Primitive("transfer", Family.TRANSFER, _infer_transfer, arity=1))
+transfer = register(Primitive("transfer", Family.TRANSFER, _infer_transfer, arity=1, exact=True))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...runtime.dtypes import DType
-from ..ir import Family, Node
+from ..ir import Family, Node, is_decision, is_exact, is_float
 from ..ir.shapes import contiguous_strides, numel
 from . import views
 from .body import Parameters
@@ -70,7 +70,8 @@ class Lowering:
         """The kernel; CannotFuse if the group has none within the caps."""
         stages = self.plan_stages()
         saved = _choose_saved(stages) if self.save_rows else {}
-        plan = KernelPlan(set(self.nodes), stages, self.results, saved)
+        rounded = _rounded(self.nodes, self.roots)
+        plan = KernelPlan(set(self.nodes), stages, self.results, saved, rounded)
         parameters = Parameters()
         written = write_stages(plan, self.buffer_of, parameters)
         self.param_nodes = parameters.nodes
@@ -252,6 +253,22 @@ class Lowering:
                     f"{node.primitive.name} is read at ({', '.join(map(str, coords))}), "
                     "which is another row than the one being computed"
                 )
+
+
+def _rounded(nodes: Sequence[Node], roots: Iterable[Root]) -> set[Node]:
+    """The nodes of 16-bit floats whose values are rounded to them at once.
+
+    Others stay float32 while the kernel lasts. What is stored is computed with as others will read
+    it; and what a decision is made of is what they decide on. Exact operations in between pass a
+    rounding on.
+    """
+    found = {root.node for root in roots if root.stored}
+    decided: set[Node] = set()
+    for node in reversed(nodes):
+        if is_decision(node) or (node in decided and is_exact(node)):
+            decided.update(node.inputs)
+    found |= {node for node in decided if not is_exact(node)}
+    return {node for node in found if is_float(node) and node.type.dtype.is_half}
 
 
 def _choose_saved(stages: Sequence[StagePlan]) -> dict[Element, SavedRow]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ...runtime.dtypes import bool_, int64
+from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Family, Node
 from .body import Body, Parameters
 from .index import Coords, data_atoms, flatten
@@ -96,7 +96,7 @@ class _StageWriter:
         body, dtype = self.body, compute_dtype(node.type.dtype)
         result = self.plan.results.get((node, coords))
         if result is not None:
-            return body.add(Instr("result", (), dtype, value=result))
+            return self._rounded(node, body.add(Instr("result", (), dtype, value=result)))
         saved = self.plan.saved.get((node, coords))
         if saved is not None and self._is_saved(node, coords):
             return body.add(Instr("saved", (), dtype, index=saved.slot, value=saved.number))
@@ -108,10 +108,18 @@ class _StageWriter:
         if node.primitive.name in ("floor_divide", "remainder") and node.type.dtype.is_integral:
             self._check_divisor(node, needs[1])
         value = emit(body, node, coords, [body.values[each] for each in needs])
+        value = self._rounded(node, value)
         if saved is not None and saved.stage == self.stage.number and not mask:
             self.saved_in[node, coords] = self.stage
             body.add(Instr("save", (value,), dtype, index=saved.slot, value=saved.number))
         return value
+
+    def _rounded(self, node: Node, value: int) -> int:
+        """The value as it lies in memory, where later instructions must read it as such."""
+        if node not in self.plan.rounded:
+            return value
+        dtype = node.type.dtype
+        return self.body.add(Instr("cast", (value,), compute_dtype(dtype), value=dtype))
 
     def _load(self, need: Need) -> int:
         node, coords, mask = need
@@ -162,9 +170,17 @@ class _StageWriter:
         buffer = Buffer.contiguous(node.shape)
         index = self.body.resolve(flatten(target.coords, buffer.strides))
         param = self.body.parameters.number_of(node, buffer, written=True)
-        args = (self.body.values[target.value],)
+        args = (self._unrounded(self.body.values[target.value], node.type.dtype),)
         dtype = compute_dtype(node.type.dtype)
         self.body.add(Instr("store", args, dtype, param, index, value=how))
+
+    def _unrounded(self, value: int, dtype: DType) -> int:
+        """A value before it was rounded, for a store, which does so itself."""
+        instr = self.body.instrs[value]
+        if instr.op != "cast" or instr.value is not dtype or not dtype.is_half:
+            return value
+        is_float32 = self.body.instrs[instr.args[0]].dtype is instr.dtype
+        return instr.args[0] if is_float32 else value
 
     def _reduce(self, target: Reduce) -> None:
         node, (operand, coords, _) = target.node, target.value

@@ -92,10 +92,12 @@ class SavedRow:
 class KernelPlan:
     """Everything that is decided about a kernel before its instructions are written.
 
-    `nodes` are computed inside it; `results` number the elements of its reductions.
+    `nodes` are computed inside it; `results` number the elements of its reductions. `rounded` are
+    nodes of 16-bit floats that later instructions read as such, not as float32.
     """
 
     nodes: Collection[Node]
     stages: Sequence[StagePlan]
     results: Mapping[Element, int]
     saved: Mapping[Element, SavedRow]
+    rounded: Collection[Node] = ()

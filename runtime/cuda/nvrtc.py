@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from .. import cache
 
 # Not CuPy's own, which flush denormals to zero. Contraction is the compiler's default; said here
-# since results depend on it. No include paths: generated code includes nothing.
+# since results of reductions depend on it; other sums are written as __fadd_rn. No include paths:
+# generated code includes nothing.
 OPTIONS = ("--std=c++17", "-ftz=false", "-fmad=true", "-prec-div=true", "-prec-sqrt=true")
 INSTALL = "pip install 'tgraph[nvrtc]'"
 _FILE = "kernel.cu"

@@ -95,6 +95,50 @@ def test_of_dropout_the_mask_is_saved_and_not_the_bits():
     assert "random_bits" not in names(parts.backward.nodes)
 
 
+def shifted(build, x):
+    """A cheap value that is rounded."""
+    return build.apply(p.add, [x, build.full((), 0.1, float32)])
+
+
+def test_a_decision_on_rounded_values_is_saved_and_not_made_again():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    inner = shifted(build, x)
+    above = build.apply(p.gt, [inner, build.full((), 0.0, float32)])
+    zero = build.full((), 0.0, float32)
+    out = build.apply(p.exp, [build.apply(p.where, [above, inner, zero])])
+    gradients = [build.apply(p.where, [above, build.apply(p.mul, [g, inner]), zero])]
+    parts = partition([x], [g], [out], gradients)
+    check(parts, [x], [g], [out], gradients)
+    # The value itself may be computed again, where nothing jumps.
+    assert sorted(names(parts.saved)) == ["gt", "x"]
+    assert "add" in names(parts.backward.nodes)
+
+
+def test_a_decision_is_made_again_from_what_is_saved_anyway():
+    """As behind a relu whose result a product needs: no mask is kept."""
+    build, x, w, g = Builder(), matrix("x"), matrix("w"), matrix("g")
+    zero = build.full((), 0.0, float32)
+    times = dict.fromkeys(TRANSPOSE, False)
+    out = build.apply(p.maximum, [shifted(build, build.apply(p.matmul, [x, w], times)), zero])
+    product = build.apply(p.matmul, [out, w], times)
+    above = build.apply(p.gt, [build.apply(p.neg, [out]), zero])
+    gradients = [build.apply(p.where, [above, g, zero]), build.apply(p.matmul, [out, g], times)]
+    parts = partition([x, w], [g], [product], gradients)
+    check(parts, [x, w], [g], [product], gradients)
+    assert names(parts.saved) == ["maximum"]
+    assert "gt" in names(parts.backward.nodes)
+
+
+def test_a_decision_on_an_input_is_made_again():
+    build, x, g = Builder(), matrix("x"), matrix("g")
+    above = build.apply(p.gt, [build.apply(p.abs_, [x]), build.full((), 0.5, float32)])
+    out = build.apply(p.where, [above, x, build.full((), 0.0, float32)])
+    slope = build.apply(p.mul, [g, x])
+    gradients = [build.apply(p.where, [above, slope, build.full((), 0.0, float32)])]
+    parts = partition([x], [g], [out], gradients)
+    assert names(parts.saved) == ["x"]
+
+
 def test_what_is_kept_is_never_computed_again():
     build, x, g = Builder(), matrix("x"), matrix("g")
     inner = build.apply(p.neg, [x])

@@ -50,7 +50,7 @@ def test_the_text() -> None:
         "const float v4 = v3 * x0;",
         "const float v5 = bfloat_to_float(bfloat_from_float((float)v4));",
         "const float v6 = expf(v5);",
-        "const float v7 = v6 + 1.0f;",
+        "const float v7 = __fadd_rn(v6, 1.0f);",
         "const float v8 = x0 / v7;",
         "out0 = bfloat_from_float(v8);",
     ]

@@ -61,13 +61,13 @@ extern "C" __global__ void __launch_bounds__(256) k1_cast(const float* __restric
       const double cast_13 = (double)in0_12;
       const float in0_14 = in0_14x4.at[v];
       const double cast_15 = (double)in0_14;
-      const double add_16 = cast_15 + cast_13;
-      const double add_17 = add_16 + cast_11;
-      const double add_18 = add_17 + cast_9;
-      const double add_19 = add_18 + cast_7;
-      const double add_20 = add_19 + cast_5;
-      const double add_21 = add_20 + cast_3;
-      const double add_22 = add_21 + cast_1;
+      const double add_16 = __dadd_rn(cast_15, cast_13);
+      const double add_17 = __dadd_rn(add_16, cast_11);
+      const double add_18 = __dadd_rn(add_17, cast_9);
+      const double add_19 = __dadd_rn(add_18, cast_7);
+      const double add_20 = __dadd_rn(add_19, cast_5);
+      const double add_21 = __dadd_rn(add_20, cast_3);
+      const double add_22 = __dadd_rn(add_21, cast_1);
       const float cast_23 = (float)add_22;
       out1_24x4.at[v] = cast_23;
     }

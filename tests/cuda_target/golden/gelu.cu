@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_mul(const float* __restrict
       const float in0_2 = in0_2x4.at[v];
       const float mul_3 = in0_2 * 0.70710677f;
       const float erf_4 = erff(mul_3);
-      const float add_5 = erf_4 + 1.0f;
+      const float add_5 = __fadd_rn(erf_4, 1.0f);
       const float mul_7 = in0_2 * 0.5f;
       const float mul_8 = mul_7 * add_5;
       out1_9x4.at[v] = mul_8;

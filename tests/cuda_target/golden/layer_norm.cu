@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_sum_add(const float* __rest
       #pragma unroll
       for (int v = 0; v < 4; ++v) {
         const float saved_3 = s0[step * 4 + v];
-        const float sub_4 = saved_3 - mul_2;
+        const float sub_4 = __fsub_rn(saved_3, mul_2);
         const float mul_5 = sub_4 * sub_4;
         r1 = r1 + mul_5;
       }
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_sum_add(const float* __rest
   r1 = tg_join_neighbours<Sum, 32>(r1, (float*)0);
   {
     const float mul_3 = r1 * 0.001953125f;
-    const float add_4 = mul_3 + 1e-05f;
+    const float add_4 = __fadd_rn(mul_3, 1e-05f);
     const float rsqrt_5 = 1.0f / sqrtf(add_4);
     const float mul_7 = r0 * 0.001953125f;
     #pragma unroll
@@ -59,12 +59,12 @@ extern "C" __global__ void __launch_bounds__(128) k0_sum_add(const float* __rest
       #pragma unroll
       for (int v = 0; v < 4; ++v) {
         const float saved_8 = s0[step * 4 + v];
-        const float sub_9 = saved_8 - mul_7;
+        const float sub_9 = __fsub_rn(saved_8, mul_7);
         const float mul_10 = sub_9 * rsqrt_5;
         const float in1_11 = in1_11x4.at[v];
         const float mul_12 = in1_11 * mul_10;
         const float in2_13 = in2_13x4.at[v];
-        const float add_14 = in2_13 + mul_12;
+        const float add_14 = __fadd_rn(in2_13, mul_12);
         out3_15x4.at[v] = add_14;
       }
       *(decltype(out3_15x4)*)(out3 + i0 * 512 + j0) = out3_15x4;

@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(1024) k0_argmax_sub(const float* __
         #pragma unroll
         for (int v = 0; v < 4; ++v) {
           const float saved_2 = s0[(step * 4 + v) * 1024];
-          const float sub_3 = saved_2 - cast_1;
+          const float sub_3 = __fsub_rn(saved_2, cast_1);
           out1_4x4.at[v] = sub_3;
         }
         *(decltype(out1_4x4)*)(out1 + i0 * 33000 + j0) = out1_4x4;

@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_max_sum_neg(const float* __
         #pragma unroll
         for (int v = 0; v < 4; ++v) {
           const float saved_1 = s0[step * 4 + v];
-          const float sub_2 = saved_1 - r0;
+          const float sub_2 = __fsub_rn(saved_1, r0);
           const float exp_3 = expf(sub_2);
           r1 = r1 + exp_3;
         }
@@ -51,8 +51,8 @@ extern "C" __global__ void __launch_bounds__(128) k0_max_sum_neg(const float* __
     const long long in1_3 = in1[i0];
     const long long check_4 = tg_check(in1_3, 100, 1, true, status);
     const float in0_5 = in0[i0 * 100 + (int)check_4];
-    const float sub_6 = in0_5 - r0;
-    const float sub_7 = sub_6 - log_1;
+    const float sub_6 = __fsub_rn(in0_5, r0);
+    const float sub_7 = __fsub_rn(sub_6, log_1);
     const float neg_8 = -sub_7;
     if (member == 0) out3[i0] = neg_8;
   }

@@ -19,8 +19,8 @@ extern "C" __global__ void __launch_bounds__(256) k0_fold(const float* __restric
     const float where_7 = condition_6 ? in0_1 : 0.0f;
     const bool condition_8 = i1 - 2 >= 0 && ((i1) % 2) == 0;
     const float where_9 = condition_8 ? in0_0 : 0.0f;
-    const float add_10 = where_5 + where_7;
-    const float add_11 = add_10 + where_9;
+    const float add_10 = __fadd_rn(where_5, where_7);
+    const float add_11 = __fadd_rn(add_10, where_9);
     out1[i0 * 29 + i1] = add_11;
   }
 }

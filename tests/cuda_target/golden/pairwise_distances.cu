@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_sum_sqrt(const float* __res
           float& r0 = results0[down_i][along_i];
           const float in0_0 = tile0[row][along + along_i * 16];
           const float in1_1 = tile1[row][down + down_i * 8];
-          const float sub_2 = in1_1 - in0_0;
+          const float sub_2 = __fsub_rn(in1_1, in0_0);
           const float mul_3 = sub_2 * sub_2;
           r0 = r0 + mul_3;
         }

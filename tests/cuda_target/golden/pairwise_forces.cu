@@ -18,17 +18,17 @@ extern "C" __global__ void __launch_bounds__(128) k0_sum(const float* __restrict
     for (int j = member; j < 500; j += 32) {
       const int j0 = j;
       const float in0_1 = in0[j0 * 3 + 2];
-      const float sub_3 = in0_2 - in0_1;
+      const float sub_3 = __fsub_rn(in0_2, in0_1);
       const float mul_4 = sub_3 * sub_3;
       const float in0_5 = in0[j0 * 3 + 1];
-      const float sub_7 = in0_6 - in0_5;
+      const float sub_7 = __fsub_rn(in0_6, in0_5);
       const float mul_8 = sub_7 * sub_7;
       const float in0_9 = in0[j0 * 3];
-      const float sub_11 = in0_10 - in0_9;
+      const float sub_11 = __fsub_rn(in0_10, in0_9);
       const float mul_12 = sub_11 * sub_11;
-      const float add_13 = mul_12 + mul_8;
-      const float add_14 = add_13 + mul_4;
-      const float add_15 = add_14 + 0.01f;
+      const float add_13 = __fadd_rn(mul_12, mul_8);
+      const float add_14 = __fadd_rn(add_13, mul_4);
+      const float add_15 = __fadd_rn(add_14, 0.01f);
       const float rsqrt_16 = 1.0f / sqrtf(add_15);
       const float mul_17 = rsqrt_16 * rsqrt_16;
       const float mul_18 = rsqrt_16 * mul_17;

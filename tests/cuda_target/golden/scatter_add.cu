@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(32) k0_index_put_sum(const float* _
           Pack<float, 4> total = *place;
           #pragma unroll
           for (int v = 0; v < 4; ++v) {
-            total.at[v] = (total.at[v] + sum[v]);
+            total.at[v] = (__fadd_rn(total.at[v], sum[v]));
           }
           *place = total;
         }
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(32) k0_index_put_sum(const float* _
       }
       #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        sum[v] = sum[v] + value[u].at[v];
+        sum[v] = __fadd_rn(sum[v], value[u].at[v]);
       }
     }
   }
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(32) k0_index_put_sum(const float* _
     Pack<float, 4> total = *place;
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      total.at[v] = (total.at[v] + sum[v]);
+      total.at[v] = (__fadd_rn(total.at[v], sum[v]));
     }
     *place = total;
   }
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_index_put_join(const float*
   {
     #pragma unroll 4
     for (int other = piece + 1 + threadIdx.y; other <= last; other += 8)
-      sum = sum + part[(int)other * 128 + column];
+      sum = __fadd_rn(sum, part[(int)other * 128 + column]);
   }
   __shared__ float sums[8][32];
   sums[threadIdx.y][threadIdx.x] = sum;
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_index_put_join(const float*
   if (threadIdx.y > 0) return;
   sum = part[(int)piece * 128 + 64 + column];
   #pragma unroll
-  for (int member = 0; member < 8; ++member) sum = sum + sums[member][threadIdx.x];
+  for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
   float* const place = out + column + (int)row * 64;
-  *place = (*place + sum);
+  *place = (__fadd_rn(*place, sum));
 }

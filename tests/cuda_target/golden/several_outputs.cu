@@ -25,10 +25,10 @@ extern "C" __global__ void __launch_bounds__(256) k0_add_sub_mul(const float* __
       const float mul_2 = in0_1 * 0.1f;
       const float in1_4 = in1_4x4.at[v];
       const float mul_5 = in1_4 * 0.9f;
-      const float add_6 = mul_5 + mul_2;
+      const float add_6 = __fadd_rn(mul_5, mul_2);
       const float mul_8 = add_6 * 0.01f;
       const float in2_9 = in2_9x4.at[v];
-      const float sub_10 = in2_9 - mul_8;
+      const float sub_10 = __fsub_rn(in2_9, mul_8);
       const float mul_11 = in0_1 * in0_1;
       out3_12x4.at[v] = add_6;
       out4_13x4.at[v] = sub_10;

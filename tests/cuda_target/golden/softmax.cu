@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_max_sum_div(const float* __
       #pragma unroll
       for (int v = 0; v < 4; ++v) {
         const float saved_1 = s1[step * 4 + v];
-        const float sub_2 = saved_1 - r0;
+        const float sub_2 = __fsub_rn(saved_1, r0);
         const float exp_3 = expf(sub_2);
         s0[step * 4 + v] = exp_3;
         r1 = r1 + exp_3;

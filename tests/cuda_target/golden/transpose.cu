@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_add(const float* __restrict
     if (i1 < 300 && i0 < 400) {
       const float in0_0 = tile0[threadIdx.x][row];
       const float in1_1 = in1[i0 * 300 + i1];
-      const float add_2 = in1_1 + in0_0;
+      const float add_2 = __fadd_rn(in1_1, in0_0);
       out2[i0 * 300 + i1] = add_2;
     }
   }

@@ -237,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(32) k0_scatter_add_sum(const float*
         if (whole) {
           Pack<float, 1>* const place = (Pack<float, 1>*)(target + (int)row);
           Pack<float, 1> total = *place;
-          total.at[0] = (total.at[0] + sum[0]);
+          total.at[0] = (__fadd_rn(total.at[0], sum[0]));
           *place = total;
         }
         else {
@@ -247,14 +247,14 @@ extern "C" __global__ void __launch_bounds__(32) k0_scatter_add_sum(const float*
         row = row_of[u];
         whole = true;
       }
-      sum[0] = sum[0] + value[u].at[0];
+      sum[0] = __fadd_rn(sum[0], value[u].at[0]);
     }
   }
   const bool goes_on = end < 320000 && rows_in[end] == row;
   if (whole && !goes_on) {
     Pack<float, 1>* const place = (Pack<float, 1>*)(target + (int)row);
     Pack<float, 1> total = *place;
-    total.at[0] = (total.at[0] + sum[0]);
+    total.at[0] = (__fadd_rn(total.at[0], sum[0]));
     *place = total;
   }
   else {
@@ -282,7 +282,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_scatter_add_join(const floa
   if (column < 1) {
     #pragma unroll 4
     for (int other = piece + 1 + threadIdx.y; other <= last; other += 8)
-      sum = sum + part[(int)other * 2 + column];
+      sum = __fadd_rn(sum, part[(int)other * 2 + column]);
   }
   __shared__ float sums[8][32];
   sums[threadIdx.y][threadIdx.x] = sum;
@@ -290,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_scatter_add_join(const floa
   if (threadIdx.y > 0 || column >= 1) return;
   sum = part[(int)piece * 2 + 1 + column];
   #pragma unroll
-  for (int member = 0; member < 8; ++member) sum = sum + sums[member][threadIdx.x];
+  for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
   float* const place = out + column + (int)row * 1;
-  *place = (*place + sum);
+  *place = (__fadd_rn(*place, sum));
 }

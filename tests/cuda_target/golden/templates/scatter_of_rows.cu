@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_index_put_sum(const float* 
           Pack<float, 4> total;
           #pragma unroll
           for (int v = 0; v < 4; ++v) {
-            total.at[v] = (1.0f + sum[v]);
+            total.at[v] = (__fadd_rn(1.0f, sum[v]));
           }
           *place = total;
         }
@@ -258,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_index_put_sum(const float* 
       }
       #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        sum[v] = sum[v] + value[u].at[v];
+        sum[v] = __fadd_rn(sum[v], value[u].at[v]);
       }
     }
   }
@@ -268,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(128) k0_index_put_sum(const float* 
     Pack<float, 4> total;
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      total.at[v] = (1.0f + sum[v]);
+      total.at[v] = (__fadd_rn(1.0f, sum[v]));
     }
     *place = total;
   }
@@ -300,7 +300,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_index_put_join(const float*
   {
     #pragma unroll 4
     for (int other = piece + 1 + threadIdx.y; other <= last; other += 8)
-      sum = sum + part[(int)other * 1536 + column];
+      sum = __fadd_rn(sum, part[(int)other * 1536 + column]);
   }
   __shared__ float sums[8][32];
   sums[threadIdx.y][threadIdx.x] = sum;
@@ -308,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(256) k0_index_put_join(const float*
   if (threadIdx.y > 0) return;
   sum = part[(int)piece * 1536 + 768 + column];
   #pragma unroll
-  for (int member = 0; member < 8; ++member) sum = sum + sums[member][threadIdx.x];
+  for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
   float* const place = out + column + (int)row * 768;
-  *place = (1.0f + sum);
+  *place = (__fadd_rn(1.0f, sum));
 }

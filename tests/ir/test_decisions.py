@@ -1,0 +1,73 @@
+"""What is said of primitives about rounding and jumps is true of them."""
+
+import numpy as np
+import pytest
+from tgraph.compiler.ir import (
+    PRIMITIVES,
+    Builder,
+    Family,
+    IRTypeError,
+    TensorType,
+    input_node,
+    is_decision,
+    is_exact,
+)
+from tgraph.compiler.ir import primitives as p
+from tgraph.runtime.arrays import evaluate
+from tgraph.runtime.dtypes import bool_, float16, float32, float64, int64
+
+ATTRS = {
+    Family.REDUCE: {"axes": (1,), "keepdims": False},
+    Family.ELEMENTWISE: {},
+}
+
+
+def applied(primitive):
+    """The primitive on floats, or None where it has none."""
+    if primitive.family not in ATTRS or primitive is p.cast:
+        return None
+    types = [TensorType((40, 30), float32)] * primitive.arity
+    if primitive is p.where:
+        types[0] = TensorType((40, 30), bool_)
+    operands = [input_node(f"x{n}", type_) for n, type_ in enumerate(types)]
+    try:
+        return Builder().apply(primitive, operands, ATTRS[primitive.family])
+    except IRTypeError:
+        return None
+
+
+ON_FLOATS = {name: node for name, each in PRIMITIVES.items() if (node := applied(each))}
+
+
+@pytest.mark.parametrize("name", ON_FLOATS)
+def test_what_makes_no_floats_of_floats_decides(name):
+    node = ON_FLOATS[name]
+    if not node.type.dtype.is_floating_point:
+        assert is_decision(node)
+        assert is_exact(node)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n, node in ON_FLOATS.items() if node.primitive.exact and not is_decision(node)],
+)
+def test_exact_operations_pass_a_rounding_on(name):
+    """Of rounded operands they give the rounded result, which is how 16-bit floats are handled."""
+    node, random = ON_FLOATS[name], np.random.default_rng(0)
+    operands = [random.normal(size=x.shape).astype(x.type.dtype.numpy) for x in node.inputs]
+    rounded = [x if x.dtype == bool else x.astype(np.float16) for x in operands]
+    late = evaluate(name, operands, node.attrs).astype(np.float16)
+    np.testing.assert_array_equal(evaluate(name, rounded, node.attrs), late)
+
+
+def test_a_cast_decides_where_it_gives_no_floats():
+    build, x = Builder(), input_node("x", TensorType((3,), float64))
+    for dtype, decides in ((float16, False), (float32, False), (int64, True), (bool_, True)):
+        assert is_decision(build.apply(p.cast, [x], {"dtype": dtype})) is decides
+
+
+def test_integers_are_exact_and_nothing_to_decide_on():
+    build, x = Builder(), input_node("x", TensorType((3,), int64))
+    total = build.apply(p.add, [x, x])
+    assert is_exact(total)
+    assert not is_decision(build.apply(p.eq, [x, total]))
