@@ -167,6 +167,8 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
         return quotient
     if not dtype.is_floating_point:
         return _integer_trunc_divide(input, other)
+    if dtype.is_half:  # the quotient is rounded first, in compiled code too
+        quotient = cast(apply(p.div, cast(x, float32), cast(y, float32)), dtype)
     return trunc(quotient)
 
 
@@ -205,8 +207,13 @@ def fmod(input: Operand, other: Operand) -> Tensor:
 @composite("fmod")
 @fused
 def _fmod(x: Tensor, y: Tensor) -> Tensor:
+    if not x._type.dtype.is_floating_point:
+        # Not by absolute values: the least integer has none.
+        rest = apply(p.remainder, x, y)
+        return where(logical_and(ne(rest, 0), ne(lt(rest, 0), lt(x, 0))), sub(rest, y), rest)
     rest = apply(p.remainder, abs(x), abs(y))
-    return where(lt(x, 0), neg(rest), rest)
+    rest = where(lt(x, 0), neg(rest), rest)
+    return where(logical_and(eq(x, 0), eq(rest, 0)), x, rest)  # -0.0 stays
 
 
 @vjp(_fmod, 0)
@@ -428,6 +435,8 @@ def minimum(input: Operand, other: Operand) -> Tensor:
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elements limited to [min, max]; inside, bounds included, the gradient passes.
 
+    NaN where an element or a bound is NaN.
+
     >>> import tgraph as tg
     >>> tg.clamp(tg.tensor([-2.0, 0.5, 3.0]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
@@ -439,11 +448,18 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     x = result = cast(input, dtype)
     if min is not None:
         low = as_operand(min, dtype, "clamp", input._type.device)
-        result = where(lt(x, low), low, result)
+        result = where(_or_unknown(lt(x, low), low, min), low, result)
     if max is not None:
         high = as_operand(max, dtype, "clamp", input._type.device)
-        result = where(gt(result, high), high, result)
+        result = where(_or_unknown(gt(result, high), high, max), high, result)
     return result
+
+
+def _or_unknown(beyond: Tensor, bound: Tensor, given: Operand) -> Tensor:
+    """Where elements lie beyond a bound, or the bound is NaN."""
+    if type(given) in (bool, int, float) and given == given:
+        return beyond
+    return logical_or(beyond, isnan(bound)) if bound._type.dtype.is_floating_point else beyond
 
 
 @overload
@@ -499,11 +515,12 @@ def nan_to_num(
     """NaN, inf and -inf replaced: by 0 and by the largest and lowest finite values."""
     if not input._type.dtype.is_floating_point:
         return apply(p.copy, input)
+    dtype, device = input._type.dtype, input._type.device
     high, low = _finite_range(input)
-    infinite = apply(p.isinf, input)
-    negative = lt(input, 0)
-    ends = where(negative, low if neginf is None else neginf, high if posinf is None else posinf)
-    return where(apply(p.isnan, input), nan, where(infinite, cast(ends, input._type.dtype), input))
+    above = as_operand(high if posinf is None else posinf, dtype, "nan_to_num", device)
+    below = as_operand(low if neginf is None else neginf, dtype, "nan_to_num", device)
+    ends = where(lt(input, 0), below, above)
+    return where(apply(p.isnan, input), nan, where(apply(p.isinf, input), ends, input))
 
 
 def _finite_range(x: Tensor) -> tuple[float, float]:

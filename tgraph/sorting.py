@@ -32,12 +32,19 @@ class Sorted(NamedTuple):
     indices: Tensor
 
 
+def _ordered(keys: Array) -> Array:
+    """Keys that NumPy puts in order with NaN last: not those of bfloat16 themselves."""
+    return keys.astype(np.float32) if keys.dtype.kind == "V" else keys
+
+
 def _ascending(keys: Array) -> tuple[Array]:
+    keys = _ordered(keys)
     return (np.argsort(keys, axis=-1, kind="stable").astype(np.int64, copy=False),)
 
 
 def _descending(keys: Array) -> tuple[Array]:
     """Stable, with NaN first, as the largest of all."""
+    keys = _ordered(keys)
     backwards = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     return (np.ascontiguousarray(keys.shape[-1] - 1 - backwards).astype(np.int64, copy=False),)
 
@@ -118,11 +125,18 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def _search_left(boundaries: Array, values: Array) -> tuple[Array]:
-    return (np.searchsorted(boundaries, values, side="left").astype(np.int64),)
+    return (_searched(boundaries, values, "left"),)
 
 
 def _search_right(boundaries: Array, values: Array) -> tuple[Array]:
-    return (np.searchsorted(boundaries, values, side="right").astype(np.int64),)
+    return (_searched(boundaries, values, "right"),)
+
+
+def _searched(boundaries: Array, values: Array, side: Any) -> Array:
+    """NaN belongs behind everything."""
+    boundaries, values = _ordered(boundaries), _ordered(values)
+    found = np.searchsorted(boundaries, values, side=side)
+    return np.where(values == values, found, boundaries.size).astype(np.int64)
 
 
 def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False) -> Tensor:
@@ -154,10 +168,15 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """The distinct elements in ascending order, with positions and counts on request."""
+    """The distinct elements in ascending order, with positions and counts on request.
+
+    NaN comes last, each one by itself, as none equals another.
+    """
     array = current_context().host_array(input, "unique()")
-    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
-    made = [values]
+    values, inverse, counts = np.unique(
+        _ordered(array), return_inverse=True, return_counts=True, equal_nan=False
+    )
+    made = [values.astype(array.dtype, copy=False)]
     made += [inverse.reshape(array.shape).astype(np.int64)] if return_inverse else []
     made += [counts.astype(np.int64)] if return_counts else []
     place = current_context().array_constant
