@@ -18,7 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--graphs", type=int, default=500, help="random graphs that hold the engines to each other"
     )
-    group.addoption("--seed", type=int, default=0, help="the seed of the first random graph")
+    group.addoption("--programs", type=int, default=100, help="random programs that write in place")
+    group.addoption(
+        "--seed", type=int, default=0, help="the seed of the first random graph or program"
+    )
     group.addoption(
         "--update-golden", action="store_true", help="write the golden texts of kernels anew"
     )

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
-from .dispatch import apply, detach, settled, user_site
+from .dispatch import apply, data, detach, settled, user_site
 from .graph_function import CompiledRecord, dense
 from .guards import same_static
 from .inplace import take_history
@@ -140,11 +140,13 @@ def count_write(tensor: Tensor, times: int, written: Any) -> None:
         view.changes = memory.changes
 
 
-def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool) -> Tensor:
+def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool, apart: bool) -> Tensor:
     """The view of `base` that a recorded call returned."""
     for step in steps:
         base = apply(step.primitive, base, **step.attrs)
-    return base if differentiable else detach(base)
+    if differentiable:
+        return base
+    return data(base) if apart else detach(base)
 
 
 def freed(tensor: Tensor, message: str) -> Tensor:
@@ -175,6 +177,13 @@ def give_freed(tensor: Tensor, message: str) -> None:
     take_history(tensor, freed(wrap(tensor._value, tensor._type), message))
 
 
+def after_failure(error: Exception, eager: Any, leaves: Sequence[Any]) -> Any:
+    """Leave behind what eager code leaves when it fails, and raise its error."""
+    if isinstance(error, MemoryError):
+        raise error
+    return eager(leaves)
+
+
 HELPERS: dict[str, Any] = {
     "MISS": MISS,
     "ReadOnlyError": ReadOnlyError,
@@ -196,6 +205,7 @@ HELPERS: dict[str, Any] = {
     "release": release,
     "dense": dense,
     "copyto": copy_elements,
+    "after_failure": after_failure,
     "give_history": give_history,
     "give_freed": give_freed,
 }

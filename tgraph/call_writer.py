@@ -65,6 +65,7 @@ class CallWriter:
         self._consts: dict[int, str] = {}
         self._kept: list[Any] = []
         self._refs: dict[int, str] = {}
+        self._named = 0
         self._views: list[str] = []
         self._results: dict[int, str] = {}  # output number -> variable of its tensor
 
@@ -311,19 +312,23 @@ class CallWriter:
         )  # fmt: skip
 
     def _execute(self, inputs: Sequence[str]) -> None:
-        """Run the plan; where it meets memory that must not be written, eager code tells."""
-        written = any(write.output is not None for write in self.call.effects.writes)
-        if not written:
+        """Run the plan. One that fails has written nothing: eager code does what comes before.
+
+        On a device failures are told late, but for memory that must not be written.
+        """
+        if not self._has_effects():
             self._run_plan(inputs)
             return
+        graph = self.call.graph
+        on_cpu = all(node.type.device is CPU for node in (*graph.inputs, *graph.outputs))
         self._add("try:")
         self._indent += "    "
         self._run_plan(inputs)
         self._indent = self._indent[:-4]
-        self._add("except ReadOnlyError:")
+        self._add(f"except {'Exception' if on_cpu else 'ReadOnlyError'} as error:")
         for owner, flag in self.call.effects.flags:
             self._add(f"    {self._owner(owner)}._requires_grad = {not flag}")
-        self._add("    return eager(leaves)")
+        self._add("    return after_failure(error, eager, leaves)")
 
     def _run_plan(self, inputs: Sequence[str]) -> None:
         arrays = "".join(f"{each}, " for each in inputs)
@@ -342,7 +347,8 @@ class CallWriter:
         """A variable with what stands for `ref` after the call."""
         found = self._refs.get(id(ref))
         if found is None:
-            found = self._refs[id(ref)] = self._new_ref(ref, f"r{len(self._refs)}")
+            self._named += 1  # before those that it is made of
+            found = self._refs[id(ref)] = self._new_ref(ref, f"r{self._named}")
             self._kept.append(ref)
         return found
 
@@ -358,7 +364,8 @@ class CallWriter:
                 base = self._ref(ref.key)
                 steps = self._const(ref.steps)
                 # Made later, when the base has its final value and history.
-                self._views.append(f"{name} = view_of({base}, {steps}, {ref.differentiable})")
+                how = f"{ref.differentiable}, {ref.apart}"
+                self._views.append(f"{name} = view_of({base}, {steps}, {how})")
                 if ref.leaf:
                     self._views.append(f"{name}._requires_grad = True")
                 elif ref.history is not None:
@@ -405,6 +412,8 @@ class CallWriter:
         if inputs[write.input] == f"d{write.input}" and write.output is not None:
             self._add(f"copyto({owner}._value, d{write.input})")
         self._add(f"count_write({owner}, {write.times}, {self._const(write.written)})")
+        if write.output is None and self.function.differentiable:
+            self._add(f"record.is_unchanged({write.input})")
 
     def _assembled(self, refs: Sequence[str]) -> str:
         tree = self.call.result

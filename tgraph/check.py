@@ -54,9 +54,13 @@ def run_checked(
     inputs = [_value(entry.source, leaves) for entry in plan.call.inputs]
     if _shares_memory(plan, inputs):  # such calls run eagerly
         return eager()
-    outputs, record = _run_plan(plan, _copies(inputs))
-    for output in outputs:  # a check that failed on a device is told by who waits for it
-        to_host(output)
+    try:
+        outputs, record = _run_plan(plan, _copies(inputs))
+        for output in outputs:  # a check that failed on a device is told by who waits for it
+            to_host(output)
+    except Exception:
+        eager()  # leaves behind what comes before the failure, and should fail too
+        raise
     before = _copies(inputs)
     result = eager()
     for what, compiled, wanted in _pairs(plan, leaves, outputs, result):

@@ -132,7 +132,7 @@ class CompiledFunction:
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if state.context is None and self.enabled:
             leaves, spec = _flatten(args, kwargs)
-            plan = self._plan(leaves, spec)
+            plan = self._plan_or_error(leaves, spec)
             from .check import run_checked
 
             return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
@@ -148,8 +148,18 @@ class CompiledFunction:
                 return result
         if sys.is_finalizing():  # no plans are made any more
             return self._eager(spec, leaves)
-        result = self._plan(leaves, spec).run(leaves, False)  # why_not has looked, or it is new
+        # why_not has looked, or the plan is new
+        result = self._plan_or_error(leaves, spec).run(leaves, False)
         return self._eager(spec, leaves) if result is MISS else result
+
+    def _plan_or_error(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+        """The plan; or the function's own error, after what it wrote before it."""
+        try:
+            return self._plan(leaves, spec)
+        except Exception as error:
+            if hasattr(error, "raised_after_writes"):
+                self._eager(spec, leaves)
+            raise
 
     def _eager(self, spec: pytree.TreeSpec, leaves: Sequence[Any]) -> Any:
         args, kwargs = spec.unflatten(leaves)

@@ -42,6 +42,7 @@ from .tensor import (
     Tensor,
     View,
     intern_type,
+    root_of,
     storage_of,
     strides_of,
     view_strides,
@@ -393,7 +394,7 @@ def _link_view(
     result._storage = source._storage or storage_of(source)
     step = Step(primitive, attrs)
     quiet = not state.grad_enabled
-    if view is None:
+    if view is None or not view.differentiable:  # what is detached has a history of its own
         result._view = View(source, (step,), True, quiet)
     else:
         steps = (*view.steps, step)
@@ -457,6 +458,28 @@ def data(input: Tensor) -> Tensor:
     """
     result = _detached(input)
     result._storage = Storage()
+    return result
+
+
+def base_to_view(view: Tensor) -> Tensor | None:
+    """The tensor that `view` shows a part of, such that its views have the history of `view`'s.
+
+    None where there is no such tensor: gradients are asked of the view itself.
+    """
+    how = settled(view)._view
+    if how is None:
+        return view
+    base = how.base
+    if not how.differentiable or base._view is not None:  # detached somewhere
+        return None if view._requires_grad else _unlinked(root_of(base), view)
+    return base if view._requires_grad is base._requires_grad and not how.without_grad else None
+
+
+def _unlinked(base: Tensor, view: Tensor) -> Tensor:
+    result = wrap(current_context().value_of(base), base._type)
+    # A gradient through a view of this twin would not reach `view`: it is refused.
+    result._view = View(base, (), differentiable=False, without_grad=True)
+    result._storage = view._storage
     return result
 
 

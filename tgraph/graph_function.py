@@ -369,6 +369,12 @@ class CompiledRecord(Record):
                 if shown is not None:
                     self.saved[at] = Saved(without_history(shown))
 
+    def is_unchanged(self, number: int) -> None:
+        """The call counted a write of an input, which has the value that it had."""
+        saved = None if self.primals is None else self.primals[number]
+        if isinstance(saved, Saved):
+            saved.version = saved.tensor._version
+
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> list[Tensor | None]:

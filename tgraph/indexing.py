@@ -18,8 +18,9 @@ from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
 from .dispatch import apply, constant, current_context
-from .inplace import assign, prepare_direct_write, write_directly
+from .inplace import assign, prepare_direct_write, replace, write_directly
 from .operands import cast, is_scalar, on_device, plain_scalar
+from .overlap import refuse_overlap
 from .runtime.array_functions_indexing import write_at
 from .runtime.arrays import array_module, current
 from .runtime.device import CPU, Device
@@ -257,14 +258,18 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     part = _basic(input, plan)
     new = as_value(value, input)
     if not plan.picks:
+        if new._type.shape == part._type.shape:  # others are expanded first
+            refuse_overlap(part, (new,))
         new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
-        assign(part, new, "__setitem__")
+        replace(part, new, "__setitem__")
         return
     one_mask = len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_
     if _picks_several(index) and not (one_mask and new._type.numel == 1):
         _check_dtype(input, value)
     masked = _masked(part, plan.picks, new)
     if masked is not None:
+        if new._type.numel != 1:
+            refuse_overlap(part, (new,), whole=True)
         _assign_whole(part, masked, plan.picks, new)
         return
     _put(part, plan.picks, new, accumulate=False)
@@ -347,11 +352,12 @@ def _assign_whole(
 
 
 def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumulate: bool) -> None:
+    refuse_overlap(part, (new,), whole=True)
     found = _positions(part, picks)
     if not found:
         keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
         if keep:
-            assign(part, new, "__setitem__")
+            replace(part, new, "__setitem__")
         return
     moved, _, axis = _in_front(part, [at for at, _ in found])
     indices = [each for _, each in found]

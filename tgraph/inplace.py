@@ -27,7 +27,8 @@ from .dispatch import (
     user_site,
     without_history,
 )
-from .operands import cast, on_device, plain_scalar
+from .operands import Scalar, cast, is_scalar, on_device, plain_scalar
+from .overlap import refuse_overlap
 from .runtime.arrays import copy_of, transfers_without_waiting
 from .state import state
 from .tensor import (
@@ -143,7 +144,7 @@ def write(target: Tensor, new: Tensor) -> None:
     context = current_context()
     context.touch(target)
     context.write(target, new)
-    _count(target, follow=not context.tracing)
+    _count(target, 1, follow=not context.tracing)
 
 
 def write_directly(target: Tensor, new: Tensor) -> bool:
@@ -166,13 +167,13 @@ def _is_recorded(target: Tensor, new: Tensor) -> bool:
 def prepare_direct_write(target: Tensor) -> None:
     """Count a write into the memory of `target`, after the checks that every write makes."""
     _check_memory(target)
-    _count(target)
+    _count(target, 1)
 
 
-def _count(target: Tensor, follow: bool = True) -> None:
-    """Count one write; with `follow`, a view without history of its own is up to date."""
+def _count(target: Tensor, times: int, follow: bool = True) -> None:
+    """Count a write; with `follow`, a view without history of its own is up to date."""
     storage, view = storage_of(target), target._view
-    storage.version += 1
+    storage.version += times
     storage.written = user_site()
     if view is None:
         storage.changes += 1
@@ -291,18 +292,18 @@ def take_history(target: Tensor, new: Tensor) -> None:
 
 
 class OverwriteRecord(Record):
-    """A write of values without history over a tensor that had one: its cotangent is 0."""
+    """A write over a tensor with a history, whose cotangent is 0; a second edge is what came."""
 
     __slots__ = ()
 
     def name(self) -> str:
-        return "FillBackward0"
+        return "FillBackward0" if len(self.edges) == 1 else "CopyBackwards"
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> list[Tensor | None]:
         zero = constant(0.0, self.outputs[0].dtype, self.outputs[0].device)
-        return [apply(p.broadcast, zero, shape=self.outputs[0].shape)]
+        return [apply(p.broadcast, zero, shape=self.outputs[0].shape), *incoming][: len(wanted)]
 
 
 class ViewWriteRecord(Record):
@@ -380,11 +381,18 @@ def _written_windows(parent: Tensor, attrs: dict[str, Any], new: Tensor) -> Tens
     return apply(p.where, apply(p.ne, covered, zero), folded, parent)
 
 
-def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, src: Tensor | Scalar, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of `src`, which broadcasts and is cast; gradients go to it.
 
     `src` may lie on another device; with `non_blocking`, nobody waits until a pinned one was read.
     """
+    if not isinstance(src, Tensor):
+        return _filled(self, src, "copy_")
+    refuse_overlap(self, (src,))
+    return _copied(self, src, non_blocking)
+
+
+def _copied(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     if non_blocking and self.is_cuda and not current_context().tracing:
         with transfers_without_waiting():
             moved = on_device(src, self._type.device)
@@ -393,23 +401,49 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     new = cast(moved, self._type.dtype)
     if new is src and state.grad_enabled and src._requires_grad:
         new = apply(p.copy, src)
-    return assign(self, new, "copy_")
+    return replace(self, new, "copy_")
+
+
+def replace(target: Tensor, new: Tensor, operation: str) -> Tensor:
+    """`assign` for what is not made of `target`, whose own history gets a cotangent of 0."""
+    return assign(target, _over(target, new), operation)
+
+
+def _over(target: Tensor, new: Tensor) -> Tensor:
+    """`new` with a history that also tells that `target` had one, if it does."""
+    if not (state.grad_enabled and new._requires_grad and settled(target)._requires_grad):
+        return new
+    if target._view is not None and target._view.differentiable:
+        return new  # that of the base says so
+    if new._type.shape != target._type.shape:
+        if not broadcastable_to(new._type.shape, target._type.shape):
+            return new  # to be refused
+        new = apply(p.broadcast, new, shape=target._type.shape)
+    made = wrap(current_context().value_of(new), new._type)
+    made._record = OverwriteRecord((edge_of(target), edge_of(new)), (new._type,), user_site())
+    made._requires_grad = True
+    return made
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Overwrite with one number, or with a 0-d tensor."""
-    dtype = self._type.dtype
     if isinstance(value, Tensor):
         if value._type.shape:
             raise RuntimeError(
                 "fill_ only supports 0-dimension value tensor but got tensor with "
                 f"{value.ndim} dimensions."
             )
-        return copy_(self, value)
-    plain = plain_scalar(value)
+        return _copied(self, value)  # whose one element may lie in `self`
+    return _filled(self, value, "fill_")
+
+
+def _filled(target: Tensor, value: Any, operation: str) -> Tensor:
+    if not is_scalar(value):
+        raise TypeError(f"{operation}(): expected a Tensor or a number, got {type(value).__name__}")
+    plain, dtype = plain_scalar(value), target._type.dtype
     if isinstance(plain, float) and dtype.is_integral:
         plain = int(plain)
-    return assign(self, constant(plain, dtype, self._type.device), "fill_")
+    return assign(target, constant(plain, dtype, target._type.device), operation)
 
 
 def zero_(self: Tensor) -> Tensor:
@@ -435,7 +469,9 @@ def set_data(self: Tensor, new: Tensor) -> None:
                 f"assigning to .data of a tensor of type {self._type} in a traced function: "
                 f"expected the same type, got {new._type}"
             )
-        write(self, new)
+        context.touch(self)
+        context.write(self, new)
+        _count(self, 0, follow=False)
         return
     self._value, self._type = context.value_of(new), new._type
     self._view = None

@@ -35,6 +35,7 @@ from .autograd import (
 )
 from .inplace import overwrite
 from .operands import SCALARS
+from .overlap import refuse_overlap
 from .tensor import Tensor
 
 # Imported for the gradient rules that they register.
@@ -125,6 +126,10 @@ IN_PLACE: dict[Any, str] = {
     linalg: "addmm addmv baddbmm",
     sorting: "cumsum",
 }
+# Which operands may not lie in the memory that is written, but be all of it (see overlap.py); those
+# of other functions may not even be that, or are read as a whole first.
+READS_AS_IT_WRITES = (elementwise, comparison)
+READS_ELSEWHERE = ("index_add", "index_copy", "scatter", "scatter_add")
 
 # Python's operator -> function; each also has a reflected and an in-place form.
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -213,8 +218,13 @@ def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
-def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _in_place(function: Callable[..., Any], name: str, module: Any) -> Callable[..., Any]:
+    elsewhere = function.__name__ in READS_ELSEWHERE
+    checked = elsewhere or module in READS_AS_IT_WRITES
+
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if checked:
+            refuse_overlap(self, (*args, *kwargs.values()), elsewhere)
         return overwrite(self, lambda before: function(before, *args, **kwargs), name)
 
     method.__name__ = name
@@ -223,10 +233,14 @@ def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    elementwise_ = function is not linalg.matmul
+
     def method(self: Tensor, other: Any) -> Any:
         operand = other if isinstance(other, Tensor) else _operand(other)
         if operand is None:
             return NotImplemented
+        if elementwise_:
+            refuse_overlap(self, (operand,))
         return overwrite(self, lambda before: function(before, operand), name)
 
     method.__name__ = name
@@ -256,8 +270,9 @@ def install() -> None:
         setattr(Tensor, name, function)
     for module, names in IN_PLACE.items():
         for name in names.split():
-            setattr(Tensor, f"{name}_", _in_place(getattr(module, name), f"{name}_"))
-    setattr(Tensor, "clip_", _in_place(elementwise.clamp, "clip_"))  # noqa: B010
+            function = getattr(module, name)
+            setattr(Tensor, f"{name}_", _in_place(function, f"{name}_", module))
+    setattr(Tensor, "clip_", _in_place(elementwise.clamp, "clip_", elementwise))  # noqa: B010
     for name, function in OPERATORS.items():
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
         setattr(Tensor, f"__r{name}__", _reflected(function, f"__r{name}__"))

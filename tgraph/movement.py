@@ -18,8 +18,9 @@ from .compiler.ir.shapes import (
     normalize_axes,
     normalize_axis,
 )
-from .dispatch import apply, current_context, would_alias
+from .dispatch import apply, base_to_view, current_context, would_alias
 from .operands import require_tensor
+from .overlap import Span, span_of
 from .tensor import Size, Tensor, strides_of
 
 Sizes = int | Sequence[int]
@@ -390,11 +391,46 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     moved = movedim(input, (a, b), (-2, -1))
     *outer, rows, columns = moved._type.shape
     count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    start = offset if offset >= 0 else -offset * columns
+    if count and not would_alias(moved, (*outer, rows * columns)):
+        span = span_of(moved)
+        *around, down, across = span.strides
+        start = span.start + start // columns * down + start % columns * across
+        span = Span(start, (*outer, count), (*around, down + across))
+        found = _seen_from_base(moved, span)
+        if found is not None:
+            return found
     flat = apply(p.reshape, moved, shape=(*outer, rows * columns))
     if count == 0:
         return slice_axis(flat, len(outer), 0, 0)
-    start = offset if offset >= 0 else -offset * columns
     return slice_axis(flat, len(outer), start, start + (count - 1) * (columns + 1) + 1, columns + 1)
+
+
+def _seen_from_base(view: Tensor, span: Span) -> Tensor | None:
+    """The elements at `span` of the memory of `view`, as a view; None where that has gaps."""
+    base = base_to_view(view)
+    whole = None if base is None else span_of(base)
+    if base is None or whole is None or not whole.is_dense:
+        return None
+    order = sorted(range(base.ndim), key=lambda axis: -whole.strides[axis])
+    flat = reshape(apply(p.permute, base, axes=tuple(order)), -1)
+    return _strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
+
+
+def _strided(line: Tensor, span: Span) -> Tensor:
+    """Elements of a vector at `span.strides`: windows of windows, from the largest stride on."""
+    axes = [axis for axis, size in enumerate(span.shape) if size > 1]
+    axes.sort(key=lambda axis: -span.strides[axis])
+    extent = 1 + sum((span.shape[axis] - 1) * span.strides[axis] for axis in axes)
+    for done, axis in enumerate(axes):
+        count, by = span.shape[axis], span.strides[axis]
+        extent -= (count - 1) * by
+        line = slice_axis(line, done, 0, (count - 1) * by + extent)
+        line = unfold(line, done, extent, by)
+    line = slice_axis(line, len(axes), 0, 1)
+    kept = apply(p.reshape, line, shape=line._type.shape[:-1])
+    back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    return apply(p.reshape, apply(p.permute, kept, axes=back), shape=span.shape)
 
 
 # --- memory ------------------------------------------------------------------------------------

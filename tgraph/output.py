@@ -6,15 +6,20 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from . import pytree
 from .autograd.grad_mode import no_grad
 from .dispatch import settled
 from .inplace import assign
+from .overlap import refuse_overlap
 from .state import state
 from .tensor import Tensor
 
 
-def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with an argument `out`: a tensor of the result's shape that receives it."""
+def with_out(function: Callable[..., Any], overlap: str = "all") -> Callable[..., Any]:
+    """`function` with an argument `out`: a tensor of the result's shape that receives it.
+
+    `overlap` tells whether operands may lie in its memory: "all" of it only, "none", or "any".
+    """
 
     @functools.wraps(function)
     def wrapper(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Any:
@@ -26,6 +31,8 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
                 f"{function.__name__}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
+        if overlap != "any":
+            refuse_overlap(out, pytree.leaves((args, kwargs)), whole=overlap == "none")
         with no_grad():
             result = function(*args, **kwargs)
         if result._type.shape != out._type.shape:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -256,6 +257,8 @@ def normal(
     device: DeviceLike = None,
 ) -> Tensor:
     """Normal numbers with mean and standard deviation, which may be tensors."""
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is None:
         shapes = [each._type.shape if isinstance(each, Tensor) else () for each in (mean, std)]
         size = m.broadcast_shapes(*shapes)
@@ -268,10 +271,40 @@ def normal(
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Ones with the probabilities that the elements give, else zeros."""
+    """Ones with the probabilities that the elements give, else zeros.
+
+    RuntimeError for elements outside of 0 to 1, in compiled code too.
+    """
     shape, dtype, device = input._type
-    drawn = uniform(shape, dtype, generator, device)
-    return cast(e.lt(drawn, input.detach()), dtype)
+    chances = _checked(input.detach(), _check_probabilities, "bernoulli")
+    return cast(e.lt(uniform(shape, dtype, generator, device), chances), dtype)
+
+
+def _checked(x: Tensor, check: Callable[[Any], None], name: str) -> Tensor:
+    """`x`, which `check` has seen as an array and may refuse."""
+
+    def run(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+        check(array)
+        return (array,)
+
+    (kept,) = apply_several(p.host_call, x, function=_CHECKS.setdefault(check, run),
+                            results=(x._type,), name=name)  # fmt: skip
+    return kept
+
+
+_CHECKS: dict[Any, Any] = {}  # one function for each, so that equal calls are one node
+
+
+def _check_probabilities(chances: np.ndarray[Any, Any]) -> None:
+    if not np.all((chances >= 0) & (chances <= 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+
+
+def _check_weights(weights: np.ndarray[Any, Any]) -> None:
+    if not np.all((weights >= 0) & np.isfinite(weights)):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not np.all(weights.sum(-1, dtype=np.float64) > 0):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 
 
 def multinomial(
@@ -284,9 +317,12 @@ def multinomial(
     """Indices drawn with probabilities proportional to the elements of the last dimension.
 
     By Gumbel's maximum: the index of the largest log(weight) + noise. Memory grows with the
-    number of samples times the number of weights.
+    number of samples times the number of weights. RuntimeError, in compiled code too, for weights
+    that are negative, infinite or NaN, and where all of a row are 0.
     """
-    weights = input.detach()
+    weights = _checked(_distribution(input), _check_weights, "multinomial")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights._type.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
@@ -299,6 +335,17 @@ def multinomial(
         return apply(p.argmax, scores, axes=(len(rows) - 1,), keepdims=False)
     order = scores.argsort(-1, descending=True)
     return m.clone(m.narrow(order, -1, 0, num_samples))
+
+
+def _distribution(input: Tensor) -> Tensor:
+    if not input._type.dtype.is_floating_point:
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            f"{input._type.dtype.name}"
+        )
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    return input.detach()
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
@@ -356,18 +403,31 @@ def bernoulli_(
     self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with ones with probability `p`, else zeros."""
+    if isinstance(p, Tensor):
+        p = _checked(p.detach(), _check_probabilities, "bernoulli_")
+    elif not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     drawn = e.lt(uniform(self._type.shape, float32, generator, self._type.device), p)
     return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
 
 
 def random_(
-    self: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None
+    self: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with integers in [low, high); with one argument, below it."""
     dtype = self._type.dtype
     if high is None:
         largest = 1 << 24 if dtype.is_floating_point else int(np.iinfo(dtype.numpy).max)
-        low, high = (0, low) if low else (0, largest)
+        low, high = 0, largest if low is None else low
+    low = low or 0
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
     drawn = randint(low, high, self._type.shape, generator=generator, device=self._type.device)
     return assign(self, cast(drawn, dtype), "random_")
 
@@ -376,5 +436,7 @@ def exponential_(
     self: Tensor, lambd: Scalar = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with exponentially distributed numbers of rate `lambd`."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     drawn = uniform(*_filled(self, "exponential_"), generator, self._type.device)
     return assign(self, e.div(e.neg(e.log(e.sub(1, drawn))), lambd), "exponential_")

@@ -68,9 +68,9 @@ class View:
     """How a tensor looks at another's memory.
 
     The value of the view is that of `base` after `steps`. `changes` is that of `memory`, the
-    storage of the base, when the view's own value and history were derived; they are derived again
-    once it has changed. `differentiable` is False for `detach()`: writes do not change the history
-    of the base.
+    storage that counts all its writes, when the view's own value and history were derived; they are
+    derived again once it has changed. `differentiable` is False for `detach()`: writes do not
+    change the history of the base. Only such views are themselves the base of others.
     """
 
     __slots__ = ("base", "changes", "differentiable", "memory", "steps", "without_grad")
@@ -83,7 +83,7 @@ class View:
         without_grad: bool = False,
     ) -> None:
         self.base = base
-        self.memory = base._storage or storage_of(base)
+        self.memory = shared_storage(base)
         self.steps = steps
         self.changes = self.memory.changes
         self.differentiable = differentiable
@@ -258,6 +258,13 @@ def storage_of(tensor: Tensor) -> Storage:
     if found is None:
         found = tensor._storage = Storage()
     return found
+
+
+def root_of(tensor: Tensor) -> Tensor:
+    """The tensor whose memory a view shows a part of, in the end."""
+    while tensor._view is not None:
+        tensor = tensor._view.base
+    return tensor
 
 
 def shared_storage(tensor: Tensor) -> Storage:

@@ -307,8 +307,11 @@ class Trace(Context):
             whole = written_through(base, view.steps, new) if view.steps else new
         finally:
             state.grad_enabled = recording
-        self._rebind(base, self.value_of(whole))
         self._rebind(tensor, node)
+        if base._view is None:
+            self._rebind(base, self.value_of(whole))
+        else:
+            self.write(base, whole)
 
     def _rebind(self, tensor: Tensor, node: Node) -> None:
         if type(tensor._value) is Node:
@@ -406,6 +409,16 @@ class Trace(Context):
         self.generators[id(generator)] = GeneratorUse(generator, key, seed=seed)
 
     # --- beginning and end ---
+
+    def has_written(self) -> bool:
+        """Whether eager code would have left something behind by now."""
+        if self.generators or any(access.written for access in self.grads.values()):
+            return True
+        handles = [entry.handle for entry in self.inputs if entry.handle is not None]
+        fresh = [each for each in handles if id(each) not in self.journal]
+        return any(each._storage is not None and each._storage.changes for each in fresh) or any(
+            each.is_written for each in self.journal.values()
+        )
 
     def roll_back(self) -> list[HandleState]:
         """Put the outside back as it was; gives the states that were left, for `resumed`."""

@@ -112,6 +112,13 @@ class HandleState:
             0 if view is None else view.changes,
         )
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the memory was written, or the flag changed, since."""
+        storage = self.tensor._storage
+        changes = 0 if storage is None else storage.changes
+        return changes != self.changes or self.tensor._requires_grad is not self.requires_grad
+
     def restore(self, grad: bool = True) -> None:
         tensor, storage = self.tensor, self.storage
         tensor._record, tensor._index = self.record, self.index

@@ -98,7 +98,8 @@ class Ref:
     `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
     tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (output
     `key` as a Python float), "static" (the object `key` itself). `leaf` says that a new tensor
-    requires grad without a history; `history` is the output whose history a view gets.
+    requires grad without a history; `history` is the output whose history a view gets. `apart` says
+    that a view counts writes for itself, as `.data` does.
     """
 
     kind: str
@@ -107,6 +108,7 @@ class Ref:
     differentiable: bool = True
     leaf: bool = False
     history: int | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +193,10 @@ def record_call(
             read = collected.gradients_read()
             asked = asked_of(trace.inputs)
             derived = _derived(trace, collected.differentiable if gradients else {}, asked)
+        except Exception as error:
+            if not isinstance(error, TraceError) and trace.has_written():
+                error.raised_after_writes = True  # type: ignore[attr-defined]
+            raise
         finally:
             final = trace.roll_back()
     graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
@@ -273,6 +279,7 @@ class _Collector:
         self.differentiable: dict[int, Tensor] = {}
         self._refs: dict[int, Ref] = {}
         self._kept: list[Any] = []  # so that ids stay theirs
+        self._counted: set[int] = set()  # storages that count for themselves
 
     def ref(self, value: Any) -> Ref:
         if type(value) is TracedFloat:
@@ -291,7 +298,7 @@ class _Collector:
         if self._is_outside(tensor):
             return Ref("outside", self.trace.owner(tensor))
         view = tensor._view
-        if view is not None and (self._is_outside(view.base) or id(view.base) in self._refs):
+        if view is not None and self._leaves(view.base):
             return self._view(tensor, view)
         number = self.output(self.trace.value_of(tensor))
         leaf = tensor._requires_grad and tensor._record is None
@@ -306,7 +313,14 @@ class _Collector:
             history = self.output(self.trace.value_of(tensor))
             self.differentiable[history] = tensor
         leaf = own and history is None
-        return Ref("view", base, view.steps, view.differentiable, leaf, history)
+        apart = storage_of(tensor) is not storage_of(view.base)
+        return Ref("view", base, view.steps, view.differentiable, leaf, history, apart)
+
+    def _leaves(self, base: Tensor) -> bool:
+        """Whether a base is seen after the call, itself or through what it is a view of."""
+        if self._is_outside(base) or id(base) in self._refs:
+            return True
+        return base._view is not None and self._leaves(base._view.base)
 
     def _is_outside(self, tensor: Tensor) -> bool:
         return type(tensor._value) is not Node or id(tensor) in self.trace.arguments
@@ -367,8 +381,10 @@ class _Collector:
         """Changes of a tensor that is no input: a detached view, or never read."""
         source = self.trace.owner(tensor)
         storage = storage_of(tensor)
-        if storage is not shared_storage(tensor) and storage.version != before.version:
-            times = storage.version - before.version
+        times = storage.version - before.version
+        own = storage is not shared_storage(tensor) and id(storage) not in self._counted
+        if own and times:
+            self._counted.add(id(storage))
             found.counts.append((source, times, storage.written))
         if tensor._record is not before.record:
             self._history(source, tensor, self.trace.value_of(tensor), found)

@@ -432,3 +432,71 @@ def test_a_new_data_leaves_the_count_alone() -> None:
     x.data = y
     y.add_(1)
     assert (x._version, y._version) == (1, 1) and x.tolist() == [1.0, 1.0]
+
+
+# --- what is detached has a history of its own ----------------------------------------------------
+
+
+def a_part_of_what_is_detached(a: Any, w: Any) -> Any:
+    d = a.detach()
+    d.mul_(w)
+    d[1:] = d[1:] * 2
+    view = d[:1]
+    view.sin_()
+    return d.sum() + (view * view).sum()
+
+
+def views_of_data(a: Any, w: Any) -> Any:
+    d = a.data
+    view = d[0]
+    deeper = view.detach()[1:]
+    deeper.add_(0.5)
+    d.mul_(w)
+    view.mul_(w[0])
+    return d.sum() + (view * view).sum()
+
+
+def detached_twice(a: Any, w: Any) -> Any:
+    d = a.detach()
+    e = d[1:].detach()
+    f = e[0]
+    a.add_(1)
+    f.mul_(2)
+    d.add_(3)
+    return (f * w[0]).sum() + (e * w[1:]).sum() + (a * w).sum()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("program", [a_part_of_what_is_detached, views_of_data, detached_twice])
+def test_views_of_what_is_detached(program: Any, compiled: bool) -> None:
+    """Gradients against finite differences, and memory that all of them share."""
+    call = tg.compile(program) if compiled else program
+
+    def run(w: Any) -> Any:
+        return program(tg.arange(6.0, dtype=tg.float64).reshape(2, 3) / 6, w)
+
+    for _ in range(2):
+        a = tg.arange(6.0, dtype=tg.float64).reshape(2, 3) / 6
+        w = tg.tensor(BASE[:2, :3], requires_grad=True)
+        call(a, w).backward()
+        step = 1e-6 * np.random.RandomState(2).randn(2, 3)
+        with tg.no_grad():
+            change = (run(w + step) - run(w - step)).item()
+        assert abs((w.grad.numpy() * step).sum() * 2 - change) < 1e-12
+        other = tg.arange(6.0, dtype=tg.float64).reshape(2, 3) / 6
+        program(other, w.detach())
+        assert a.tolist() == other.tolist() and a._version == other._version
+        assert not a.requires_grad
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_views_of_what_is_detached_are_returned_as_views(compiled: bool) -> None:
+    def program(a: Any) -> Any:
+        d = a.data
+        view = d[1]
+        return d, view, view.detach()[1:]
+
+    a = tg.zeros(2, 3)
+    for each in (tg.compile(program) if compiled else program)(a):
+        each.add_(1)
+    assert a.tolist() == [[1, 1, 1], [2, 3, 3]] and a._version == 0

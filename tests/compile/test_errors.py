@@ -185,7 +185,7 @@ def test_an_index_out_of_range_names_the_line():
     assert line_of(function) in str(caught.value)
 
 
-def test_an_error_while_running_changes_nothing():
+def test_an_error_while_running_leaves_what_came_before():
     state = tg.zeros(2)
     generator = tg.Generator().manual_seed(1)
 
@@ -201,7 +201,7 @@ def test_an_error_while_running_changes_nothing():
     before = generator.counter
     with pytest.raises(IndexError):
         function(X, tg.tensor([0, 9]))
-    assert generator.counter == before and state._version == 1
+    assert generator.counter == before + 1 and state._version == 1  # as eager code draws first
 
 
 def test_tracing_inside_a_trace():
@@ -309,18 +309,79 @@ def test_a_divisor_that_is_padding_is_no_error():
         (lambda count, by: count.index_add_(0, by, tg.ones(2, dtype=tg.int64)), [0, 2]),
     ],
 )
-def test_state_is_kept_where_a_call_fails(change, wrong):
-    """Also state that the kernel that fails would write."""
-    count, state = tg.tensor([3, 2]), tg.zeros(2)
+@pytest.mark.parametrize("check", [False, True])
+def test_a_call_that_fails_leaves_the_state_of_eager_code(change, wrong, check):
+    """What stands before the failure has happened, once; what stands behind it has not."""
+
+    def outcome(wrap):
+        count, state, other = tg.tensor([3, 2]), tg.zeros(2), tg.zeros(2)
+
+        @wrap
+        def step(x, by):
+            state.add_(1)
+            x.mul_(2)
+            change(count, by)
+            state.mul_(count)
+            other.fill_(7.0)
+
+        x = tg.ones(2)
+        step(x, tg.tensor([1, 1]))
+        with pytest.raises((RuntimeError, IndexError), match=r"ZeroDivisionError|out of bounds"):
+            step(x, tg.tensor(wrong))
+        tensors = (x, count, state, other)
+        return [(each.tolist(), each._version) for each in tensors]
+
+    found = outcome(lambda step: tg.compile(step, check=check))
+    assert found == outcome(lambda step: step)
+    assert found[0] == ([4, 4], 2) and found[3][1] == 1
+
+
+def test_a_first_call_that_fails_leaves_the_state_of_eager_code():
+    state, generator = tg.zeros(3), tg.Generator().manual_seed(1)
 
     @tg.compile
-    def step(by):
+    def step(x):
         state.add_(1)
-        change(count, by)
-        state.mul_(count)
+        x.mul_(tg.rand(3, generator=generator))
+        y = x.reshape(2, 2)
+        state.add_(1)
+        return y
 
-    step(tg.tensor([1, 1]))
-    before = state.tolist(), count.tolist()
-    with pytest.raises((RuntimeError, IndexError), match=r"ZeroDivisionError|out of bounds"):
-        step(tg.tensor(wrong))
-    assert (state.tolist(), count.tolist()) == before
+    x = tg.ones(3)
+    for n in (1, 2):
+        with pytest.raises(RuntimeError, match="is invalid for input of size 3"):
+            step(x)
+        assert state.tolist() == [n] * 3 and state._version == x._version == n
+        assert generator.counter == n and len(step.compiles) == 0
+
+
+def test_what_cannot_be_traced_is_not_run_eagerly_instead():
+    state = tg.zeros(3)
+
+    @tg.compile
+    def step(x):
+        state.add_(1)
+        return x * float(x.sum())
+
+    with pytest.raises(tg.TraceError, match="needs the value of a tensor"):
+        step(tg.ones(3))
+    assert state._version == 0
+
+
+def test_a_gradient_that_a_write_spoiled_is_refused_as_in_eager_code():
+    def step(x, state):
+        y = x * 1
+        z = y * y  # saved here
+        state.add_(1)
+        y.mul_(2)  # overwritten here
+        z.sum().backward()
+        state.add_(1)
+
+    first = step.__code__.co_firstlineno
+    for function in (step, tg.compile(step)):
+        x, state = tg.ones(3, requires_grad=True), tg.zeros(3)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as error:
+            function(x, state)
+        assert f"saved by MulBackward0 at {__file__}:{first + 2}" in str(error.value)
+        assert f"overwritten at {__file__}:{first + 4}" in str(error.value)
+        assert state.tolist() == [1] * 3 and x.grad is None

@@ -627,3 +627,30 @@ def test_a_buffer_written_in_a_differentiable_function():
         function(tg.tensor([1.0, 2.0])).backward()
         same(w.grad, tg.tensor([1.0, 2.0]) * before)
     assert len(function.compiles) == 1
+
+
+def test_a_write_that_changes_nothing_spoils_no_gradient():
+    def function(x, a):
+        y = x * 2
+        y.data.div_(a)
+        with tg.no_grad():
+            a.copy_(a)
+        return (y * y).sum()
+
+    for call in (function, tg.compile(function)):
+        x, a = tg.ones(2, requires_grad=True), tg.full((2,), 4.0)
+        call(x, a).backward()
+        assert x.grad.tolist() == [2, 2] and a._version == 1
+
+
+def test_views_of_views_that_are_returned():
+    @tg.compile
+    def function(x):
+        outer = x[1:].detach()
+        inner = outer[1:]
+        return inner, outer, inner.detach()[:1]
+
+    x = tg.zeros(4)
+    for each in function(x):
+        each.add_(1)
+    assert x.tolist() == [0, 1, 3, 2] and x._version == 3

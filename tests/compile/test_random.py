@@ -69,18 +69,22 @@ def test_seeding_inside():
     assert len(compiled.compiles) == 1
 
 
-def test_a_trace_that_fails_leaves_generators_alone():
-    tg.manual_seed(4)
-    before = tg.get_rng_state().tolist()
-
-    def function():
+def test_a_trace_that_fails_leaves_generators_as_eager_code_does():
+    def function(error):
         tg.rand(3)
         tg.manual_seed(9)
-        raise KeyError
+        tg.rand(3)
+        raise error
 
-    with contextlib.suppress(KeyError):
-        tg.compile(function)()
-    assert tg.get_rng_state().tolist() == before
+    for call in (function, tg.compile(function)):
+        tg.manual_seed(4)
+        with contextlib.suppress(KeyError):
+            call(KeyError())
+        assert tg.get_rng_state().tolist() == [9, 1]
+    tg.manual_seed(4)
+    with contextlib.suppress(tg.TraceError):  # this is none of the function
+        tg.compile(lambda: float(tg.rand(3).sum()))()
+    assert tg.get_rng_state().tolist() == [4, 0]
 
 
 def test_the_state_of_a_generator_is_read_at_each_call():

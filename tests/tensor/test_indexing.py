@@ -105,8 +105,10 @@ def test_overlapping_assignment() -> None:
     x[1:] = x[:-1].clone()
     assert x.tolist() == [0, 0, 1, 2, 3, 4]
     x = tg.arange(6)
-    x[1:] = x[:-1]
-    assert x.tolist() == [0, 0, 1, 2, 3, 4]
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to"):
+        x[1:] = x[:-1]
+    x[2::2] = x[:-2:2]
+    assert x.tolist() == [0, 1, 0, 3, 2, 5]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,3 +147,39 @@ def test_dropout() -> None:
 def test_a_float_dtype_is_needed() -> None:
     with pytest.raises(RuntimeError, match="not implemented for int64"):
         tg.rand(2, dtype=tg.int64)
+
+
+REFUSED_DRAWS: dict[str, Any] = {
+    "multinomial of zeros": (lambda: tg.zeros(2), lambda x: tg.multinomial(x, 1), "sum of prob"),
+    "multinomial of a row of zeros": (
+        lambda: tg.tensor([[1.0, 0.0], [0.0, 0.0]]),
+        lambda x: tg.multinomial(x, 1, replacement=True),
+        "sum of probabilities <= 0",
+    ),
+    "negative weights": (lambda: tg.tensor([1.0, -1.0]), lambda x: tg.multinomial(x, 1), "< 0"),
+    "NaN weights": (lambda: tg.tensor([1.0, math.nan]), lambda x: tg.multinomial(x, 1), "nan"),
+    "infinite weights": (lambda: tg.tensor([1.0, math.inf]), lambda x: tg.multinomial(x, 1), "inf"),
+    "integer weights": (
+        lambda: tg.ones(2, dtype=tg.int64),
+        lambda x: tg.multinomial(x, 1),
+        "float",
+    ),
+    "many dimensions": (lambda: tg.ones(1, 1, 1), lambda x: tg.multinomial(x, 1), "1 or 2 dim"),
+    "no samples": (lambda: tg.ones(2), lambda x: tg.multinomial(x, 0), "n_sample <= 0"),
+    "bernoulli": (lambda: tg.tensor([0.5, 1.5]), lambda x: tg.bernoulli(x), "p_in >= 0"),
+    "bernoulli_": (lambda: tg.ones(2), lambda x: x.bernoulli_(1.5), r"in \[0, 1\]"),
+    "bernoulli_ tensor": (lambda: tg.ones(2), lambda x: x.bernoulli_(x * 2), "p_in >= 0"),
+    "exponential_": (lambda: tg.ones(2), lambda x: x.exponential_(0), "lambda > 0"),
+    "normal": (lambda: tg.ones(2), lambda x: tg.normal(0.0, -1.0, (2,)), "std >= 0"),
+    "random_": (lambda: tg.ones(2), lambda x: x.random_(0), "'from' to be less"),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("case", REFUSED_DRAWS.values(), ids=REFUSED_DRAWS)
+def test_what_nothing_can_be_drawn_from_is_refused(case: Any, compiled: bool) -> None:
+    make, draw, message = case
+    x = make()
+    with pytest.raises(RuntimeError, match=message):
+        (tg.compile(lambda x: draw(x)) if compiled else draw)(x)
+    assert x.tolist() == make().tolist() or x.isnan().any()

@@ -210,3 +210,60 @@ def test_strides_of_empty_tensors() -> None:
     assert tg.zeros(0, 3).stride() == (3, 1)
     assert tg.zeros(2, 0, 3).stride() == (3, 3, 1)
     assert tg.zeros(2, 3)[2:].stride() == (3, 1)
+
+
+# --- diagonals of every layout --------------------------------------------------------------------
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "turned": lambda x: x.reshape(6, 9).swapaxes(0, 1),
+    "every second column": lambda x: x.reshape(6, 9)[:, ::2],
+    "inner part": lambda x: x.reshape(6, 9)[1:, 2:7],
+    "three axes": lambda x: x.reshape(2, 3, 9),
+    "four axes": lambda x: x[:36].reshape(2, 3, 3, 2),
+    "four axes turned": lambda x: x[:36].reshape(2, 3, 3, 2).swapaxes(0, 3).swapaxes(1, 2)[:, 1:],
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_diagonal_is_a_view(layout: Any, compiled: bool) -> None:
+    """Also where its tensor is no view of one line: what is written to it arrives."""
+    ndim = layout(np.zeros(54)).ndim
+    axes = [(a, b) for a in range(ndim) for b in range(ndim) if a != b]
+
+    def write(x: Any) -> None:
+        for a, b in axes:
+            for offset in (-1, 0, 1):
+                layout(x).diagonal(offset, a, b).mul_(-1).add_(0.25)
+        layout(x.detach()).diagonal(0).mul_(2)
+
+    x, array = tg.arange(54.0), np.arange(54.0)
+    (tg.compile(write) if compiled else write)(x)
+    for a, b in axes:
+        for offset in (-1, 0, 1):
+            part = layout(array).diagonal(offset, a, b)
+            part.flags.writeable = True
+            part[...] = -part + 0.25
+    part = layout(array).diagonal(0)
+    part.flags.writeable = True
+    part[...] *= 2
+    assert x.tolist() == array.tolist()
+
+
+def test_gradients_through_a_written_diagonal() -> None:
+    def program(x: Any) -> Any:
+        y = x * 1
+        y[:, ::2].diagonal().mul_(2)
+        y.permute(2, 0, 1).diagonal(1, 1, 2).sin_()
+        return (y * y).sum()
+
+    rng = np.random.default_rng(0)
+    start = rng.uniform(-1, 1, (3, 4, 5))
+    x = tg.tensor(start, requires_grad=True)
+    for call in (program, tg.compile(program)):
+        x.grad = None
+        call(x).backward()
+        step = 1e-6 * rng.uniform(-1, 1, start.shape)
+        with tg.no_grad():
+            change = (program(x + step) - program(x - step)).item()
+        assert abs((x.grad.numpy() * step).sum() * 2 - change) < 1e-12

@@ -1,0 +1,160 @@
+"""Random programs that compute, make views and write in place, as text that two libraries run."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+SIZE = 3
+
+
+class Writer:
+    """Writes one program: statements over named tensors, whose dimensions it keeps track of."""
+
+    def __init__(self, seed: int) -> None:
+        self.pick = random.Random(seed)
+        self.shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("x", "w", "a", "b"), (SIZE, SIZE))
+        self.lines: list[str] = []
+        # Of views: whose memory they show, and whether it has gaps, or will when it is cut.
+        self.roots: dict[str, str] = {}
+        self.gaps: set[str] = set()
+        self.turned: set[str] = set()
+        self.written: set[str] = {"a", "b"}  # what may be: leaves that require grad may not
+
+    def name(self, shape: tuple[int, ...]) -> str:
+        made = f"t{len(self.shapes)}"
+        self.shapes[made] = shape
+        return made
+
+    def any(self) -> str:
+        """A tensor, rather a late one."""
+        names = list(self.shapes)
+        return self.pick.choice(names[-4:] if self.pick.random() < 0.6 else names)
+
+    def fitting(self, shape: tuple[int, ...]) -> str:
+        """A tensor that broadcasts to `shape`, or a number."""
+        found = [
+            name for name, its in self.shapes.items()
+            if len(its) <= len(shape) and all(a in (1, b) for a, b in zip(its[::-1], shape[::-1]))
+        ]  # fmt: skip
+        return self.pick.choice(found[-5:]) if found and self.pick.random() < 0.8 else "0.7"
+
+    def beside(self, target: str, operand: str) -> str:
+        """The operand, or a copy: with gaps in shared memory the order of work would show."""
+        shared = self.roots.get(target, target) == self.roots.get(operand, operand)
+        gaps = target in self.gaps or operand in self.gaps
+        return f"{operand}.clone()" if shared and gaps and target != operand else operand
+
+    # --- statements ---
+
+    def compute(self) -> None:
+        a = self.any()
+        shape = self.shapes[a]
+        text = self.pick.choice(
+            [
+                "{a} * {b}", "{a} + {b}", "{a} - {b}", "{a} / ({b} * {b} + 1)", "{a} * 1",
+                "{a}.sin()", "{a}.exp()", "{a}.tanh()", "{a}.sigmoid()", "{a}.abs()",
+                "({a} * {a} + 1).sqrt()", "{a}.clone()", "{a} ** 2", "{a}.relu()",
+                "T.where({a} > 0, {a}, {a} * 0.1)", "{a}.sum() * {a}", "{a}.clamp(-1, 1)",
+            ]
+        )  # fmt: skip
+        if len(shape) == 2 and self.pick.random() < 0.15:
+            text = "{a} @ {a}.t()"
+            shape = (shape[0], shape[0])
+        line = text.format(a=a, b=self.fitting(shape))
+        made = self.name(shape)
+        self.lines.append(f"{made} = {line}")
+        self.written.add(made)
+
+    def view(self) -> None:
+        a = self.any()
+        shape = self.shapes[a]
+        choices: list[tuple[str, tuple[int, ...]]] = [
+            (f"{a}.detach()", shape), (f"{a}.data", shape), (f"{a}[None]", (1, *shape)),
+        ]  # fmt: skip
+        if shape:
+            numel = 1
+            for size in shape:
+                numel *= size
+            choices += [
+                (f"{a}[0]", shape[1:]),
+                (f"{a}.reshape(-1)", (numel,)),
+                (f"{a}[..., ::2]", (*shape[:-1], (shape[-1] + 1) // 2)),
+            ]
+            if shape[0] > 1:
+                choices += [
+                    (f"{a}[1:]", (shape[0] - 1, *shape[1:])),
+                    (f"{a}[:-1]", (shape[0] - 1, *shape[1:])),
+                ]
+        if len(shape) == 2:
+            choices += [(f"{a}.t()", shape[::-1]), (f"{a}.diagonal()", (min(shape),))]
+        line, shape = self.pick.choice(choices)
+        made = self.name(shape)
+        self.lines.append(f"{made} = {line}")
+        self.roots[made] = self.roots.get(a, a)
+        cut = "[1:]" in line or "[:-1]" in line or "[0]" in line
+        if a in self.gaps or "::2" in line or "diagonal" in line or (a in self.turned and cut):
+            self.gaps.add(made)
+        if (a in self.turned) is not (".t()" in line):
+            self.turned.add(made)
+        if a in self.written or ".detach()" in line or ".data" in line:
+            self.written.add(made)
+
+    def write(self) -> None:
+        names = [name for name in self.shapes if name in self.written]
+        a = self.pick.choice(names[-5:])
+        shape = self.shapes[a]
+        line = self.pick.choice(
+            [
+                "{a}.mul_({b})", "{a}.add_({b})", "{a}.sub_({b})", "{a}.mul_(2)", "{a}.add_(1)",
+                "{a}.sin_()", "{a}.exp_()", "{a}.tanh_()", "{a}.sigmoid_()", "{a}.cos_()",
+                "{a}.copy_({b} * 1)", "{a}.copy_({c})", "{a}.fill_(0.5)", "{a}.zero_()",
+                "{a}.neg_()", "{a}.pow_(2)", "{a}.clamp_(-1, 1)", "{a}.addcmul_({c}, {d})",
+                "{a}.lerp_({c}, 0.3)", "{a}[...] = {b}", "{a} += {b}", "{a} *= {b}",
+                "{a}.masked_fill_({a} > 0.5, 0.1)", "{a}.div_({b} * {b} + 1)", "{a}.abs_()",
+            ]
+        )  # fmt: skip
+        full = [name for name, its in self.shapes.items() if its == shape]
+        b, c, d = (
+            self.beside(a, name)
+            for name in (self.fitting(shape), self.pick.choice(full), self.pick.choice(full))
+        )
+        if shape and self.pick.random() < 0.15:
+            line = self.pick.choice(["{a}[0] = 0.3", "{a}[0] *= 2", "{a}[1:] = {a}[1:] * 2"])
+        # PyTorch learns that a view has another history now when it is asked, not by writing to it.
+        self.lines.append(f"{a}.grad_fn")
+        line = line.format(a=a, b=b, c=c, d=d)
+        if self.pick.random() < 0.2:
+            line = f"with T.no_grad(): {line}"
+        self.lines.append(line)
+
+    def program(self) -> str:
+        for _ in range(self.pick.randrange(3, 9)):
+            statement = self.pick.random()
+            if statement < 0.35:
+                self.compute()
+            elif statement < 0.55:
+                self.view()
+            else:
+                self.write()
+        late = list(self.shapes)[-4:]
+        ending = " + ".join(f"({name} * {name}).sum()" for name in late)
+        if self.pick.random() < 0.5:
+            ending = " + ".join(f"{name}.sum()" for name in late)
+        self.lines.append(f"total = {ending}")
+        if self.pick.random() < 0.2:
+            self.lines += ["if total.requires_grad: total.backward()", "total = total.detach()"]
+        self.lines.append(f"return [total, {', '.join(late)}]")
+        body = "\n".join(f"    {line}" for line in self.lines)
+        return f"def program(T, x, w, a, b):\n{body}\n"
+
+
+def program(seed: int) -> str:
+    """The text of `program(T, x, w, a, b)`; x and w are leaves that require grad."""
+    return Writer(seed).program()
+
+
+def function(text: str) -> Any:
+    found: dict[str, Any] = {}
+    exec(text, found)
+    return found["program"]
