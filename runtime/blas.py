@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import locks
+from . import interrupts, locks
 
 _NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 
@@ -158,7 +158,8 @@ def _bundled_openblas() -> OpenBLAS | None:
 
 
 def _of_scipy_linalg() -> Blas:
-    import scipy.linalg.cython_blas as functions
+    with interrupts.held():
+        import scipy.linalg.cython_blas as functions
 
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p

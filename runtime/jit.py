@@ -21,10 +21,17 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from . import cache, locks
+from . import cache, interrupts, locks, memory
 
 # Part of the key of cached objects: raise it when passes or code generation options change.
 PIPELINE_VERSION = 2
+
+# LLVM ends the process where it gets no memory. What starting it takes, what a module takes beside
+# its text or object, and how many bytes for each of these.
+_START_BYTES = 256 << 20
+_MODULE_BYTES = 16 << 20
+_BYTES_PER_CHARACTER = 512
+_BYTES_PER_BYTE = 8
 
 _VECTOR_FEATURES = {"avx512f": 64, "avx2": 32}
 """Bytes of a vector where a processor has the feature; all others have at least 16."""
@@ -72,8 +79,9 @@ def compile_module(text: str, *, opt: int = 3, unroll: bool = False) -> Module:
     with locks.RUNTIME:
         module = _modules.get(key)
         if module is None:
-            module = Module(text, _compiler().load(text, opt, unroll))
-            _modules[key] = module
+            with interrupts.held():  # llvmlite's own lock does not survive Ctrl-C
+                module = Module(text, _compiler().load(text, opt, unroll))
+                _modules[key] = module
     return module
 
 
@@ -104,6 +112,7 @@ _instance: _Compiler | None = None
 def _compiler() -> _Compiler:
     global _instance
     if _instance is None:
+        memory.require(_START_BYTES, "starting LLVM")
         _instance = _Compiler()
         # Never freed, not even at exit: a worker of the thread pool may be running its code.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_instance))
@@ -152,6 +161,8 @@ class _Compiler:
         return self._link(data, _defined_functions(text))
 
     def _compile(self, text: str, opt: int, unroll: bool) -> bytes:
+        needed = _MODULE_BYTES + _BYTES_PER_CHARACTER * len(text)
+        memory.require(needed, "compiling a kernel")
         try:
             # A context of its own: its types and constants go with the module.
             module = self._llvm.parse_assembly(text, self._llvm.create_context())
@@ -176,6 +187,7 @@ class _Compiler:
         builder.getModulePassManager().run(module, builder)
 
     def _link(self, data: bytes, names: list[str]) -> dict[str, int]:
+        memory.require(_MODULE_BYTES + _BYTES_PER_BYTE * len(data), "loading a kernel")
         library = self._llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
         missing = []
         for name in _undefined_symbols(data):

@@ -8,6 +8,7 @@ array returns to the pool when the array and all views of it are gone.
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import sys
 import threading
@@ -41,6 +42,19 @@ def arena(nbytes: int) -> npt.NDArray[np.uint8]:
     if nbytes >= POOLED_FROM:
         return empty(nbytes, np.uint8)
     return _aligned(np.empty(nbytes + ALIGNMENT, np.uint8), nbytes)
+
+
+def require(nbytes: int, what: str) -> None:
+    """MemoryError where the system would not give `nbytes` more, as `what` needs.
+
+    For libraries that end the process when they get no memory.
+    """
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return
+    try:
+        mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, MemoryError):
+        raise MemoryError(f"{what} needs about {nbytes >> 20} MiB, which are not there") from None
 
 
 def empty_cache() -> None:

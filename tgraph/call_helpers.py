@@ -16,11 +16,11 @@ from .dispatch import apply, data, detach, settled, user_site
 from .graph_function import CompiledRecord, dense
 from .guards import same_static
 from .inplace import take_history
-from .interrupts import hold, release
 from .runtime.arrays import copy_elements, share_memory
 from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
 from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
+from .runtime.interrupts import hold, release
 from .runtime.plan import ReadOnlyError
 from .state import state
 from .tensor import Tensor, shared_storage, storage_of, wrap

@@ -8,8 +8,7 @@ in `tgraph` is functions over `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -145,15 +144,22 @@ def current_context() -> Context:
     return context
 
 
-@contextmanager
-def use_context(context: Context) -> Iterator[Context]:
-    """Run operations of this thread in `context` for the length of a `with` block."""
-    previous = state.context
-    state.context = context
-    try:
-        yield context
-    finally:
-        state.context = previous
+class use_context:
+    """Run operations of this thread in `context` for the length of a `with` block.
+
+    No generator: one that Ctrl-C left half-way would put its context back whenever it is collected.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def __enter__(self) -> Context:
+        self.previous = state.context
+        state.context = self.context
+        return self.context
+
+    def __exit__(self, *error: object) -> None:
+        state.context = self.previous
 
 
 def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:

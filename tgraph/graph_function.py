@@ -20,6 +20,7 @@ from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site, without_history
 from .partition import partition
+from .runtime import interrupts
 from .runtime.arrays import contiguous, copy_elements, copy_of, place
 from .state import state
 from .tensor import Tensor, wrap
@@ -471,7 +472,8 @@ def dense(given: Any) -> Array:
 
 def _compile_graph(graph: Graph, **options: Any) -> Any:
     """`compile_graph`; the passes and code generators are imported at the first compilation."""
-    from .compiler.compile_graph import compile_graph
+    with interrupts.held():
+        from .compiler.compile_graph import compile_graph
 
     return compile_graph(graph, **options)
 

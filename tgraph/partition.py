@@ -28,6 +28,7 @@ from .compiler.ir import (
     is_float,
     toposort,
 )
+from .runtime import interrupts
 
 # One machine operation of an elementwise primitive costs as much as moving this many bytes.
 BYTES_PER_OPERATION = 0.3
@@ -213,7 +214,8 @@ def _minimum_cut(
     Every node is an edge (in -> out) that costs its saving to cut; cutting "source -> in" means
     computing it again, which needs its operands on the backward's side too.
     """
-    import networkx  # optional at import time: only needed to differentiate compiled functions
+    with interrupts.held():
+        import networkx  # optional at import time: only needed to differentiate compiled functions
 
     flow: Any = networkx.DiGraph()
     flow.add_nodes_from(("source", "sink"))

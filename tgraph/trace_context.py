@@ -422,17 +422,18 @@ class Trace(Context):
 
     def roll_back(self) -> list[HandleState]:
         """Put the outside back as it was; gives the states that were left, for `resumed`."""
-        final = [HandleState.of(each.tensor) for each in self.journal.values()]
-        for before in reversed(self.journal.values()):
-            before.restore()
-        for generator, (seed, counter) in self.seeds.values():
-            generator.restart(seed, counter)
-        # A plan must not keep arguments and old gradients alive.
-        self.arguments = dict.fromkeys(self.arguments)
-        self.journal.clear()
-        for each in final:
-            each.grad = None
-        return final
+        try:
+            final = [HandleState.of(each.tensor) for each in self.journal.values()]
+            for each in final:
+                each.grad = None  # a plan must not keep arguments and old gradients alive
+            return final
+        finally:  # also where there is no memory to note anything
+            for before in reversed(self.journal.values()):
+                before.restore()
+            for generator, (seed, counter) in self.seeds.values():
+                generator.restart(seed, counter)
+            self.arguments = dict.fromkeys(self.arguments)
+            self.journal.clear()
 
     @contextmanager
     def resumed(self, final: Sequence[HandleState]) -> Iterator[None]:

@@ -13,8 +13,7 @@ when it has changed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
@@ -27,6 +26,7 @@ from .dispatch import EAGER, current_context, settled, use_context
 from .linalg import trace as matrix_trace
 from .nn.module import Module
 from .runtime.dtypes import DType
+from .state import state
 from .tensor import Step, Tensor, View, shared_storage, storage_of
 from .trace_context import Trace
 from .trace_state import HandleState, Source, TraceError, TraceInput
@@ -43,8 +43,7 @@ def is_tracing() -> bool:
     return current_context().tracing
 
 
-@contextmanager
-def suspend_tracing() -> Iterator[None]:
+class suspend_tracing(use_context):
     """Compute at once inside the block, also in a traced function.
 
     For state that outlives the call, made on first use: what is made here is a real tensor, which
@@ -63,8 +62,9 @@ def suspend_tracing() -> Iterator[None]:
     >>> count(tg.ones(2)), count(tg.ones(2)), state["n"]
     (tensor([1., 1.]), tensor([2., 2.]), tensor(2.))
     """
-    with use_context(EAGER):
-        yield
+
+    def __init__(self) -> None:
+        super().__init__(EAGER)
 
 
 def host_scalar(getter: Callable[[], float], dtype: DType | None = None) -> Any:
@@ -183,8 +183,10 @@ def record_call(
     recorded: others would see the tensors that it changes for a while.
     """
     refuse_at_exit()
-    with COMPILE_LOCK, use_context(trace):
+    previous = state.context
+    with COMPILE_LOCK:
         try:
+            state.context = trace
             args, kwargs = spec.unflatten(_stand_ins(trace, leaves, names, floats))
             results, tree = pytree.flatten(function(*args, **kwargs))
             collected = _Collector(trace)
@@ -198,7 +200,12 @@ def record_call(
                 error.raised_after_writes = True  # type: ignore[attr-defined]
             raise
         finally:
-            final = trace.roll_back()
+            state.context = previous  # before any call, at which Ctrl-C may come
+            try:
+                final = trace.roll_back()
+            except (KeyboardInterrupt, MemoryError):
+                trace.roll_back()  # it may not have come to its end
+                raise
     graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
     inputs = list(trace.inputs)
     return Call(trace, graph, inputs, tree, refs, effects, read, final, asked, *derived)

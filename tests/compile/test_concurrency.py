@@ -8,9 +8,9 @@ import threading
 import time
 
 import pytest
+from tgraph.runtime import interrupts
 
 import tgraph as tg
-from tgraph import interrupts
 
 
 def test_threads_share_plans():

@@ -1,4 +1,7 @@
-"""Hold Ctrl-C back while a call writes its results, so that it happens whole or not at all."""
+"""Hold Ctrl-C back where something must happen whole or not at all.
+
+A call writes its results; a module is imported, which Python leaves locked otherwise.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +38,13 @@ def release(handler: Any) -> None:
             handler(signal.SIGINT, frame)
         else:
             signal.raise_signal(signal.SIGINT)
+
+
+class held:
+    """`hold` for the length of a `with` block."""
+
+    def __enter__(self) -> None:
+        self._handler = hold()
+
+    def __exit__(self, *error: object) -> None:
+        release(self._handler)
