@@ -1,7 +1,8 @@
 """LLVM module text in, native addresses out.
 
-Objects are kept in memory by text and on disk by (text, LLVM, host CPU, pass pipeline), so that
-the same text is compiled once per machine. llvmlite is imported at the first compile.
+Objects are kept in memory by text and on disk by (text, LLVM, target CPU, pass pipeline), so that
+the same text is compiled once per machine. llvmlite is imported at the first compile. The target is
+this machine's CPU, or the level of x86-64 that ``TGRAPH_CPU`` names at the first compile.
 
 Three properties of the pipeline matter to who writes the text. Loops are vectorised and
 interleaved, but unrolled only where their metadata asks for it (``llvm.loop.unroll.full`` or
@@ -16,6 +17,9 @@ or be a function of libc, libm, libmvec or libgcc.
 from __future__ import annotations
 
 import ctypes
+import itertools
+import os
+import platform
 import re
 import struct
 from collections.abc import Iterator
@@ -33,7 +37,15 @@ _MODULE_BYTES = 16 << 20
 _BYTES_PER_CHARACTER = 512
 _BYTES_PER_BYTE = 8
 
-_VECTOR_FEATURES = {"avx512f": 64, "avx2": 32}
+LEVELS = {
+    "x86-64": "sse2",
+    "x86-64-v2": "cx16 sahf popcnt sse3 ssse3 sse4.1 sse4.2",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+"""What each level of x86-64 adds to the one before (System V ABI, "Micro-Architecture Levels")."""
+
+_VECTOR_BYTES = {"avx512f": 64, "avx2": 32}
 """Bytes of a vector where a processor has the feature; all others have at least 16."""
 
 
@@ -92,9 +104,20 @@ def add_symbol(name: str, address: int) -> None:
 
 
 def vector_bytes() -> int:
-    """The size of this machine's vector registers."""
+    """The size of the vector registers of the processor that code is compiled for."""
     with locks.RUNTIME:
         return _compiler().vector_bytes
+
+
+def supported_levels() -> list[str]:
+    """The levels of x86-64 that this machine has, lowest first; none on other machines."""
+    import llvmlite.binding as llvm
+
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return []
+    has = {name for name, given in llvm.get_host_cpu_features().items() if given}
+    fits = itertools.takewhile(lambda level: has.issuperset(LEVELS[level].split()), LEVELS)
+    return list(fits)
 
 
 def statistics() -> dict[str, int]:
@@ -119,6 +142,31 @@ def _compiler() -> _Compiler:
     return _instance
 
 
+def _target() -> tuple[str, str, int]:
+    """What to compile for: a name, features beyond the name's, and the size of vectors.
+
+    This machine, unless the environment's ``TGRAPH_CPU`` names a level of x86-64, such as
+    'x86-64-v3' for any processor with AVX2.
+    """
+    import llvmlite.binding as llvm
+
+    level = os.environ.get("TGRAPH_CPU", "")
+    if not level:
+        features = llvm.get_host_cpu_features()
+        names = [name for name, given in features.items() if given]
+        return llvm.get_host_cpu_name(), features.flatten(), _vector_bytes(names)
+    levels = supported_levels()
+    if level not in levels:
+        known = ", ".join(levels) or "none"
+        raise ValueError(f"TGRAPH_CPU: expected a level of this machine ({known}), got {level!r}")
+    below = levels[: levels.index(level) + 1]
+    return level, "", _vector_bytes([name for one in below for name in LEVELS[one].split()])
+
+
+def _vector_bytes(features: list[str]) -> int:
+    return max((_VECTOR_BYTES.get(name, 16) for name in features), default=16)
+
+
 class _Compiler:
     """LLVM's long-lived objects: a target machine and one linker."""
 
@@ -129,17 +177,13 @@ class _Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
-        self._cpu = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features()
-        self._features = features.flatten()
-        has = [size for name, size in _VECTOR_FEATURES.items() if features.get(name)]
-        self.vector_bytes = max(has, default=16)
+        self._cpu, self._features, self.vector_bytes = _target()
         self._machine = self._target_machine(2)
         self._quick_machine = self._target_machine(0)
         self._jit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
         self._trackers: list[Any] = []  # dropping one would unload its code
         self._links = 0
-        self._host = (
+        self._target_key = (
             f"{llvm.llvm_version_info} {llvmlite.__version__} {self._machine.triple} "
             f"{self._cpu} {self._features} {PIPELINE_VERSION}"
         )
@@ -150,7 +194,7 @@ class _Compiler:
 
     def load(self, text: str, opt: int, unroll: bool) -> dict[str, int]:
         """Addresses of the functions that `text` defines."""
-        key = f"{self._host} {opt} {unroll}\n{text}"
+        key = f"{self._target_key} {opt} {unroll}\n{text}"
         data = cache.get(key)
         if data is not None:
             _counts["from_disk"] += 1

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -165,6 +166,69 @@ assert "llvmlite" not in sys.modules
 jit.compile_module(open(sys.argv[1]).read())
 print(jit.statistics()["compiled"], jit.statistics()["from_disk"])
 """
+
+
+CHILD_OF_A_CPU = """
+import sys
+from tgraph.runtime import jit
+jit.compile_module(open(sys.argv[1]).read())
+compiler = jit._compiler()
+module = compiler._llvm.parse_assembly(
+    "define <32 x i8> @f(<32 x i8> %x) { %y = add <32 x i8> %x, %x ret <32 x i8> %y }"
+)
+print(jit.statistics()["compiled"], jit.vector_bytes(), end=" ")
+print("ymm" in compiler._machine.emit_assembly(module))
+"""
+
+X86 = platform.machine() in ("x86_64", "AMD64")
+
+
+@pytest.mark.skipif(not X86, reason="levels are those of x86-64")
+@pytest.mark.parametrize(
+    ("level", "size", "wide"),
+    [("x86-64", "16", "False"), ("x86-64-v2", "16", "False"), ("x86-64-v3", "32", "True")],
+)
+def test_the_environment_names_the_processor_to_compile_for(tmp_path, level, size, wide):
+    if level not in jit.supported_levels():
+        pytest.skip(f"this machine is not {level}")
+    text = tmp_path / "text"
+    text.write_text(SCALE)
+    command = [sys.executable, "-c", CHILD_OF_A_CPU, str(text)]
+    for env, compiled in (({}, "1"), ({"TGRAPH_CPU": level}, "1"), ({"TGRAPH_CPU": level}, "0")):
+        clean = {name: value for name, value in os.environ.items() if name != "TGRAPH_CPU"}
+        found = subprocess.run(
+            command, env={**clean, **env}, check=True, capture_output=True, text=True
+        ).stdout.split()
+        assert found[0] == compiled
+    assert found[1:] == [size, wide]
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        ("haswell", r"TGRAPH_CPU: expected a level of this machine \(x86-64.*\), got 'haswell'"),
+        ("x86-64-v9", "TGRAPH_CPU: .* got 'x86-64-v9'"),
+    ],
+)
+def test_a_processor_that_is_none_is_an_error(monkeypatch, level, message):
+    monkeypatch.setenv("TGRAPH_CPU", level)
+    with pytest.raises(ValueError, match=message if X86 else "TGRAPH_CPU: "):
+        jit._Compiler()
+
+
+@pytest.mark.skipif(not X86, reason="levels are those of x86-64")
+def test_a_processor_that_this_machine_is_not_is_an_error(monkeypatch):
+    """Its code would end the process by an illegal instruction."""
+    import llvmlite.binding as llvm
+
+    features = dict(llvm.get_host_cpu_features())
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: features)
+    assert "x86-64" in jit.supported_levels()
+    features["fma"] = False
+    assert not {"x86-64-v3", "x86-64-v4"} & set(jit.supported_levels())
+    monkeypatch.setenv("TGRAPH_CPU", "x86-64-v3")
+    with pytest.raises(ValueError, match="got 'x86-64-v3'"):
+        jit._Compiler()
 
 
 def test_second_process_starts_warm(tmp_path):

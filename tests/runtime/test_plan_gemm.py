@@ -176,7 +176,7 @@ def test_blas_is_asked_for_the_same_whoever_asks(sizes, batch):
         recorder = Recorder(1 in sizes[:2])
         whole = recorder.run(product, [(0, product.extent)])
         cuts = [product.extent * i // 7 for i in range(8)]
-        assert recorder.run(product, zip(cuts, cuts[1:])) == whole
+        assert recorder.run(product, itertools.pairwise(cuts)) == whole
         assert recorder.run(product, [(i, i + 1) for i in range(product.extent)]) == whole
         assert len(whole) == product.extent
 
