@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: test demo examples bench gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -22,6 +22,10 @@ $(VENV)/.examples: pyproject.toml | $(RUN)/python
 # ARGS goes to pytest: make test ARGS="tests/test_ops.py -k softmax"
 test: $(VENV)/.installed
 	$(RUN)/python -m pytest -n $(JOBS) $(ARGS)
+
+# Tests as on smaller processors than this one: see tests/cpus.py.
+cpus: $(VENV)/.installed
+	$(RUN)/python tests/cpus.py -n $(JOBS) $(ARGS)
 
 demo: $(VENV)/.examples
 	$(RUN)/python examples/digits.py $(ARGS)

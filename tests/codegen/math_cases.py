@@ -64,6 +64,19 @@ def apply(op, dtype, *arrays):
     return out
 
 
+def fuses():
+    """Whether compiled code multiplies and adds with one rounding, as the functions like it."""
+    module = jit.compile_module("""
+declare double @llvm.fmuladd.f64(double, double, double)
+define double @mad(double %x, double %y, double %z) {
+  %r = call double @llvm.fmuladd.f64(double %x, double %y, double %z)
+  ret double %r
+}
+""")
+    mad = ctypes.CFUNCTYPE(*[ctypes.c_double] * 4)(module.address("mad"))
+    return mad(1 + 2**-30, 1 - 2**-30, -1.0) != 0
+
+
 def wide_erf(x):
     """erf by its series of positive terms, 2/sqrt(pi) exp(-x^2) sum 2^n x^(2n+1) / (2n+1)!!."""
     if x.dtype != Wide:
