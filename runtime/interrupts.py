@@ -5,7 +5,8 @@ A call writes its results; a module is imported, which Python leaves locked othe
 
 from __future__ import annotations
 
-import _signal  # signal.signal wraps its arguments in enumerations, which costs microseconds
+# signal.signal wraps its arguments in enumerations, which costs microseconds.
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
 from types import FrameType
