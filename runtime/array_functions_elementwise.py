@@ -194,6 +194,8 @@ def _cast(xp: Any, x: Array, dtype: DType) -> Array:
         return as_array(x != 0)
     if xp is not np and x.dtype.kind == "f" and not dtype.is_floating_point:
         return _truncated(xp, x).astype(dtype.numpy)
+    if dtype.is_half and x.dtype.itemsize == 8 and x.dtype.kind == "f":
+        x = quietly(x.astype, np.float32)  # as in compiled code, and in PyTorch
     return quietly(x.astype, dtype.numpy)
 
 

@@ -2,7 +2,11 @@
 
 Numbers come from Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
 2011): a function of the generator's seed, a counter that every call moves on by one, and the
-position of the element. The same seed therefore gives the same numbers, eager and compiled.
+position of the element. The same seed therefore gives the same numbers, eager and compiled, to the
+last bit: logarithms and cosines are computed in float64 and rounded to float32, which hides by how
+little one library's differ from another's (all 2**24 arguments are tested), and products are exact
+in float64, so that it is the same whether or not they are fused with a sum. Only numbers of float64
+drawn by a logarithm or cosine may differ in their last bits.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from .compiler.ir import promotion
 from .creation import DeviceLike, as_device, as_dtype
 from .dispatch import apply, apply_several, current_context
 from .inplace import assign
-from .operands import Scalar, cast
+from .operands import Scalar, as_operand, cast, result_type
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float32, float64, int64
 from .tensor import Tensor, intern_type
@@ -147,8 +151,31 @@ def _normal(
     """Box and Muller (1958): the radius from one uniform number, the angle from another."""
     wide = dtype if dtype is float64 else float32
     pair = uniform((2, *shape), wide, generator, device)
-    radius = e.sqrt(e.mul(e.log(e.sub(1, m.select(pair, 0, 0))), -2))
-    return cast(e.mul(radius, e.cos(e.mul(m.select(pair, 0, 1), 2 * math.pi))), dtype)
+    chance, turns = m.select(pair, 0, 0), cast(m.select(pair, 0, 1), float64)
+    radius = _rounded(e.sqrt(e.mul(_waiting_time(chance), 2)), wide)
+    along = _rounded(e.cos(e.mul(turns, 2 * math.pi)), wide)
+    return cast(cast(e.mul(radius, along), wide), dtype)
+
+
+def _waiting_time(chance: Tensor) -> Tensor:
+    """-log(1 - chance) in float64."""
+    return e.neg(e.log(e.sub(1, cast(chance, float64))))
+
+
+def _rounded(x: Tensor, dtype: DType) -> Tensor:
+    """Numbers of float64 that `dtype` has; products of two of them are exact, but for float64."""
+    return cast(cast(x, dtype), float64)
+
+
+def _scaled(drawn: Tensor, scale: Any, shift: Any, dtype: DType) -> Tensor:
+    """`drawn * scale + shift`, rounded once. Numbers are rounded to float32 first."""
+    wide = dtype if dtype is float64 else float32
+    factor, term = (
+        cast(as_operand(each, each._type.dtype if isinstance(each, Tensor) else wide, "random",
+                        drawn._type.device), float64)
+        for each in (scale, shift)
+    )  # fmt: skip
+    return cast(e.add(e.mul(cast(drawn, float64), factor), term), dtype)
 
 
 def _float_dtype(dtype: Any, operation: str) -> DType:
@@ -267,7 +294,7 @@ def normal(
     if device is None and tensors:
         device = tensors[0]._type.device
     drawn = _normal(m.as_sizes((size,)), wanted, generator, as_device(device))
-    return e.add(e.mul(drawn, std), mean)
+    return _scaled(drawn, std, mean, result_type(drawn, *tensors))
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -316,9 +343,10 @@ def multinomial(
 ) -> Tensor:
     """Indices drawn with probabilities proportional to the elements of the last dimension.
 
-    By Gumbel's maximum: the index of the largest log(weight) + noise. Memory grows with the
-    number of samples times the number of weights. RuntimeError, in compiled code too, for weights
-    that are negative, infinite or NaN, and where all of a row are 0.
+    The index that comes first where each waits for an exponentially distributed time, at the rate
+    of its weight. Memory grows with the number of samples times the number of weights.
+    RuntimeError, in compiled code too, for weights that are negative, infinite or NaN, and where
+    all of a row are 0.
     """
     weights = _checked(_distribution(input), _check_weights, "multinomial")
     if num_samples <= 0:
@@ -329,8 +357,10 @@ def multinomial(
         )
     shape, dtype, device = weights._type
     rows = (*shape[:-1], num_samples, shape[-1]) if replacement else shape
-    noise = e.neg(e.log(e.neg(e.log(e.sub(1, uniform(rows, dtype, generator, device))))))
-    scores = e.add(e.log(m.unsqueeze(weights, -2) if replacement else weights), noise)
+    wide = dtype if dtype is float64 else float32
+    chances = uniform(rows, wide, generator, device)
+    times = e.maximum(cast(_waiting_time(chances), wide), 2.0**-30)
+    scores = e.div(cast(m.unsqueeze(weights, -2) if replacement else weights, wide), times)
     if replacement:
         return apply(p.argmax, scores, axes=(len(rows) - 1,), keepdims=False)
     order = scores.argsort(-1, descending=True)
@@ -385,8 +415,9 @@ def uniform_(
     """Fill with uniform numbers in [a, b)."""
     if a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found {a} > {b}")
-    drawn = uniform(*_filled(self, "uniform_"), generator, self._type.device)
-    return assign(self, e.add(e.mul(drawn, b - a), a), "uniform_")
+    shape, dtype = _filled(self, "uniform_")
+    drawn = uniform(shape, dtype, generator, self._type.device)
+    return assign(self, _scaled(drawn, b - a, a, dtype), "uniform_")
 
 
 def normal_(
@@ -395,8 +426,9 @@ def normal_(
     """Fill with normal numbers."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    drawn = _normal(*_filled(self, "normal_"), generator, self._type.device)
-    return assign(self, e.add(e.mul(drawn, std), mean), "normal_")
+    shape, dtype = _filled(self, "normal_")
+    drawn = _normal(shape, dtype, generator, self._type.device)
+    return assign(self, _scaled(drawn, std, mean, dtype), "normal_")
 
 
 def bernoulli_(
@@ -438,5 +470,7 @@ def exponential_(
     """Fill with exponentially distributed numbers of rate `lambd`."""
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    drawn = uniform(*_filled(self, "exponential_"), generator, self._type.device)
-    return assign(self, e.div(e.neg(e.log(e.sub(1, drawn))), lambd), "exponential_")
+    shape, dtype = _filled(self, "exponential_")
+    wide = dtype if dtype is float64 else float32
+    times = cast(_waiting_time(uniform(shape, wide, generator, self._type.device)), wide)
+    return assign(self, cast(e.div(times, lambd), dtype), "exponential_")
