@@ -14,7 +14,7 @@ from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
 from .dispatch import apply, data, detach, settled, user_site
 from .graph_function import CompiledRecord, dense
-from .guards import same_static
+from .guards import same_content, same_elements, same_static
 from .inplace import take_history
 from .runtime.arrays import copy_elements, share_memory
 from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
@@ -22,6 +22,7 @@ from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
 from .runtime.interrupts import hold, release
 from .runtime.plan import ReadOnlyError
+from .snapshots import ABSENT
 from .state import state
 from .tensor import Tensor, shared_storage, storage_of, wrap
 
@@ -164,6 +165,10 @@ def number(value: float) -> Array:
     return np.array(value, np.float64)
 
 
+def integer(value: int) -> Array:
+    return np.array(value, np.int64)
+
+
 def give_history(tensor: Tensor, record: CompiledRecord, output: int) -> None:
     """The history of a written tensor becomes that of an output."""
     new = wrap(tensor._value, tensor._type)
@@ -177,14 +182,15 @@ def give_freed(tensor: Tensor, message: str) -> None:
     take_history(tensor, freed(wrap(tensor._value, tensor._type), message))
 
 
-def after_failure(error: Exception, eager: Any, leaves: Sequence[Any]) -> Any:
+def after_failure(error: Exception, eager: Any, leaves: Sequence[Any], given: Any) -> Any:
     """Leave behind what eager code leaves when it fails, and raise its error."""
     if isinstance(error, MemoryError):
         raise error
-    return eager(leaves)
+    return eager(leaves, given)
 
 
 HELPERS: dict[str, Any] = {
+    "ABSENT": ABSENT,
     "MISS": MISS,
     "ReadOnlyError": ReadOnlyError,
     "ndarray": np.ndarray,
@@ -194,6 +200,8 @@ HELPERS: dict[str, Any] = {
     "wrap": wrap,
     "settled": settled,
     "same_static": same_static,
+    "same_elements": same_elements,
+    "same_content": same_content,
     "count_write": count_write,
     "clash": clash,
     "overlap": overlap,
@@ -201,6 +209,7 @@ HELPERS: dict[str, Any] = {
     "freed": freed,
     "random_key": random_key,
     "number": number,
+    "integer": integer,
     "hold": hold,
     "release": release,
     "dense": dense,

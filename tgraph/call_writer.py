@@ -16,21 +16,23 @@ from .call_helpers import HELPERS, root_of
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .graph_function import GraphFunction
-from .guards import Guard
+from .guards import Guard, same_elements, same_static
+from .places import Place
 from .runtime.cuda.arrays import cupy_array
 from .runtime.cuda.products import get_precision
 from .runtime.device import CPU, defaults
 from .state import state
 from .tensor import Tensor
 from .trace_state import Source, TraceInput
-from .tracing import Call, Ref, follows_its_base
+from .traced_number import FixedNumber
+from .tracing import Call, Change, Ref, follows_its_base
 
 
 class CallWriter:
-    """Writes `run(leaves, checked)` for one recorded call.
+    """Writes `run(leaves, given)` for one recorded call.
 
-    Without `checked`, guards on the Python world are passed over: just after tracing they may not
-    hold, where the function changes what it reads.
+    `given` are (args, kwargs) as the user gave them, where there are containers among them.
+    `leaves` are followed by what lies in `places`, which each call reads by itself.
 
     `captured` lists the tensors of the outside whose memory is bound as A0, A1, ... in
     `namespace`; `fixed_roots` holds the owners of that memory.
@@ -40,13 +42,14 @@ class CallWriter:
         self,
         call: Call,
         leaves: Sequence[Any],
-        floats: frozenset[int],
+        numbers: frozenset[int],
+        places: Sequence[Place],
         function: GraphFunction,
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Any,
     ) -> None:
-        self.call, self.leaves, self.floats = call, leaves, floats
+        self.call, self.leaves, self.numbers, self.places = call, leaves, numbers, places
         self.function, self.guards = function, guards
         self.captured: list[Tensor] = []
         self.fixed_roots: dict[int, Any] = {}
@@ -68,13 +71,17 @@ class CallWriter:
         self._named = 0
         self._views: list[str] = []
         self._results: dict[int, str] = {}  # output number -> variable of its tensor
+        self._computed: dict[Any, str] = {}  # expression of numbers -> its variable
 
     def write(self) -> str:
         """The text of the function."""
         self._modes()
-        for position, leaf in enumerate(self.leaves):
+        given = len(self.leaves) - len(self.places)
+        for position, leaf in enumerate(self.leaves[:given]):
             self._argument(position, leaf)
         self._environment()
+        for position, leaf in enumerate(self.leaves[given:], given):
+            self._argument(position, leaf)
         for view in self.call.trace.views:
             self._captured_view(view)
         inputs = [self._input(at, each) for at, each in enumerate(self.call.inputs)]
@@ -88,14 +95,14 @@ class CallWriter:
         self._execute(inputs)
         refs = [self._ref(ref) for ref in self.call.refs]
         self._effects(inputs)
-        self._add(f"return {self._assembled(refs)}")
+        self._add(f"return {self._assembled(refs, self.call.result)}")
         if self._has_effects():
             self._indent = "    "
             self._add("finally:")
             self._add("    release(held)")
-        names = "".join(f"a{position}, " for position in range(len(self.leaves)))
+        names = "".join(f"a{position}, " for position in range(given))
         head = f"    ({names}) = leaves" if names else "    pass"
-        return "\n".join(["def run(leaves, checked=True):", head, *self._lines, ""])
+        return "\n".join(["def run(leaves, given=None):", head, *self._lines, ""])
 
     # --- pieces ---
 
@@ -127,8 +134,8 @@ class CallWriter:
 
     def _argument(self, position: int, leaf: Any) -> None:
         name = f"a{position}"
-        if position in self.floats:
-            self._miss_unless(f"type({name}) is float")
+        if position in self.numbers:
+            self._miss_unless(f"type({name}) is {type(leaf).__name__}")
         elif not isinstance(leaf, Tensor):
             const = self._const(leaf)
             self._miss_unless(f"({name} is {const} or same_static({const}, {name}))")
@@ -160,6 +167,9 @@ class CallWriter:
         else:
             conditions.append(f"{value}.strides == {leaf._value.strides}")
         self._miss_unless(*conditions)
+        for attribute, read in self.call.attributes.get(position, {}).items():
+            found = f"{name}.__dict__.get({attribute!r}, ABSENT)"
+            self._miss_unless(f"same_static({self._const(read)}, {found})")
         if self._writes_arguments():
             for other in range(position):
                 if isinstance(self.leaves[other], Tensor):
@@ -179,27 +189,38 @@ class CallWriter:
 
     def _environment(self) -> None:
         """Guards on what the function reads through Python, which may have gone away."""
+        given = len(self.leaves) - len(self.places)
+        reads = [
+            f"a{position} = {self._const(place.holder)}{place.access}"
+            for position, place in enumerate(self.places, given)
+        ]
         conditions = [self._guarded(guard) for guard in self.guards]
         for source, value, _ in self.call.trace.static_reads:
             conditions.append(f"{self._const(source.key)}() == {self._const(value)}")
-        if not conditions:
+        if not conditions and not reads:
             return
-        self._add("if checked:")
-        self._add("    try:")
-        self._indent += 8 * " "
+        self._add("try:")
+        self._indent += 4 * " "
         for at in range(0, len(conditions), 32):
             self._miss_unless(*conditions[at : at + 32])
-        self._indent = self._indent[:-8]
-        self._add("    except (LookupError, AttributeError, ValueError, NameError):")
-        self._add("        return MISS")
+        for read in reads:
+            self._add(read)
+        self._indent = self._indent[:-4]
+        self._add("except (LookupError, AttributeError, ValueError, NameError):")
+        self._add("    return MISS")
 
     def _guarded(self, guard: Guard) -> str:
-        if not guard.by_value:
+        if guard.condition:
+            return guard.code if guard.expected else f"not ({guard.code})"
+        if guard.same is None or guard.expected is None or isinstance(guard.expected, bool):
             return f"{guard.code} is {self._const(guard.expected)}"
         if guard.code.startswith("len("):
             return f"{guard.code} == {guard.expected}"
         const = self._const(guard.expected)
-        return f"({guard.code} is {const} or same_static({const}, {guard.code}))"
+        if guard.same is same_elements and all(type(each) is str for each in guard.expected):
+            return f"{guard.code} == {const}"
+        same = f"{guard.same.__name__}({const}, {guard.code})"
+        return same if guard.same is not same_static else f"({guard.code} is {const} or {same})"
 
     def _owner(self, source: Source) -> str:
         """The tensor that is found at a source."""
@@ -220,13 +241,28 @@ class CallWriter:
                 return self._dense(at, self._captured(source.key))
             case "grad":
                 return self._dense(at, self._grad(at, entry))
-            case "float":
-                return f"number(a{source.key})"
-            case "host":
-                return f"number({self._const(source.key)}())"
+            case "number":
+                is_float = entry.node.type.dtype.is_floating_point
+                return f"{'number' if is_float else 'integer'}({self._number(source.key)})"
             case "random":
                 return f"random_key({self._const(source.key)})"
         raise AssertionError(source.kind)
+
+    def _number(self, expression: Any) -> str:
+        """A variable with what an expression of Python numbers gives at this call."""
+        if isinstance(expression, FixedNumber):
+            return self._const(expression.value)
+        if isinstance(expression, Source) and expression.kind == "number":
+            return f"a{expression.key}"
+        name = self._computed.get(expression)
+        if name is None:
+            name = self._computed[expression] = f"n{len(self._computed)}"
+            if isinstance(expression, Source):
+                self._add(f"{name} = {self._const(expression.key)}()")
+            else:
+                parts = [self._number(each) for each in expression.operands]
+                self._add(f"{name} = {expression.text(parts)}")
+        return name
 
     def _dense(self, at: int, value: str) -> str:
         """Kernels cannot go backwards through memory: such arrays are copied."""
@@ -302,13 +338,13 @@ class CallWriter:
         rest = "".join(f"{each}, " for each in others)
         together = "".join(f"{each}, " for each in moving)
         self._add(f"if clash(({together}), FIXED) and overlap(({mine}), ({rest})):")
-        self._add("    return eager(leaves)")
+        self._add("    return eager(leaves, given)")
 
     def _has_effects(self) -> bool:
         effects = self.call.effects
         return bool(
             effects.writes or effects.grads or effects.flags or effects.histories
-            or effects.generators
+            or effects.generators or effects.changes
         )  # fmt: skip
 
     def _execute(self, inputs: Sequence[str]) -> None:
@@ -328,7 +364,7 @@ class CallWriter:
         self._add(f"except {'Exception' if on_cpu else 'ReadOnlyError'} as error:")
         for owner, flag in self.call.effects.flags:
             self._add(f"    {self._owner(owner)}._requires_grad = {not flag}")
-        self._add("    return after_failure(error, eager, leaves)")
+        self._add("    return after_failure(error, eager, leaves, given)")
 
     def _run_plan(self, inputs: Sequence[str]) -> None:
         arrays = "".join(f"{each}, " for each in inputs)
@@ -357,7 +393,11 @@ class CallWriter:
             case "static":
                 return self._const(ref.key)
             case "number":
-                self._add(f"{name} = o[{ref.key}].item()")
+                return self._number(ref.key)
+            case "made":
+                self._add(f"{name} = {self._const(ref.key)}.copy()")
+            case "given":
+                return str(ref.key)
             case "outside":
                 return self._owner(ref.key)
             case "view":
@@ -383,6 +423,7 @@ class CallWriter:
     def _effects(self, inputs: Sequence[str]) -> None:
         effects = self.call.effects
         grads = [(owner, None if ref is None else self._ref(ref)) for owner, ref in effects.grads]
+        changes = [(each, [self._ref(ref) for ref in each.refs]) for each in effects.changes]
         if self.function.differentiable:
             results = ", ".join(f"{number}: {name}" for number, name in self._results.items())
             self._add(f"record.attach({{{results}}})")
@@ -400,6 +441,36 @@ class CallWriter:
             self._add(f"{name}.counter += {calls}" if seed is None else restarted)
         for owner, grad in grads:
             self._add(f"{self._owner(owner)}._grad = {grad}")
+        for change, names in changes:
+            self._changed(change, names)
+
+    def _changed(self, change: Change, refs: Sequence[str]) -> None:
+        """Write into a Python object what the traced function wrote there."""
+        holder = change.holder if change.is_given else self._const(change.holder)
+        value = None if change.tree is None else self._assembled(refs, change.tree)
+        key = self._const(change.key)
+        match change.kind:
+            case "item":
+                gone = f"dict.pop({holder}, {key}, None)"
+                self._add(gone if value is None else f"dict.__setitem__({holder}, {key}, {value})")
+            case "attribute":
+                gone = f"object.__delattr__({holder}, {key})"
+                put = f"object.__setattr__({holder}, {key}, {value})"
+                self._add(gone if value is None else put)
+            case "class":
+                put = f"setattr({holder}, {key}, {value})"
+                self._add(f"delattr({holder}, {key})" if value is None else put)
+            case "cell":
+                gone = f"del {holder}.cell_contents"
+                self._add(gone if value is None else f"{holder}.cell_contents = {value}")
+            case "replace":
+                self._add(f"t = {value}")
+                self._add(f"{holder}.clear()")
+                self._add(f"{holder}.extend(t)")
+            case "content":
+                self._add(f"{holder}[...] = {value}")
+            case _:
+                self._add(f"{holder}.{change.kind}({value})")
 
     def _with_history(self, tensor: str, output: int) -> str:
         if output in self.call.freed:
@@ -415,8 +486,7 @@ class CallWriter:
         if write.output is None and self.function.differentiable:
             self._add(f"record.is_unchanged({write.input})")
 
-    def _assembled(self, refs: Sequence[str]) -> str:
-        tree = self.call.result
+    def _assembled(self, refs: Sequence[str], tree: pytree.TreeSpec) -> str:
         if tree == pytree.LEAF:
             return refs[0]
         inner = "".join(f"{each}, " for each in refs)

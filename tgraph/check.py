@@ -15,7 +15,7 @@ import numpy as np
 
 from . import pytree
 from .autograd.engine import run_backward
-from .call_helpers import number, overlap, random_key
+from .call_helpers import overlap, random_key
 from .compiled_call import CompiledCall
 from .compiler.compile_graph import compile_graph
 from .compiler.interpret import interpret
@@ -24,6 +24,7 @@ from .compiler.pipeline import optimize
 from .graph_function import odd_strides
 from .runtime.arrays import beside, module_of, place, to_host
 from .tensor import Tensor, wrap
+from .traced_number import number_value
 from .tracing import Source
 
 Array = np.ndarray[Any, Any]
@@ -51,6 +52,7 @@ def run_checked(
     plan: CompiledCall, name: str, leaves: Sequence[Any], eager: Callable[[], Any]
 ) -> Any:
     """The result of `eager()`, after holding the plan against it; CheckError where they differ."""
+    leaves = plan.with_places(leaves)
     inputs = [_value(entry.source, leaves) for entry in plan.call.inputs]
     if _shares_memory(plan, inputs):  # such calls run eagerly
         return eager()
@@ -80,16 +82,18 @@ def _run_plan(plan: CompiledCall, inputs: list[Array]) -> tuple[list[Array], Any
 
 def _value(source: Source, leaves: Sequence[Any]) -> Array:
     match source.kind:
-        case "float":
-            return number(leaves[source.key])
-        case "host":
-            return number(source.key())
+        case "number":
+            return np.array(number_value(source.key, lambda each: _number(each, leaves)))
         case "random":
             return random_key(source.key)
     tensor = _tensor(source, leaves)
     assert tensor is not None
     array: Array = tensor._value
     return array
+
+
+def _number(source: Source, leaves: Sequence[Any]) -> Any:
+    return leaves[source.key] if source.kind == "number" else source.key()
 
 
 def _tensor(source: Source, leaves: Sequence[Any]) -> Tensor | None:
@@ -259,7 +263,7 @@ def _difference(
         return CheckError(
             f"{message}. The compiled code agrees with the traced graph, so the function did "
             "something else when it was traced: it reads something that changes between calls and "
-            "is not watched (see tgraph.guards), or uses values outside of tgraph.",
+            "is not watched (see tgraph.recorder), or uses values outside of tgraph.",
             graph=graph,
         )
     return _located(message, graph, inputs)

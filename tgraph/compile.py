@@ -2,32 +2,39 @@
 
 The function is traced on its first call, and again whenever a call differs in something that the
 plan depends on: the structure of the arguments; shape, dtype, memory layout or `requires_grad` of
-a tensor; a static value; what the function reads from closures, globals and modules (see
-`guards`). `fn.compiles` tells the reason for each.
+a tensor; a static value; whatever the function read of the Python world (see `recorder`).
+`fn.compiles` tells the reason for each.
 
 - Arguments and results are tensors, other values, and containers of them (see `pytree`). Values
-  that are no tensors are fixed in the plan. A float that changes becomes an input of the plan.
+  that are no tensors are fixed in the plan. Numbers that change become inputs of the plan, unless
+  the function asks for their value.
 - Tensors of closures, globals and modules are found by themselves and read anew at every call. A
-  plan keeps them alive. Floats among them that change become inputs too; a traced float stands in
-  their place while the function is traced, for other threads as well.
-- In-place changes of tensors, gradients left by `backward()`, optimizer steps and random numbers
-  happen at every call as they do in eager code. Other side effects of the Python code (appending
-  to a list, printing, counting) happen only when the function is traced.
+  plan keeps them alive. Numbers and tensors that lie at a place where something else lay before
+  become inputs, too; what stands in for them lies there while the function is traced, for other
+  threads as well.
+- In-place changes of tensors, gradients left by `backward()`, optimizer steps, random numbers, and
+  what the function writes into Python objects (attributes, items, variables) happen at every call
+  as they do in eager code. What reaches the world in other ways (printing, files) happens only
+  when the function is traced.
 - Results own their memory; views of arguments are views again.
 - While Python shuts down, no plans are made: a call that needs a new one runs eagerly.
-- While a function is traced, one thread at a time, tensors that it changes may look changed to
+- While a function is traced, one thread at a time, objects that it changes may look changed to
   other threads.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -40,16 +47,19 @@ from .compiled_call import CompiledCall
 from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
 from .graph_function import GraphFunction
-from .guards import Watch
-from .read_floats import FloatReads, standing_in
+from .nn.module import Module
+from .places import Place, Places, is_number
+from .provenance import is_internal
+from .recorder import Recorder
 from .runtime import plan_native
 from .runtime.garbage import no_collection
 from .state import state
-from .tensor import Tensor
 from .tracing import Call, Source, Specialize, Trace, leaf_names, record_call
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""
+MANY_PLANS = 8
+"""So many plans of one function are warned of."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -67,12 +77,6 @@ class CompileRecord:
     compile_seconds: float
     optimize_seconds: float
     codegen_seconds: float
-    plan: CompiledCall = field(repr=False)
-
-    @property
-    def graph(self) -> Graph:
-        """The graph as it was traced."""
-        return self.plan.call.graph
 
     def __str__(self) -> str:
         return (
@@ -81,15 +85,21 @@ class CompileRecord:
         )
 
 
-class Recording(NamedTuple):
-    """One call as it was traced, and what the function reads by itself (`watch`).
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again."""
 
-    `floats` are the positions of arguments that are inputs although they are plain floats.
+
+class Recording(NamedTuple):
+    """One call as it was traced, and what the function read by itself (`recorder`).
+
+    `numbers` are the positions of leaves that are inputs although they are plain numbers; what
+    lies in the `places` follows those of the call.
     """
 
     call: Call
-    floats: frozenset[int]
-    watch: Watch
+    numbers: frozenset[int]
+    places: list[Place]
+    recorder: Recorder
 
 
 class CompiledFunction:
@@ -105,11 +115,12 @@ class CompiledFunction:
         self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
         self._flat: dict[int, list[CompiledCall]] = {}  # by the number of plain arguments
         self._plans: dict[pytree.TreeSpec, list[CompiledCall]] = {}
-        # Positions of floats that changed, and of those whose value the function asks for.
+        # Positions of numbers that changed, and of those whose value the function asks for.
         self._moving: dict[pytree.TreeSpec, set[int]] = {}
         self._fixed: dict[pytree.TreeSpec, set[int]] = {}
-        self._reads = FloatReads()
-        self._getters: set[Any] = set()  # code of functions that give settings at each call
+        self._announced: dict[pytree.TreeSpec, set[int]] = {}
+        self._places = Places()
+        self._latest: Callable[[], CompiledCall | None] = lambda: None
         if hasattr(function, "__name__"):
             functools.update_wrapper(self, function)
 
@@ -131,8 +142,8 @@ class CompiledFunction:
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if state.context is None and self.enabled:
-            leaves, spec = _flatten(args, kwargs)
-            plan = self._plan_or_error(leaves, spec)
+            leaves, spec = self._flatten(args, kwargs)
+            plan = self._plan_or_error(leaves, spec, (args, kwargs))
             from .check import run_checked
 
             return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
@@ -140,30 +151,47 @@ class CompiledFunction:
         return self.function(*args, **kwargs)
 
     def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves, spec = _flatten(args, kwargs)
+        leaves, spec = self._flatten(args, kwargs)
+        given = (args, kwargs)
         for plan in self._plans.get(spec, ()):
-            result = plan.run(leaves)
+            result = plan.run(leaves, given)
             if result is not MISS:
                 self._use(plan, spec)
                 return result
         if sys.is_finalizing():  # no plans are made any more
-            return self._eager(spec, leaves)
-        # why_not has looked, or the plan is new
-        result = self._plan_or_error(leaves, spec).run(leaves, False)
-        return self._eager(spec, leaves) if result is MISS else result
+            return self._eager(leaves, given)
+        result = self._plan_or_error(leaves, spec, given).run(leaves, given)
+        return self._eager(leaves, given) if result is MISS else result
 
-    def _plan_or_error(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+    def _plan_or_error(
+        self, leaves: Sequence[Any], spec: pytree.TreeSpec, given: Any
+    ) -> CompiledCall:
         """The plan; or the function's own error, after what it wrote before it."""
         try:
             return self._plan(leaves, spec)
         except Exception as error:
             if hasattr(error, "raised_after_writes"):
-                self._eager(spec, leaves)
+                self._eager(leaves, given)
             raise
 
-    def _eager(self, spec: pytree.TreeSpec, leaves: Sequence[Any]) -> Any:
-        args, kwargs = spec.unflatten(leaves)
+    def _eager(self, leaves: Sequence[Any], given: Any) -> Any:
+        args, kwargs = (leaves, {}) if given is None else given
         return self.function(*args, **kwargs)
+
+    def _flatten(self, args: Any, kwargs: dict[str, Any]) -> tuple[list[Any], pytree.TreeSpec]:
+        """Leaves and structure; keywords in one order, unless the function can tell which."""
+        if len(kwargs) > 1 and not self._sees_order:
+            kwargs = dict(sorted(kwargs.items()))
+        return pytree.flatten((args, kwargs))
+
+    @functools.cached_property
+    def _sees_order(self) -> bool:
+        called = self.function.forward if isinstance(self.function, Module) else self.function
+        try:
+            parameters = inspect.signature(called).parameters.values()
+        except (TypeError, ValueError):
+            return True
+        return any(each.kind is each.VAR_KEYWORD for each in parameters)
 
     # --- plans ---
 
@@ -192,54 +220,74 @@ class CompiledFunction:
         names = leaf_names(self.function, spec)
         _refuse_arrays(leaves, names)
         plan_native.prepare()
-        reason = self._reason(leaves, spec, names)
+        reason = self._reason(leaves, spec)
         start = time.perf_counter()
-        call, floats, watch = self._record(leaves, spec, names)
-        reason += self._reads.news()
-        self._getters |= call.trace.getters()
+        call, numbers, places, recorder = self._record(leaves, spec, names)
+        reason += self._news(numbers, spec, names) + self._places.news(places)
         traced = time.perf_counter()
         function = _as_function(call, self.name)
         plan = CompiledCall(
             call,
             leaves,
-            names,
-            floats,
+            [*names, *(place.path for place in places)],
+            numbers,
+            places,
             function,
-            list(watch.guards.values()),
-            watch.namespace,
-            functools.partial(self._eager, spec),
+            list(recorder.guards.values()),
+            recorder.namespace,
+            self._eager,
+            reason,
         )
         done = time.perf_counter()
         spent = function.executable.seconds
-        self.compiles.append(CompileRecord(reason, traced - start, done - traced, *spent, plan))
+        self.compiles.append(CompileRecord(reason, traced - start, done - traced, *spent))
+        self._latest = weakref.ref(plan)
+        if len(self.compiles) == MANY_PLANS:
+            self._warn_of_many()
         return plan
 
     def _record(
         self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
     ) -> Recording:
         """Trace the function, again where a number turns out to have to be a fixed one."""
-        watch = Watch(frozenset(self._getters))
-        roots = [(self.name, self.function)]
-        roots += [(n, x) for n, x in zip(names, leaves) if not isinstance(x, Tensor)]
-        watch.run(roots)
-        reads = self._reads.take(watch)
         static: frozenset[Source] = frozenset()
         while True:
             fixed = self._fixed.setdefault(spec, set())
-            floats = frozenset(self._moving.get(spec, ())) - fixed
-            trace = Trace(watch.names, static, f"'{self.name}'")
+            places = self._places.take()
+            values = [*leaves, *(place.now() for place in places)]
+            moving = set(self._moving.get(spec, ())) - fixed
+            moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
+            recorder = Recorder()
+            trace = Trace(recorder.names, static, f"'{self.name}'")
+            labels = [*names, *(place.path for place in places)]
             try:
-                with standing_in(trace, reads):
-                    call = record_call(self.function, leaves, spec, names, trace, floats)
-                watch.refuse_rebinding(self.name)
-                return Recording(call, floats, watch)
+                call = record_call(
+                    self.function, values, spec, labels, trace, recorder, frozenset(moving),
+                    places=places,
+                )  # fmt: skip
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}
-                self._reads.fix(r for at, r in enumerate(reads) if Source("host", at) in static)
-                fixed.update(each.key for each in needed.sources if each.kind == "float")
+                asked = {each.key for each in needed.sources if each.kind == "number"}
+                self._fix(asked, fixed, places, len(leaves))
+                continue
+            except Exception:
+                if not moving:
+                    raise
+                # What some code takes for a plain number is one now: the error is told by that.
+                self._fix(moving, fixed, places, len(leaves))
+                continue
+            self._places.forget(places[at - len(leaves)] for at in call.unread)
+            return Recording(call, frozenset(moving), places, recorder)
 
-    def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
-        """Why a new plan is needed; notes floats that changed."""
+    def _fix(
+        self, positions: Iterable[int], fixed: set[int], places: Sequence[Place], count: int
+    ) -> None:
+        """The numbers at these positions are fixed from now on."""
+        fixed.update(at for at in positions if at < count)
+        self._places.fix(places[at - count] for at in positions if at >= count)
+
+    def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> str:
+        """Why a new plan is needed; notes numbers and places that changed."""
         if not self.compiles:
             return "first call"
         plans = self._plans.get(spec)
@@ -247,15 +295,30 @@ class CompiledFunction:
             return "new structure of arguments"
         closest = min(plans, key=lambda plan: plan.distance(leaves))
         reason = closest.why_not(leaves) or "no plan fits"
-        self._reads.note(closest.guards, closest.environment)
+        self._places.note(closest.guards, closest.environment)
         moving = self._moving.setdefault(spec, set())
-        moved = {at for plan in plans for at in plan.moved_floats(leaves)}
-        new = moved - moving - self._fixed.get(spec, set())
-        moving.update(new)
-        if new:
-            changed = ", ".join(f"`{names[at]}`" for at in sorted(new))
-            reason += f"; {changed} is an input from now on"
+        moving.update(at for plan in plans for at in plan.moved_numbers(leaves))
         return reason
+
+    def _news(self, numbers: frozenset[int], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
+        """What the reason for a plan says of arguments that are inputs for the first time."""
+        announced = self._announced.setdefault(spec, set())
+        new = sorted(at for at in numbers if at < len(names) and at not in announced)
+        announced.update(new)
+        changed = ", ".join(f"`{names[at]}`" for at in new)
+        return f"; {changed} is an input from now on" if new else ""
+
+    def _warn_of_many(self) -> None:
+        """Name what changes most often, and the way out."""
+        counts = Counter(_subject(record.reason) for record in self.compiles[1:])
+        subject, count = counts.most_common(1)[0]
+        warnings.warn(
+            f"'{self.name}' was compiled {len(self.compiles)} times, {count} of them for this "
+            f"reason: {subject} (last: {self.compiles[-1].reason}). {_way_out(subject)} "
+            "`compiles` of the compiled function lists all reasons.",
+            RecompileWarning,
+            stacklevel=_user_level(),
+        )
 
     # --- looking inside ---
 
@@ -266,16 +329,20 @@ class CompiledFunction:
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What a call with these arguments runs: kernels, their operations and sizes."""
         plan = self.plan_for(*args, **kwargs)
-        reason = next(record.reason for record in self.compiles if record.plan is plan)
-        return explain_plan(self.name, reason, plan)
+        return explain_plan(self.name, plan.reason, plan)
+
+    @property
+    def latest(self) -> CompiledCall | None:
+        """The plan that was made last, if it is still there."""
+        return self._latest()
 
     def plan_for(self, *args: Any, **kwargs: Any) -> CompiledCall:
         """The plan that a call with these arguments runs, made if there is none."""
-        return self._plan(*_flatten(args, kwargs))
+        return self._plan(*self._flatten(args, kwargs))
 
     def recording_for(self, *args: Any, **kwargs: Any) -> Recording:
         """A call with these arguments as it is traced; no plan is made of it."""
-        leaves, spec = _flatten(args, kwargs)
+        leaves, spec = self._flatten(args, kwargs)
         return self._record(leaves, spec, leaf_names(self.function, spec))
 
     def __repr__(self) -> str:
@@ -339,8 +406,26 @@ class CompiledModule(CompiledFunction):
         return getattr(self.function, name)
 
 
-def _flatten(args: Any, kwargs: dict[str, Any]) -> tuple[list[Any], pytree.TreeSpec]:
-    return pytree.flatten((args, dict(sorted(kwargs.items())) if len(kwargs) > 1 else kwargs))
+def _subject(reason: str) -> str:
+    """A reason without the values that changed."""
+    return reason.partition("; ")[0].partition(": ")[0]
+
+
+def _way_out(subject: str) -> str:
+    if "shape" in subject:
+        return "Pad tensors to a few sizes, or compile a function for each."
+    if "another object" in subject or "structure" in subject:
+        return "Make the object once, outside of the function, and keep it."
+    return "Pass what changes as a tensor, or keep it out of the compiled function."
+
+
+def _user_level() -> int:
+    """How many callers up the user's code stands, for a warning of the function that asks."""
+    frame: Any = sys._getframe(1)
+    level = 1
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
@@ -380,14 +465,14 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
 
     The first call runs the function once, to record its operations; later calls run the plan made
     of them, not the Python code. A plan holds for the types of the tensors, the values of other
-    arguments, and what the function reads by itself: tensors and modules of its closure or its
-    globals by identity, numbers, strings and flags by value. Where one of them changes, a new plan
-    is made, and `compiles` tells why; a float that changes, wherever it is read, becomes an input
-    instead. What the function changes (parameters, buffers, gradients, random state) is changed by
-    every call.
-    Anything else that Python code does (printing, files, the clock, attributes with computed names)
-    happens, or is read, only while recording. What no result needs is not computed; so a position
-    outside its axis is an IndexError where an element of a result would be read or written there.
+    arguments, and all that the function read of the Python world while it was traced: variables,
+    attributes, items, lengths, classes, functions; tensors and objects by identity, numbers,
+    strings and flags by value. Where one of them changes, a new plan is made, and `compiles` tells
+    why; numbers and tensors that change become inputs instead, wherever they are read. What the
+    function changes (parameters, gradients, random state, attributes, lists, dictionaries) is
+    changed by every call. What cannot be watched or repeated is refused, with the line. Printing
+    happens only while recording. What no result needs is not computed; so a position outside its
+    axis is an IndexError where an element of a result would be read or written there.
 
     With `check`, every call also runs eagerly, on copies, and a result that differs is an error
     that names the first operation, kernel and source line that differ. The environment variable

@@ -11,9 +11,11 @@ from .call_writer import CallWriter
 from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
-from .guards import Guard, brief, same_static
+from .guards import GONE, Guard, brief, same_static
+from .places import Place, moved
 from .runtime.cuda.products import get_precision
 from .runtime.device import defaults
+from .snapshots import ABSENT
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source
@@ -80,8 +82,9 @@ def _owner(source: Source, leaves: Sequence[Any]) -> Tensor:
 class CompiledCall:
     """A recorded call made ready to be repeated.
 
-    `run(leaves, checked)` is the hot path: it returns MISS where the plan does not fit.
-    `why_not(leaves)` says in words what does not fit.
+    `run(leaves, given)` is the hot path: it returns MISS where the plan does not fit.
+    `why_not(leaves)` says in words what does not fit. `places` are read at each call as if what
+    lies there were arguments.
     """
 
     def __init__(
@@ -89,14 +92,17 @@ class CompiledCall:
         call: Call,
         leaves: Sequence[Any],
         names: Sequence[str],
-        floats: frozenset[int],
+        numbers: frozenset[int],
+        places: Sequence[Place],
         function: GraphFunction,
         guards: Sequence[Guard],
         environment: dict[str, Any],
-        eager: Callable[[Sequence[Any]], Any],
+        eager: Callable[[Sequence[Any], Any], Any],
+        reason: str,
     ) -> None:
-        self.call, self.function = call, function
-        self.names, self.floats = list(names), floats
+        self.call, self.function, self.reason = call, function, reason
+        self.names, self.numbers, self.places = list(names), numbers, list(places)
+        leaves = self.with_places(leaves)
         self.guards, self.environment = list(guards), environment
         self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
         self.default_device = defaults.device
@@ -108,7 +114,9 @@ class CompiledCall:
         gradients = [_owner(owner, leaves)._grad for owner, _ in call.grads_read]
         self._gradients = [None if each is None else Described(each) for each in gradients]
         self._eager = eager
-        writer = CallWriter(call, leaves, floats, function, guards, environment, eager)
+        writer = CallWriter(
+            call, leaves, numbers, self.places, function, guards, environment, eager
+        )
         self.source = writer.write()
         self._namespace, self._roots = writer.namespace, writer.fixed_roots
         self._captured = [(each, Described(each)) for each in writer.captured]
@@ -127,8 +135,12 @@ class CompiledCall:
                 arrays[0 if at in written else 1].append(entry.source.key._value)
         return self._run_eagerly if overlap(*arrays) else self._generated
 
-    def _run_eagerly(self, leaves: Sequence[Any], checked: bool = True) -> Any:
-        return self._eager(leaves)
+    def _run_eagerly(self, leaves: Sequence[Any], given: Any = None) -> Any:
+        return self._eager(leaves, given)
+
+    def with_places(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves, followed by what lies in the places."""
+        return [*leaves, *(place.now() for place in self.places)]
 
     # --- when it does not fit ---
 
@@ -142,6 +154,7 @@ class CompiledCall:
 
     def differences(self, leaves: Sequence[Any]) -> Iterator[tuple[int, str]]:
         """What about a call the plan does not fit: how much it matters, and in words."""
+        leaves = self.with_places(leaves)
         for position, leaf in enumerate(leaves):
             reason = self._argument_reason(position, leaf, leaves)
             if reason is not None:
@@ -160,16 +173,28 @@ class CompiledCall:
 
     def _argument_reason(self, position: int, leaf: Any, leaves: Sequence[Any]) -> str | None:
         before, name = self._leaves[position], self.names[position]
-        if position in self.floats:
-            return None if type(leaf) is float else f"`{name}` is no float any more: {leaf!r}"
+        if leaf is GONE:
+            return f"`{name}` is gone"
+        if position in self.numbers:
+            kind = type(before)
+            same = type(leaf) is kind
+            return None if same else f"`{name}` is no {kind.__name__} any more: {brief(leaf)}"
         if not isinstance(before, Described):
             if same_static(before, leaf):
                 return None
             return f"static value `{name}` changed: {brief(before)} -> {brief(leaf)}"
         if not isinstance(leaf, Tensor):
             return f"argument `{name}` is no tensor any more: {brief(leaf)}"
-        reason = before.reason(name, settled(leaf))
+        reason = before.reason(name, settled(leaf)) or self._attribute_reason(position, leaf)
         return reason or self._identity_reason(position, leaves)
+
+    def _attribute_reason(self, position: int, leaf: Tensor) -> str | None:
+        for attribute, read in self.call.attributes.get(position, {}).items():
+            now = leaf.__dict__.get(attribute, ABSENT)
+            if not same_static(read, now):
+                path = f"{self.names[position]}.{attribute}"
+                return f"`{path}` changed: {brief(read)} -> {brief(now)}"
+        return None
 
     def _identity_reason(self, position: int, leaves: Sequence[Any]) -> str | None:
         name, same = self.names[position], self._same_as[position]
@@ -229,14 +254,12 @@ class CompiledCall:
                 return f"{name} changed: {brief(value)} -> {brief(source.key())}"
         return None
 
-    def moved_floats(self, leaves: Sequence[Any]) -> list[int]:
-        """Positions of floats that were fixed in this plan and differ now."""
+    def moved_numbers(self, leaves: Sequence[Any]) -> list[int]:
+        """Positions of numbers that were fixed in this plan and differ now."""
         return [
             position
             for position, (before, leaf) in enumerate(zip(self._leaves, leaves))
-            if type(leaf) is type(before) is float
-            and position not in self.floats
-            and not same_static(before, leaf)
+            if position not in self.numbers and moved(before, leaf)
         ]
 
     def rebind(self) -> bool:

@@ -23,8 +23,9 @@ _INPUTS = {"argument": "argument", "captured": "captured", "grad": "captured", "
 def traced_picture(function: Callable[..., Any], args: Any, kwargs: Any) -> Picture:
     """The graph of `function(*args, **kwargs)` as it is recorded, before any optimisation."""
     compiled = CompiledFunction(function)
-    call, _, watch = compiled.recording_for(*args, **kwargs)
-    ends = ends_of(call, watch.guards.values())
+    recording = compiled.recording_for(*args, **kwargs)
+    call = recording.call
+    ends = ends_of(call, recording.recorder.guards.values())
     return graph_picture(call.graph, f"{compiled.name}, as traced", ends)
 
 
@@ -34,10 +35,8 @@ def compiled_picture(function: CompiledFunction, args: Any, kwargs: Any) -> Pict
     Without arguments, the plan that was made last. Where calls are recorded for gradients, the
     backward plan for all of them stands below the forward plan.
     """
-    if not args and not kwargs and function.compiles:
-        plan = function.compiles[-1].plan
-    else:
-        plan = function.plan_for(*args, **kwargs)
+    latest = function.latest if not args and not kwargs else None
+    plan = latest or function.plan_for(*args, **kwargs)
     title = f"{function.name}, compiled"
     if not plan.function.differentiable:
         return _plan_picture(plan, plan.function.plain, title)
@@ -81,7 +80,7 @@ def _state_names(call: Call, guards: Iterable[Guard]) -> dict[Node, str]:
 def _name_output(outputs: dict[int, str], ref: Any, name: str) -> None:
     while ref is not None and ref.kind == "view":
         ref = ref.key
-    if ref is not None and ref.kind in ("output", "number"):
+    if ref is not None and ref.kind == "output":
         outputs.setdefault(ref.key, name)
 
 

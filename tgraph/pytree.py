@@ -78,19 +78,20 @@ class TreeSpec:
 LEAF = TreeSpec(None)
 
 
-def flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
-    """The leaves of `tree` in order, and its structure."""
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves of `tree` in order, and its structure; `is_leaf` names containers kept whole."""
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves)
+    return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree: Any, leaves: list[Any]) -> TreeSpec:
+def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
     kind = _kind(type(tree))
-    if kind is None:
+    if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
     children, meta = _CONTAINERS[kind].take(tree)
-    return TreeSpec(type(tree), meta, tuple(_flatten(child, leaves) for child in children))
+    inner = tuple(_flatten(child, leaves, is_leaf) for child in children)
+    return TreeSpec(type(tree), meta, inner)
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -154,6 +155,8 @@ def _make_dataclass(type_: type, meta: Any, children: Sequence[Any]) -> Any:
 
 def _take_dataclass(value: Any) -> tuple[Sequence[Any], Any]:
     names = tuple(each.name for each in fields(value) if hasattr(value, each.name))
+    more = getattr(value, "__dict__", {}).keys() - set(names)
+    names += tuple(name for name in value.__dict__ if name in more) if more else ()
     return [getattr(value, name) for name in names], names
 
 
@@ -181,7 +184,23 @@ _CONTAINERS: dict[Any, Container] = {
     _Dataclass: Container(_take_dataclass, _make_dataclass, _field_label),
 }
 
+_BUILTIN = tuple(_CONTAINERS.values())
 _KINDS: dict[type, Any] = {}
+
+
+def containers(tree: Any, spec: TreeSpec, code: str) -> Iterator[tuple[Any, str]]:
+    """The containers in `tree`, and the text by which each is reached from what `code` names.
+
+    Those of registered types are passed over, for it is not known how theirs are reached.
+    """
+    kind = None if spec.container is None else _kind(spec.container)
+    if kind is None or _CONTAINERS[kind] not in _BUILTIN:
+        return
+    yield tree, code
+    children, meta = _CONTAINERS[kind].take(tree)
+    label = _CONTAINERS[kind].label
+    for index, (child, inner) in enumerate(zip(children, spec.children, strict=True)):
+        yield from containers(child, inner, code + label(meta, index))
 
 
 def _kind(type_: type) -> Any:
@@ -189,7 +208,9 @@ def _kind(type_: type) -> Any:
     if type_ in _CONTAINERS:
         return type_
     if type_ not in _KINDS:
-        if issubclass(type_, tuple) and hasattr(type_, "_fields"):
+        if type_.__module__.startswith("tgraph."):
+            _KINDS[type_] = None  # dtypes, devices and the like are values
+        elif issubclass(type_, tuple) and hasattr(type_, "_fields"):
             _KINDS[type_] = _NamedTuple
         elif hasattr(type_, "__dataclass_fields__"):
             _KINDS[type_] = _Dataclass

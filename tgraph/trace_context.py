@@ -20,6 +20,7 @@ from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input
 from .compiler.ir import primitives as p
 from .dispatch import EAGER, Context, Site, apply, array_type, user_site, would_alias
 from .inplace import written_through
+from .recorder import without_hooks
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float64, int64
 from .state import state
@@ -33,7 +34,7 @@ from .trace_state import (
     TraceError,
     TraceInput,
 )
-from .traced_float import TracedFloat
+from .traced_number import TracedNumber
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 
@@ -42,7 +43,7 @@ _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 class Trace(Context):
     """Records into one builder. Used as the current context while a function is traced.
 
-    `names` gives readable names to captured tensors by id; `static` are the sources of floats
+    `names` gives readable names to captured tensors by id; `static` are the sources of host numbers
     that must be plain numbers.
     """
 
@@ -70,6 +71,7 @@ class Trace(Context):
         self._own: set[Node] = set()
         self._taken: dict[str, int] = {}
         self._sites: dict[Any, Provenance] = {}
+        self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
 
     # --- inputs ---
 
@@ -112,34 +114,35 @@ class Trace(Context):
             twin._record, twin._requires_grad = handle._record, True
             entry.differentiable = twin
 
-    def float_input(self, source: Source, name: str) -> TracedFloat:
-        """A Python number that is fed at each call."""
-        entry = self.new_input(source, name, intern_type((), float64))
-        return TracedFloat(self, entry.node, frozenset({source}))
+    def number(self, source: Source, kind: type, name: str) -> TracedNumber:
+        """What stands for a Python number of a `kind` that is found at `source` at each call."""
+        return TracedNumber(self, source, kind, frozenset({source}), name)
+
+    def number_node(self, number: TracedNumber) -> Node:
+        """The input through which a number comes to tensors."""
+        key = (number.expression, number.kind)
+        if key not in self._numbers:
+            dtype = float64 if number.kind is float else int64
+            source = Source("number", number.expression)
+            self._numbers[key] = self.new_input(source, number.name, intern_type((), dtype)).node
+        return self._numbers[key]
 
     def host_number(self, getter: Any, dtype: DType | None, name: str = "number") -> Any:
         """See `tracing.host_scalar`. `name` is that of the input."""
         source = Source("host", len(self.host_reads))
         self.host_reads.append(Source("host", getter))
         if source in self.static:
-            value = getter()
-            label = "a setting" if name == "number" else f"`{name}`"
-            self.static_reads.append((Source("host", getter), value, label))
-            return value
-        entry = self.new_input(Source("host", getter), name, intern_type((), float64))
-        number = TracedFloat(self, entry.node, frozenset({source}))
+            return self.host_constant(getter, "a setting")
+        host = Source("host", without_hooks(getter))
+        number = TracedNumber(self, host, float, frozenset({source}), name)
         return number if dtype is None else self.constant(number, dtype)
 
     def host_constant(self, getter: Any, name: str) -> Any:
         """See `tracing.host_constant`."""
+        getter = without_hooks(getter)
         value = getter()
         self.static_reads.append((Source("host", getter), value, name))
         return value
-
-    def getters(self) -> set[Any]:
-        """The code of the functions that settings were read through."""
-        read = [*self.host_reads, *(source for source, _, _ in self.static_reads)]
-        return {each.key.__code__ for each in read if hasattr(each.key, "__code__")}
 
     # --- values ---
 
@@ -154,12 +157,11 @@ class Trace(Context):
 
     def leaked(self, node: Node) -> TraceError:
         """The error for a value that belongs to a trace that is over."""
-        return TraceError(
-            f"a value made in a traced function, at {node.where}, is used outside of it, at "
-            f"{user_site()}. It was kept (in a global, a list, an attribute, ...) after its trace "
-            "was over, when it has no value: return it from the compiled function instead, or "
-            "write it into a tensor of the outside with copy_()."
-        )
+        return _leaked(f"a value made in a traced function, at {node.where},")
+
+    def leaked_number(self, number: TracedNumber) -> TraceError:
+        """The same of a number."""
+        return _leaked(f"the number `{number.name}` of a traced function")
 
     def _capture(self, tensor: Tensor) -> Node:
         """The value of a tensor of the outside: an input, or a view of one."""
@@ -229,7 +231,7 @@ class Trace(Context):
     ) -> Any:
         nodes = [self.value_of(tensor) for tensor in tensors]
         for name, value in attrs.items():
-            if type(value) is TracedFloat:
+            if type(value) is TracedNumber:
                 if primitive is p.full:
                     return self._full(attrs, value)
                 attrs[name] = float(value)
@@ -238,7 +240,7 @@ class Trace(Context):
             return node
         return tuple(self.record(p.get, [node], {"index": at}) for at in range(len(type_)))
 
-    def _full(self, attrs: dict[str, Any], value: TracedFloat) -> Node:
+    def _full(self, attrs: dict[str, Any], value: TracedNumber) -> Node:
         number = self.constant(value, attrs["dtype"], attrs.get("device", CPU))
         return self.record(p.broadcast, [number._value], {"shape": attrs["shape"]})
 
@@ -260,7 +262,7 @@ class Trace(Context):
         )
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-        if type(value) is TracedFloat:
+        if type(value) is TracedNumber:
             value.check()
             node = self.record(p.cast, [value.node], {"dtype": dtype})
             return self._on_device(wrap(node, intern_type((), dtype)), device)
@@ -449,6 +451,14 @@ class Trace(Context):
             for each in reversed(now):
                 each.restore(grad=False)
             self.journal.clear()
+
+
+def _leaked(what: str) -> TraceError:
+    return TraceError(
+        f"{what} is used outside of it, at {user_site()}. It was kept (in a library, a thread, "
+        "...) after its trace was over, when it has no value: return it from the compiled function "
+        "instead, or write it into a tensor of the outside with copy_()."
+    )
 
 
 _WAY_OUT = "Move it out of the compiled function."

@@ -27,8 +27,9 @@ class Source:
     """Where an input of a traced graph is read at each call.
 
     `kind` is one of: "argument" (leaf number `key` of the arguments), "captured" (the tensor
-    `key`), "grad" (the gradient of the source `key`), "float" (leaf number `key`), "host" (the
-    number that calling `key` gives), "random" (seed and counter of the generator `key`).
+    `key`), "grad" (the gradient of the source `key`), "number" (the Python number that leaf
+    number `key` is, or that the expression `key` gives), "host" (the number that calling `key`
+    gives), "random" (seed and counter of the generator `key`).
     """
 
     kind: str

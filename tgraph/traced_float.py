@@ -1,4 +1,4 @@
-"""A Python float whose value is only known when a compiled function is called."""
+"""A Python float in a fused function: a scalar of its kernel."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def _arithmetic(primitive: Primitive, reflected: bool = False) -> Any:
     return method
 
 
-def _needs_value(name: str) -> Any:
-    def method(self: TracedFloat, *args: Any, **kwargs: Any) -> Any:
+def needs_value(name: str) -> Any:
+    """A method of a traced number that cannot do without its value."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         self.check()
         raise Specialize(self.sources)
 
@@ -39,7 +41,7 @@ def _needs_value(name: str) -> Any:
 
 
 class TracedFloat:
-    """Stands for a Python float in a trace: a 0-d float64 node that promotes like a number.
+    """Stands for a Python float: a 0-d float64 node that promotes like a number.
 
     Arithmetic with numbers is recorded in double precision, as Python computes it (only that a
     division by zero gives an infinity). Whatever needs the value itself (comparison, `float()`,
@@ -105,7 +107,7 @@ class TracedFloat:
         "eq", "ne", "lt", "le", "gt", "ge", "mod", "rmod", "floordiv", "rfloordiv", "divmod",
         "rdivmod", "format",
     ):  # fmt: skip
-        locals()[f"__{_name}__"] = _needs_value(f"__{_name}__")
+        locals()[f"__{_name}__"] = needs_value(f"__{_name}__")
     for _name in ("is_integer", "as_integer_ratio", "hex", "conjugate"):
-        locals()[_name] = _needs_value(_name)
+        locals()[_name] = needs_value(_name)
     del _name

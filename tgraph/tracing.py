@@ -13,24 +13,32 @@ when it has changed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from . import pytree
 from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiler.ir import Graph, Node
 from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
+from .guards import is_static
 from .linalg import trace as matrix_trace
 from .nn.module import Module
+from .places import Place, standing_in
+from .recorder import Recorder
 from .runtime.dtypes import DType
+from .snapshots import ABSENT, AttributesSnapshot, PlaceWrite, Snapshot, snapshot_of
 from .state import state
 from .tensor import Step, Tensor, View, shared_storage, storage_of
 from .trace_context import Trace
 from .trace_state import HandleState, Source, TraceError, TraceInput
-from .traced_float import Specialize, TracedFloat
+from .traced_float import Specialize
+from .traced_number import TracedNumber
 
 __all__ = [
     "Call", "Effects", "Ref", "Source", "Specialize", "Trace", "TraceError",
@@ -96,10 +104,12 @@ class Ref:
     """What stands at one leaf of a result, or in a gradient, after a call.
 
     `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
-    tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (output
-    `key` as a Python float), "static" (the object `key` itself). `leaf` says that a new tensor
-    requires grad without a history; `history` is the output whose history a view gets. `apart` says
-    that a view counts writes for itself, as `.data` does.
+    tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (the
+    Python number that the expression `key` gives), "static" (the object `key` itself), "made" (a
+    copy of `key.value`, which the function made), "given" (the container among the arguments that
+    the text `key` reaches). `leaf` says that a new tensor requires grad without a history;
+    `history` is the output whose history a view gets. `apart` says that a view counts writes for
+    itself, as `.data` does.
     """
 
     kind: str
@@ -121,6 +131,35 @@ class Write:
     written: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Made:
+    """An object that the traced function made; copies share the objects of the outside with it."""
+
+    value: Any
+    outside: list[Any]
+
+    def copy(self) -> Any:
+        if isinstance(self.value, np.ndarray):
+            return self.value.copy()
+        return deepcopy(self.value, {id(each): each for each in self.outside})
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Something that the call writes into a Python object: a PlaceWrite whose value is refs.
+
+    `holder` is the object, or the text that reaches a container among the arguments. Without a
+    `tree` nothing is left at the place.
+    """
+
+    kind: str
+    holder: Any
+    key: Any
+    tree: pytree.TreeSpec | None
+    refs: list[Ref]
+    is_given: bool = False
+
+
 @dataclass(eq=False)
 class Effects:
     """What a call changes besides computing its result."""
@@ -136,6 +175,8 @@ class Effects:
     counts: list[tuple[Source, int, Any]] = field(default_factory=list)
     # (generator, calls drawn, seed where the call sets one)
     generators: list[tuple[Any, int, int | None]] = field(default_factory=list)
+    # Python objects written into
+    changes: list[Change] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -158,6 +199,10 @@ class Call:
     derivation: Derivation | None
     # Outputs that require grad, yet cannot be differentiated, and why.
     freed: dict[int, str]
+    # Positions of leaves behind the arguments that the function did not read.
+    unread: list[int]
+    # Position of a tensor among the leaves -> attributes of the user's that were read of it.
+    attributes: dict[int, dict[str, Any]]
 
     @property
     def donate(self) -> dict[int, int]:
@@ -172,31 +217,44 @@ def record_call(
     spec: pytree.TreeSpec,
     names: Sequence[str],
     trace: Trace,
-    floats: frozenset[int] = frozenset(),
+    recorder: Recorder,
+    numbers: frozenset[int] = frozenset(),
     gradients: bool = True,
+    places: Sequence[Place] = (),
 ) -> Call:
     """Record `function` called with `leaves` put together to (args, kwargs) by `spec`.
 
-    Tensors among the leaves become inputs, and so do the floats at the positions `floats`; all
-    else is passed as it is. Nothing outside changes, whether the function returns or raises. With
-    `gradients`, those of outputs that require grad are recorded as well. One call at a time is
-    recorded: others would see the tensors that it changes for a while.
+    Tensors among the leaves become inputs, and so do the numbers at the positions `numbers`; all
+    else is passed as it is. Leaves behind those of `spec` are what lies in the `places`. What
+    Python code reads is told by `recorder`. Nothing outside changes, whether the function returns
+    or raises. With `gradients`, those of outputs that require grad are recorded as well. One call
+    at a time is recorded: others would see the tensors that it changes for a while.
     """
     refuse_at_exit()
     previous = state.context
     with COMPILE_LOCK:
         try:
             state.context = trace
-            args, kwargs = spec.unflatten(_stand_ins(trace, leaves, names, floats))
-            results, tree = pytree.flatten(function(*args, **kwargs))
-            collected = _Collector(trace)
-            refs = [collected.ref(leaf) for leaf in results]
-            effects = collected.effects()
+            stand_ins = _stand_ins(trace, leaves, names, numbers)
+            count = spec.count
+            args, kwargs = spec.unflatten(stand_ins[:count])
+            given = _Given((args, kwargs), spec)
+            roots = [(getattr(function, "__name__", "function"), function)]
+            roots += [(n, x) for n, x in zip(names[:count], leaves) if not isinstance(x, Tensor)]
+            with standing_in(places, stand_ins[count:]), recorder.recording(roots):
+                collected = _Collector(trace, recorder, given)
+                returned = function(*args, **kwargs)
+                results, tree = pytree.flatten(returned, collected.is_whole)
+                refs = [collected.ref(leaf) for leaf in results]
+                changes = collected.changes()
+                effects = collected.effects()
+                effects.changes = changes
             read = collected.gradients_read()
             asked = asked_of(trace.inputs)
             derived = _derived(trace, collected.differentiable if gradients else {}, asked)
         except Exception as error:
-            if not isinstance(error, TraceError) and trace.has_written():
+            written = trace.has_written() or recorder.has_written
+            if written and not isinstance(error, TraceError):
                 error.raised_after_writes = True  # type: ignore[attr-defined]
             raise
         finally:
@@ -208,7 +266,40 @@ def record_call(
                 raise
     graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
     inputs = list(trace.inputs)
-    return Call(trace, graph, inputs, tree, refs, effects, read, final, asked, *derived)
+    unread = [at for at in range(count, len(leaves)) if id(stand_ins[at]) not in recorder.stand_ins]
+    attributes = {
+        at: recorder.tensor_reads[id(each)]
+        for at, each in enumerate(stand_ins)
+        if id(each) in recorder.tensor_reads
+    }
+    return Call(
+        trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes
+    )
+
+
+class _Given:
+    """The containers among the arguments, as the function got them."""
+
+    def __init__(self, arguments: Any, spec: pytree.TreeSpec) -> None:
+        self.codes: dict[int, str] = {}  # id of a container -> the text that reaches the user's
+        self._snapshots: list[tuple[Snapshot, str]] = []
+        for container, code in pytree.containers(arguments, spec, "given"):
+            if code == "given" or code in ("given[0]", "given[1]"):
+                continue
+            self.codes[id(container)] = code
+            if isinstance(container, (dict, list)):
+                snapshot = snapshot_of(container, code.removeprefix("given"))
+            elif hasattr(container, "__dict__"):
+                snapshot, code = AttributesSnapshot(vars(container), code), f"vars({code})"
+            else:
+                continue
+            assert snapshot is not None
+            self._snapshots.append((snapshot, code))
+
+    def writes(self) -> Iterator[tuple[PlaceWrite, str]]:
+        for snapshot, code in self._snapshots:
+            for write in snapshot.writes():
+                yield write, code
 
 
 def _derived(
@@ -227,7 +318,7 @@ def asked_of(inputs: Sequence[TraceInput]) -> dict[int, Tensor]:
 
 
 def _stand_ins(
-    trace: Trace, leaves: Sequence[Any], names: Sequence[str], floats: frozenset[int]
+    trace: Trace, leaves: Sequence[Any], names: Sequence[str], numbers: frozenset[int]
 ) -> list[Any]:
     """The leaves as the function sees them; one tensor given twice is one handle."""
     made: dict[int, Tensor] = {}
@@ -238,8 +329,8 @@ def _stand_ins(
             if id(leaf) not in made:
                 made[id(leaf)] = trace.argument(source, settled_outside(leaf), name)
             result.append(made[id(leaf)])
-        elif position in floats:
-            result.append(trace.float_input(Source("float", position), name))
+        elif position in numbers:
+            result.append(trace.number(Source("number", position), type(leaf), name))
         else:
             result.append(leaf)
     return result
@@ -277,11 +368,18 @@ def _refuse_hidden_tensors(result: Any) -> None:
         )
 
 
+def _is_fixed(value: Any) -> bool:
+    """Whether a value can be given out again and again."""
+    return is_static(value) or isinstance(
+        value, (type, FunctionType, ModuleType, BuiltinFunctionType)
+    )
+
+
 class _Collector:
     """Gives every tensor that leaves the trace its meaning, and the graph its outputs."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, recorder: Recorder, given: _Given) -> None:
+        self.trace, self.recorder, self.given = trace, recorder, given
         self.nodes: list[Node] = []
         self.differentiable: dict[int, Tensor] = {}
         self._refs: dict[int, Ref] = {}
@@ -289,17 +387,58 @@ class _Collector:
         self._counted: set[int] = set()  # storages that count for themselves
 
     def ref(self, value: Any) -> Ref:
-        if type(value) is TracedFloat:
+        if type(value) is TracedNumber:
             value.check()
-            return Ref("number", self.output(value.node))
+            return Ref("number", value.expression)
         if not isinstance(value, Tensor):
-            _refuse_hidden_tensors(value)
-            return Ref("static", value)
+            return self._plain(value)
         found = self._refs.get(id(value))
         if found is None:
             self._kept.append(value)
             found = self._refs[id(value)] = self._ref(settled(value))
         return found
+
+    def is_whole(self, value: Any) -> bool:
+        """Whether a container is not to be made anew: it was there before."""
+        return self.recorder.is_outside(value) or id(value) in self.given.codes
+
+    def _plain(self, value: Any) -> Ref:
+        """A value that is no tensor: immutable or of the outside, or made anew by each call."""
+        if id(value) in self.given.codes:
+            return Ref("given", self.given.codes[id(value)])
+        if self.recorder.is_outside(value) or _is_fixed(value):
+            return Ref("static", value)
+        _refuse_hidden_tensors(value)
+        made = Made(value, self.recorder.outside())
+        try:
+            made.copy()
+        except Exception as error:
+            raise TypeError(
+                f"a traced function made a {type(value).__name__}, which cannot be made anew at "
+                f"each call ({error}); return tensors, numbers and containers of them"
+            ) from error
+        return Ref("made", made)
+
+    def changes(self) -> list[Change]:
+        """What the function wrote into Python objects of the outside, and its arguments."""
+        found = [self._change(write, write.holder, False) for write in self.recorder.writes()]
+        found += [self._change(write, code, True) for write, code in self.given.writes()]
+        return found
+
+    def _change(self, write: PlaceWrite, holder: Any, is_given: bool) -> Change:
+        key = write.key
+        if write.value is ABSENT:
+            return Change(write.kind, holder, key, None, [], is_given)
+        values, tree = pytree.flatten(write.value, self.is_whole)
+        try:
+            refs = [self.ref(value) for value in values]
+        except TypeError as error:
+            site = self.recorder.sites.get(id(write.holder), "an unknown line")
+            raise TraceError(
+                f"a compiled function cannot repeat what it writes to `{write.path}` at {site}: "
+                f"{error}"
+            ) from None
+        return Change(write.kind, holder, key, tree, refs, is_given)
 
     def _ref(self, tensor: Tensor) -> Ref:
         if self._is_outside(tensor):
@@ -435,7 +574,9 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
         raise TraceError("tg.trace cannot be called in a function that is being traced")
     leaves, spec = pytree.flatten((args, kwargs))
     names = leaf_names(function, spec)
-    return record_call(function, leaves, spec, names, Trace(), gradients=False).graph
+    recorder = Recorder()
+    trace = Trace(recorder.names)
+    return record_call(function, leaves, spec, names, trace, recorder, gradients=False).graph
 
 
 def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]:

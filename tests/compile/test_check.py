@@ -1,5 +1,6 @@
 """compile(check=True) finds what is wrong, and is quiet where nothing is."""
 
+import ctypes
 import inspect
 import re
 
@@ -129,12 +130,8 @@ def test_wrong_new_values_are_found(monkeypatch):
 
 
 def test_what_is_not_watched_is_found():
-    class Box:
-        __slots__ = ("value",)
-
-    box = Box()
-    box.value = 1.0
-    function = tg.compile(lambda x: x * box.value, check=True)
+    box = ctypes.c_double(1.0)
+    function = tg.compile(lambda x: x * ctypes.pointer(box)[0], check=True)
     function(X)
     box.value = 2.0
     with pytest.raises(CheckError, match="reads something that changes between calls"):
@@ -142,8 +139,10 @@ def test_what_is_not_watched_is_found():
 
 
 def test_another_structure_is_found():
-    calls = iter([1, 1, 2])
-    function = tg.compile(lambda x: (x,) * next(calls), check=True)
+    calls = ctypes.c_int(1)
+    function = tg.compile(lambda x: (x,) * ctypes.pointer(calls)[0], check=True)
+    function(X)
+    calls.value = 2
     with pytest.raises(CheckError, match="another structure"):
         function(X)
         function(X)

@@ -428,7 +428,7 @@ def test_decorating_with_and_without_arguments():
 
 def test_old_plans_are_dropped(monkeypatch):
     monkeypatch.setattr(sys.modules["tgraph.compile"], "MAX_PLANS", 3)
-    function = tg.compile(lambda x, n: x * n)
+    function = tg.compile(lambda x, n: x * int(n))
     for n in range(5):
         function(Y, n)
     function(Y, 4)

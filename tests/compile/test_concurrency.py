@@ -109,12 +109,12 @@ def test_threads_do_not_wait_for_each_other():
     @tg.compile
     def slow(x):
         inside.set()
-        time.sleep(0.2)
+        threading.Event().wait(0.2)
         return x + 1
 
     def without_gradients():
         with tg.no_grad():
-            twice_planned.compiles[0].plan.function([tg.ones(3), w])
+            twice_planned.latest.function([tg.ones(3), w])
 
     threads = [threading.Thread(target=slow, args=(tg.ones(2),), daemon=True)]
     threads[0].start()
@@ -134,7 +134,7 @@ def test_child_of_a_fork_compiles_whatever_other_threads_did():
     def slow(x):
         weight.add_(x)
         inside.set()
-        time.sleep(0.2)
+        threading.Event().wait(0.2)
         return weight * 2
 
     thread = threading.Thread(target=slow, args=(tg.ones(2),))

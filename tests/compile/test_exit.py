@@ -54,7 +54,7 @@ started = threading.Event()
 def busy():
     def traced(x):
         started.set()
-        time.sleep(1000)
+        threading.Event().wait(1000)
         return x
     tg.compile(traced)(tg.ones(3))
 threading.Thread(target=busy, daemon=True).start()
@@ -119,7 +119,7 @@ held = threading.Event()
 def busy():
     with memory._pool.lock:
         held.set()
-        time.sleep(1000)
+        threading.Event().wait(1000)
 double = tg.compile(lambda x: x * 2)
 kept = [double(tg.ones(600, 600)) for _ in range(3)]
 threading.Thread(target=busy, daemon=True).start()

@@ -40,7 +40,7 @@ def test_every_kind_of_draw():
         )
 
     function_calls = run_both(lambda n: function(0))
-    assert len(function_calls.compiles) == 3  # n is static
+    assert len(function_calls.compiles) == 2  # n becomes an input
 
 
 def test_generators_of_ones_own():

@@ -108,7 +108,7 @@ def test_another_kind_of_number_compiles_anew():
     for factor in (1.0, 2.0, 3.0, 4):
         assert function(counts).tolist() == [factor, 2 * factor]
         assert function(counts).dtype is (tg.float32 if type(factor) is float else tg.int64)
-    assert reasons(function)[2] == "`type(factor)` changed: float -> int"
+    assert reasons(function)[2] == "`factor` is no float any more: 4"
 
 
 def test_a_float_that_the_function_changes_stays_a_float():

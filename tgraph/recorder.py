@@ -1,0 +1,1298 @@
+"""Records what a traced function reads of the Python world, and what it writes there.
+
+The code of the user's functions runs with hooks (see `instrument`): a Recorder sees every
+attribute, item, length, membership, truth value and iteration that they ask of an object of the
+*outside*, one that was there before. What is read becomes a Guard: the plan holds as long as the
+same is found there. What is written is told by snapshots, put back behind the trace, and repeated
+by each call. So the rule is: what the function read while it was traced is watched.
+
+- Code runs with hooks from when the function meets it: functions, methods and properties of the
+  user's, also those that others call. Code of the standard library, of tgraph itself but for its
+  modules (`tgraph.nn`), and of the packages that it is built on is taken for constant; of what is
+  handed to such code all is taken to be read.
+- An object of the outside is reached from a global, a variable of an enclosing function, a default,
+  an argument, or an object of the outside. What the function itself makes is its own.
+- What cannot be watched is refused with the line: iterators of the outside, large arrays of NumPy,
+  code in strings, and see `world`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import keyword
+import re
+import sys
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import world
+from .compiler.ir import Node
+from .dispatch import user_site
+from .guards import Guard, is_static, same_content, same_elements, same_static
+from .instrument import Hooks, instrument
+from .snapshots import (
+    ABSENT,
+    AttributesSnapshot,
+    ClassSnapshot,
+    DictSnapshot,
+    NamesSnapshot,
+    PlaceWrite,
+    SlotsSnapshot,
+    Snapshot,
+    TensorSnapshot,
+    snapshot_of,
+)
+from .state import state
+from .tensor import Tensor
+from .trace_state import TraceError
+from .traced_number import TracedNumber
+from .watched_code import (
+    is_constant_class,
+    is_constant_code,
+    is_constant_module,
+    is_nn_code,
+    is_of_tgraph,
+)
+
+MAX_SINGLE = 64
+"""Elements of a container that are guarded one by one; of more, all at once."""
+MAX_ARRAY_BYTES = 1 << 18
+"""The largest array of NumPy whose content is compared at every call."""
+
+_PLAIN = (Tensor, int, float, str, bytes, complex, type(None), TracedNumber)
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_DICT_ITERATORS = (dict.__iter__, OrderedDict.__iter__)
+_DICT_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+
+
+class Recorder:
+    """What one trace reads and writes. `guards` (by code) and `names` are the result.
+
+    Guards are evaluated in `namespace`. `names` are of tensors, by id.
+    """
+
+    def __init__(self) -> None:
+        self.guards: dict[str, Guard] = {}
+        self.names: dict[int, str] = {}
+        self.namespace: dict[str, Any] = {}
+        self.stand_ins: set[int] = set()  # ids of those that were read
+        # Attributes of the user's that were read of tensors of the trace, by their id.
+        self.tensor_reads: dict[int, dict[str, Any]] = {}
+        self.sites: dict[int, str] = {}  # id of what was written into -> the last line
+        self.has_written = False  # before an error
+        self._held: dict[int, str] = {}
+        self._paths: dict[int, str] = {}  # id of an object of the outside -> how it is reached
+        self._alive: list[Any] = []  # so that ids stay theirs
+        self._snapshots: dict[int, Snapshot] = {}
+        self._armed: dict[int, tuple[FunctionType, CodeType]] = {}
+        self._classes: set[type] = set()
+        self._class_reads: set[tuple[type, str]] = set()
+        self._entered: set[Any] = set()
+
+    # --- the length of a trace ---
+
+    @contextmanager
+    def recording(self, roots: Sequence[tuple[str, Any]]) -> Iterator[None]:
+        """Record what the code of `roots`, by name, reads in this thread; the world is put back."""
+        previous, state.recorder = state.recorder, self
+        try:
+            for path, value in roots:
+                self.see(value, path)
+            yield
+        except Exception:
+            self.has_written = any(each.changed() for each in self._snapshots.values())
+            raise
+        finally:
+            state.recorder = previous
+            for snapshot in self._snapshots.values():
+                snapshot.restore()
+            self._disarm()
+
+    def _disarm(self) -> None:
+        for function, code in self._armed.values():
+            function.__code__ = code
+        self._armed.clear()
+
+    def writes(self) -> list[PlaceWrite]:
+        """What was written into objects of the outside, while they are not yet put back."""
+        snapshots = list(self._snapshots.values())
+        return [write for each in snapshots for write in self._written(each)]
+
+    def _written(self, snapshot: Snapshot) -> Iterator[PlaceWrite]:
+        for write in snapshot.writes():
+            if write.kind == "replace" and not snapshot.is_read:
+                # What was left out or moved depends on all that was there.
+                self._whole(snapshot.holder, snapshot.path)
+            if write.kind == "item" and write.value is ABSENT:
+                self._item_read(snapshot, write.key, write.path)
+            yield write
+
+    # --- objects of the outside ---
+
+    def see(self, value: Any, path: str) -> None:
+        """`value` is an object of the outside; its code records from now on."""
+        if isinstance(value, Tensor):
+            self.names.setdefault(id(value), path)
+        if isinstance(value, _PLAIN) or id(value) in self._paths:
+            return
+        self._paths[id(value)] = path
+        self._alive.append(value)
+        self.arm(value)
+
+    def is_outside(self, value: Any) -> bool:
+        """Whether an object was there before, as far as is known."""
+        return id(value) in self._paths
+
+    def outside(self) -> list[Any]:
+        """All known objects of the outside."""
+        return list(self._alive)
+
+    def _snapshot(self, holder: Any, path: str, made: Any = snapshot_of) -> Any:
+        found = self._snapshots.get(id(holder))
+        if found is None:
+            found = made(holder, path)
+            if found is not None:
+                self._snapshots[id(holder)] = found
+        return found
+
+    def _attributes(self, obj: Any, path: str) -> Any:
+        """The snapshot of the attributes that an object holds itself; None without any."""
+        own = _own(obj)
+        return None if own is None else self._snapshot(own, path, AttributesSnapshot)
+
+    def hold(self, value: Any) -> str:
+        """A name for an object in the namespace in which guards are evaluated."""
+        name = self._held.get(id(value))
+        if name is None:
+            name = self._held[id(value)] = f"h{len(self._held)}"
+            self.namespace[name] = value
+        return name
+
+    def _key(self, key: Any) -> str:
+        if type(key) in (str, int, bool, bytes, type(None)):
+            return repr(key)
+        return self.hold(key)
+
+    # --- guards ---
+
+    def _guard(self, guard: Guard) -> None:
+        self.guards.setdefault(guard.code, guard)
+
+    def _condition(self, code: str, holds: bool, path: str) -> None:
+        self._guard(Guard(path, code, holds, condition=True))
+
+    def record(self, value: Any, holder: Any, access: str, path: str) -> None:
+        """`access` of `holder` gave `value`, which is of the outside."""
+        code = f"{self.hold(holder)}{access}"
+        if code in self.guards or (type(value) is ModuleType and is_constant_module(value)):
+            return
+        if is_stand_in(value):
+            self.stand_ins.add(id(value))
+            return
+        same = same_static if is_static(value) else None
+        place = (holder, access) if _WRITABLE.fullmatch(access) else (None, "")
+        self._guard(Guard(path, code, value, same, False, *place))
+        self.see(value, path)
+
+    def _absent(self, holder: Any, key: Any, path: str) -> None:
+        code = f"{self._key(key)} in {self.hold(holder)}"
+        self._condition(code, False, f"there is `{path}` now")
+
+    def _type_of(self, value: Any, path: str) -> None:
+        code = f"type({self.hold(value)})"
+        self._guard(Guard(f"type({path})", code, type(value)))
+
+    # --- code ---
+
+    def arm(self, value: Any) -> None:
+        """Let the code of functions, methods and classes record."""
+        kind = type(value)
+        if kind is FunctionType:
+            self._arm_function(value)
+        elif kind is MethodType:
+            self._arm_function(value.__func__)
+            if id(value) in self._paths:
+                self.see(value.__self__, _parent(self._paths[id(value)]))
+        elif kind is functools.partial:
+            for each in (value.func, *value.args, *value.keywords.values()):
+                self.see(each, self._paths.get(id(value), "partial"))
+        elif kind in (staticmethod, classmethod):
+            self.arm(value.__func__)
+        elif kind is property:
+            for each in (value.fget, value.fset, value.fdel):
+                self.arm(each)
+        elif isinstance(value, type):
+            self._arm_class(value)
+        elif kind not in _PLAIN and kind not in _CONTAINERS:
+            self._arm_object(value)
+
+    def _arm_object(self, value: Any) -> None:
+        self._arm_class(type(value))
+        if not is_constant_class(type(value)) or isinstance(value, ModuleType):
+            return
+        wrapped = _own(value) or {}
+        for each in wrapped.values():  # what wraps a function: compiled, cached
+            if callable(each):
+                self.see(each, getattr(each, "__name__", "function"))
+
+    def _arm_function(self, function: Any) -> None:
+        if type(function) is not FunctionType or id(function) in self._armed:
+            return
+        code = function.__code__
+        if is_constant_code(code):
+            self._arm_closure(function)
+        elif not _is_instrumented(code):
+            self._armed[id(function)] = (function, code)
+            function.__code__ = _entering(instrument(code, HOOKS), function)
+
+    def _arm_closure(self, function: FunctionType) -> None:
+        """What a function of ours was made of, such as the one that grad(f) gives."""
+        if function.__closure__ is None or id(function) in self._entered:
+            return
+        self._entered.add(id(function))
+        for cell in function.__closure__:
+            try:
+                held = cell.cell_contents
+            except ValueError:
+                continue
+            if callable(held):
+                self.see(held, getattr(held, "__name__", function.__name__))
+
+    def _arm_class(self, kind: type) -> None:
+        """Let what Python calls by itself record: properties, operators, __getitem__, ..."""
+        if kind in self._classes:
+            return
+        self._classes.add(kind)
+        for each in kind.__mro__:
+            if is_constant_class(each):
+                continue
+            for name, found in vars(each).items():
+                if isinstance(found, property) or (name[:2] == "__" and name[-2:] == "__"):
+                    self.arm_member(found)
+
+    def arm_member(self, found: Any) -> None:
+        if type(found) in (FunctionType, staticmethod, classmethod, property):
+            self.arm(found)
+        elif isinstance(found, functools.cached_property):
+            self.arm(found.func)
+        elif not isinstance(found, type) and hasattr(type(found), "__get__"):
+            self._arm_class(type(found))
+
+    def _arm_all(self, kind: type) -> None:
+        """Let all methods of a class record: others may call them."""
+        for each in kind.__mro__:
+            if not is_constant_class(each):
+                for found in list(vars(each).values()):
+                    self.arm_member(found)
+
+    def entered(self, code: CodeType, function: FunctionType | None, globals_: Any) -> None:
+        """A function begins to run: its globals, enclosing variables and defaults are read."""
+        key = (code, id(globals_)) if function is None else id(function)
+        if key in self._entered:
+            return
+        self._entered.add(key)
+        if is_nn_code(code):
+            return
+        named = _named(code)
+        names = self._snapshot(globals_, "globals()", NamesSnapshot)
+        for name in named.stored:
+            names.original(name)
+        for name in named.globals:
+            self._global(globals_, names, name)
+        if function is not None:
+            self._function(function, code)
+
+    def _global(self, globals_: dict[str, Any], names: NamesSnapshot, name: str) -> None:
+        value = names.original(name)
+        if value is not ABSENT:
+            self.record(value, globals_, f"[{name!r}]", name)
+        elif hasattr(builtins, name):
+            self._absent(globals_, name, name)
+
+    def _function(self, function: FunctionType, code: CodeType) -> None:
+        path = function.__name__
+        held = self.hold(function)
+        self._guard(Guard(f"{path}.__code__", f"{held}.__code__", code))
+        self._guard(Guard(f"{path}.__defaults__", f"{held}.__defaults__", function.__defaults__))
+        for at, value in enumerate(function.__defaults__ or ()):
+            self.see(value, f"{path}.__defaults__[{at}]")
+        defaults = function.__kwdefaults__
+        self._guard(Guard(f"{path}.__kwdefaults__", f"{held}.__kwdefaults__", defaults))
+        if defaults:
+            self._whole(defaults, f"{path}.__kwdefaults__")
+        mentioned = {name for each in _codes(code) for name in _named(each).cells}
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name in mentioned:
+                self._cell(cell, name)
+
+    def _cell(self, cell: Any, name: str) -> None:
+        value = self._snapshot(cell, name).before
+        if value is not ABSENT:
+            self.record(value, cell, ".cell_contents", name)
+
+    # --- attributes ---
+
+    def attribute(self, obj: Any, name: str) -> Any:
+        """`obj.name`."""
+        kind = type(obj)
+        path = self._paths.get(id(obj))
+        if isinstance(obj, Tensor):
+            return self._attribute_of_tensor(obj, name)
+        if kind in _FAST or name == "_path":  # of modules: only names operations
+            return getattr(obj, name)
+        if isinstance(obj, ModuleType):
+            return self._module_attribute(obj, name)
+        if isinstance(obj, type):
+            return self._attribute_of_class(obj, name, path)
+        if kind in _CONTAINERS and path is not None:
+            self._snapshot(obj, path)
+        self._arm_class(kind)
+        found = _lookup(kind, name)[1]
+        if found is not ABSENT:
+            self.arm_member(found)
+        if path is None:
+            self._class_read(kind, name)
+            return self._plain_attribute(obj, name)
+        return self._attribute_of_outside(obj, name, path, found)
+
+    def _plain_attribute(self, obj: Any, name: str) -> Any:
+        value = getattr(obj, name)
+        if type(value) in (FunctionType, MethodType):
+            self.arm(value)
+        return value
+
+    def _attribute_of_outside(self, obj: Any, name: str, path: str, found: Any) -> Any:
+        kind, label = type(obj), f"{path}.{name}"
+        if name == "__dict__":
+            return self._dictionary(obj, path)
+        self._type_of(obj, path)
+        if name == "__class__":
+            return obj.__class__
+        if found is not ABSENT and _is_data_descriptor(found):
+            return self._through_descriptor(obj, name, label, found)
+        own = self._attributes(obj, path) if not is_constant_class(kind) else None
+        holder = _own(obj)
+        before = ABSENT
+        if holder is not None:
+            before = own.original(name) if own is not None else holder.get(name, ABSENT)
+        if before is not ABSENT:
+            self.record(before, holder, f"[{name!r}]", label)
+        else:
+            if holder is not None and kind not in _CONTAINERS:
+                self._absent(holder, name, label)
+            self._class_read(kind, name)
+        value = self._plain_attribute(obj, name)
+        if found is not ABSENT and value is found and before is ABSENT:
+            self.see(value, label)
+        return value
+
+    def _through_descriptor(self, obj: Any, name: str, label: str, found: Any) -> Any:
+        kind = type(obj)
+        if type(found) is property and not is_constant_class(_lookup(kind, name)[0]):
+            self._class_read(kind, name)
+            return self._plain_attribute(obj, name)
+        slots = None
+        if type(found) is _MEMBER and not is_constant_class(kind):
+            slots = self._snapshot(obj, label.rpartition(".")[0], SlotsSnapshot)
+        elif not is_constant_class(type(found)):
+            self._class_read(kind, name)
+            return self._plain_attribute(obj, name)
+        value = getattr(obj, name)
+        is_first = slots is None or slots.before.get(name, ABSENT) is value
+        if is_first and (slots is not None or is_static(value)) and _is_name(name):
+            self.record(value, obj, f".{name}", label)
+        elif is_first:
+            self.see(value, label)
+        return value
+
+    def _dictionary(self, obj: Any, path: str) -> Any:
+        own = _own(obj)
+        if own is None:
+            return obj.__dict__
+        self._attributes(obj, path)
+        self.see(own, path)
+        return own
+
+    def _module_attribute(self, module: ModuleType, name: str) -> Any:
+        if is_constant_module(module):
+            value = getattr(module, name)
+            self.arm(value)
+            return value
+        own = vars(module)
+        names = self._snapshot(own, module.__name__, NamesSnapshot)
+        label = f"{self._paths.get(id(module), module.__name__)}.{name}"
+        before = names.original(name)
+        if before is ABSENT:
+            self._absent(own, name, label)
+        else:
+            self.record(before, own, f"[{name!r}]", label)
+        return getattr(module, name)
+
+    def _attribute_of_class(self, class_: type, name: str, path: str | None) -> Any:
+        if name == "__dict__":
+            return class_.__dict__
+        self._arm_class(class_)
+        found = _lookup(class_, name)[1]
+        self._class_read(class_, name)
+        if found is ABSENT:
+            self._arm_class(type(class_))
+        else:
+            self.arm_member(found)
+            self.see(found, f"{path or class_.__name__}.{name}")
+        return self._plain_attribute(class_, name)
+
+    def _attribute_of_tensor(self, tensor: Tensor, name: str) -> Any:
+        """Attributes that the user gave a tensor are watched."""
+        kind = type(tensor)
+        if kind is not Tensor:
+            self._arm_class(kind)
+        own = _own(tensor)
+        if (
+            own is None
+            or name[0] == "_"
+            or (name not in own and _lookup(kind, name)[1] is not ABSENT)
+        ):
+            return getattr(tensor, name)
+        path = self.names.get(id(tensor), "tensor")
+        if type(tensor._value) is Node:
+            self.tensor_reads.setdefault(id(tensor), {}).setdefault(name, own.get(name, ABSENT))
+            return getattr(tensor, name)
+        before = self._snapshot(own, path, TensorSnapshot).original(name)
+        if before is ABSENT:
+            self._absent(own, name, f"{path}.{name}")
+        else:
+            self.record(before, own, f"[{name!r}]", f"{path}.{name}")
+        return getattr(tensor, name)
+
+    def _class_read(self, kind: type, name: str) -> None:
+        """Guard what a class gives for a name, or that it has nothing of that name."""
+        if (kind, name) in self._class_reads:
+            return
+        self._class_reads.add((kind, name))
+        owner, found = _lookup(kind, name)
+        mro = list(kind.__mro__)
+        if any(id(each) in self._snapshots for each in mro):  # written into by the function
+            self._class_writes(mro, name)
+            return
+        before = mro if owner is None else mro[: mro.index(owner)]
+        watched = [each for each in before if not is_constant_class(each)]
+        if owner is not None and is_constant_class(owner) and not watched:
+            return
+        label = f"{kind.__name__}.{name}"
+        if type(kind) is type and type(found) is FunctionType and _is_name(name):
+            self.record(found, kind, f".{name}", label)
+            return
+        for each in watched:
+            code = f"{name!r} in {self.hold(each)}.__dict__"
+            self._condition(code, False, f"there is `{each.__name__}.{name}` now")
+        if owner is not None and not is_constant_class(owner):
+            self.record(found, owner, f".__dict__[{name!r}]", label)
+
+    def _class_writes(self, mro: list[type], name: str) -> None:
+        """As `_class_read`, of classes that the function writes into."""
+        for each in mro:
+            snapshot = self._snapshots.get(id(each))
+            held = vars(each) if snapshot is None else snapshot.before
+            label = f"{each.__name__}.{name}"
+            if name in held:
+                if not is_constant_class(each):
+                    self.record(held[name], each, f".__dict__[{name!r}]", label)
+                return
+            if not is_constant_class(each):
+                code = f"{name!r} in {self.hold(each)}.__dict__"
+                self._condition(code, False, f"there is `{label}` now")
+
+    def super_attribute(self, operands: tuple[Any, Any, Any], name: str) -> Any:
+        """`super().name` of Python 3.12 and later, where `super` is not called."""
+        made = operands[0](operands[1], operands[2])
+        return self.attribute(made, name) if type(made) is super else getattr(made, name)
+
+    def imported(self, module: ModuleType, value: Any, name: str) -> None:
+        """`from module import name` inside of a function."""
+        self.see(module, module.__name__)
+        if name in vars(module):
+            self._module_attribute(module, name)
+
+    # --- items ---
+
+    def item(self, container: Any, key: Any) -> Any:
+        """`container[key]`."""
+        kind = type(container)
+        if kind is Tensor or kind is str:
+            return container[key]
+        path = self._paths.get(id(container))
+        if path is None:
+            self._arm_class(kind)
+            return container[key]
+        if isinstance(container, dict) and kind.__getitem__ is dict.__getitem__:
+            return self._dict_item(container, key, path)
+        if isinstance(container, (list, tuple, deque)) and type(key) is int:
+            return self._list_item(container, key, path)
+        self.implicit(container, path, "__getitem__")
+        return container[key]
+
+    def _dict_item(self, container: dict[Any, Any], key: Any, path: str) -> Any:
+        snapshot = self._snapshot(container, path)
+        try:
+            value = container[key]  # may make one, in a defaultdict
+        except LookupError:
+            self._item_read(snapshot, key, snapshot.label(key))
+            raise
+        self._item_read(snapshot, key, snapshot.label(key))
+        return value
+
+    def _item_read(self, snapshot: Any, key: Any, label: str) -> None:
+        before = snapshot.original(key)
+        if before is ABSENT:
+            self._absent(snapshot.holder, key, label)
+        else:
+            self.record(before, snapshot.holder, f"[{self._key(key)}]", label)
+
+    def _list_item(self, container: Any, key: int, path: str) -> Any:
+        if not isinstance(container, tuple):
+            snapshot = self._snapshot(container, path)
+            if snapshot.changed():
+                self._whole(container, path)
+                return container[key]
+        try:
+            value = container[key]
+        except IndexError:
+            self._length(container, path)
+            raise
+        label = f"{path}[{key}]"
+        if isinstance(container, tuple):
+            self.see(value, label)
+        else:
+            self.record(value, container, f"[{key}]", label)
+        return value
+
+    def contains(self, item: Any, container: Any) -> bool:
+        """`item in container`."""
+        path = self._paths.get(id(container))
+        if path is None:
+            self._arm_class(type(container))
+        elif isinstance(container, (dict, set, frozenset)) and _is_builtin(container):
+            self._membership(item, container, path)
+        elif isinstance(container, Mapping) and type(container).__module__ == "os":
+            self._environment(item)
+        else:
+            self.implicit(container, path, "__contains__", "__iter__")
+        return item in container
+
+    def _membership(self, item: Any, container: Any, path: str) -> None:
+        snapshot = self._snapshot(container, path)
+        is_in = item in (container if snapshot is None else snapshot.before)
+        word = "no longer" if is_in else "now"
+        code = f"{self._key(item)} in {self.hold(container)}"
+        self._condition(code, is_in, f"{item!r} is {word} in `{path}`")
+
+    def _environment(self, name: Any) -> None:
+        self.record(world.ENVIRON.get(name), world.ENVIRON, f".get({name!r})", str(name))
+
+    def _length(self, container: Any, path: str) -> None:
+        snapshot = self._snapshot(container, path)
+        size = len(container if snapshot is None else snapshot.before)
+        self._guard(Guard(f"len({path})", f"len({self.hold(container)})", size, same_static))
+
+    # --- whole values ---
+
+    def look(self, value: Any) -> None:
+        """All of a value may be read."""
+        if type(value) in _FAST:
+            return
+        path = self._paths.get(id(value))
+        if path is not None:
+            self._whole(value, path)
+
+    def iterate(self, value: Any) -> None:
+        """A loop over a value, or an iterator made of it."""
+        path = self._paths.get(id(value))
+        if path is None:
+            if type(value) not in _FAST:
+                self._arm_class(type(value))
+            return
+        if _is_iterator(value):
+            self._refuse_iterator(path)
+        if isinstance(value, dict) and type(value).__iter__ in _DICT_ITERATORS:
+            self._keys(self._snapshot(value, path))
+        elif _is_builtin(value) or is_constant_class(type(value)):
+            self._whole(value, path)
+        else:
+            self.implicit(value, path, "__iter__", "__getitem__", "__len__")
+
+    def truth(self, value: Any) -> None:
+        """`if value`."""
+        if type(value) in _FAST:
+            return
+        path = self._paths.get(id(value))
+        if path is None:
+            self._arm_class(type(value))
+        elif isinstance(value, _CONTAINERS) and _is_builtin(value):
+            snapshot = self._snapshot(value, path)
+            before = value if snapshot is None else snapshot.before
+            if not isinstance(value, (tuple, frozenset)):
+                words = "is no longer empty" if not before else "is empty now"
+                self._condition(f"not {self.hold(value)}", not before, f"`{path}` {words}")
+        elif isinstance(value, np.ndarray):
+            self._whole(value, path)
+        else:
+            self.implicit(value, path, "__bool__", "__len__")
+
+    def update(self, value: Any, other: Any) -> None:
+        """An operator in place, such as `value += other`."""
+        self.look(other)
+        if type(value) in _FAST:
+            return
+        path = self._paths.get(id(value))
+        if path is None:
+            return
+        if isinstance(value, (list, deque, set)):
+            self.stored(value)
+        else:
+            self._whole(value, path)
+
+    def implicit(self, value: Any, path: str, *names: str) -> None:
+        """A method that Python calls by itself: its class is read, and its code records."""
+        kind = type(value)
+        if _is_builtin(value) or is_constant_class(kind):
+            self._whole(value, path)
+            return
+        self._type_of(value, path)
+        self._arm_class(kind)
+        for name in names:
+            self._class_read(kind, name)
+        if isinstance(value, _CONTAINERS):
+            self._whole(value, path)
+
+    def _whole(self, value: Any, path: str, deep: bool = False) -> None:
+        """Guard all that a container holds; `deep`: and the containers in it."""
+        if isinstance(value, np.ndarray):
+            self._array(value, path)
+        elif isinstance(value, (dict, MappingProxyType)):
+            self._whole_dict(value, path, deep)
+        elif isinstance(value, (list, tuple, deque)):
+            self._whole_list(value, path, deep)
+        elif isinstance(value, (set, frozenset)):
+            self._whole_set(value, path)
+        elif isinstance(value, (bytearray, memoryview)) or type(value).__module__ == "array":
+            code = f"bytes({self.hold(value)})"
+            self._guard(Guard(path, code, bytes(value), same_static))
+        elif _is_iterator(value):
+            self._refuse_iterator(path)
+        elif not isinstance(value, (type, ModuleType)) and not callable(value):
+            self._whole_object(value, path)
+
+    def _whole_object(self, value: Any, path: str) -> None:
+        own = _own(value)
+        if own is None:
+            return
+        self._type_of(value, path)
+        key = ("whole", id(value))
+        if key in self._entered:
+            return
+        self._entered.add(key)
+        for name in list(own):
+            self._attribute_of_outside(value, name, path, ABSENT)
+            found = own.get(name)
+            if isinstance(found, _CONTAINERS) and id(found) in self._paths:
+                self._whole(found, f"{path}.{name}", deep=True)
+
+    def _whole_dict(self, value: Any, path: str, deep: bool) -> None:
+        if isinstance(value, MappingProxyType):
+            return
+        snapshot = self._snapshot(value, path)
+        snapshot.is_read = True
+        self._keys(snapshot)
+        for key in snapshot.before:
+            self._item_read(snapshot, key, snapshot.label(key))
+            self._deeper(snapshot.before[key], snapshot.label(key), deep)
+
+    def _keys(self, snapshot: DictSnapshot) -> None:
+        keys, path = list(snapshot.before), snapshot.path
+        self._guard(Guard(f"list({path})", f"[*{self.hold(snapshot.holder)}]", keys, same_elements))
+        for key in keys:
+            self.see(key, f"a key of {path}")
+
+    def _whole_list(self, value: Any, path: str, deep: bool) -> None:
+        elements = value
+        if not isinstance(value, tuple):
+            snapshot = self._snapshot(value, path)
+            snapshot.is_read = True
+            elements = snapshot.before
+            self._length(value, path)
+            if isinstance(value, deque) or (
+                len(elements) > MAX_SINGLE and not any(map(is_stand_in, elements))
+            ):
+                guard = Guard(path, f"[*{self.hold(value)}]", elements, same_elements)
+                self._guard(guard)
+        single = isinstance(value, list) and len(elements) <= MAX_SINGLE
+        single = single or (isinstance(value, list) and any(map(is_stand_in, elements)))
+        for at, each in enumerate(elements):
+            if single:
+                self.record(each, value, f"[{at}]", f"{path}[{at}]")
+            else:
+                self.see(each, f"{path}[{at}]")
+            self._deeper(each, f"{path}[{at}]", deep)
+
+    def _deeper(self, value: Any, path: str, deep: bool) -> None:
+        if deep and isinstance(value, _CONTAINERS) and ("deep", id(value)) not in self._entered:
+            self._entered.add(("deep", id(value)))
+            self._whole(value, path, deep)
+
+    def _whole_set(self, value: Any, path: str) -> None:
+        elements = list(value)
+        if not isinstance(value, frozenset):
+            snapshot = self._snapshot(value, path)
+            snapshot.is_read = True
+            elements = list(snapshot.before)
+            self._guard(Guard(path, f"[*{self.hold(value)}]", elements, same_elements))
+        for each in elements:
+            self.see(each, f"an element of {path}")
+
+    def _array(self, array: Any, path: str) -> None:
+        if array.nbytes > MAX_ARRAY_BYTES:
+            raise TraceError(
+                f"a compiled function reads the NumPy array `{path}` of {array.nbytes} bytes, at "
+                f"{user_site()}, whose content would have to be compared at every call. Make a "
+                f"tensor of it outside of the function, with tg.from_numpy({path})."
+            )
+        snapshot = self._snapshot(array, path)
+        self._guard(Guard(path, self.hold(array), snapshot.before, same_content))
+
+    def _refuse_iterator(self, path: str) -> None:
+        raise TraceError(
+            f"a compiled function takes elements of the iterator `{path}`, at {user_site()}, which "
+            "was there before: it would be taken from only while the function is traced. Pass "
+            "the elements as arguments, or make the iterator inside of the function."
+        )
+
+    # --- calls ---
+
+    def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """What is called instead of `function`, most often itself."""
+        kind = type(function)
+        if kind is FunctionType:
+            self._arm_function(function)
+            if is_constant_code(function.__code__):
+                self._check_world(function)
+                self._hand_over(arguments, is_of_tgraph(function.__module__))
+            return function
+        if kind is MethodType:
+            return self._call_method(function, arguments)
+        if kind is BuiltinFunctionType or kind is MethodWrapperType:
+            return self._call_builtin(function, arguments)
+        if isinstance(function, type):
+            return self._call_class(function, arguments)
+        path = self._paths.get(id(function))
+        if path is not None and callable(function):
+            self.implicit_call(function, path)
+        self.arm(function)
+        if is_constant_class(kind):
+            self._check_world(function)
+            self._hand_over(arguments, is_of_tgraph(kind.__module__))
+        return function
+
+    def _check_world(self, function: Any) -> None:
+        owner = getattr(function, "__self__", None)
+        outside = owner is None or id(owner) in self._paths or world.is_shared_generator(owner)
+        world.check(function, made_inside=not outside)
+
+    def implicit_call(self, value: Any, path: str) -> None:
+        kind = type(value)
+        if not is_constant_class(kind):
+            self._type_of(value, path)
+            self._class_read(kind, "__call__")
+
+    def _call_method(self, method: MethodType, arguments: tuple[Any, ...]) -> Any:
+        function = method.__func__
+        self._arm_function(function)
+        code = getattr(function, "__code__", None)
+        if code is not None and is_constant_code(code):
+            self._check_world(method)
+            ours = is_of_tgraph(function.__module__)
+            owner = method.__self__
+            if ours and not isinstance(owner, type):
+                self.arm(owner)
+                self._hand_over(arguments, ours)
+            else:
+                self._hand_over((owner, *arguments), ours)
+        return method
+
+    def _call_builtin(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        special = _SPECIAL.get(function)
+        if special is not None:
+            replaced = special(self, arguments)
+            return function if replaced is None else replaced
+        self._check_world(function)
+        owner = getattr(function, "__self__", None)
+        if owner is not None and not isinstance(owner, (ModuleType, *_PLAIN)):
+            self._method_of_builtin(owner, function.__name__, arguments)
+        self._hand_over(arguments, False)
+        return function
+
+    def _method_of_builtin(self, owner: Any, name: str, arguments: tuple[Any, ...]) -> None:
+        path = self._paths.get(id(owner))
+        if path is None:
+            return
+        if name == "__getattribute__":
+            return
+        if isinstance(owner, dict) and name in _ITEM_METHODS and arguments:
+            snapshot = self._snapshot(owner, path)
+            self._item_read(snapshot, arguments[0], snapshot.label(arguments[0]))
+        elif name in _LENGTH_METHODS:
+            self._length(owner, path)
+        elif isinstance(owner, (set, frozenset, dict)) and name == "__contains__":
+            self._membership(arguments[0], owner, path)
+        elif name in _WRITING_METHODS.get(_family(owner), ()):
+            self.stored(owner)
+        else:
+            if not isinstance(owner, tuple):
+                self.stored(owner)
+            self._whole(owner, path)
+
+    def _call_class(self, class_: type, arguments: tuple[Any, ...]) -> Any:
+        self._arm_class(class_)
+        if class_ is type and len(arguments) == 1:
+            path = self._paths.get(id(arguments[0]))
+            if path is not None and not isinstance(arguments[0], _PLAIN):
+                self._type_of(arguments[0], path)
+            return class_
+        if class_ is super:
+            return class_
+        for name in ("__new__", "__init__"):
+            self._class_read(class_, name)
+        if is_constant_class(class_):
+            self._check_world(class_)
+            for each in arguments:
+                if _is_iterator(each) and id(each) in self._paths:
+                    self._refuse_iterator(self._paths[id(each)])
+            self._hand_over(arguments, is_of_tgraph(class_.__module__))
+        return class_
+
+    def _hand_over(self, arguments: tuple[Any, ...], ours: bool) -> None:
+        """Others get these values: all of them may be read. We (`ours`) read as the user would."""
+        for value in arguments:
+            if type(value) in _FAST:
+                continue
+            if type(value) in (FunctionType, MethodType, functools.partial):
+                self.arm(value)
+                continue
+            path = self._paths.get(id(value))
+            if isinstance(value, type):
+                self._arm_all(value)
+            elif isinstance(value, (*_CONTAINERS, np.ndarray)) or path is None:
+                if path is not None:
+                    self._whole(value, path, deep=True)
+                elif isinstance(value, (list, tuple)):
+                    self._hand_over(tuple(value), ours)
+                elif not isinstance(value, (*_CONTAINERS, *_DICT_VIEWS, *_PLAIN)):
+                    self._arm_all(type(value))
+            else:
+                self._arm_all(type(value))
+                if _is_iterator(value) or not (ours or is_constant_class(type(value))):
+                    self._whole(value, path)
+
+    # --- writes ---
+
+    def stored(self, obj: Any) -> None:
+        """An object is about to be written into."""
+        path = self._paths.get(id(obj))
+        if path is None and isinstance(obj, Tensor):
+            path = self.names.get(id(obj))
+        if path is None:
+            return
+        self.sites[id(obj)] = str(user_site())
+        own = _own(obj)
+        if own is not None:
+            self.sites[id(own)] = self.sites[id(obj)]
+        if isinstance(obj, Tensor):
+            if own is not None:
+                self._snapshot(own, path, TensorSnapshot)
+        elif isinstance(obj, ModuleType):
+            self._snapshot(own, path, AttributesSnapshot)
+        elif isinstance(obj, type):
+            self._snapshot(obj, path, ClassSnapshot)
+        elif isinstance(obj, (*_CONTAINERS, np.ndarray)):
+            self._snapshot(obj, path)
+        else:
+            self._attributes(obj, path)
+            if any("__slots__" in vars(each) for each in type(obj).__mro__):
+                self._snapshot(obj, path, SlotsSnapshot)
+
+
+# --- builtin functions of which more is known -----------------------------------------------------
+
+
+def _getattr(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    def read(obj: Any, name: str, *default: Any) -> Any:
+        try:
+            return recorder.attribute(obj, name)
+        except AttributeError:
+            if not default:
+                raise
+            return default[0]
+
+    return read if len(arguments) > 1 and isinstance(arguments[1], str) else None
+
+
+def _hasattr(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    def has(obj: Any, name: str) -> bool:
+        try:
+            recorder.attribute(obj, name)
+        except AttributeError:
+            return False
+        return True
+
+    return has if len(arguments) > 1 and isinstance(arguments[1], str) else None
+
+
+def _len(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    value = arguments[0] if arguments else None
+    path = recorder._paths.get(id(value))
+    if path is not None and isinstance(value, _CONTAINERS) and _is_builtin(value):
+        if not isinstance(value, (tuple, frozenset)):
+            recorder._length(value, path)
+    elif path is not None:
+        recorder.implicit(value, path, "__len__")
+    return None
+
+
+def _isinstance(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    value = arguments[0] if arguments else None
+    path = recorder._paths.get(id(value))
+    if path is not None and not isinstance(value, (type, ModuleType, FunctionType)):
+        recorder._type_of(value, path)
+    return None
+
+
+def _vars(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) != 1:
+        return None
+    path = recorder._paths.get(id(arguments[0]))
+    if path is not None and _own(arguments[0]) is not None:
+        recorder._dictionary(arguments[0], path)
+    return None
+
+
+def _stored(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    if arguments:
+        recorder.stored(arguments[0])
+    return None
+
+
+def _iterated(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    for each in arguments[:1]:
+        recorder.iterate(each)
+    return None
+
+
+def _globals(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    frame: Any = sys._getframe(4)
+    recorder.see(frame.f_globals, "globals()")
+    recorder._snapshots.pop(id(frame.f_globals), None)
+    recorder._snapshot(frame.f_globals, "globals()")
+    return None
+
+
+def _refuse_text(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    if arguments and isinstance(arguments[0], (str, bytes, CodeType)):
+        raise TraceError(
+            f"a compiled function runs code of a string, at {user_site()}, of which it is not "
+            "known what it reads. Call it outside of the compiled function."
+        )
+    return None
+
+
+def _nothing(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    """Reads no more than what is known of its arguments already."""
+    return None
+
+
+_SPECIAL: dict[Any, Callable[[Recorder, tuple[Any, ...]], Any]] = {
+    getattr: _getattr, hasattr: _hasattr, len: _len, isinstance: _isinstance, vars: _vars,
+    setattr: _stored, delattr: _stored, iter: _iterated, next: _iterated, globals: _globals,
+    eval: _refuse_text, exec: _refuse_text, id: _nothing, callable: _nothing, locals: _nothing,
+    issubclass: _nothing, __build_class__: _nothing,
+}  # fmt: skip
+_ITEM_METHODS = frozenset({"get", "__getitem__", "setdefault", "pop", "__delitem__"})
+_LENGTH_METHODS = frozenset({"__len__"})
+# They write, and what they leave behind does not depend on what was there (see `snapshots`).
+_WRITING_METHODS: dict[type, frozenset[str]] = {
+    list: frozenset({"append", "extend"}),
+    deque: frozenset({"append", "extend"}),
+    set: frozenset({"add", "update", "discard"}),
+    dict: frozenset({"update", "__setitem__"}),
+}
+
+
+def _family(value: Any) -> type:
+    return next((each for each in _WRITING_METHODS if isinstance(value, each)), object)
+
+
+# --- hooks ----------------------------------------------------------------------------------------
+
+
+class _Named:
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class _Attribute(_Named):
+    __slots__ = ()
+
+    def __or__(self, obj: Any) -> Any:
+        recorder = state.recorder
+        if recorder is None:
+            return getattr(obj, self.name)
+        return recorder.attribute(obj, self.name)
+
+
+class _SuperAttribute(_Named):
+    __slots__ = ()
+
+    def __or__(self, operands: Any) -> Any:
+        recorder = state.recorder
+        if recorder is None:
+            return getattr(operands[0](operands[1], operands[2]), self.name)
+        return recorder.super_attribute(operands, self.name)
+
+
+class _Imported(_Named):
+    __slots__ = ()
+
+    def __or__(self, operands: Any) -> None:
+        recorder = state.recorder
+        if recorder is not None and isinstance(operands[0], ModuleType):
+            recorder.imported(*operands, self.name)
+
+
+class _Enter:
+    """At the beginning of `code`; `function` is what it belongs to, where that is known."""
+
+    __slots__ = ("code", "function")
+
+    def __init__(self, code: CodeType, function: FunctionType | None = None) -> None:
+        self.code = code
+        # Weak, for lines of the user's are told by their code, which is kept for long.
+        self.function = None if function is None else weakref.ref(function)
+
+    def __or__(self, _: Any) -> None:
+        recorder = state.recorder
+        if recorder is not None:
+            function = None if self.function is None else self.function()
+            recorder.entered(self.code, function, sys._getframe(1).f_globals)
+
+
+class _Item:
+    def __or__(self, operands: Any) -> Any:
+        recorder = state.recorder
+        if recorder is None:
+            return operands[0][operands[1]]
+        return recorder.item(*operands)
+
+
+class _Contains:
+    def __or__(self, operands: Any) -> Any:
+        recorder = state.recorder
+        return operands[0] in operands[1] if recorder is None else recorder.contains(*operands)
+
+
+class _Lacks(_Contains):
+    def __or__(self, operands: Any) -> Any:
+        return not super().__or__(operands)
+
+
+class _Call:
+    def __or__(self, operands: Any) -> Any:
+        recorder = state.recorder
+        return operands[0] if recorder is None else recorder.call(operands[0], operands[1:])
+
+
+class _CallUnpacked:
+    def __or__(self, operands: Any) -> Any:
+        recorder = state.recorder
+        if recorder is None:
+            return operands[0]
+        recorder.look(operands[1])
+        given = operands[1] if isinstance(operands[1], (tuple, list)) else ()
+        return recorder.call(operands[0], tuple(given))
+
+
+class _Noted:
+    """Tells the recorder of one value."""
+
+    def __init__(self, method: Callable[[Recorder, Any], None]) -> None:
+        self.method = method
+
+    def __or__(self, value: Any) -> None:
+        recorder = state.recorder
+        if recorder is not None:
+            self.method(recorder, value)
+
+
+def _look_at_each(recorder: Recorder, values: tuple[Any, ...]) -> None:
+    for value in values:
+        recorder.look(value)
+
+
+HOOKS = Hooks(
+    enter=_Enter,
+    attribute=functools.cache(_Attribute),
+    super_attribute=functools.cache(_SuperAttribute),
+    imported=functools.cache(_Imported),
+    item=_Item(),
+    contains=_Contains(),
+    lacks=_Lacks(),
+    call=_Call(),
+    call_unpacked=_CallUnpacked(),
+    look=_Noted(Recorder.look),
+    look_at_each=_Noted(_look_at_each),
+    update=_Noted(lambda recorder, values: recorder.update(*values)),
+    truth=_Noted(Recorder.truth),
+    iterate=_Noted(Recorder.iterate),
+    store=_Noted(Recorder.stored),
+)
+
+
+def _entering(code: CodeType, function: FunctionType) -> CodeType:
+    """The code of `function`, which says so where it begins."""
+    consts = tuple(
+        _Enter(each.code, function) if type(each) is _Enter else each for each in code.co_consts
+    )
+    return code.replace(co_consts=consts)
+
+
+def _is_instrumented(code: CodeType) -> bool:
+    return any(type(each) is _Enter for each in code.co_consts)
+
+
+def without_hooks(function: Any) -> Any:
+    """A function of the traced code as one that runs at every call."""
+    if type(function) is not FunctionType or not _is_instrumented(function.__code__):
+        return function
+    entered = next(each for each in function.__code__.co_consts if type(each) is _Enter)
+    made = FunctionType(
+        entered.code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+# --- what code names ------------------------------------------------------------------------------
+
+
+class _Names(NamedTuple):
+    globals: tuple[str, ...]
+    stored: tuple[str, ...]
+    cells: tuple[str, ...]
+
+
+@functools.cache
+def _named(code: CodeType) -> _Names:
+    found: dict[str, dict[str, None]] = {"globals": {}, "stored": {}, "cells": {}}
+    for instruction in dis.get_instructions(code):
+        kind = _NAMING.get(instruction.opname)
+        if kind is not None:
+            found[kind][instruction.argval] = None
+    return _Names(*(tuple(found[kind]) for kind in _Names._fields))
+
+
+_NAMING = {
+    "LOAD_GLOBAL": "globals", "LOAD_NAME": "globals", "LOAD_FROM_DICT_OR_GLOBALS": "globals",
+    "STORE_GLOBAL": "stored", "DELETE_GLOBAL": "stored",
+    "LOAD_DEREF": "cells", "LOAD_CLASSDEREF": "cells", "LOAD_FROM_DICT_OR_DEREF": "cells",
+    "STORE_DEREF": "cells", "DELETE_DEREF": "cells",
+}  # fmt: skip
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those of the functions and comprehensions in it."""
+    waiting = [code]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting.extend(const for const in each.co_consts if isinstance(const, CodeType))
+
+
+# --- small questions ------------------------------------------------------------------------------
+
+
+def _own(obj: Any) -> Any:
+    """The dictionary of an object's attributes, without asking code of the user's."""
+    try:
+        found = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _lookup(kind: type, name: str) -> tuple[type | None, Any]:
+    """The class that gives objects of a class the attribute `name`, and what stands there."""
+    for each in kind.__mro__:
+        found = vars(each).get(name, ABSENT)
+        if found is not ABSENT:
+            return each, found
+    return None, ABSENT
+
+
+class _Slotted:
+    __slots__ = ("value",)
+
+
+_MEMBER = type(vars(_Slotted)["value"])
+
+
+def _is_data_descriptor(found: Any) -> bool:
+    kind = type(found)
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+
+
+def _is_builtin(value: Any) -> bool:
+    return type(value).__module__ in ("builtins", "collections")
+
+
+def _is_iterator(value: Any) -> bool:
+    kind = type(value)
+    return isinstance(value, GeneratorType) or (
+        hasattr(kind, "__next__") and hasattr(kind, "__iter__") and is_constant_class(kind)
+    )
+
+
+def _is_name(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def is_stand_in(value: Any) -> bool:
+    return type(value) is TracedNumber or (isinstance(value, Tensor) and type(value._value) is Node)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0] or "self"
+
+
+# What a place can be written by that does not need the names of a trace.
+_WRITABLE = re.compile(r"""\.cell_contents|\[(-?\d+|b?'.*'|b?".*")\]""", re.DOTALL)
+_FAST = frozenset({Tensor, int, float, str, bool, type(None), TracedNumber, slice, bytes})

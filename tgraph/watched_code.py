@@ -1,0 +1,79 @@
+"""Which code is watched while a function is traced, and which is taken for constant.
+
+Constant are the standard library, tgraph itself but for its modules (`tgraph.nn`), and packages
+that tgraph is built on or that users bring along for other work. All else is the user's.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+from types import CodeType, ModuleType
+
+from .provenance import is_internal
+
+_PACKAGES = frozenset({
+    "numpy", "scipy", "ml_dtypes", "llvmlite", "networkx", "cupy", "cupyx", "cupy_backends",
+    "torch", "jax", "jaxlib", "pytest", "_pytest", "pluggy", "hypothesis", "IPython", "ipykernel",
+    "matplotlib", "graphviz", "tqdm", "pandas", "sklearn", "PIL", "h5py", "safetensors", "rich",
+})  # fmt: skip
+_PATHS = sysconfig.get_paths()
+_SITE = tuple({_PATHS[name] + os.sep for name in ("purelib", "platlib") if _PATHS.get(name)})
+_STANDARD = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
+_MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nn") + os.sep
+# Where code is typed or made: at prompts, by exec and dataclasses.
+_MADE = ("<stdin", "<ipython", "<doctest", "<string", "<console", "<unknown", "<attrs")
+
+
+@functools.cache
+def is_constant_file(file: str) -> bool:
+    """Whether code of a file is taken for constant."""
+    if file.startswith("<"):
+        return not file.startswith(_MADE)
+    if is_internal(file):
+        return not file.startswith(_MODULES)
+    for folder in _SITE:
+        if file.startswith(folder):
+            package = file[len(folder) :].split(os.sep)[0].partition(".")[0]
+            return package in _PACKAGES
+    return file.startswith(_STANDARD)
+
+
+def is_constant_code(code: CodeType) -> bool:
+    return is_constant_file(code.co_filename)
+
+
+def is_nn_code(code: CodeType) -> bool:
+    """Code of tgraph's modules: it records what it reads of objects, its globals are constant."""
+    return code.co_filename.startswith(_MODULES)
+
+
+def is_constant_module(module: ModuleType) -> bool:
+    return is_of_tgraph(module.__name__) or is_constant_file_of(module)
+
+
+def is_constant_file_of(module: ModuleType) -> bool:
+    return _is_constant_name(module.__name__, getattr(module, "__file__", None))
+
+
+@functools.cache
+def _is_constant_name(name: str, file: str | None) -> bool:
+    if file is not None:
+        return is_constant_file(file)
+    return name in sys.builtin_module_names or name in sys.stdlib_module_names
+
+
+@functools.cache
+def is_constant_class(class_: type) -> bool:
+    name = class_.__module__
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if module is None or name == "__main__":
+        return False
+    return is_constant_file_of(module)
+
+
+def is_of_tgraph(name: object) -> bool:
+    """Whether a module of that name is of tgraph: it reads as its caller would."""
+    return isinstance(name, str) and (name == "tgraph" or name.startswith("tgraph."))
