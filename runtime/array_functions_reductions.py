@@ -65,7 +65,8 @@ def _is_pairwise(x: Array, axes: Axes, dtype: Any) -> bool:
     run = x.ndim
     while run - 1 in axes:
         run -= 1
-    return prod(x.shape[axis] for axis in axes if axis < run) <= _BLOCK
+    outside: int = prod(x.shape[axis] for axis in axes if axis < run)
+    return outside <= _BLOCK
 
 
 def _block_sums(x: Array, axes: Axes, axis: int, block: int, dtype: Any) -> Array:

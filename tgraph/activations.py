@@ -244,21 +244,26 @@ _GELU_CUBIC = 0.044715
 @composite("gelu")
 @fused
 def _gelu_erf(x: Tensor) -> Tensor:
-    return e.mul(e.mul(x, 0.5), e.add(e.erf(e.mul(x, _SQRT_HALF)), 1))
+    wide = widened(x)  # its tail is a small difference
+    below = e.add(e.erf(e.mul(wide, _SQRT_HALF)), 1)
+    return cast(e.mul(e.mul(wide, 0.5), below), x._type.dtype)
 
 
 @vjp(_gelu_erf, saves=(0,))
 @fused
 def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    dtype, g, x = x._type.dtype, widened(g), widened(x)
     below = e.mul(e.add(e.erf(e.mul(x, _SQRT_HALF)), 1), 0.5)
     density = e.mul(e.exp(e.mul(e.mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
-    return e.mul(g, e.add(below, e.mul(x, density)))
+    return cast(e.mul(g, e.add(below, e.mul(x, density))), dtype)
 
 
 @composite("gelu")
 @fused
 def _gelu_tanh(x: Tensor) -> Tensor:
-    return e.mul(e.mul(x, 0.5), e.add(e.tanh(_gelu_inner(x)), 1))
+    wide = widened(x)
+    below = e.add(e.tanh(_gelu_inner(wide)), 1)
+    return cast(e.mul(e.mul(wide, 0.5), below), x._type.dtype)
 
 
 def _gelu_inner(x: Tensor) -> Tensor:
@@ -268,11 +273,12 @@ def _gelu_inner(x: Tensor) -> Tensor:
 @vjp(_gelu_tanh, saves=(0,))
 @fused
 def _gelu_tanh_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    dtype, g, x = x._type.dtype, widened(g), widened(x)
     bend = e.tanh(_gelu_inner(x))
     slope = e.mul(e.add(e.mul(e.mul(x, x), 3 * _GELU_CUBIC), 1), _GELU_SCALE)
     left = e.mul(e.add(bend, 1), 0.5)
     right = e.mul(e.mul(e.mul(x, 0.5), e.sub(1, e.mul(bend, bend))), slope)
-    return e.mul(g, e.add(left, right))
+    return cast(e.mul(g, e.add(left, right)), dtype)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:

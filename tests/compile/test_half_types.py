@@ -95,6 +95,17 @@ def test_as_good_as_in_float64(name, dtype, run):
         np.testing.assert_allclose(found.double().numpy(), want.numpy(), rtol=0, atol=bound)
 
 
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("dtype", HALF, ids=["float16", "bfloat16"])
+def test_the_tail_of_gelu(dtype, approximate, run):
+    """A small difference of large numbers, each of which was rounded to 16 bits before."""
+    x = tg.linspace(-4, -0.5, 200).to(dtype)
+    found = RUNS[run](lambda x: F.gelu(x, approximate))(x)
+    wanted = F.gelu(x.double(), approximate)
+    np.testing.assert_allclose(found.double(), wanted, rtol=2 * HALF[dtype], atol=2.0**-20)
+
+
 @pytest.mark.parametrize("dtype", HALF, ids=["float16", "bfloat16"])
 @pytest.mark.parametrize("length", [1 << 16, (1 << 16) + 5])
 def test_pieces_of_a_long_sum_are_not_rounded(dtype, length):
