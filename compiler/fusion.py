@@ -23,6 +23,7 @@ from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
 from .kernel.roots import Buffer, CannotFuse, Root, is_unrolled, iteration_shape, row_sizes
 from .kernel.views import operand_needs
+from .running_order import RunningOrder
 from .structure import Structure, Structures
 
 # A value computed in at most this many operations is computed again rather than stored.
@@ -324,8 +325,8 @@ class Fuser:
         self.groups: list[Group] = []
         self.group_of: dict[Node, Group] = {}
         self.readers_of: dict[Node, dict[Group, None]] = {}  # in the order in which they came
-        self.latest: dict[Group, int] = {}  # node of the group, or of any that must run before it
         self.first: dict[Group, int] = {}
+        self.running = RunningOrder(self._producers, self._followers)
         stuck = []
         chosen = set(roots)
         for node in self.graph.nodes:
@@ -371,19 +372,16 @@ class Fuser:
         self.first[group] = min(self.first.get(group, position), position)
         for read in group.reads:
             self.readers_of.setdefault(read, {})[group] = None
-        producers = (self.group_of[read] for read in group.reads if read in self.group_of)
-        self._raise_latest(group, max([position, *(self.latest[each] for each in producers)]))
+        self.running.add(group)
 
-    def _raise_latest(self, group: Group, position: int) -> None:
-        """A group that grows moves all that run behind it."""
-        pending = [group]
-        while pending:
-            current = pending.pop()
-            if self.latest.get(current, -1) >= position:
-                continue
-            self.latest[current] = position
-            for node in current.nodes:
-                pending += self.readers_of.get(node, ())
+    def _producers(self, group: Group) -> Iterable[Group]:
+        """The groups that compute what a group reads."""
+        found = map(self.group_of.get, group.reads)
+        return [each for each in found if each is not None]
+
+    def _followers(self, group: Group) -> Iterable[Group]:
+        """The groups that read what a group computes."""
+        return (reader for node in group.nodes for reader in self.readers_of.get(node, ()))
 
     def _place(self, node: Node) -> bool:
         """Merge `node` into the best group that takes it, or start a group."""
@@ -512,24 +510,9 @@ class Fuser:
 
     def _depends_through_others(self, group: Group, reads: Iterable[Node]) -> bool:
         """Whether some value read, computed outside `group`, depends on `group`."""
-        seen: set[Group] = set()
-        pending = [self.group_of[read] for read in reads if read in self.group_of]
-        pending = [each for each in pending if each is not group]
-        floor = self.first[group]
-        while pending:
-            current = pending.pop()
-            if current in seen or self.latest[current] < floor:
-                continue
-            seen.add(current)
-            if len(seen) > 2000:
-                return True
-            for read in current.reads:
-                producer = self.group_of.get(read)
-                if producer is group:
-                    return True
-                if producer is not None:
-                    pending.append(producer)
-        return False
+        found = map(self.group_of.get, reads)
+        outside = [each for each in found if each is not None and each is not group]
+        return self.running.reaches(group, outside)
 
     def _sorted(self) -> list[Group]:
         """The groups in an order in which each finds what it reads."""

@@ -1,0 +1,84 @@
+"""An order in which groups can run, kept up while groups grow.
+
+Each has a rank above those of what it needs. So a search for a path between two groups never looks
+beyond their ranks, and a group that comes to need another moves, with what stands between them,
+only where it stood before it. (Pearce and Kelly, "A dynamic topological sort algorithm for directed
+acyclic graphs", 2006.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .fusion import Group
+
+MAX_SEARCHED = 2000
+"""Groups that a search looks at before it takes a path for granted."""
+
+Neighbours = Callable[["Group"], Iterable["Group"]]
+
+
+class RunningOrder:
+    """The ranks of groups. `producers` and `followers` give the groups just before and behind."""
+
+    def __init__(self, producers: Neighbours, followers: Neighbours) -> None:
+        self._producers = producers
+        self._followers = followers
+        self.rank: dict[Group, int] = {}
+
+    def add(self, group: Group) -> None:
+        """Take in a group that is new, or has come to read more."""
+        rank = self.rank
+        if group not in rank:
+            rank[group] = len(rank)
+        late = [each for each in self._producers(group) if rank[each] > rank[group]]
+        for producer in sorted(late, key=rank.__getitem__):
+            if rank[producer] > rank[group]:  # not moved with another
+                self._move(group, producer)
+
+    def reaches(self, group: Group, others: Iterable[Group]) -> bool:
+        """Whether one of `others` needs `group`.
+
+        What runs earliest is looked at first: through it the shortest ways lead, from a gradient
+        through what was kept for it to the value.
+        """
+        rank = self.rank
+        floor = rank[group]
+        seen = {rank[each]: each for each in others if rank[each] > floor}
+        waiting = list(seen)
+        heapify(waiting)
+        while waiting:
+            for producer in self._producers(seen[heappop(waiting)]):
+                if producer is group:
+                    return True
+                at = rank[producer]
+                if at > floor and at not in seen:
+                    seen[at] = producer
+                    heappush(waiting, at)
+            if len(seen) > MAX_SEARCHED:
+                return True
+        return False
+
+    def _move(self, group: Group, producer: Group) -> None:
+        """Put `group`, and what needs it, behind `producer` and what that needs."""
+        rank = self.rank
+        low, high = rank[group], rank[producer]
+        behind = self._within(group, self._followers, low, high)
+        before = self._within(producer, self._producers, low, high)
+        moved = [*sorted(before, key=rank.__getitem__), *sorted(behind, key=rank.__getitem__)]
+        for each, place in zip(moved, sorted(rank[each] for each in moved)):
+            rank[each] = place
+
+    def _within(self, start: Group, step: Neighbours, low: int, high: int) -> set[Group]:
+        """What is reached from `start` without leaving the ranks from `low` to `high`."""
+        found = {start}
+        pending = [start]
+        while pending:
+            for each in step(pending.pop()):
+                if each not in found and low <= self.rank[each] <= high:
+                    found.add(each)
+                    pending.append(each)
+        return found
