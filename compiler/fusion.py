@@ -151,6 +151,8 @@ class Fuser:
         self.graph = graph
         self.inputs = inputs or {}
         self.order = {node: position for position, node in enumerate(graph.nodes)}
+        # Nodes that have memory of their own whatever is decided.
+        self.fixed = {node for node in graph.nodes if is_given(node) or self.is_step(node)}
         self.wanted = self._wanted()
         self.forced: set[Node] = set()
         self.unfused: set[Node] = set()
@@ -208,7 +210,7 @@ class Fuser:
         cost: dict[Node, float] = {}
         self.is_root: set[Node] = set()
         for node in self.graph.nodes:
-            if is_given(node) or self.is_step(node):
+            if node in self.fixed:
                 size[node], cost[node] = 1, 0
                 continue
             inlined = self._own_size(node) + sum(size[operand] for operand in node.inputs)
@@ -224,12 +226,11 @@ class Fuser:
 
     def _inherited_cost(self, node: Node, cost: Mapping[Node, float]) -> float:
         """Per element of `node`: what is shared by a row or a column counts in proportion."""
+        costly = [operand for operand in node.inputs if cost[operand]]
+        if not costly:
+            return 0
         elements = max(1, node.type.numel)
-        return sum(
-            cost[operand] * min(1.0, operand.type.numel / elements)
-            for operand in node.inputs
-            if cost[operand]
-        )
+        return sum(cost[each] * min(1.0, each.type.numel / elements) for each in costly)
 
     def _mark_shared_roots(self, cost: Mapping[Node, float]) -> None:
         """Mark costly nodes that are read on the way to more than one root."""
@@ -263,8 +264,9 @@ class Fuser:
             return True
         if inlined > MAX_VIRTUAL:
             return True
-        readers = self.graph.consumers[node]
-        return spent > CHEAP_COST and any(self._repeats(node, reader) for reader in readers)
+        if spent <= CHEAP_COST:
+            return False
+        return any(self._repeats(node, reader) for reader in self.graph.consumers[node])
 
     def _repeats(self, node: Node, reader: Node) -> bool:
         """Whether `reader` would compute elements of `node` several times."""
@@ -318,7 +320,7 @@ class Fuser:
         return seen
 
     def has_memory(self, node: Node) -> bool:
-        return node in self.is_root or self.is_step(node) or is_given(node)
+        return node in self.is_root or node in self.fixed
 
     def _grouped(self, roots: Sequence[Node]) -> list[Node]:
         """Put every root into a group; gives the roots that no kernel can compute."""
@@ -330,7 +332,7 @@ class Fuser:
         stuck = []
         chosen = set(roots)
         for node in self.graph.nodes:
-            if self.is_step(node) or node in self.unfused:
+            if (node in self.fixed and not is_given(node)) or node in self.unfused:
                 self._new_group(node, "step")
             elif node in chosen and not self._place(node):
                 stuck.append(node)

@@ -74,6 +74,7 @@ class BiasFuser(Fuser):
         reads = {**self.group_of[product].reads, bias.base: None}
         joined = Group(roots, "step", reads)
         self.group_of[product] = self.group_of[bias.sum] = joined
+        self.running.rank[joined] = self.running.rank[group]
         self.biases[product] = bias
         return [*before, joined]
 

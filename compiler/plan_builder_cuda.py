@@ -146,10 +146,11 @@ class CudaPlanBuilder(PlanBuilder):
 
         Where checks can fail, what overwrites inputs asks first whether one has.
         """
+        overwritten = self._overwritten
         for number, step in enumerate(self.steps):
             if not isinstance(step, CopyStep):
                 continue
-            guarded = bool(self.checks) and step.dst.slot in self._overwritten
+            guarded = bool(self.checks) and step.dst.slot in overwritten
             if guarded or step.nbytes <= MAX_COPIED:
                 name, block = f"copy{number}", (COPY_BLOCK, 1)
                 args = (step.src, step.dst, *([BufferRef(STATUS_SLOT)] if guarded else []))

@@ -157,6 +157,38 @@ def freed(tensor: Tensor, message: str) -> Tensor:
     return tensor
 
 
+def captured_arrays(
+    rows: Sequence[tuple[Tensor, str, bool]], namespace: dict[str, Any]
+) -> list[Array] | None:
+    """The arrays of captured tensors; None where one has other memory, or another history.
+
+    A row is a tensor, the name of its memory in `namespace`, and whether it requires gradients.
+    """
+    arrays = []
+    for tensor, name, requires_grad in rows:
+        array = tensor._value
+        if array is not namespace[name] or tensor._requires_grad is not requires_grad:
+            return None
+        if requires_grad and (tensor._record is not None or tensor._hooks):
+            return None
+        arrays.append(array)
+    return arrays
+
+
+def gradient_arrays(rows: Sequence[tuple[Tensor, TensorType]]) -> list[Array] | None:
+    """The arrays of the tensors' gradients; None where one is not there, or another than it was."""
+    arrays = []
+    for tensor, type_ in rows:
+        grad = tensor._grad
+        if grad is None or (grad._type is not type_ and grad._type != type_):
+            return None
+        array = grad._value
+        if type(array) is not np.ndarray or not array.flags.c_contiguous:
+            return None
+        arrays.append(array)
+    return arrays
+
+
 def random_key(generator: Any) -> Array:
     return np.array([generator.seed_as_int64, generator.counter], np.int64)
 
@@ -207,6 +239,8 @@ HELPERS: dict[str, Any] = {
     "overlap": overlap,
     "view_of": view_of,
     "freed": freed,
+    "captured_arrays": captured_arrays,
+    "gradient_arrays": gradient_arrays,
     "random_key": random_key,
     "number": number,
     "integer": integer,

@@ -27,6 +27,9 @@ from .trace_state import Source, TraceInput
 from .traced_number import FixedNumber
 from .tracing import Call, Change, Ref, follows_its_base
 
+# From so many tensors on, one loop looks at them: Python takes long to compile a line for each.
+LOOPED = 200
+
 
 class CallWriter:
     """Writes `run(leaves, given)` for one recorded call.
@@ -63,6 +66,10 @@ class CallWriter:
             "eager": eager,
             "matmul_precision": get_precision,
         }
+        kinds = [entry.source.kind for entry in call.inputs]
+        self._loops = {kind for kind in ("captured", "grad") if kinds.count(kind) >= LOOPED}
+        self._captured_rows: list[tuple[Tensor, str, bool]] = []
+        self._grad_rows: list[tuple[Tensor, Any]] = []
         self._lines: list[str] = []
         self._indent = "    "
         self._consts: dict[int, str] = {}
@@ -85,6 +92,7 @@ class CallWriter:
         for view in self.call.trace.views:
             self._captured_view(view)
         inputs = [self._input(at, each) for at, each in enumerate(self.call.inputs)]
+        self._looked_at_in_loops()
         self._aliases(inputs)
         if self._has_effects():
             self._add("held = hold()")
@@ -238,8 +246,15 @@ class CallWriter:
             case "argument":
                 return self._dense(at, f"v{source.key}")
             case "captured":
+                if "captured" in self._loops and _is_plain(source.key, entry):
+                    return self._captured_in_loop(source.key)
                 return self._dense(at, self._captured(source.key))
             case "grad":
+                owner = source.key
+                looped = "grad" in self._loops and owner.kind == "captured"
+                if looped and "strides" not in entry.node.attrs and entry.node.type.device is CPU:
+                    self._grad_rows.append((owner.key, entry.node.type))
+                    return f"g[{len(self._grad_rows) - 1}]"
                 return self._dense(at, self._grad(at, entry))
             case "number":
                 is_float = entry.node.type.dtype.is_floating_point
@@ -272,13 +287,33 @@ class CallWriter:
         self._add(f"d{at} = dense({value})")
         return f"d{at}"
 
-    def _captured(self, tensor: Tensor) -> str:
+    def _bound(self, tensor: Tensor) -> int:
+        """The number of a captured tensor, whose memory is bound from now on."""
         number = len(self.captured)
         self.captured.append(tensor)
         self.namespace[f"A{number}"] = tensor._value
         root = root_of(tensor._value)
         self.fixed_roots[id(root)] = root
-        const = self._const(tensor)
+        return number
+
+    def _captured_in_loop(self, tensor: Tensor) -> str:
+        row = tensor, f"A{self._bound(tensor)}", tensor._requires_grad
+        self._captured_rows.append(row)
+        return f"c[{len(self._captured_rows) - 1}]"
+
+    def _looked_at_in_loops(self) -> None:
+        """The arrays of many tensors and gradients, after their guards."""
+        if self._captured_rows:
+            self.namespace.update(CAPTURED=self._captured_rows, NAMESPACE=self.namespace)
+            self._add("c = captured_arrays(CAPTURED, NAMESPACE)")
+            self._miss_unless("c is not None")
+        if self._grad_rows:
+            self.namespace["GRADS"] = self._grad_rows
+            self._add("g = gradient_arrays(GRADS)")
+            self._miss_unless("g is not None")
+
+    def _captured(self, tensor: Tensor) -> str:
+        number, const = self._bound(tensor), self._const(tensor)
         self._add(f"c{number} = {const}._value")
         conditions = [f"c{number} is A{number}"]
         conditions.append(f"{const}._requires_grad is {tensor._requires_grad}")
@@ -429,8 +464,13 @@ class CallWriter:
             self._add(f"record.attach({{{results}}})")
         for write in effects.writes:
             self._written(write, inputs)
-        for owner, times, site in effects.counts:
-            self._add(f"count_write({self._owner(owner)}, {times}, {self._const(site)})")
+        if len(effects.counts) >= LOOPED and all(o.kind == "captured" for o, *_ in effects.counts):
+            self.namespace["COUNTS"] = [(o.key, *counted) for o, *counted in effects.counts]
+            self._add("for counted in COUNTS:")
+            self._add("    count_write(*counted)")
+        else:
+            for owner, times, site in effects.counts:
+                self._add(f"count_write({self._owner(owner)}, {times}, {self._const(site)})")
         for owner, output in effects.histories:
             self._add(self._with_history(self._owner(owner), output))
         for line in self._views:
@@ -493,3 +533,9 @@ class CallWriter:
         if tree.container is tuple and all(each == pytree.LEAF for each in tree.children):
             return f"({inner})"
         return f"{self._const(tree.unflatten)}(({inner}))"
+
+
+def _is_plain(tensor: Tensor, entry: TraceInput) -> bool:
+    """Whether a loop can look at a captured tensor: it has no history, hooks or odd memory."""
+    strides = entry.node.attrs.get("strides")
+    return tensor._record is None and not tensor._hooks and (strides is None or min(strides) >= 0)

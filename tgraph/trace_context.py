@@ -213,6 +213,16 @@ class Trace(Context):
             return self.where
         return self._provenance(user_site())
 
+    @contextmanager
+    def at_one_line(self) -> Iterator[None]:
+        """Everything meanwhile comes from the line that is running now."""
+        previous = self.where
+        self.where = self.site()
+        try:
+            yield
+        finally:
+            self.where = previous
+
     def _provenance(self, site: Site) -> Provenance:
         key = (site.code, site.instruction, site.module_path)
         found = self._sites.get(key)

@@ -16,6 +16,8 @@ from .types import IRTypeError, TensorType
 
 def _common(types: Sequence[TensorType]) -> TensorType:
     first = types[0]
+    if all(map(first.__eq__, types)):
+        return first
     for other in types[1:]:
         if other.dtype is not first.dtype:
             raise IRTypeError(f"expected one dtype, got {first} and {other}")

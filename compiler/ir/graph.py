@@ -68,15 +68,19 @@ def toposort(
     """
     order: list[Node] = []
     seen: set[Node] = set(known)
-    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed([*first, *outputs])]
+    # A node, or a tuple of one whose operands have been looked at.
+    stack: list[Node | tuple[Node]] = [*reversed([*first, *outputs])]
     while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            order.append(node)
+        node = stack.pop()
+        if type(node) is tuple:
+            order.append(node[0])
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((operand, False) for operand in reversed(node.inputs))
+            if node.inputs:
+                stack.append((node,))
+                stack += [operand for operand in reversed(node.inputs) if operand not in seen]
+            else:
+                order.append(node)
     return order
 
 

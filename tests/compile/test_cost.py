@@ -11,6 +11,7 @@ from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.kernel.lower import Lowering
 
 import tgraph as tg
+from tgraph import call_writer
 
 SOURCES = str(Path(tg.__file__).parent.parent)
 
@@ -189,3 +190,110 @@ def test_a_step_over_two_thousand_tensors(make):
         np.testing.assert_allclose(
             one.detach().numpy(), other.detach().numpy(), rtol=2e-5, atol=1e-6
         )
+
+
+# --- calls of what has many tensors ---
+
+
+@pytest.fixture
+def loops(monkeypatch):
+    """Few tensors are looked at as many are."""
+    monkeypatch.setattr(call_writer, "LOOPED", 1)
+
+
+def grow(given):
+    """A compiled function that counts calls in `given[0]` and adds up all."""
+
+    @tg.compile
+    def run():
+        given[0].add_(1)
+        return sum((each * 2).sum() for each in given)
+
+    return run
+
+
+def test_loops_see_new_memory_of_captured_tensors(loops):
+    given = [tg.ones(2), tg.ones(3), tg.ones(3)]
+    run = grow(given)
+    assert float(run()) == 2 * (2 * 2 + 3 + 3)
+    given[1].data = tg.full((3,), 5.0)
+    assert float(run()) == 2 * (2 * 3 + 15 + 3) and len(run.compiles) == 1
+    given[2].data = tg.ones(4)
+    assert float(run()) == 2 * (2 * 4 + 15 + 4) and len(run.compiles) == 2
+
+
+def test_loops_see_who_requires_gradients(loops):
+    given = [tg.ones(2), tg.ones(3), tg.ones(3)]
+    run = grow(given)
+    assert not run().requires_grad
+    given[1].requires_grad = True
+    total = run()
+    total.backward()
+    assert total.requires_grad and len(run.compiles) == 2
+    np.testing.assert_array_equal(given[1].grad.numpy(), [2, 2, 2])
+    given[1].requires_grad = False
+    assert not run().requires_grad
+
+
+def test_loops_see_histories_and_hooks(loops):
+    given = [tg.ones(2), tg.ones(3, requires_grad=True), tg.ones(3)]
+    run = grow(given)
+    run().backward()
+    seen = []
+    given[1].register_hook(seen.append)
+    run().backward()
+    assert len(seen) == 1
+    leaf = tg.ones(3, requires_grad=True)
+    given[1].requires_grad = False
+    given[1].mul_(leaf)
+    run().backward()
+    np.testing.assert_array_equal(leaf.grad.numpy(), [2, 2, 2])
+
+
+def test_loops_see_gradients(loops):
+    given = [tg.ones(2, requires_grad=True), tg.ones(3, requires_grad=True)]
+    for each in given:
+        each.grad = tg.ones_like(each)
+    run = tg.compile(lambda: sum((each.grad * 3).sum() for each in given))
+    assert float(run()) == 15
+    given[1].grad = tg.full((3,), 2.0)
+    assert float(run()) == 24 and len(run.compiles) == 1
+    given[1].grad = tg.ones(3, 2).T[0]
+    assert float(run()) == 15
+    given[0].grad = None
+    with pytest.raises(TypeError):
+        run()
+    given[0].grad = tg.ones(2)
+    assert float(run()) == 15
+
+
+def test_loops_count_writes(loops):
+    given = [tg.ones(2), tg.ones(3), tg.ones(3)]
+    run = grow(given)
+    versions = [each._version for each in given]
+    run()
+    run()
+    assert [each._version for each in given] == [versions[0] + 2, *versions[1:]]
+
+
+@pytest.mark.parametrize("make", [tg.optim.Adam, momentum])
+def test_loops_make_the_same_steps(make, monkeypatch):
+    results = []
+    for looped in (1, 10**9):
+        monkeypatch.setattr(call_writer, "LOOPED", looped)
+        given = parameters(5, 3)
+        optimizer = make(given)
+
+        def step(given=given, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = sum((each * each).sum() for each in given)
+            loss.backward()
+            optimizer.step()
+
+        run = tg.compile(step)
+        for _ in range(3):
+            run()
+        results.append([each.detach().numpy() for each in given])
+        assert len(run.compiles) <= 2
+    for one, other in zip(*results):
+        np.testing.assert_array_equal(one, other)

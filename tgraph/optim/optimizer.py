@@ -15,14 +15,18 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..creation import zeros
 from ..nn.module import clear_gradients
+from ..provenance import is_internal
 from ..runtime.dtypes import float32, float64
+from ..state import state
 from ..tensor import Storage, Tensor, storage_of
+from ..trace_context import Trace
 from ..tracing import host_constant, host_scalar, is_tracing, suspend_tracing
 
 Group = dict[str, Any]
@@ -92,10 +96,17 @@ class Optimizer:
             for group in self.param_groups
         ]
         self._make_states(active)
-        for group, parameters in zip(self.param_groups, active, strict=True):
-            if parameters:
-                self._update_group(group, parameters)
+        with self._at_the_line_of_the_step():
+            for group, parameters in zip(self.param_groups, active, strict=True):
+                if parameters:
+                    self._update_group(group, parameters)
         return loss
+
+    def _at_the_line_of_the_step(self) -> AbstractContextManager[None]:
+        """Spares a trace from looking for it at each operation, unless the user wrote those."""
+        context = state.context
+        own = is_internal(self._update_group.__func__.__code__.co_filename)
+        return context.at_one_line() if own and isinstance(context, Trace) else nullcontext()
 
     def _make_states(self, active: Sequence[Sequence[Tensor]]) -> None:
         with suspend_tracing(), no_grad():
