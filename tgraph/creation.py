@@ -18,7 +18,7 @@ from .operands import cast, on_device
 from .runtime.cuda.arrays import as_cupy, is_cuda_array
 from .runtime.cuda.devices import cuda_device, current_device
 from .runtime.device import CPU, Device, defaults
-from .runtime.dtypes import DType, bool_, from_numpy_dtype, int64
+from .runtime.dtypes import DType, bfloat16, bool_, from_numpy_dtype, int64
 from .state import state
 from .tensor import Tensor, wrap
 
@@ -98,7 +98,8 @@ def tensor(
         data = data.detach()
     elif device is None and is_cuda_array(data):
         device = from_cuda_array(data)._type.device
-    result = _from_data(data, as_dtype(dtype), as_device(device), copy=True)
+    data, dtype = _of_others(data, as_dtype(dtype))
+    result = _from_data(data, dtype, as_device(device), copy=True)
     return _finished(result.pin_memory() if pin_memory else result, requires_grad)
 
 
@@ -201,15 +202,29 @@ def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor
     """`data` as a tensor, sharing memory and history where no conversion is needed.
 
     Arrays whose memory a tensor cannot show (see `from_numpy`) are copied. Arrays of CuPy, and
-    others that lie on a CUDA device, stay there unless `device` is given.
+    others that lie on a CUDA device, stay there unless `device` is given. Tensors of other
+    libraries come without their history.
     """
+    data, dtype = _of_others(data, as_dtype(dtype))
     if isinstance(data, np.ndarray) and data.flags.writeable and not _why_not_shared(data):
         data = from_numpy(data)
     elif not isinstance(data, Tensor) and is_cuda_array(data):
         data = from_cuda_array(data)
     if device is None and isinstance(data, Tensor) and data.is_cuda:
         device = data._type.device
-    return _from_data(data, as_dtype(dtype), as_device(device), copy=False)
+    return _from_data(data, dtype, as_device(device), copy=False)
+
+
+def _of_others(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
+    """A tensor of another library without history, and as one that NumPy reads; and its dtype."""
+    if isinstance(data, (Tensor, np.ndarray)) or not hasattr(data, "__dlpack__"):
+        return data, dtype
+    if getattr(data, "requires_grad", False):
+        data = data.detach()
+    if str(getattr(data, "dtype", "")).endswith("bfloat16") and hasattr(data, "float"):
+        return data.float(), dtype or bfloat16  # which is exact
+    seen = _has_memory(data) or is_cuda_array(data)
+    return data if seen else np.from_dlpack(data), dtype
 
 
 asarray = as_tensor
@@ -407,7 +422,7 @@ def scalar_tensor(value: Any, *, dtype: Any = None, device: DeviceLike = None) -
 
 
 def arange(
-    start: Any,
+    start: Any = None,
     end: Any = None,
     step: Any = 1,
     *,
@@ -421,7 +436,9 @@ def arange(
     >>> tg.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    start, end = (0, start) if end is None else (start, end)
+    start, end = (0, start) if end is None else (start or 0, end)
+    if end is None:
+        raise TypeError("arange() missing the end of the numbers: arange(end), arange(start, end)")
     given = [_number(each) for each in (start, end, step)]
     first, last, by = given
     if by == 0:

@@ -19,7 +19,6 @@ from .convolution import conv1d, conv2d, conv3d
 from .creation import tril
 from .dispatch import apply, constant
 from .inplace import applied
-from .joining import repeat_interleave
 from .normalization import (
     batch_norm,
     cosine_similarity,
@@ -144,7 +143,7 @@ def scaled_dot_product_attention(
     """
     if enable_gqa:
         times = query.shape[-3] // key.shape[-3]
-        key, value = (repeat_interleave(each, times, -3) for each in (key, value))
+        key, value = (positions.repeat_interleave(each, times, -3) for each in (key, value))
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
     scores = la.matmul(e.mul(query, scale), m.transpose(key, -2, -1))

@@ -1,8 +1,22 @@
-"""The functions of the `tgraph` namespace that accept `out=`."""
+"""The functions of the `tgraph` namespace that accept `out=`, or other names of arguments."""
 
 from __future__ import annotations
 
-from . import activations, comparison, elementwise, joining, linalg, reductions
+from . import (
+    activations,
+    comparison,
+    creation,
+    elementwise,
+    joining,
+    linalg,
+    movement,
+    positions,
+    random,
+    reductions,
+    sorting,
+    tracing,
+)
+from .keywords import with_keywords
 from .output import with_out
 
 log_softmax = with_out(activations.log_softmax)
@@ -92,6 +106,79 @@ outer = with_out(linalg.outer, "any")
 cat = with_out(joining.cat, "none")
 stack = with_out(joining.stack, "none")
 
+# The other names of arguments (see keywords.py).
+all = with_keywords(reductions.all)
+amax = with_keywords(reductions.amax)
+amin = with_keywords(reductions.amin)
+aminmax = with_keywords(reductions.aminmax)
+any = with_keywords(reductions.any)
+argmax = with_keywords(reductions.argmax)
+argmin = with_keywords(reductions.argmin)
+count_nonzero = with_keywords(reductions.count_nonzero)
+logsumexp = with_keywords(reductions.logsumexp)
+max = with_keywords(reductions.max)
+mean = with_keywords(reductions.mean)
+min = with_keywords(reductions.min)
+norm = with_keywords(reductions.norm)
+prod = with_keywords(reductions.prod)
+std = with_keywords(reductions.std)
+std_mean = with_keywords(reductions.std_mean)
+sum = with_keywords(reductions.sum)
+var = with_keywords(reductions.var)
+var_mean = with_keywords(reductions.var_mean)
+flip = with_keywords(joining.flip)
+roll = with_keywords(joining.roll)
+tile = with_keywords(joining.tile)
+chunk = with_keywords(movement.chunk)
+narrow = with_keywords(movement.narrow)
+permute = with_keywords(movement.permute)
+reshape = with_keywords(movement.reshape)
+select = with_keywords(movement.select)
+split = with_keywords(movement.split)
+squeeze = with_keywords(movement.squeeze)
+tensor_split = with_keywords(movement.tensor_split)
+transpose = with_keywords(movement.transpose)
+unbind = with_keywords(movement.unbind)
+unsqueeze = with_keywords(movement.unsqueeze)
+gather = with_keywords(positions.gather)
+index_add = with_keywords(positions.index_add)
+index_copy = with_keywords(positions.index_copy)
+index_fill = with_keywords(positions.index_fill)
+index_select = with_keywords(positions.index_select)
+repeat_interleave = with_keywords(positions.repeat_interleave)
+scatter = with_keywords(positions.scatter)
+scatter_add = with_keywords(positions.scatter_add)
+take_along_dim = with_keywords(positions.take_along_dim)
+argsort = with_keywords(sorting.argsort)
+cumsum = with_keywords(sorting.cumsum)
+kthvalue = with_keywords(sorting.kthvalue)
+median = with_keywords(sorting.median)
+searchsorted = with_keywords(sorting.searchsorted)
+sort = with_keywords(sorting.sort)
+topk = with_keywords(sorting.topk)
+unique = with_keywords(sorting.unique)
+arange = with_keywords(creation.arange)
+empty = with_keywords(creation.empty)
+empty_like = with_keywords(creation.empty_like)
+eye = with_keywords(creation.eye)
+full = with_keywords(creation.full)
+full_like = with_keywords(creation.full_like)
+linspace = with_keywords(creation.linspace)
+logspace = with_keywords(creation.logspace)
+ones = with_keywords(creation.ones)
+scalar_tensor = with_keywords(creation.scalar_tensor)
+ones_like = with_keywords(creation.ones_like)
+zeros = with_keywords(creation.zeros)
+zeros_like = with_keywords(creation.zeros_like)
+rand = with_keywords(random.rand)
+rand_like = with_keywords(random.rand_like)
+randint = with_keywords(random.randint)
+randint_like = with_keywords(random.randint_like)
+randn = with_keywords(random.randn)
+randn_like = with_keywords(random.randn_like)
+randperm = with_keywords(random.randperm)
+trace = with_keywords(tracing.trace)
+
 # Other names of the same functions.
 absolute = abs
 arccos = acos
@@ -111,3 +198,4 @@ negative = neg
 not_equal = ne
 subtract = sub
 true_divide = div
+swapaxes = swapdims = transpose

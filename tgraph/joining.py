@@ -137,16 +137,3 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     counts = as_sizes(dims)
     missing = len(input._type.shape) - len(counts)
     return repeat(input, (1,) * max(missing, 0) + counts)
-
-
-def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
-    """Every element along `dim` repeated `repeats` times in its place."""
-    if dim is None:
-        return repeat_interleave(reshape(input, -1), repeats, 0)
-    shape = input._type.shape
-    axis = normalize_axis(dim, len(shape))
-    wide = apply(p.reshape, input, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
-    wide = apply(p.broadcast, wide, shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
-    merged = (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])
-    repeated = apply(p.reshape, wide, shape=merged)
-    return repeated if repeated._view is None else clone(repeated)

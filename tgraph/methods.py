@@ -34,6 +34,7 @@ from .autograd import (
     rules_reductions,
 )
 from .inplace import overwrite
+from .keywords import with_keywords
 from .operands import SCALARS
 from .overlap import refuse_overlap
 from .tensor import Tensor
@@ -59,11 +60,12 @@ METHODS: dict[Any, str] = {
         is_contiguous movedim narrow permute ravel reshape reshape_as select split squeeze stride t
         tensor_split transpose unbind unflatten unfold unsqueeze
         view view_as""",
-    joining: "flip repeat repeat_interleave roll tile",
+    joining: "flip repeat roll tile",
     indexing: "index_put index_put_",
     positions: """
         argwhere gather index_add index_copy index_fill index_select
-        masked_fill masked_scatter masked_select nonzero scatter scatter_add take take_along_dim""",
+        masked_fill masked_scatter masked_select nonzero repeat_interleave scatter
+        scatter_add take take_along_dim""",
     linalg: "addmm addmv baddbmm bmm dot inner matmul mm mv outer trace",
     activations: "log_softmax relu sigmoid softmax",
     sorting: "argsort bincount cumsum kthvalue median sort topk unique",
@@ -265,12 +267,12 @@ def install() -> None:
     """Put everything in place on the class."""
     for module, names in METHODS.items():
         for name in names.split():
-            setattr(Tensor, name, getattr(module, name))
+            setattr(Tensor, name, with_keywords(getattr(module, name)))
     for name, function in RENAMED.items():
-        setattr(Tensor, name, function)
+        setattr(Tensor, name, with_keywords(function))
     for module, names in IN_PLACE.items():
         for name in names.split():
-            function = getattr(module, name)
+            function = with_keywords(getattr(module, name))
             setattr(Tensor, f"{name}_", _in_place(function, f"{name}_", module))
     setattr(Tensor, "clip_", _in_place(elementwise.clamp, "clip_", elementwise))  # noqa: B010
     for name, function in OPERATORS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from . import pytree
 from .autograd.grad_mode import no_grad
 from .dispatch import settled
 from .inplace import assign
+from .keywords import ELEMENTWISE_NAMES, other_names, translated
 from .overlap import refuse_overlap
 from .state import state
 from .tensor import Tensor
@@ -21,8 +23,14 @@ def with_out(function: Callable[..., Any], overlap: str = "all") -> Callable[...
     `overlap` tells whether operands may lie in its memory: "all" of it only, "none", or "any".
     """
 
+    known = inspect.signature(function).parameters
+    names = {**ELEMENTWISE_NAMES, **other_names(function)}
+    names = {name: own for name, own in names.items() if own is None or own in known}
+
     @functools.wraps(function)
     def wrapper(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Any:
+        if kwargs:
+            args, kwargs = translated(names, args, kwargs)
         if out is None:
             return function(*args, **kwargs)
         operands = [each for each in (*args, out) if isinstance(each, Tensor)]

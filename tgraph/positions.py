@@ -15,6 +15,7 @@ from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
 from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
 from .runtime.arrays import current
 from .runtime.dtypes import bool_, int32, int64
+from .sorting import cumsum, searchsorted
 from .state import state
 from .tensor import Tensor
 from .zero_dim import with_one_element
@@ -255,3 +256,69 @@ def _checked_classes(tensor: Tensor, num_classes: int) -> int:
     if num_classes >= 0 and highest >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     return highest + 1 if num_classes < 0 else num_classes
+
+
+def repeat_interleave(
+    input: Tensor | None = None,
+    repeats: int | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Tensor:
+    """Every element along `dim` repeated in its place: `repeats` times, or as often as it says.
+
+    With `input` alone, the position of each of its elements as often as the element says. In
+    traced code repeats of a tensor need `output_size`, their sum.
+
+    >>> import tgraph as tg
+    >>> tg.repeat_interleave(tg.tensor([1, 2, 3]), tg.tensor([2, 0, 1]))
+    tensor([1, 1, 3])
+    >>> tg.repeat_interleave(tg.tensor([2, 0, 1]))
+    tensor([0, 0, 2])
+    """
+    if input is None or repeats is None:
+        counts = require_tensor(repeats if input is None else input, "repeat_interleave")
+        return _interleaved(counts, output_size)
+    if dim is None:
+        return repeat_interleave(m.reshape(input, -1), repeats, 0, output_size=output_size)
+    axis = normalize_axis(dim, input.ndim)
+    if not isinstance(repeats, Tensor):
+        return _repeated_evenly(input, repeats, axis)
+    size = input._type.shape[axis]
+    if repeats.ndim > 1 or (repeats._type.numel != size and repeats._type.numel != 1):
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats of shape "
+            f"{list(repeats._type.shape)} and a dimension of size {size}"
+        )
+    spread = m.expand(m.reshape(repeats, -1), (size,))
+    return apply(p.index, input, _interleaved(spread, output_size), axis=axis)
+
+
+def _repeated_evenly(input: Tensor, repeats: int, axis: int) -> Tensor:
+    if repeats < 0:
+        raise RuntimeError("repeats has to be non-negative")
+    shape = input._type.shape
+    wide = apply(p.reshape, input, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    wide = apply(p.broadcast, wide, shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    merged = (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])
+    repeated = apply(p.reshape, wide, shape=merged)
+    return repeated if repeated._view is None else m.clone(repeated)
+
+
+def _interleaved(repeats: Tensor, output_size: int | None) -> Tensor:
+    """Every position as often as `repeats` says."""
+    if repeats.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats._type.dtype not in (int64, int32):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if output_size is None or not state.context:
+        counts = current_context().host_array(repeats, "repeat_interleave()")
+        if (counts < 0).any():
+            raise RuntimeError("repeats can not be negative")
+        total = int(counts.sum())
+        if output_size not in (None, total):
+            raise RuntimeError(f"repeat_interleave: output_size is {output_size}, expected {total}")
+        output_size = total
+    ends = cumsum(cast(repeats, int64), 0)
+    places = make_source(p.iota, repeats._type.device, size=output_size, dtype=int64)
+    return searchsorted(ends, places, right=True)

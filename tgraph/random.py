@@ -216,7 +216,7 @@ def randn(
 
 
 def randint(
-    low: int,
+    low: int = 0,
     high: Any = None,
     size: Any = None,
     *,
@@ -389,7 +389,7 @@ def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
 
 
 def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, **options: Any
+    input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any
 ) -> Tensor:
     """`randint` with the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)

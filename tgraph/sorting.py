@@ -18,7 +18,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, apply_several, current_context, make_source
 from .operands import cast, widened
-from .runtime.dtypes import int64
+from .runtime.dtypes import DType, int32, int64
 from .tensor import Tensor, intern_type
 from .zero_dim import with_one_element
 
@@ -139,8 +139,21 @@ def _searched(boundaries: Array, values: Array, side: Any) -> Array:
     return np.where(values == values, found, boundaries.size).astype(np.int64)
 
 
-def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False) -> Tensor:
-    """Where `values` belong in an ascending vector: before equal elements, or after (`right`)."""
+def searchsorted(
+    sorted_sequence: Tensor,
+    values: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+) -> Tensor:
+    """Where `values` belong in an ascending vector: before equal elements, or after (`right`).
+
+    `side`, "left" or "right", says the same. Positions are int64, or int32 (`out_int32`).
+    """
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise RuntimeError(f"searchsorted(): side='{side}' does not go with right={right}")
+    right = right or side == "right"
     if sorted_sequence.ndim != 1:
         raise NotImplementedError("searchsorted(): the sorted sequence must be a vector")
     (found,) = apply_several(
@@ -151,7 +164,7 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False
         results=(intern_type(values._type.shape, int64, values._type.device),),
         name="searchsorted",
     )
-    return found
+    return cast(found, int32) if out_int32 else found
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -184,8 +197,9 @@ def unique(
     return tensors if len(tensors) > 1 else tensors[0]
 
 
-def cumsum(input: Tensor, dim: int) -> Tensor:
-    """Running sums along `dim`, in log2(n) doubling steps."""
+def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    """Running sums along `dim`, in log2(n) doubling steps; of elements as `dtype`, where given."""
+    input = input if dtype is None else cast(input, dtype)
     x = input if input._type.dtype.is_floating_point else cast(input, int64)
     if not x._type.shape:
         return m.clone(x)

@@ -6,8 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from ..autograd.grad_mode import no_grad
-from ..creation import as_device
+from ..creation import as_device, as_tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
 from ..state import state
@@ -298,6 +300,8 @@ class Module:
     ) -> IncompatibleKeys:
         """Copy the values of `state_dict` into parameters and buffers, in place.
 
+        Values are tensors, NumPy arrays, or tensors of other libraries that know DLPack.
+
         RuntimeError lists every missing and unexpected key (unless not `strict`) and every shape
         that does not fit.
         """
@@ -309,7 +313,7 @@ class Module:
         missing = [key for key in own if key not in state_dict]
         unexpected = [key for key in state_dict if key not in own]
         errors = _key_errors(missing, unexpected) if strict else []
-        fitting = {key: given for key, given in state_dict.items() if key in own}
+        fitting = {key: _lent(given) for key, given in state_dict.items() if key in own}
         errors += [error for key in fitting if (error := _misfit(key, own[key], fitting[key]))]
         if errors:
             raise RuntimeError(
@@ -449,6 +453,12 @@ def _key_errors(missing: list[str], unexpected: list[str]) -> list[str]:
     if unexpected:
         errors.append(f"Unexpected key(s) in state_dict: {quoted(unexpected)}. ")
     return errors
+
+
+def _lent(given: Any) -> Any:
+    """A tensor over the memory of what another library gave; anything else as it is."""
+    foreign = isinstance(given, np.ndarray) or hasattr(given, "__dlpack__")
+    return as_tensor(given) if foreign and not isinstance(given, Tensor) else given
 
 
 def _misfit(key: str, own: Tensor, given: Any) -> str:

@@ -54,6 +54,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **ways: Any,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -63,7 +64,7 @@ class Adam(Optimizer):
             "amsgrad": amsgrad,
             "maximize": maximize,
         }
-        super().__init__(params, defaults)
+        super().__init__(params, defaults, ways)
 
     def _check_group(self, group: Group) -> None:
         check_not_negative(group, "lr", "eps", "weight_decay")
@@ -104,8 +105,9 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **ways: Any,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **ways)
 
 
 class _Step:

@@ -19,8 +19,10 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
+
 from ..autograd.grad_mode import enable_grad, no_grad
-from ..creation import zeros
+from ..creation import as_tensor, zeros
 from ..nn.module import clear_gradients
 from ..provenance import is_internal
 from ..runtime.dtypes import float32, float64
@@ -38,10 +40,14 @@ class Optimizer:
 
     `params` are tensors, or dicts with "params" and hyperparameters of their own; `defaults` are
     the hyperparameters of all others. Changing `param_groups[i]["lr"]` takes effect at the next
-    step, compiled or not.
+    step, compiled or not. `ways` are PyTorch's choices of how a step runs (`foreach`, `fused`,
+    `capturable`), which change nothing here: a compiled step is fused in any case.
     """
 
-    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+    def __init__(
+        self, params: Parameters, defaults: dict[str, Any], ways: Mapping[str, Any] | None = None
+    ) -> None:
+        _check_ways(type(self).__name__, ways or {})
         if isinstance(params, (Tensor, Mapping, str)):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
@@ -183,6 +189,23 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
+_WAYS = ("foreach", "fused", "capturable", "differentiable")
+
+
+def _check_ways(optimizer: str, ways: Mapping[str, Any]) -> None:
+    """TypeError for what is no way to run a step, NotImplementedError for one that is not ours."""
+    for name in ways:
+        if name not in _WAYS:
+            raise TypeError(f"{optimizer}() got an unexpected keyword argument '{name}'")
+    if ways.get("differentiable"):
+        raise NotImplementedError(
+            f"{optimizer}(differentiable=True): steps are not recorded for gradients; compute new "
+            "parameters from old ones by tensor operations instead"
+        )
+    if ways.get("foreach") and ways.get("fused"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
 def _as_tensors(given: Any) -> list[Tensor]:
     """The parameters of a group: one tensor, tensors, or (name, tensor) pairs."""
     if isinstance(given, Tensor):
@@ -206,6 +229,8 @@ def _check_parameter(parameter: Any) -> None:
 def _load_state(parameter: Tensor, own: dict[str, Any], given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         found = own.get(name)
+        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
+            value = as_tensor(value)
         if not isinstance(value, Tensor):
             own[name] = deepcopy(value)
         elif isinstance(found, Tensor) and found.shape == value.shape:

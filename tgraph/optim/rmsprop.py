@@ -32,6 +32,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
+        **ways: Any,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -42,7 +43,7 @@ class RMSprop(Optimizer):
             "centered": centered,
             "maximize": maximize,
         }
-        super().__init__(params, defaults)
+        super().__init__(params, defaults, ways)
 
     def _check_group(self, group: Group) -> None:
         check_not_negative(group, "lr", "alpha", "eps", "weight_decay", "momentum")

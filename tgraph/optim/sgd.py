@@ -49,6 +49,7 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        **ways: Any,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -58,7 +59,7 @@ class SGD(Optimizer):
             "nesterov": nesterov,
             "maximize": maximize,
         }
-        super().__init__(params, defaults)
+        super().__init__(params, defaults, ways)
 
     def _check_group(self, group: Group) -> None:
         check_not_negative(group, "lr", "momentum", "weight_decay")
