@@ -24,6 +24,7 @@ from random_graphs.check import (
     report,
     shrink,
 )
+from random_graphs.decisions import check_decisions
 from random_graphs.engines import run_eagerly
 from random_graphs.program import random_program
 from tgraph.compiler.ir import PRIMITIVES, Builder, Graph, TensorType, input_node
@@ -47,6 +48,20 @@ def test_engines_agree_on_random_graphs(chunk, request):
             if len(failures) == SHOWN:
                 break
     assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_backward_outside_decides_as_the_call_did(chunk, request):
+    """A quarter of the programs: these are compiled twice, for the call and for `backward()`."""
+    count, first = request.config.getoption("graphs"), request.config.getoption("seed")
+    failures = []
+    for seed in range(first + chunk, first + count // 4, CHUNKS):
+        wrong = check_decisions(seed)
+        if wrong:
+            failures.append(f"seed {seed}: {wrong}")
+            if len(failures) == SHOWN:
+                break
+    assert not failures, "\n".join(failures)
 
 
 @settings(

@@ -335,8 +335,24 @@ def count_matches(program: Program) -> None:
     program.keep(program.op(p.sum_, ones, axes=axes, keepdims=False))
 
 
+def own_extreme(program: Program) -> None:
+    """A value beside its own extreme, which is among it however it was rounded."""
+    value = program.draw(lambda v: v.is_float and v.ndim > 0 and 0 not in v.shape)
+    axis = program.choose(value.ndim)
+    keep = {"axes": (axis,), "keepdims": True}
+    largest, place = program.pick(((p.max_, p.argmax), (p.min_, p.argmin)))
+    extreme = program.op(largest, value, **keep)
+    if program.choose(2):
+        found = program.op(p.any_, program.op(p.eq, value, extreme), **keep)
+        program.preferred.append(program.keep(found))
+        return
+    picked = program.op(p.gather, value, program.op(place, value, **keep), axis=axis)
+    rest = program.op(p.sub, extreme, picked, bound=0.0, error=0.0)
+    program.preferred.append(program.keep(program.known(rest.node, 0.0, 0.0, 0)))
+
+
 MAKERS = (
     softmax, log_softmax, cross_entropy, layer_norm, layer_norm, variance, gelu, relu_backward,
     matmul, matmul, linear, attention, attention, convolution, stencil, scan, optimizer, optimizer,
-    gradient_of_norm, pairwise, embedding, reuse, reuse, count_matches, host_call,
+    gradient_of_norm, pairwise, embedding, reuse, reuse, count_matches, own_extreme, host_call,
 )  # fmt: skip

@@ -3,7 +3,8 @@
 Every value carries what is known of it: `bound`, which no element's magnitude exceeds; `error`,
 by how much two correct engines may differ; and `grain`, where the error is 0: elements are
 multiples of 2**-grain. Only values without error reach operations that jump (comparisons, floor,
-argmax, casts to integers, positions); whether a result is free of error follows from the bits
+argmax, casts to integers, positions), but for a value that is compared with its own extreme;
+whether a result is free of error follows from the bits
 that it needs. So every difference beyond the tracked error is a fault of an engine.
 """
 
