@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..runtime.arrays import copy_elements, copy_from_host, evaluate, module_of, to_host
+from ..runtime.dtypes import ALL_DTYPES
 from ..runtime.plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
@@ -115,6 +116,7 @@ class PlanBuilder(ABC):
         self.arena = _Arena(self.alignment, self.never_reused)
         self.copies: list[CopyStep] = []
         self.in_place: dict[Node, Node] = {}
+        self.written: set[Node] = set()  # what steps write, all of its elements
         self.overwritten: set[Node] = set()  # inputs in whose memory an output is computed
         self.lowered: dict[Group, Scheduled] = {}
         self.patterns: dict[Any, Pattern] = {}  # by structure, and by that and the lines
@@ -128,6 +130,15 @@ class PlanBuilder(ABC):
         for position, group in enumerate(self.groups):
             self._write_group(position, group, last)
         self.steps += self.copies
+        self._verify_outputs()
+
+    def _verify_outputs(self) -> None:
+        """No plan shows memory that none of its steps wrote in full."""
+        for number, output in enumerate(self.graph.outputs):
+            node = self.in_memory(output)
+            given = node in self.graph.inputs or node.primitive.name == "constant"
+            if not given and node not in self.written:
+                raise AssertionError(f"output {number} of the plan is not written: {output}")
 
     @abstractmethod
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
@@ -321,6 +332,7 @@ class PlanBuilder(ABC):
             schedule,
         )
         self.infos.append(info)
+        self.written.update(_written_in_full(pattern.kernel, self.scheduled(group).nodes))
         if schedule.extent > 0 and any(param.elements for param in pattern.kernel.params):
             self.kernel_of_step[len(self.steps)] = info
             args = tuple(
@@ -370,6 +382,7 @@ class PlanBuilder(ABC):
                 (self._contiguous(node, node.type),),
             )
         moved += sum(each.type.nbytes for each in outputs)
+        self.written.update(outputs)
         self.steps.append(step)
         self.infos.append(StepInfo(step.name, kind, (node,), outputs, moved, flops))
 
@@ -452,6 +465,18 @@ class _Matrix:
 
     def stride(self, from_end: int) -> int:
         return self.batch.get(from_end, 0)
+
+
+def _written_in_full(kernel: Kernel, nodes: Sequence[Node | None]) -> Iterator[Node]:
+    """The nodes whose memory a kernel writes, in the type and number of elements that they have.
+
+    Generated code knows dtypes by identity: one that only looks like another would be mistaken.
+    """
+    for param, node in zip(kernel.params, nodes, strict=True):
+        if node is None or not param.written or param.dtype not in ALL_DTYPES:
+            continue
+        if param.dtype is node.type.dtype and param.elements == node.type.numel:
+            yield node
 
 
 def _reads_before_writing(kernel: Kernel, read: int, written: int) -> bool:

@@ -208,10 +208,10 @@ def _kind(type_: type) -> Any:
     if type_ in _CONTAINERS:
         return type_
     if type_ not in _KINDS:
-        if type_.__module__.startswith("tgraph."):
-            _KINDS[type_] = None  # dtypes, devices and the like are values
-        elif issubclass(type_, tuple) and hasattr(type_, "_fields"):
+        if issubclass(type_, tuple) and hasattr(type_, "_fields"):
             _KINDS[type_] = _NamedTuple
+        elif type_.__module__.startswith("tgraph."):
+            _KINDS[type_] = None  # dtypes, devices and the like are values
         elif hasattr(type_, "__dataclass_fields__"):
             _KINDS[type_] = _Dataclass
         else:

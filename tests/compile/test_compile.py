@@ -441,3 +441,64 @@ def test_half_precision_and_empty_tensors():
     both(lambda x: (x * 2).sum(), X.half())
     both(lambda x: (x * 2).sum(0), tg.zeros(0, 3))
     both(lambda x: x.reshape(3, 0), tg.zeros(0, 3))
+
+
+# -- values that are no tensors --------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    dtype: tg.dtype
+    scale: float
+
+
+VALUES = {
+    "to": (lambda x, d: x.to(d) * 2, [tg.float64, tg.float32, tg.int64, tg.float16]),
+    "zeros": (lambda x, d: tg.zeros(3, dtype=d) + x.to(d), [tg.float64, tg.int32]),
+    "softmax": (lambda x, d: tg.softmax(x, 0, dtype=d), [tg.float64, tg.float32]),
+    "sum": (lambda x, d: x.sum(dtype=d), [tg.float64, tg.int64]),
+    "identity": (lambda x, d: x * (2 if d is tg.float32 else 3), [tg.float32, tg.float64]),
+    "device": (lambda x, d: x.to(d) + tg.ones(3, device=d), [tg.device("cpu"), "cpu"]),
+    "size": (lambda x, d: x.expand(d) if len(d) > 1 else x.reshape(d), [tg.Size([2, 3]), (3,)]),
+    "mode": (lambda x, d: x * (2 if d is Mode.UP else 3), [Mode.UP, Mode.DOWN]),
+    "settings": (
+        lambda x, d: x.to(d.dtype) * d.scale,
+        [Settings(tg.float64, 2.0), Settings(tg.float32, 2.0), Settings(tg.float32, 3.0)],
+    ),
+    "in a dict": (lambda x, d: x.to(d["type"][0]), [{"type": [tg.float64]}, {"type": [tg.int8]}]),
+}
+
+
+@pytest.mark.parametrize("keyword", [False, True])
+@pytest.mark.parametrize("name", VALUES)
+def test_dtypes_devices_and_sizes_are_values(name, keyword):
+    function, values = VALUES[name]
+    compiled, x = tg.compile(function), tg.tensor([1.0, 2.0, 3.0])
+    for value in [*values, *values]:
+        found = compiled(x, d=value) if keyword else compiled(x, value)
+        wanted = function(x, value)
+        assert found.dtype is wanted.dtype and found.shape == wanted.shape
+        assert tg.allclose(found.double(), wanted.double())
+
+
+def test_a_dtype_that_is_returned_is_the_dtype():
+    assert tg.compile(lambda x, d: (x.dtype, d, x.device, x.shape))(Y, tg.int8) == (
+        tg.float32, tg.int8, Y.device, Y.shape,
+    )  # fmt: skip
+    found = tg.compile(lambda x: x.dtype)(Y)
+    assert found is tg.float32
+
+
+def test_named_tuples_of_ours_are_containers():
+    found = tg.compile(lambda x: x.max(dim=0, keepdim=True))(tg.ones(3, 4))
+    assert type(found) is type(tg.ones(3, 4).max(dim=0, keepdim=True))
+    assert found.values.tolist() == [[1, 1, 1, 1]] and found.indices.shape == (1, 4)
+
+
+def test_no_plan_shows_memory_that_nothing_wrote():
+    """A dtype that is not the one of its name: kernels take it for another one."""
+    stranger = object.__new__(type(tg.float64))
+    for name in ("name", "kind", "itemsize", "numpy"):
+        object.__setattr__(stranger, name, getattr(tg.float64, name))
+    with pytest.raises(AssertionError, match="output 0 of the plan is not written"):
+        tg.compile(lambda x: x.to(stranger) * 2)(Y)
