@@ -21,7 +21,7 @@ from .autograd import (
     set_grad_enabled,
 )
 from .autograd.transforms import grad, value_and_grad, vjp
-from .compile import compile
+from .compile import RecompileWarning, compile
 from .compiler.ir.promotion import can_cast, promote_types
 from .creation import (
     as_tensor,
@@ -273,7 +273,8 @@ from .runtime.dtypes import (
 from .runtime.parallel import get_num_threads, set_num_threads
 from .sorting import bincount
 from .tensor import Size, Tensor
-from .tracing import TraceError
+from .tracing import TraceError, host
+from .world import TraceWarning
 
 float = float32
 double = float64

@@ -256,6 +256,8 @@ class CallWriter:
                     self._grad_rows.append((owner.key, entry.node.type))
                     return f"g[{len(self._grad_rows) - 1}]"
                 return self._dense(at, self._grad(at, entry))
+            case "host":
+                return self._number(source)
             case "number":
                 is_float = entry.node.type.dtype.is_floating_point
                 return f"{'number' if is_float else 'integer'}({self._number(source.key)})"

@@ -84,6 +84,8 @@ def _value(source: Source, leaves: Sequence[Any]) -> Array:
     match source.kind:
         case "number":
             return np.array(number_value(source.key, lambda each: _number(each, leaves)))
+        case "host":
+            return source.key()  # type: ignore[no-any-return]
         case "random":
             return random_key(source.key)
     tensor = _tensor(source, leaves)

@@ -22,11 +22,12 @@ import builtins
 import dis
 import functools
 import keyword
+import os
 import re
 import sys
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import (
     BuiltinFunctionType,
@@ -155,6 +156,18 @@ class Recorder:
         self._paths[id(value)] = path
         self._alive.append(value)
         self.arm(value)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """What happens inside is of no call: it is neither recorded nor repeated nor undone."""
+        untouched = [each for each in self._snapshots.values() if not each.changed()]
+        previous, state.recorder = state.recorder, None
+        try:
+            yield
+        finally:
+            state.recorder = previous
+            for each in untouched:
+                each.before = each.copy() if each.changed() else each.before
 
     def is_outside(self, value: Any) -> bool:
         """Whether an object was there before, as far as is known."""
@@ -538,6 +551,9 @@ class Recorder:
         if kind is Tensor or kind is str:
             return container[key]
         path = self._paths.get(id(container))
+        if container is world.ENVIRON:
+            self._environment(key)
+            return container[key]
         if path is None:
             self._arm_class(kind)
             return container[key]
@@ -586,12 +602,12 @@ class Recorder:
     def contains(self, item: Any, container: Any) -> bool:
         """`item in container`."""
         path = self._paths.get(id(container))
-        if path is None:
+        if container is world.ENVIRON:
+            self._environment(item)
+        elif path is None:
             self._arm_class(type(container))
         elif isinstance(container, (dict, set, frozenset)) and _is_builtin(container):
             self._membership(item, container, path)
-        elif isinstance(container, Mapping) and type(container).__module__ == "os":
-            self._environment(item)
         else:
             self.implicit(container, path, "__contains__", "__iter__")
         return item in container
@@ -790,7 +806,9 @@ class Recorder:
         kind = type(function)
         if kind is FunctionType:
             self._arm_function(function)
-            if is_constant_code(function.__code__):
+            if function is os.getenv and arguments:
+                self._environment(arguments[0])
+            elif is_constant_code(function.__code__):
                 self._check_world(function)
                 self._hand_over(arguments, is_of_tgraph(function.__module__))
             return function
@@ -804,8 +822,8 @@ class Recorder:
         if path is not None and callable(function):
             self.implicit_call(function, path)
         self.arm(function)
+        self._check_world(function)
         if is_constant_class(kind):
-            self._check_world(function)
             self._hand_over(arguments, is_of_tgraph(kind.__module__))
         return function
 
@@ -823,8 +841,12 @@ class Recorder:
     def _call_method(self, method: MethodType, arguments: tuple[Any, ...]) -> Any:
         function = method.__func__
         self._arm_function(function)
-        code = getattr(function, "__code__", None)
-        if code is not None and is_constant_code(code):
+        if type(function) is not FunctionType:
+            return self._call_builtin(method, arguments)
+        code = function.__code__
+        if method.__self__ is world.ENVIRON and arguments:
+            self._environment(arguments[0])
+        elif is_constant_code(code):
             self._check_world(method)
             ours = is_of_tgraph(function.__module__)
             owner = method.__self__
@@ -891,8 +913,9 @@ class Recorder:
         for value in arguments:
             if type(value) in _FAST:
                 continue
-            if type(value) in (FunctionType, MethodType, functools.partial):
+            if type(value) in (FunctionType, MethodType, functools.partial, BuiltinFunctionType):
                 self.arm(value)
+                self._check_world(value)
                 continue
             path = self._paths.get(id(value))
             if isinstance(value, type):

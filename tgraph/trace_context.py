@@ -30,6 +30,7 @@ from .trace_state import (
     GeneratorUse,
     GradAccess,
     HandleState,
+    HostRead,
     Source,
     TraceError,
     TraceInput,
@@ -136,6 +137,27 @@ class Trace(Context):
         host = Source("host", without_hooks(getter))
         number = TracedNumber(self, host, float, frozenset({source}), name)
         return number if dtype is None else self.constant(number, dtype)
+
+    def host_value(self, function: Any) -> Any:
+        """See `tracing.host`."""
+        source = Source("host", len(self.host_reads))
+        if source in self.static:
+            raise TraceError(
+                f"the value of a number of tg.host() is asked for, at {user_site()}, which is "
+                "known only when the compiled function runs. Pass it as an argument."
+            )
+        read = HostRead(without_hooks(function))
+        self.host_reads.append(Source("host", read))
+        if isinstance(read.first, Tensor):
+            type_ = intern_type(*read.first._type)
+            return wrap(self.new_input(Source("host", read), "host", type_).node, type_)
+        if type(read.first) not in (int, float):
+            raise TypeError(
+                "tg.host(): expected a function that gives a tensor or a number, it gave a "
+                f"{type(read.first).__name__}"
+            )
+        host = Source("host", read)
+        return TracedNumber(self, host, type(read.first), frozenset({source}), "host")
 
     def host_constant(self, getter: Any, name: str) -> Any:
         """See `tracing.host_constant`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,32 @@ class Source:
 
     kind: str
     key: Any
+
+
+class HostRead:
+    """A function that gives a number or tensor at each call. The plan's first call gets what it
+    gave to the trace, so that it is called as often as in eager code."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.first = function()
+        self._waiting = [self.first]
+        held = self.first
+        self.expected = held._type if isinstance(held, Tensor) else type(held)
+
+    def __call__(self) -> Any:
+        value = self._waiting.pop() if self._waiting else self.function()
+        kind = value._type if isinstance(value, Tensor) else type(value)
+        if kind != self.expected:
+            raise TypeError(
+                f"tg.host(): the function gave {_named(kind)}, and {_named(self.expected)} when "
+                "the compiled function was traced; make it give the same type each time"
+            )
+        return value._value if isinstance(value, Tensor) else value
+
+
+def _named(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else f"a tensor of type {kind}"
 
 
 @dataclass(eq=False)

@@ -42,7 +42,7 @@ from .traced_number import TracedNumber
 
 __all__ = [
     "Call", "Effects", "Ref", "Source", "Specialize", "Trace", "TraceError",
-    "host_constant", "host_scalar", "is_tracing", "record_call", "suspend_tracing", "trace",
+    "host", "host_constant", "host_scalar", "is_tracing", "record_call", "suspend_tracing", "trace",
 ]  # fmt: skip
 
 
@@ -94,6 +94,29 @@ def host_constant(getter: Callable[[], Any], name: str = "a setting") -> Any:
     """
     context = current_context()
     return context.host_constant(getter, name) if isinstance(context, Trace) else getter()
+
+
+def host(function: Callable[[], Any]) -> Any:
+    """What `function()` gives, a tensor or a number: called at every call of a compiled function.
+
+    For what is not recorded: the clock, files, random numbers of others. In eager code simply
+    `function()`. It must give the same type each time; numbers may be computed with, while asking
+    for their value is a TraceError.
+
+    >>> import tgraph as tg
+    >>> import itertools
+    >>> count = itertools.count(1)
+    >>> f = tg.compile(lambda x: x * tg.host(lambda: next(count)))
+    >>> f(tg.ones(2)), f(tg.ones(2))
+    (tensor([1., 1.]), tensor([2., 2.]))
+    """
+    context = current_context()
+    if not isinstance(context, Trace):
+        return function()
+    if state.recorder is None:
+        return context.host_value(function)
+    with state.recorder.suspended():
+        return context.host_value(function)
 
 
 # --- what a recorded call means ------------------------------------------------------------------

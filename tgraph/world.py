@@ -11,13 +11,16 @@ import os
 import random
 import sys
 import warnings
-from types import MethodType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from .dispatch import user_site
 from .trace_state import TraceError
 
 ENVIRON = os.environ
+
+
+_SEEN: dict[str, dict[Any, Any]] = {}  # file -> what was warned of there
 
 
 class TraceWarning(UserWarning):
@@ -65,13 +68,14 @@ def check(function: Any, made_inside: bool = False) -> None:
 
 
 def _module_of(function: Any) -> str:
+    named = getattr(function, "__module__", None)
+    if isinstance(named, str):
+        return named
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, ModuleType):
         kind = owner if isinstance(owner, type) else type(owner)
         return str(kind.__module__)
-    if isinstance(function, MethodType):
-        function = function.__func__
-    return str(getattr(function, "__module__", None))
+    return ""
 
 
 def _is_seeded_maker(function: Any, name: str) -> bool:
@@ -89,6 +93,7 @@ def _refuse(function: Any, name: str) -> None:
 
 def _warn(name: str, what: str) -> None:
     site = user_site()
+    seen = _SEEN.setdefault(site.code.co_filename, {})
     warnings.warn_explicit(
         TraceWarning(
             f"{name}() is called while a compiled function is traced, not at every call: {what}. "
@@ -97,6 +102,7 @@ def _warn(name: str, what: str) -> None:
         None,
         site.code.co_filename,
         site.line,
+        registry=seen,
     )
 
 
