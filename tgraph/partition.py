@@ -4,8 +4,8 @@ The backward graph reads some values of the forward: each is either saved (an ex
 forward) or recomputed from others. A minimum cut chooses: saving a value costs the bytes that are
 written and read again, computing it again costs its operations, and what is dear (products,
 reductions, random bits, host calls) is never computed again. Nor is a decision (`is_decision`) on
-values that are rounded once more: it is saved, or made from what is saved. The two plans differ in
-what passes find and so in how they round, and both must decide alike.
+values that may be rounded otherwise: it is saved, or made by exact operations and IEEE arithmetic
+from what is saved. The two plans differ in what passes find, and both must decide alike.
 
 Source of the idea: Jain et al., "Checkmate" (MLSys 2020), and the min-cut rematerialisation of
 PyTorch's functorch.
@@ -26,6 +26,7 @@ from .compiler.ir import (
     is_decision,
     is_exact,
     is_float,
+    is_reproducible,
     toposort,
 )
 from .runtime import interrupts
@@ -128,9 +129,9 @@ def _choose(
 def _decided_once(
     ancestors: Sequence[Node], read: Collection[Node], primals: set[Node], banned: set[Node]
 ) -> set[Node]:
-    """The minimum cut behind which no decision is made on values that are rounded again.
+    """The minimum cut behind which no decision is made on values that may differ.
 
-    A decision may be made again where the cut has saved what it is made of; otherwise the next cut
+    A decision may be made again where its operands are sure to be the same; otherwise the next cut
     saves the decision.
     """
     while True:
@@ -142,21 +143,32 @@ def _decided_once(
 
 
 def _unsure(ancestors: Sequence[Node], read: Collection[Node], chosen: set[Node]) -> set[Node]:
-    """The decisions that the backward would make on values that it has rounded itself."""
+    """The decisions that the backward would make on values of which its bits may be others."""
     needed = set(read)
     for node in reversed(ancestors):
         if node in needed and node not in chosen:
             needed.update(node.inputs)
-    exact: set[Node] = set(chosen)
+    same: set[Node] = set(chosen)  # as the forward has them, to the last bit
+    plain = {node for node in chosen if _is_plain(node)}
     unsure = set()
     for node in ancestors:
         if node not in needed or node in chosen:
             continue
-        if is_decision(node) and not all(x in exact for x in node.inputs if is_float(x)):
+        if is_decision(node) and not all(x in same for x in node.inputs if is_float(x)):
             unsure.add(node)
-        if is_exact(node) and all(operand in exact for operand in node.inputs):
-            exact.add(node)
+        if is_reproducible(node) and all(operand in plain for operand in node.inputs):
+            plain.add(node)
+        if node in plain or (is_exact(node) and all(operand in same for operand in node.inputs)):
+            same.add(node)
     return unsure
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether arithmetic on a saved value is what it is in the forward.
+
+    Not on a saved exponential: the forward may see that, and make exp(x) - 1 an expm1(x).
+    """
+    return node.primitive.family is not Family.ELEMENTWISE or is_reproducible(node)
 
 
 def _read_by(

@@ -1,7 +1,7 @@
 """The graph: types, primitives, nodes, and what can be asked of them."""
 
 from . import primitives
-from .decisions import is_decision, is_exact, is_float
+from .decisions import is_decision, is_exact, is_float, is_reproducible
 from .export import to_networkx
 from .graph import Graph, toposort, transform
 from .node import UNKNOWN, Builder, Node, Provenance, infer_type
@@ -22,6 +22,7 @@ Graph.to_networkx = to_networkx
 __all__ = [
     "PRIMITIVES", "UNKNOWN", "Builder", "Family", "Graph", "IRTypeError", "Node", "Primitive",
     "Provenance", "TensorType", "can_cast", "format_graph", "infer_type", "input_node",
-    "is_decision", "is_exact", "is_float", "primitive_named", "primitives", "promote_types",
+    "is_decision", "is_exact", "is_float", "is_reproducible", "primitive_named", "primitives",
+    "promote_types",
     "register", "result_type", "scalar_dtype", "toposort", "transform",
 ]  # fmt: skip

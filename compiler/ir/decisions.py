@@ -23,6 +23,17 @@ def is_exact(node: Node) -> bool:
     return node.primitive.exact or not is_float(node)
 
 
+def is_reproducible(node: Node) -> bool:
+    """Whether equal operands give equal bits in every plan, whatever passes make of it.
+
+    Sums, products, quotients and roots do; but 16-bit floats may be rounded in one plan, and stay
+    float32 in another.
+    """
+    if is_exact(node):
+        return True
+    return node.primitive.reproducible and not node.type.dtype.is_half
+
+
 def is_decision(node: Node) -> bool:
     """Whether a rounding of an operand may change the value by a jump."""
     if not node.primitive.discontinuous or not any(map(is_float, node.inputs)):

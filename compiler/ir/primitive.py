@@ -42,6 +42,7 @@ class Primitive:
     f(x, z) == z for every x (NaN included), `involution` says f(f(x)) == x and `idempotent`
     f(f(x)) == f(x), or f(x, x) == x for two inputs. `exact` says that no float is rounded (but by
     a cast, which has one way to do so): whatever computes the value again gets the same bits.
+    `reproducible` says that it rounds in one way, that of IEEE arithmetic, which rewrites keep.
     `discontinuous` says that the result may jump where an operand changes by a rounding. `cost` is
     a rough number of machine operations per element, for fusion's and the scheduler's estimates.
     """
@@ -57,6 +58,7 @@ class Primitive:
     involution: bool = False
     idempotent: bool = False
     exact: bool = False
+    reproducible: bool = False
     discontinuous: bool = False
     cost: int = 1
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from random_graphs.engines import run_eagerly
 from tgraph.compiler.ir import (
     PRIMITIVES,
     Builder,
     Family,
+    Graph,
     IRTypeError,
     TensorType,
     input_node,
@@ -13,6 +15,7 @@ from tgraph.compiler.ir import (
     is_exact,
 )
 from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.pipeline import optimize
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import bool_, float16, float32, float64, int64
 
@@ -71,3 +74,28 @@ def test_integers_are_exact_and_nothing_to_decide_on():
     total = build.apply(p.add, [x, x])
     assert is_exact(total)
     assert not is_decision(build.apply(p.eq, [x, total]))
+
+
+ARITHMETIC = [node.primitive for node in ON_FLOATS.values() if node.primitive.reproducible]
+NUMBERS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.25, 0.1, -3.0, np.inf)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rewrites_of_arithmetic_keep_every_bit(seed):
+    """Two plans that see different parts of an expression compute the same values."""
+    pick, build = np.random.default_rng(seed), Builder()
+    x, y = (input_node(name, TensorType((64,), float32)) for name in "xy")
+    values = [x, y, *(build.full((), number, float32) for number in NUMBERS)]
+    exact = [p.neg, p.abs_, p.maximum, p.minimum, p.copy]
+    for _ in range(40):
+        primitive = (ARITHMETIC + exact)[pick.integers(len(ARITHMETIC) + len(exact))]
+        operands = [values[-1 - int(pick.exponential(6)) % len(values)] for _ in range(2)]
+        values.append(build.apply(primitive, operands[: primitive.arity]))
+    graph = Graph([x, y], values[2 + len(NUMBERS) :])
+    arrays = [pick.normal(size=64).astype(np.float32) for _ in range(2)]
+    with np.errstate(all="ignore"):
+        wanted = [run_eagerly(graph, arrays)[node] for node in graph.outputs]
+        after = optimize(graph)
+        found = [run_eagerly(after, arrays)[node] for node in after.outputs]
+    for node, a, b in zip(graph.outputs, found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=str(node))
