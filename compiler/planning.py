@@ -35,7 +35,7 @@ class Planning:
         }
         self.graph = planned_graph(graph, self.inputs)
         kept = [number for number, node in enumerate(graph.outputs) if node.type.numel]
-        self.planned = Graph(graph.inputs, [self.graph.outputs[number] for number in kept])
+        self.planned = self.graph.with_outputs([self.graph.outputs[number] for number in kept])
         self.donate = dict(donate or {})
         # An input that is not contiguous cannot be written by a kernel: its output comes fresh.
         self.direct = {
@@ -91,7 +91,7 @@ def _copied_outputs(graph: Graph) -> Graph:
             base = base.inputs[0]
         return build.apply(p.copy, [node], where=node.where) if is_given(base) else node
 
-    return Graph(graph.inputs, [own(node) for node in graph.outputs])
+    return graph.with_outputs([own(node) for node in graph.outputs])
 
 
 def _copied_operands(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:

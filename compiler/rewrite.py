@@ -115,7 +115,7 @@ def apply_rules(
     if _Walk(graph, rules, limit, count_reads).changes_nothing(graph):
         return graph
     outputs = _Walk(graph, rules, limit, count_reads).rewritten(graph)
-    return graph if tuple(outputs) == graph.outputs else Graph(graph.inputs, outputs)
+    return graph.with_outputs(outputs)
 
 
 def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:

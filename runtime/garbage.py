@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+MANY_OBJECTS = 100_000
+
 
 @contextmanager
 def no_collection() -> Iterator[None]:
@@ -20,4 +22,6 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if gc.get_count()[0] > MANY_OBJECTS:
+                gc.collect(1)  # the new objects, once; by itself it would look at them twice
             gc.enable()

@@ -39,6 +39,14 @@ class Graph:
                 readers[operand].append(node)
         return {node: tuple(found) for node, found in readers.items()}
 
+    def with_outputs(self, outputs: Sequence[Node]) -> Graph:
+        """The graph of other outputs over the same inputs; this one, where they are the same."""
+        return self if tuple(outputs) == self.outputs else Graph(self.inputs, outputs)
+
+    def forget(self) -> None:
+        """Drop the order and the consumers, which are computed again where somebody asks."""
+        self.__dict__.clear()
+
     def verify(self) -> None:
         """Infer every type again; IRTypeError prints the neighbours of a faulty node."""
         known = set(self.inputs)
@@ -72,7 +80,7 @@ def toposort(
     stack: list[Node | tuple[Node]] = [*reversed([*first, *outputs])]
     while stack:
         node = stack.pop()
-        if type(node) is tuple:
+        if isinstance(node, tuple):
             order.append(node[0])
         elif node not in seen:
             seen.add(node)
@@ -99,4 +107,4 @@ def transform(
     for node in graph.nodes:
         if node not in new:
             new[node] = rewrite(build, node, tuple(new[operand] for operand in node.inputs))
-    return Graph(graph.inputs, [new[node] for node in graph.outputs])
+    return graph.with_outputs([new[node] for node in graph.outputs])
