@@ -33,7 +33,8 @@ class RewriteBuilder(Builder):
         super().__init__()
         self.where = UNKNOWN
         self.order: dict[Node, int] = {}  # when each node was found final: one order per walk
-        self.reads: dict[Node, int] = {}
+        self.reads: dict[Node, int] | None = {}  # None: to be counted in `graph` when asked for
+        self.graph: Graph | None = None
         self.asked = False  # by a rule, about more than its node
 
     def _apply(
@@ -54,6 +55,9 @@ class RewriteBuilder(Builder):
         `count_reads`.
         """
         self.asked = True
+        if self.reads is None:
+            assert self.graph is not None
+            self.reads = _reads(self.graph)
         return self.reads.get(node, 1) == 1
 
     def comes_after(self, node: Node, other: Node) -> bool:
@@ -154,7 +158,8 @@ class _Walk:
         self._order.update((node, at) for at, node in enumerate(graph.inputs))
         self._final: dict[Node, Node] = {node: node for node in graph.inputs}
         self._becomes: dict[Node, Node] = {}  # replaced, the replacement still to be looked at
-        self._old_reads = _reads(graph) if count_reads else {}
+        self._count_reads = count_reads
+        self._old_reads: dict[Node, int] = {}
         self._left = limit
         self._fired: deque[str] = deque(maxlen=_LAST_SHOWN)
 
@@ -164,7 +169,8 @@ class _Walk:
         Those of an earlier walk are one for each value; others the walk has to look at.
         """
         build, order = self._build, {node: at for at, node in enumerate(graph.nodes)}
-        build.order, build.reads = order, self._old_reads
+        build.order, build.graph = order, graph
+        build.reads = None if self._count_reads else {}
         for node in graph.nodes:
             rules = self._rules_for(node.primitive)
             if not rules.bits & ~node.settled or node in self._final:
@@ -178,8 +184,10 @@ class _Walk:
 
         Most nodes stay as they are, or only read something else: these are settled at once.
         """
-        final, rebuild, reads = self._final, self._build.rebuild, self._old_reads
-        self._build.reads = {node: reads[node] for node in graph.inputs} if reads else {}
+        final, rebuild = self._final, self._build.rebuild
+        if self._count_reads:
+            reads = self._old_reads = _reads(graph)
+            self._build.reads = {node: reads[node] for node in graph.inputs}
         for node in graph.nodes:
             if node in final:
                 continue
@@ -245,7 +253,9 @@ class _Walk:
     def _finish(self, node: Node, final: Node) -> None:
         self._final[node] = final
         if self._old_reads and (read := self._old_reads.get(node)) is not None:
-            self._build.reads[final] = self._build.reads.get(final, 0) + read
+            reads = self._build.reads
+            assert reads is not None
+            reads[final] = reads.get(final, 0) + read
 
     def _replace(self, node: Node, replacement: Node) -> None:
         if replacement.type != node.type:
