@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import chain
@@ -130,6 +131,12 @@ def _bounds(array: Array) -> tuple[int, int]:
     return first, first + array.nbytes
 
 
+def apart(given: Sequence[Any], met: dict[int, Any]) -> bool:
+    """Whether containers are each an object of its own, and none of those that are known."""
+    ids = {id(each) for each in given}
+    return len(ids) == len(given) and ids.isdisjoint(met)
+
+
 def count_write(tensor: Tensor, times: int, written: Any) -> None:
     """Count writes into the memory of `tensor`, as its own in-place operations would."""
     storage = storage_of(tensor)
@@ -224,6 +231,7 @@ def after_failure(error: Exception, eager: Any, leaves: Sequence[Any], given: An
 HELPERS: dict[str, Any] = {
     "ABSENT": ABSENT,
     "MISS": MISS,
+    "OrderedDict": OrderedDict,
     "ReadOnlyError": ReadOnlyError,
     "ndarray": np.ndarray,
     "defaults": defaults,
@@ -235,6 +243,7 @@ HELPERS: dict[str, Any] = {
     "same_elements": same_elements,
     "same_content": same_content,
     "count_write": count_write,
+    "apart": apart,
     "clash": clash,
     "overlap": overlap,
     "view_of": view_of,

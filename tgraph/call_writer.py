@@ -91,9 +91,11 @@ class CallWriter:
             self._argument(position, leaf)
         for view in self.call.trace.views:
             self._captured_view(view)
+        self._containers()
         inputs = [self._input(at, each) for at, each in enumerate(self.call.inputs)]
         self._looked_at_in_loops()
         self._aliases(inputs)
+        self._numbers()
         if self._has_effects():
             self._add("held = hold()")
             self._add("try:")
@@ -278,8 +280,32 @@ class CallWriter:
                 self._add(f"{name} = {self._const(expression.key)}()")
             else:
                 parts = [self._number(each) for each in expression.operands]
-                self._add(f"{name} = {expression.text(parts)}")
+                self._add("try:")
+                self._add(f"    {name} = {expression.text(parts)}")
+                self._add("except ArithmeticError:")  # raised where eager code raises it
+                self._add("    return eager(leaves, given)")
         return name
+
+    def _numbers(self) -> None:
+        """Compute numbers before anything happens: a division by zero is no half of a call."""
+        waiting = [
+            *self.call.refs,
+            *(ref for each in self.call.effects.changes for ref in each.refs),
+        ]
+        while waiting:
+            ref = waiting.pop()
+            if ref.kind == "number":
+                self._number(ref.key)
+            elif ref.kind == "container":
+                waiting += ref.key[1]
+
+    def _containers(self) -> None:
+        """Containers among the arguments are not those that the function met by itself."""
+        codes = self.call.containers
+        if codes and self.call.effects.changes:
+            met = self._const({id(each): each for each in self.call.met})
+            self._add(f"if not apart(({''.join(f'{each}, ' for each in codes)}), {met}):")
+            self._add("    return eager(leaves, given)")
 
     def _dense(self, at: int, value: str) -> str:
         """Kernels cannot go backwards through memory: such arrays are copied."""
@@ -433,6 +459,10 @@ class CallWriter:
                 return self._number(ref.key)
             case "made":
                 self._add(f"{name} = {self._const(ref.key)}.copy()")
+            case "container":
+                tree, refs = ref.key
+                parts = [self._ref(each) for each in refs]
+                self._views.append(f"{name} = {self._assembled(parts, tree)}")
             case "given":
                 return str(ref.key)
             case "outside":
@@ -449,7 +479,10 @@ class CallWriter:
                     self._views.append(self._with_history(name, ref.history))
             case _:
                 type_ = self._const(self.call.graph.outputs[ref.key].type)
-                self._add(f"{name} = wrap(o[{ref.key}], {type_})")
+                wrapped = f"wrap(o[{ref.key}], {type_})"
+                if ref.like is not None:
+                    wrapped = f"{self._const(ref.like)}.of({wrapped})"
+                self._add(f"{name} = {wrapped}")
                 self._results[ref.key] = name
                 if ref.leaf:
                     self._add(f"{name}._requires_grad = True")
@@ -483,34 +516,42 @@ class CallWriter:
             self._add(f"{name}.counter += {calls}" if seed is None else restarted)
         for owner, grad in grads:
             self._add(f"{self._owner(owner)}._grad = {grad}")
-        for change, names in changes:
-            self._changed(change, names)
+        values: list[str | None] = []
+        for at, (change, names) in enumerate(changes):  # all of them, before the first is put
+            values.append(None if change.tree is None else self._assembled(names, change.tree))
+            if values[-1] is not None and not values[-1].isidentifier():
+                self._add(f"t{at} = {values[-1]}")
+                values[-1] = f"t{at}"
+        for (change, _), value in zip(changes, values):
+            self._changed(change, value)
 
-    def _changed(self, change: Change, refs: Sequence[str]) -> None:
+    def _changed(self, change: Change, value: str | None) -> None:
         """Write into a Python object what the traced function wrote there."""
         holder = change.holder if change.is_given else self._const(change.holder)
-        value = None if change.tree is None else self._assembled(refs, change.tree)
         key = self._const(change.key)
         match change.kind:
-            case "item":
-                gone = f"dict.pop({holder}, {key}, None)"
-                self._add(gone if value is None else f"dict.__setitem__({holder}, {key}, {value})")
+            case "item" | "ordered":
+                kind = "dict" if change.kind == "item" else "OrderedDict"
+                gone = f"{kind}.pop({holder}, {key}, None)"
+                put = f"{kind}.__setitem__({holder}, {key}, {value})"
+                self._add(gone if value is None else put)
+            case "element":
+                self._add(f"{holder}[{change.key}] = {value}")
             case "attribute":
                 gone = f"object.__delattr__({holder}, {key})"
                 put = f"object.__setattr__({holder}, {key}, {value})"
                 self._add(gone if value is None else put)
             case "class":
-                put = f"setattr({holder}, {key}, {value})"
-                self._add(f"delattr({holder}, {key})" if value is None else put)
+                put = f"type.__setattr__({holder}, {key}, {value})"
+                self._add(f"type.__delattr__({holder}, {key})" if value is None else put)
             case "cell":
                 gone = f"del {holder}.cell_contents"
                 self._add(gone if value is None else f"{holder}.cell_contents = {value}")
             case "replace":
-                self._add(f"t = {value}")
                 self._add(f"{holder}.clear()")
-                self._add(f"{holder}.extend(t)")
-            case "content":
-                self._add(f"{holder}[...] = {value}")
+                self._add(f"{holder}.extend({value})")
+            case "content" | "bytes":
+                self._add(f"{holder}[{'...' if change.kind == 'content' else ':'}] = {value}")
             case _:
                 self._add(f"{holder}.{change.kind}({value})")
 

@@ -45,10 +45,15 @@ class Hooks(NamedTuple):
     call_unpacked: Any  # (callable, arguments) -> what is called instead
     look: Any  # a value all of which may be read
     look_at_each: Any  # several of them
-    update: Any  # (value, other) of an in-place operator
+    update: Any  # (value, other) of += or |=
+    change: Any  # (value, other) of another operator in place
     truth: Any  # a value that is asked for its truth
     iterate: Any  # a value that is iterated over
     store: Any  # an object that is written into
+    store_item: Any  # (container, key)
+    delete_item: Any  # (container, key)
+    store_attribute: Callable[[str], Any]  # makes a hook: an object that is written into
+    store_global: Callable[[str], Any]  # makes a hook: what is written
 
 
 class _Instruction(NamedTuple):
@@ -238,7 +243,7 @@ class _Writer:
         if name in _CALLS:
             self._call(each, all_, number)
         elif name == "BINARY_OP":
-            self.note(hooks.update if arg >= _NB_INPLACE else hooks.look_at_each, 2, 1)
+            self.note(_operator_hook(hooks, arg), 2, 1)
         elif name in _LOOKED_AT:
             depths = _LOOKED_AT[name]
             self.note(hooks.look_at_each if len(depths) > 1 else hooks.look, *depths)
@@ -249,8 +254,16 @@ class _Writer:
         elif name in ("TO_BOOL", "UNARY_NOT") or "IF_TRUE" in name or "IF_FALSE" in name:
             if not _gives_bool(all_, number):
                 self.note(hooks.truth, 1)
-        elif name in _STORES:
-            self.note(hooks.store, _STORES[name])
+        elif name == "STORE_SUBSCR":
+            self.note(hooks.store_item, 2, 1)
+        elif name == "DELETE_SUBSCR":
+            self.note(hooks.delete_item, 2, 1)
+        elif name in ("STORE_ATTR", "DELETE_ATTR"):
+            self.note(hooks.store_attribute(self.code.co_names[arg]), 1)
+        elif name == "STORE_GLOBAL":
+            self.note(hooks.store_global(self.code.co_names[arg]), 1)
+        elif name == "STORE_SLICE":
+            self.note(hooks.store, 3)
         elif name == "MATCH_CLASS":
             self.note(hooks.look_at_each, 3, 2)
 
@@ -319,7 +332,7 @@ class _Writer:
         return abs(first[item.target] - item.at - item.size)
 
 
-_NB_INPLACE = 13
+_NB_INPLACE, _NB_INPLACE_OR = 13, 20  # the first is +=
 _NB_SUBSCR = 26  # an operator since Python 3.14
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX", "PRECALL", "KW_NAMES"})
 _LOOKED_AT: dict[str, tuple[int, ...]] = {
@@ -330,11 +343,13 @@ _LOOKED_AT: dict[str, tuple[int, ...]] = {
     "BEFORE_WITH": (1,), "LOAD_SPECIAL": (1,),
     "MATCH_MAPPING": (1,), "MATCH_SEQUENCE": (1,), "MATCH_KEYS": (2, 1), "GET_LEN": (1,),
 }  # fmt: skip
-# What is written into lies so deep.
-_STORES = {
-    "STORE_ATTR": 1, "DELETE_ATTR": 1, "STORE_SUBSCR": 2, "DELETE_SUBSCR": 2, "STORE_SLICE": 3,
-}  # fmt: skip
 _BOOLEAN = frozenset({"COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "TO_BOOL"})
+
+
+def _operator_hook(hooks: Hooks, operator: int) -> Any:
+    if operator in (_NB_INPLACE, _NB_INPLACE_OR):
+        return hooks.update
+    return hooks.change if _NB_INPLACE < operator < _NB_SUBSCR else hooks.look_at_each
 
 
 def _gives_bool(instructions: Sequence[_Instruction], number: int) -> bool:

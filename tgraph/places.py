@@ -8,9 +8,11 @@ stands in for it lies there (`standing_in`). A number whose value the function a
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import CellType
 from typing import Any
 
 from .guards import GONE, Guard, same_static
@@ -34,7 +36,12 @@ class Place:
         return Guard(self.path, f"holder{self.access}", None).now({"holder": self.holder})
 
     def put(self, value: Any) -> None:
-        exec(f"holder{self.access} = value", {"holder": self.holder, "value": value})
+        if self.access.startswith(".__dict__["):  # of a class
+            type.__setattr__(self.holder, literal_eval(self.access[10:-1]), value)
+        elif self.access.startswith(".") and not isinstance(self.holder, CellType):  # in a slot
+            object.__setattr__(self.holder, self.access[1:], value)
+        else:
+            exec(f"holder{self.access} = value", {"holder": self.holder, "value": value})
 
 
 @dataclass(eq=False)

@@ -94,6 +94,12 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     return TreeSpec(type(tree), meta, inner)
 
 
+def children(tree: Any) -> Sequence[Any] | None:
+    """What a container holds; None of a leaf."""
+    kind = _kind(type(tree))
+    return None if kind is None else _CONTAINERS[kind].take(tree)[0]
+
+
 def leaves(tree: Any) -> list[Any]:
     """The leaves of `tree` in order."""
     return flatten(tree)[0]

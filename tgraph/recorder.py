@@ -22,6 +22,7 @@ import builtins
 import dis
 import functools
 import keyword
+import operator
 import os
 import re
 import sys
@@ -35,9 +36,11 @@ from types import (
     FunctionType,
     GeneratorType,
     MappingProxyType,
+    MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple
 
@@ -52,9 +55,12 @@ from .snapshots import (
     ABSENT,
     AttributesSnapshot,
     ClassSnapshot,
+    DequeSnapshot,
     DictSnapshot,
+    ListSnapshot,
     NamesSnapshot,
     PlaceWrite,
+    SetSnapshot,
     SlotsSnapshot,
     Snapshot,
     TensorSnapshot,
@@ -141,7 +147,12 @@ class Recorder:
             if write.kind == "replace" and not snapshot.is_read:
                 # What was left out or moved depends on all that was there.
                 self._whole(snapshot.holder, snapshot.path)
-            if write.kind == "item" and write.value is ABSENT:
+            if write.kind in ("item", "ordered") and write.key in snapshot.before:
+                if write.value is ABSENT and snapshot.before[write.key] is not ABSENT:
+                    self._membership(write.key, snapshot.holder, snapshot.path)
+            elif write.kind == "element":
+                self._length(snapshot.holder, snapshot.path)
+            if snapshot.is_blind and isinstance(snapshot, DictSnapshot):
                 self._item_read(snapshot, write.key, write.path)
             yield write
 
@@ -151,6 +162,8 @@ class Recorder:
         """`value` is an object of the outside; its code records from now on."""
         if isinstance(value, Tensor):
             self.names.setdefault(id(value), path)
+            for hook in (value._hooks or {}).values():
+                self.see(hook, f"a hook of {path}")
         if isinstance(value, _PLAIN) or id(value) in self._paths:
             return
         self._paths[id(value)] = path
@@ -199,9 +212,7 @@ class Recorder:
         return name
 
     def _key(self, key: Any) -> str:
-        if type(key) in (str, int, bool, bytes, type(None)):
-            return repr(key)
-        return self.hold(key)
+        return repr(key) if _is_written_out(key) else self.hold(key)
 
     # --- guards ---
 
@@ -220,7 +231,7 @@ class Recorder:
             self.stand_ins.add(id(value))
             return
         same = same_static if is_static(value) else None
-        place = (holder, access) if _WRITABLE.fullmatch(access) else (None, "")
+        place = (holder, access) if _is_place(holder, access) else (None, "")
         self._guard(Guard(path, code, value, same, False, *place))
         self.see(value, path)
 
@@ -246,6 +257,10 @@ class Recorder:
         elif kind is functools.partial:
             for each in (value.func, *value.args, *value.keywords.values()):
                 self.see(each, self._paths.get(id(value), "partial"))
+        elif kind in (BuiltinFunctionType, MethodWrapperType):
+            owner = value.__self__
+            if owner is not None and not isinstance(owner, (ModuleType, type)):
+                self.see(owner, _parent(self._paths.get(id(value), "")))
         elif kind in (staticmethod, classmethod):
             self.arm(value.__func__)
         elif kind is property:
@@ -397,6 +412,7 @@ class Recorder:
             return self._dictionary(obj, path)
         self._type_of(obj, path)
         if name == "__class__":
+            self.see(kind, kind.__name__)
             return obj.__class__
         if found is not ABSENT and _is_data_descriptor(found):
             return self._through_descriptor(obj, name, label, found)
@@ -405,6 +421,8 @@ class Recorder:
         before = ABSENT
         if holder is not None:
             before = own.original(name) if own is not None else holder.get(name, ABSENT)
+        if own is not None and name in holder and own.is_own(name, holder[name]):
+            return self._plain_attribute(obj, name)
         if before is not ABSENT:
             self.record(before, holder, f"[{name!r}]", label)
         else:
@@ -452,6 +470,8 @@ class Recorder:
         names = self._snapshot(own, module.__name__, NamesSnapshot)
         label = f"{self._paths.get(id(module), module.__name__)}.{name}"
         before = names.original(name)
+        if name in own and names.is_own(name, own[name]):
+            return getattr(module, name)
         if before is ABSENT:
             self._absent(own, name, label)
         else:
@@ -566,6 +586,8 @@ class Recorder:
 
     def _dict_item(self, container: dict[Any, Any], key: Any, path: str) -> Any:
         snapshot = self._snapshot(container, path)
+        if key in container and snapshot.is_own(key, container[key]):
+            return container[key]
         try:
             value = container[key]  # may make one, in a defaultdict
         except LookupError:
@@ -585,7 +607,8 @@ class Recorder:
         if not isinstance(container, tuple):
             snapshot = self._snapshot(container, path)
             if snapshot.changed():
-                self._whole(container, path)
+                if not snapshot.is_own(key):
+                    self._whole(container, path)
                 return container[key]
         try:
             value = container[key]
@@ -614,7 +637,12 @@ class Recorder:
 
     def _membership(self, item: Any, container: Any, path: str) -> None:
         snapshot = self._snapshot(container, path)
-        is_in = item in (container if snapshot is None else snapshot.before)
+        if isinstance(snapshot, DictSnapshot):
+            if item in container and snapshot.is_own(item, container[item]):
+                return
+            is_in = snapshot.original(item) is not ABSENT
+        else:
+            is_in = item in (container if snapshot is None else snapshot.before)
         word = "no longer" if is_in else "now"
         code = f"{self._key(item)} in {self.hold(container)}"
         self._condition(code, is_in, f"{item!r} is {word} in `{path}`")
@@ -679,10 +707,40 @@ class Recorder:
         path = self._paths.get(id(value))
         if path is None:
             return
-        if isinstance(value, (list, deque, set)):
-            self.stored(value)
+        if isinstance(value, (list, deque, set, dict)):
+            self._updated(value, other)
         else:
             self._whole(value, path)
+
+    def change(self, value: Any, other: Any) -> None:
+        """Another operator in place: what it leaves behind depends on what was there."""
+        self.look(other)
+        path = self._paths.get(id(value))
+        if path is not None:
+            self.stored(value)
+            self._whole(value, path)
+
+    def _updated(self, value: Any, other: Any) -> None:
+        """A container gets all that is in another one."""
+        self.stored(value)
+        snapshot = self._snapshots.get(id(value))
+        if isinstance(snapshot, DequeSnapshot):
+            self._pushed(snapshot, "append", other)
+        elif isinstance(snapshot, SetSnapshot) or isinstance(other, dict):
+            for each in other if isinstance(other, _CONTAINERS) else ():
+                self._touch(snapshot, each)
+        elif isinstance(snapshot, DictSnapshot):
+            self._whole(value, snapshot.path)
+
+    def _pushed(self, snapshot: DequeSnapshot, kind: str, values: Any) -> None:
+        if isinstance(values, _CONTAINERS):
+            snapshot.pushed[kind] += len(values)
+        else:  # it is not known how many
+            self._whole(snapshot.holder, snapshot.path)
+
+    def _touch(self, snapshot: Any, key: Any) -> None:
+        if snapshot is not None:
+            snapshot.touch(key)
 
     def implicit(self, value: Any, path: str, *names: str) -> None:
         """A method that Python calls by itself: its class is read, and its code records."""
@@ -709,7 +767,9 @@ class Recorder:
             self._whole_set(value, path)
         elif isinstance(value, (bytearray, memoryview)) or type(value).__module__ == "array":
             code = f"bytes({self.hold(value)})"
-            self._guard(Guard(path, code, bytes(value), same_static))
+            before = self._snapshot(value, path)
+            content = bytes(value if before is None else before.before)
+            self._guard(Guard(path, code, content, same_static))
         elif _is_iterator(value):
             self._refuse_iterator(path)
         elif not isinstance(value, (type, ModuleType)) and not callable(value):
@@ -753,13 +813,12 @@ class Recorder:
             snapshot.is_read = True
             elements = snapshot.before
             self._length(value, path)
-            if isinstance(value, deque) or (
-                len(elements) > MAX_SINGLE and not any(map(is_stand_in, elements))
-            ):
+            if len(elements) > MAX_SINGLE and not any(map(is_stand_in, elements)):
                 guard = Guard(path, f"[*{self.hold(value)}]", elements, same_elements)
                 self._guard(guard)
-        single = isinstance(value, list) and len(elements) <= MAX_SINGLE
-        single = single or (isinstance(value, list) and any(map(is_stand_in, elements)))
+        single = isinstance(value, (list, deque)) and (
+            len(elements) <= MAX_SINGLE or any(map(is_stand_in, elements))
+        )
         for at, each in enumerate(elements):
             if single:
                 self.record(each, value, f"[{at}]", f"{path}[{at}]")
@@ -816,6 +875,11 @@ class Recorder:
             return self._call_method(function, arguments)
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             return self._call_builtin(function, arguments)
+        if kind in _UNBOUND and arguments:
+            return self._call_unbound(function, arguments)
+        if kind is functools.partial:
+            self.call(function.func, (*function.args, *arguments, *function.keywords.values()))
+            return function
         if isinstance(function, type):
             return self._call_class(function, arguments)
         path = self._paths.get(id(function))
@@ -869,25 +933,55 @@ class Recorder:
         self._hand_over(arguments, False)
         return function
 
+    def _call_unbound(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """A method of a builtin class, such as `dict.update`, with its object."""
+        owner, *others = arguments
+        if not isinstance(owner, _PLAIN):
+            self._method_of_builtin(owner, function.__name__, tuple(others))
+        self._hand_over(tuple(others), False)
+        return function
+
     def _method_of_builtin(self, owner: Any, name: str, arguments: tuple[Any, ...]) -> None:
         path = self._paths.get(id(owner))
         if path is None:
             return
         if name == "__getattribute__":
             return
+        if name in ("__setattr__", "__delattr__") and arguments:
+            self.store_attribute(owner, arguments[0], is_plain=True)
+            return
         if isinstance(owner, dict) and name in _ITEM_METHODS and arguments:
             snapshot = self._snapshot(owner, path)
-            self._item_read(snapshot, arguments[0], snapshot.label(arguments[0]))
+            now = dict.get(owner, arguments[0], ABSENT)
+            if now is ABSENT or not snapshot.is_own(arguments[0], now):
+                self._item_read(snapshot, arguments[0], snapshot.label(arguments[0]))
+            if name in ("pop", "__delitem__"):
+                self.stored(owner)
         elif name in _LENGTH_METHODS:
             self._length(owner, path)
         elif isinstance(owner, (set, frozenset, dict)) and name == "__contains__":
             self._membership(arguments[0], owner, path)
         elif name in _WRITING_METHODS.get(_family(owner), ()):
             self.stored(owner)
+            self._written_by(owner, name, arguments)
         else:
             if not isinstance(owner, tuple):
                 self.stored(owner)
             self._whole(owner, path)
+
+    def _written_by(self, owner: Any, name: str, arguments: tuple[Any, ...]) -> None:
+        """A method of _WRITING_METHODS is called."""
+        snapshot = self._snapshots.get(id(owner))
+        if isinstance(snapshot, DequeSnapshot):
+            if name in ("append", "appendleft"):
+                snapshot.pushed[name] += 1
+            for each in arguments if name in ("extend", "extendleft") else ():
+                self._pushed(snapshot, name.replace("extend", "append"), each)
+        elif name in ("update", "__ior__"):
+            for each in arguments:
+                self._updated(owner, each)
+        elif name in ("add", "discard", "__setitem__") and arguments:
+            self._touch(snapshot, arguments[0])
 
     def _call_class(self, class_: type, arguments: tuple[Any, ...]) -> Any:
         self._arm_class(class_)
@@ -895,6 +989,7 @@ class Recorder:
             path = self._paths.get(id(arguments[0]))
             if path is not None and not isinstance(arguments[0], _PLAIN):
                 self._type_of(arguments[0], path)
+                self.see(type(arguments[0]), type(arguments[0]).__name__)
             return class_
         if class_ is super:
             return class_
@@ -929,6 +1024,9 @@ class Recorder:
                     self._arm_all(type(value))
             else:
                 self._arm_all(type(value))
+                self._snapshot_within(value, path)
+                if type(value).__module__ == "collections":
+                    self._whole(value, path, deep=True)
                 if _is_iterator(value) or not (ours or is_constant_class(type(value))):
                     self._whole(value, path)
 
@@ -949,15 +1047,87 @@ class Recorder:
             if own is not None:
                 self._snapshot(own, path, TensorSnapshot)
         elif isinstance(obj, ModuleType):
-            self._snapshot(own, path, AttributesSnapshot)
+            self._snapshot(own, path, NamesSnapshot)
         elif isinstance(obj, type):
             self._snapshot(obj, path, ClassSnapshot)
-        elif isinstance(obj, (*_CONTAINERS, np.ndarray)):
+        elif isinstance(obj, np.ndarray) or type(obj).__module__ == "array":
+            self._whole(obj, path)
+        elif isinstance(obj, (*_CONTAINERS, bytearray)):
             self._snapshot(obj, path)
+            if isinstance(obj, bytearray):
+                self._whole(obj, path)
         else:
             self._attributes(obj, path)
             if any("__slots__" in vars(each) for each in type(obj).__mro__):
                 self._snapshot(obj, path, SlotsSnapshot)
+        self._snapshot_within(obj, path)
+
+    def _snapshot_within(self, obj: Any, path: str) -> None:
+        """Code that is not watched may write into what an object of it holds."""
+        own, kind = _own(obj), type(obj)
+        if own is None or not is_constant_class(kind) or isinstance(obj, (type, ModuleType)):
+            return
+        if is_of_tgraph(kind.__module__):
+            return
+        self._attributes(obj, path).is_blind = True
+        waiting = [(value, f"{path}.{name}") for name, value in own.items()]
+        while waiting:
+            value, label = waiting.pop()
+            if not isinstance(value, _CONTAINERS) or ("within", id(value)) in self._entered:
+                continue
+            self._entered.add(("within", id(value)))
+            self.see(value, label)
+            if not isinstance(value, (tuple, frozenset)):
+                self._snapshot(value, label).is_blind = True
+            inner = value.values() if isinstance(value, dict) else value
+            waiting += [(each, f"{label}[...]") for each in inner]
+
+    def store_slice(self, container: Any) -> None:
+        """`container[first:last] = ...`."""
+        self.store_item(container, slice(None))
+
+    def store_item(self, container: Any, key: Any) -> None:
+        """`container[key] = ...`."""
+        self.stored(container)
+        snapshot = self._snapshots.get(id(container))
+        if snapshot is None or not isinstance(container, (dict, list, deque)):
+            return
+        if type(container).__setitem__ not in _SETTING:
+            return
+        if type(key) is slice:
+            self._whole(container, snapshot.path)
+        else:
+            snapshot.touch(key)
+
+    def delete_item(self, container: Any, key: Any) -> None:
+        """`del container[key]`."""
+        self.stored(container)
+        snapshot = self._snapshots.get(id(container))
+        if isinstance(snapshot, ListSnapshot):
+            self._whole(container, snapshot.path)
+
+    def store_attribute(self, obj: Any, name: str, is_plain: bool = False) -> None:
+        """`obj.name = ...` or `del obj.name`; `is_plain`: without what its class makes of it."""
+        self.stored(obj)
+        if self._paths.get(id(obj)) is None and id(obj) not in self.names:
+            return
+        if isinstance(obj, type):
+            found = self._snapshots.get(id(obj))
+            if found is not None and type(obj).__setattr__ is type.__setattr__:
+                found.touch(name)
+            return
+        own, kind = _own(obj), type(obj)
+        if not is_plain and kind.__setattr__ not in _SETTING and not isinstance(obj, Tensor):
+            return
+        member = _lookup(kind, name)[1]
+        if type(member) is _MEMBER:
+            self._touch(self._snapshots.get(id(obj)), name)
+        elif own is not None and (member is ABSENT or not _is_data_descriptor(member)):
+            self._touch(self._snapshots.get(id(own)), name)
+
+    def store_global(self, globals_: dict[str, Any], name: str) -> None:
+        """A global variable is written."""
+        self._snapshot(globals_, "globals()", NamesSnapshot).touch(name)
 
 
 # --- builtin functions of which more is known -----------------------------------------------------
@@ -1015,8 +1185,20 @@ def _vars(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
 
 
 def _stored(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
-    if arguments:
-        recorder.stored(arguments[0])
+    if len(arguments) > 1 and isinstance(arguments[1], str):
+        recorder.store_attribute(arguments[0], arguments[1])
+    return None
+
+
+def _set_item(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) == 3:
+        recorder.store_item(arguments[0], arguments[1])
+    return None
+
+
+def _delete_item(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) == 2:
+        recorder.delete_item(arguments[0], arguments[1])
     return None
 
 
@@ -1029,8 +1211,7 @@ def _iterated(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
 def _globals(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
     frame: Any = sys._getframe(4)
     recorder.see(frame.f_globals, "globals()")
-    recorder._snapshots.pop(id(frame.f_globals), None)
-    recorder._snapshot(frame.f_globals, "globals()")
+    recorder._snapshot(frame.f_globals, "globals()", NamesSnapshot).watch_all()
     return None
 
 
@@ -1050,7 +1231,8 @@ def _nothing(recorder: Recorder, arguments: tuple[Any, ...]) -> Any:
 
 _SPECIAL: dict[Any, Callable[[Recorder, tuple[Any, ...]], Any]] = {
     getattr: _getattr, hasattr: _hasattr, len: _len, isinstance: _isinstance, vars: _vars,
-    setattr: _stored, delattr: _stored, iter: _iterated, next: _iterated, globals: _globals,
+    setattr: _stored, delattr: _stored, operator.setitem: _set_item,
+    operator.delitem: _delete_item, iter: _iterated, next: _iterated, globals: _globals,
     eval: _refuse_text, exec: _refuse_text, id: _nothing, callable: _nothing, locals: _nothing,
     issubclass: _nothing, __build_class__: _nothing,
 }  # fmt: skip
@@ -1059,9 +1241,9 @@ _LENGTH_METHODS = frozenset({"__len__"})
 # They write, and what they leave behind does not depend on what was there (see `snapshots`).
 _WRITING_METHODS: dict[type, frozenset[str]] = {
     list: frozenset({"append", "extend"}),
-    deque: frozenset({"append", "extend"}),
+    deque: frozenset({"append", "extend", "appendleft", "extendleft"}),
     set: frozenset({"add", "update", "discard"}),
-    dict: frozenset({"update", "__setitem__"}),
+    dict: frozenset({"update", "__setitem__", "__ior__"}),
 }
 
 
@@ -1106,6 +1288,22 @@ class _Imported(_Named):
         recorder = state.recorder
         if recorder is not None and isinstance(operands[0], ModuleType):
             recorder.imported(*operands, self.name)
+
+
+class _StoreAttribute(_Named):
+    __slots__ = ()
+
+    def __or__(self, obj: Any) -> None:
+        if state.recorder is not None:
+            state.recorder.store_attribute(obj, self.name)
+
+
+class _StoreGlobal(_Named):
+    __slots__ = ()
+
+    def __or__(self, _: Any) -> None:
+        if state.recorder is not None:
+            state.recorder.store_global(sys._getframe(1).f_globals, self.name)
 
 
 class _Enter:
@@ -1190,9 +1388,14 @@ HOOKS = Hooks(
     look=_Noted(Recorder.look),
     look_at_each=_Noted(_look_at_each),
     update=_Noted(lambda recorder, values: recorder.update(*values)),
+    change=_Noted(lambda recorder, values: recorder.change(*values)),
     truth=_Noted(Recorder.truth),
     iterate=_Noted(Recorder.iterate),
-    store=_Noted(Recorder.stored),
+    store=_Noted(Recorder.store_slice),
+    store_item=_Noted(lambda recorder, operands: recorder.store_item(*operands)),
+    delete_item=_Noted(lambda recorder, operands: recorder.delete_item(*operands)),
+    store_attribute=functools.cache(_StoreAttribute),
+    store_global=functools.cache(_StoreGlobal),
 )
 
 
@@ -1286,6 +1489,12 @@ class _Slotted:
 
 
 _MEMBER = type(vars(_Slotted)["value"])
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
+# They put a value where it is put, and do no more.
+_SETTING = (
+    object.__setattr__, ModuleType.__setattr__, dict.__setitem__, OrderedDict.__setitem__,
+    list.__setitem__, deque.__setitem__,
+)  # fmt: skip
 
 
 def _is_data_descriptor(found: Any) -> bool:
@@ -1304,6 +1513,13 @@ def _is_iterator(value: Any) -> bool:
     )
 
 
+def _is_written_out(key: Any) -> bool:
+    """Whether the text of a key gives an equal one."""
+    if type(key) is tuple:
+        return all(map(_is_written_out, key))
+    return type(key) in (str, int, bool, bytes, type(None))
+
+
 def _is_name(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name)
 
@@ -1317,5 +1533,16 @@ def _parent(path: str) -> str:
 
 
 # What a place can be written by that does not need the names of a trace.
-_WRITABLE = re.compile(r"""\.cell_contents|\[(-?\d+|b?'.*'|b?".*")\]""", re.DOTALL)
+_WRITABLE = re.compile(r"""\.cell_contents|\[(-?\d+|b?'.*'|b?".*"|\(.*\))\]""", re.DOTALL)
+
+
+def _is_place(holder: Any, access: str) -> bool:
+    """Whether another value can be put where one was read."""
+    if isinstance(holder, type):
+        return access.startswith(".__dict__[")
+    if access[0] == "." and access != ".cell_contents":
+        return type(_lookup(type(holder), access[1:])[1]) is _MEMBER
+    return bool(_WRITABLE.fullmatch(access))
+
+
 _FAST = frozenset({Tensor, int, float, str, bool, type(None), TracedNumber, slice, bytes})

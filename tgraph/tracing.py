@@ -12,11 +12,19 @@ when it has changed.
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    ModuleType,
+    TracebackType,
+)
 from typing import Any
 
 import numpy as np
@@ -32,7 +40,14 @@ from .nn.module import Module
 from .places import Place, standing_in
 from .recorder import Recorder
 from .runtime.dtypes import DType
-from .snapshots import ABSENT, AttributesSnapshot, PlaceWrite, Snapshot, snapshot_of
+from .snapshots import (
+    ABSENT,
+    AttributesSnapshot,
+    PlaceWrite,
+    SlotsSnapshot,
+    Snapshot,
+    snapshot_of,
+)
 from .state import state
 from .tensor import Step, Tensor, View, shared_storage, storage_of
 from .trace_context import Trace
@@ -129,10 +144,11 @@ class Ref:
     `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
     tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (the
     Python number that the expression `key` gives), "static" (the object `key` itself), "made" (a
-    copy of `key.value`, which the function made), "given" (the container among the arguments that
+    copy of `key.value`, which the function made), "container" (made of the structure and Refs that
+    are the `key`, and found in several places), "given" (the container among the arguments that
     the text `key` reaches). `leaf` says that a new tensor requires grad without a history;
     `history` is the output whose history a view gets. `apart` says that a view counts writes for
-    itself, as `.data` does.
+    itself, as `.data` does. A tensor of a class of its own is made by `like`.
     """
 
     kind: str
@@ -142,6 +158,27 @@ class Ref:
     leaf: bool = False
     history: int | None = None
     apart: bool = False
+    like: TensorOfClass | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TensorOfClass:
+    """A tensor of a subclass, such as a Parameter, and the attributes that the user gave it."""
+
+    kind: type
+    attributes: dict[str, Any]
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """`tensor`, which nobody else has, as one of the class."""
+        made: Tensor = self.kind.__new__(self.kind)
+        for name in _TENSOR_SLOTS:
+            setattr(made, name, getattr(tensor, name))
+        if self.attributes:
+            made.__dict__.update(self.attributes)
+        return made
+
+
+_TENSOR_SLOTS = [name for name in Tensor.__slots__ if name[:2] != "__"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +263,10 @@ class Call:
     unread: list[int]
     # Position of a tensor among the leaves -> attributes of the user's that were read of it.
     attributes: dict[int, dict[str, Any]]
+    # What reaches the containers among the arguments that can be written into, and those of the
+    # outside that the function met: a call gives none of these, and none twice.
+    containers: list[str]
+    met: list[Any]
 
     @property
     def donate(self) -> dict[int, int]:
@@ -267,6 +308,7 @@ def record_call(
             with standing_in(places, stand_ins[count:]), recorder.recording(roots):
                 collected = _Collector(trace, recorder, given)
                 returned = function(*args, **kwargs)
+                collected.survey(returned)
                 results, tree = pytree.flatten(returned, collected.is_whole)
                 refs = [collected.ref(leaf) for leaf in results]
                 changes = collected.changes()
@@ -296,8 +338,9 @@ def record_call(
         if id(each) in recorder.tensor_reads
     }
     return Call(
-        trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes
-    )
+        trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes,
+        list(given.codes.values()), [each for each in recorder.outside() if _is_mutable(each)],
+    )  # fmt: skip
 
 
 class _Given:
@@ -309,15 +352,17 @@ class _Given:
         for container, code in pytree.containers(arguments, spec, "given"):
             if code == "given" or code in ("given[0]", "given[1]"):
                 continue
+            if not _is_mutable(container):
+                continue
             self.codes[id(container)] = code
             if isinstance(container, (dict, list)):
                 snapshot = snapshot_of(container, code.removeprefix("given"))
-            elif hasattr(container, "__dict__"):
-                snapshot, code = AttributesSnapshot(vars(container), code), f"vars({code})"
-            else:
-                continue
-            assert snapshot is not None
-            self._snapshots.append((snapshot, code))
+                assert snapshot is not None
+                self._snapshots.append((snapshot, code))
+            if not isinstance(container, (dict, list)):
+                self._snapshots.append((SlotsSnapshot(container, code), code))
+            if hasattr(container, "__dict__"):
+                self._snapshots.append((AttributesSnapshot(vars(container), code), f"vars({code})"))
 
     def writes(self) -> Iterator[tuple[PlaceWrite, str]]:
         for snapshot, code in self._snapshots:
@@ -374,21 +419,45 @@ def _handle(trace: Trace, key: int) -> Tensor:
     return trace.journal[key].tensor
 
 
-def _refuse_hidden_tensors(result: Any) -> None:
-    """TypeError for a result with traced tensors where they are not looked for."""
-    if isinstance(result, (set, frozenset)):
-        held: Any = result
-    elif isinstance(result, (type, FunctionType, ModuleType)):
-        return
-    else:
-        held = getattr(result, "__dict__", {}).values()
-    traced = (isinstance(each, Tensor) and type(each._value) is Node for each in held)
-    if inspect.isgenerator(result) or any(traced):
+def _refuse_hidden_tensors(result: Any, is_outside: Callable[[Any], bool]) -> None:
+    """TypeError for a value with traced tensors where they are not looked for."""
+    if inspect.isgenerator(result) or _holds_traced(result, is_outside):
         raise TypeError(
-            f"a traced function returned a {type(result).__name__}, in which its tensors are not "
+            f"a traced function made a {type(result).__name__}, in which its tensors are not "
             "found. Return tensors in tuples, lists, dicts or dataclasses, or make it known with "
             "tg.pytree.register()."
         )
+
+
+def _holds_traced(value: Any, is_outside: Callable[[Any], bool]) -> bool:
+    """Whether a tensor or number of the trace can be reached from a value."""
+    seen, waiting = set(), [value]
+    while waiting:
+        each = waiting.pop()
+        if type(each) is TracedNumber:
+            return True
+        if isinstance(each, Tensor):
+            if type(each._value) is Node:
+                return True
+            continue
+        if isinstance(each, _NOT_ENTERED) or id(each) in seen or is_outside(each):
+            continue
+        seen.add(id(each))
+        if isinstance(each, FunctionType):  # but for its globals
+            waiting += [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
+        elif isinstance(each, np.ndarray):
+            waiting += each.flat if each.dtype == object else ()
+        else:
+            waiting += gc.get_referents(each)
+    return False
+
+
+_NOT_ENTERED = (type, ModuleType, CodeType, FrameType, TracebackType, str, bytes, int, float)
+
+
+def _is_mutable(value: Any) -> bool:
+    """Whether something can be written into that is no tensor."""
+    return not isinstance(value, (tuple, frozenset, *_NOT_ENTERED))
 
 
 def _is_fixed(value: Any) -> bool:
@@ -408,6 +477,30 @@ class _Collector:
         self._refs: dict[int, Ref] = {}
         self._kept: list[Any] = []  # so that ids stay theirs
         self._counted: set[int] = set()  # storages that count for themselves
+        self._writes: list[tuple[PlaceWrite, Any, bool]] = []
+        self._leaving: set[int] = set()  # ids of tensors that are seen after the call
+        self._views: dict[int, set[int]] = {}  # id of a tensor -> ids of views of it that leave
+        self._shared: set[int] = set()  # ids of new containers that lie in several places
+        self._plains: dict[int, Ref | None] = {}  # None while one is made
+
+    def survey(self, returned: Any) -> None:
+        """Look at all that leaves the trace, before anything of it gets its meaning."""
+        self._writes = [(write, write.holder, False) for write in self.recorder.writes()]
+        self._writes += [(write, code, True) for write, code in self.given.writes()]
+        waiting, met = [returned, *(write.value for write, *_ in self._writes)], set()
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, Tensor):
+                self._leaves_trace(value)
+                continue
+            children = pytree.children(value)
+            if children is None or self.is_whole(value):
+                continue
+            if id(value) not in met:
+                met.add(id(value))
+                waiting.extend(children)
+            elif type(value) is not tuple:
+                self._shared.add(id(value))
 
     def ref(self, value: Any) -> Ref:
         if type(value) is TracedNumber:
@@ -421,17 +514,53 @@ class _Collector:
             found = self._refs[id(value)] = self._ref(settled(value))
         return found
 
+    def _leaves_trace(self, tensor: Tensor) -> None:
+        """So does the memory of a tensor: what two views show is made once for both."""
+        self._leaving.add(id(tensor))
+        while tensor._view is not None:
+            base = tensor._view.base
+            views = self._views.setdefault(id(base), set())
+            views.add(id(tensor))
+            if len(views) > 1:
+                self._leaving.add(id(base))
+            tensor = base
+
     def is_whole(self, value: Any) -> bool:
-        """Whether a container is not to be made anew: it was there before."""
-        return self.recorder.is_outside(value) or id(value) in self.given.codes
+        """Whether a container is not to be made anew, or once for several places."""
+        is_known = self.recorder.is_outside(value) or id(value) in self.given.codes
+        return is_known or id(value) in self._shared
 
     def _plain(self, value: Any) -> Ref:
         """A value that is no tensor: immutable or of the outside, or made anew by each call."""
         if id(value) in self.given.codes:
             return Ref("given", self.given.codes[id(value)])
-        if self.recorder.is_outside(value) or _is_fixed(value):
+        if self.recorder.is_outside(value):
             return Ref("static", value)
-        _refuse_hidden_tensors(value)
+        if id(value) in self._shared:
+            return self._once(value, self._container)
+        _refuse_hidden_tensors(value, self.recorder.is_outside)
+        return Ref("static", value) if _is_fixed(value) else self._once(value, self._made)
+
+    def _once(self, value: Any, make: Callable[[Any], Ref]) -> Ref:
+        """One Ref for all places where an object lies."""
+        key = id(value)
+        if key not in self._plains:
+            self._kept.append(value)
+            self._plains[key] = None
+            self._plains[key] = make(value)
+        found = self._plains[key]
+        if found is None:
+            raise TypeError(f"the {type(value).__name__} contains itself")
+        return found
+
+    def _container(self, value: Any) -> Ref:
+        is_itself = iter([True])  # asked of first
+        leaves, tree = pytree.flatten(
+            value, lambda each: not next(is_itself, False) and self.is_whole(each)
+        )
+        return Ref("container", (tree, [self.ref(each) for each in leaves]))
+
+    def _made(self, value: Any) -> Ref:
         made = Made(value, self.recorder.outside())
         try:
             made.copy()
@@ -444,9 +573,7 @@ class _Collector:
 
     def changes(self) -> list[Change]:
         """What the function wrote into Python objects of the outside, and its arguments."""
-        found = [self._change(write, write.holder, False) for write in self.recorder.writes()]
-        found += [self._change(write, code, True) for write, code in self.given.writes()]
-        return found
+        return [self._change(*each) for each in self._writes]
 
     def _change(self, write: PlaceWrite, holder: Any, is_given: bool) -> Change:
         key = write.key
@@ -473,7 +600,14 @@ class _Collector:
         leaf = tensor._requires_grad and tensor._record is None
         if tensor._requires_grad and not leaf:
             self.differentiable[number] = tensor
-        return Ref("output", number, leaf=leaf)
+        return Ref("output", number, leaf=leaf, like=self._like(tensor))
+
+    def _like(self, tensor: Tensor) -> TensorOfClass | None:
+        if type(tensor) is Tensor:
+            return None
+        attributes = dict(getattr(tensor, "__dict__", {}))
+        _refuse_hidden_tensors(attributes, self.recorder.is_outside)
+        return TensorOfClass(type(tensor), attributes)
 
     def _view(self, tensor: Tensor, view: View) -> Ref:
         base, history = self.ref(view.base), None
@@ -487,7 +621,7 @@ class _Collector:
 
     def _leaves(self, base: Tensor) -> bool:
         """Whether a base is seen after the call, itself or through what it is a view of."""
-        if self._is_outside(base) or id(base) in self._refs:
+        if self._is_outside(base) or id(base) in self._refs or id(base) in self._leaving:
             return True
         return base._view is not None and self._leaves(base._view.base)
 
