@@ -454,6 +454,7 @@ def _varint_parts(value: int) -> list[int]:
 # --- results are kept -----------------------------------------------------------------------------
 
 _INSTRUMENTED: dict[tuple[CodeType, int], tuple[CodeType, Hooks]] = {}
+_MOST = 4096  # programs may make code as they go
 
 
 def instrument(code: CodeType, hooks: Hooks) -> CodeType:
@@ -461,5 +462,7 @@ def instrument(code: CodeType, hooks: Hooks) -> CodeType:
     key = (code, id(hooks))
     found = _INSTRUMENTED.get(key)
     if found is None:
+        if len(_INSTRUMENTED) >= _MOST:
+            _INSTRUMENTED.clear()
         found = _INSTRUMENTED[key] = (_Writer(code, hooks).write(), hooks)
     return found[0]

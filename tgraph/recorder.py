@@ -1436,7 +1436,7 @@ class _Names(NamedTuple):
     cells: tuple[str, ...]
 
 
-@functools.cache
+@functools.lru_cache(4096)
 def _named(code: CodeType) -> _Names:
     found: dict[str, dict[str, None]] = {"globals": {}, "stored": {}, "cells": {}}
     for instruction in dis.get_instructions(code):

@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import sysconfig
+import weakref
 from types import CodeType, ModuleType
 
 from .provenance import is_internal
@@ -65,8 +66,18 @@ def _is_constant_name(name: str, file: str | None) -> bool:
     return name in sys.builtin_module_names or name in sys.stdlib_module_names
 
 
-@functools.cache
 def is_constant_class(class_: type) -> bool:
+    found = _CLASSES.get(class_)
+    if found is None:
+        found = _CLASSES[class_] = _is_constant_class(class_)
+    return found
+
+
+# Weak, for programs make classes as they go.
+_CLASSES: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def _is_constant_class(class_: type) -> bool:
     name = class_.__module__
     module = sys.modules.get(name) if isinstance(name, str) else None
     if module is None or name == "__main__":

@@ -129,3 +129,24 @@ def test_an_integer_that_decides_stays_fixed():
     for n in (1, 2, 3, 4, 5, 2):
         assert tg.equal(compiled(X, n), compiled.function(X, n))
     assert len(compiled.compiles) == 5
+
+
+@pytest.mark.filterwarnings("ignore::tgraph.RecompileWarning")
+def test_classes_and_functions_go_with_their_last_user():
+    seen = []
+
+    def once(n):
+        class Scale:
+            factor = n
+
+            def __call__(self, x):
+                return x * self.factor + type(self).factor
+
+        scale = Scale()
+        assert tg.compile(lambda x: scale(x))(X).tolist() == [2.0 * n, 3.0 * n]
+        seen.extend((weakref.ref(Scale), weakref.ref(scale), weakref.ref(Scale.__call__)))
+
+    for n in range(4):
+        once(n)
+    gc.collect()
+    assert [each() for each in seen] == [None] * 12
