@@ -236,10 +236,9 @@ class Trace(Context):
         return self._provenance(user_site())
 
     @contextmanager
-    def at_one_line(self) -> Iterator[None]:
-        """Everything meanwhile comes from the line that is running now."""
-        previous = self.where
-        self.where = self.site()
+    def at_one_line(self, where: Provenance) -> Iterator[None]:
+        """Everything meanwhile comes from the line `where`."""
+        previous, self.where = self.where, where
         try:
             yield
         finally:

@@ -297,3 +297,11 @@ def test_loops_make_the_same_steps(make, monkeypatch):
         assert len(run.compiles) <= 2
     for one, other in zip(*results):
         np.testing.assert_array_equal(one, other)
+
+
+def test_an_update_comes_from_the_line_of_the_step():
+    step = optimizer_step(2)
+    step()
+    graph = step.plan_for().call.graph
+    places = {(each.where.file, each.where.function) for each in graph.nodes if each.inputs}
+    assert places == {(__file__, "<lambda>")}

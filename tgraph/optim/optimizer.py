@@ -112,7 +112,9 @@ class Optimizer:
         """Spares a trace from looking for it at each operation, unless the user wrote those."""
         context = state.context
         own = is_internal(self._update_group.__func__.__code__.co_filename)
-        return context.at_one_line() if own and isinstance(context, Trace) else nullcontext()
+        if own and isinstance(context, Trace):
+            return context.at_one_line(context.site())
+        return nullcontext()
 
     def _make_states(self, active: Sequence[Sequence[Tensor]]) -> None:
         with suspend_tracing(), no_grad():
