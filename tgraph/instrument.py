@@ -126,7 +126,7 @@ class _Writer:
         self.code, self.hooks = code, hooks
         self.items: list[_Item] = []
         self.consts = [
-            instrument(each, hooks) if isinstance(each, CodeType) else each
+            _instrumented(each, hooks) if isinstance(each, CodeType) else each
             for each in code.co_consts
         ]
         self.origin = 0
@@ -526,12 +526,19 @@ _MOST = 4096  # programs may make code as they go
 
 
 def instrument(code: CodeType, hooks: Hooks) -> CodeType:
-    """`code` with hooks; code objects inside of it (of functions, comprehensions) as well."""
+    """`code` with hooks; code objects inside of it (of functions, comprehensions) as well.
+
+    RuntimeError in a Python whose instructions are not known.
+    """
+    if sys.version_info[:2] > KNOWN:
+        check_interpreter()
+    return _instrumented(code, hooks)
+
+
+def _instrumented(code: CodeType, hooks: Hooks) -> CodeType:
     key = (code, id(hooks))
     found = _INSTRUMENTED.get(key)
     if found is None:
-        if sys.version_info[:2] > KNOWN:
-            check_interpreter()
         if len(_INSTRUMENTED) >= _MOST:
             _INSTRUMENTED.clear()
         found = _INSTRUMENTED[key] = (_Writer(code, hooks).write(), hooks)
