@@ -180,6 +180,11 @@ class CallWriter:
         for attribute, read in self.call.attributes.get(position, {}).items():
             found = f"{name}.__dict__.get({attribute!r}, ABSENT)"
             self._miss_unless(f"same_static({self._const(read)}, {found})")
+        for (one, other), same in self.call.compared.items():
+            if one == position and not isinstance(other, int):
+                self._miss_unless(f"({name} is {self._const(other)}) is {same}")
+            elif one == position:
+                self._miss_unless(f"{name} is not a{other}")
         if self._writes_arguments():
             for other in range(position):
                 if isinstance(self.leaves[other], Tensor):

@@ -200,6 +200,10 @@ class CompiledCall:
         name, same = self.names[position], self._same_as[position]
         if leaves[same] is not leaves[position]:
             return f"arguments `{self.names[same]}` and `{name}` are no longer one tensor"
+        for (one, other), held in self.call.compared.items():
+            another = leaves[other] if isinstance(other, int) else other
+            if one == position and (leaves[position] is another) is not held:
+                return f"whether `{name}` is a certain other tensor changed"
         inputs = self.call.inputs
         writes = self.call.effects.writes
         if not any(inputs[write.input].source.kind == "argument" for write in writes):

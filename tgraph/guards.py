@@ -22,7 +22,31 @@ from .tensor import Tensor
 _BY_VALUE = (int, float, str, bytes, complex, np.generic)
 _SINGLETONS = (bool, type(None), type(...), DType, Enum)
 # Immutable, and compared by value where they are no numbers.
-_COMPARED = (int, str, bytes, complex, slice, range, frozenset, Device)
+_COMPARED = frozenset({int, str, bytes, complex, slice, range, frozenset, Device})
+
+
+def is_a(value: Any, kinds: Any) -> bool:
+    """isinstance by the type alone: it runs no code of the user's (__class__, __getattr__)."""
+    return issubclass(type(value), kinds)
+
+
+def special_methods(class_: type) -> list[Any]:
+    """What Python itself may call of a class and its bases: names and what stands there."""
+    return [
+        each
+        for kind in class_.__mro__
+        if kind is not object
+        for name, found in vars(kind).items()
+        if name[:2] == "__" and name not in _NO_METHODS
+        for each in (name, found)
+    ]
+
+
+_NO_METHODS = frozenset({
+    "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__slots__",
+    "__firstlineno__", "__static_attributes__", "__annotate__", "__abstractmethods__",
+    "__annotations_cache__", "__slotnames__", "__annotate_func__",
+})  # fmt: skip
 
 
 def same_static(before: Any, now: Any) -> bool:
@@ -33,13 +57,21 @@ def same_static(before: Any, now: Any) -> bool:
         return False
     if type(now) is float:
         return struct.pack("<d", before) == struct.pack("<d", now)  # tells -0.0 and NaN apart
-    if isinstance(now, tuple):
+    if is_a(now, tuple):
         return len(before) == len(now) and all(map(same_static, before, now))
-    if isinstance(now, np.generic):
+    if is_a(now, np.generic):
         return before.dtype == now.dtype and before.tobytes() == now.tobytes()
-    if isinstance(now, _COMPARED):
+    if type(now) is frozenset:  # tells 1, 1.0 and True apart
+        return before == now and {*map(_typed, before)} == {*map(_typed, now)}
+    if type(now) is complex:
+        return repr(before) == repr(now)
+    if type(now) in _COMPARED:  # of the user's own kinds: attributes may differ
         return bool(before == now)
     return False
+
+
+def _typed(value: Any) -> tuple[type, Any]:
+    return type(value), value
 
 
 def same_elements(before: list[Any], now: Iterable[Any]) -> bool:
@@ -100,7 +132,7 @@ class Guard:
             return self.path
         if found is GONE:
             return f"`{self.path}` is gone"
-        if isinstance(self.expected, type) and isinstance(found, type):
+        if is_a(self.expected, type) and is_a(found, type):
             return f"`{self.path}` changed: {self.expected.__name__} -> {found.__name__}"
         if self.same in (same_elements, same_content):
             return f"`{self.path}` changed"
@@ -111,22 +143,22 @@ class Guard:
 
 def brief(value: Any) -> str:
     """A value in the words of a reason."""
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         return f"a tensor of type {value._type}"
-    if is_plain(value) or isinstance(value, (slice, range)):
+    if is_plain(value) or is_a(value, (slice, range)):
         return repr(value)
     return f"a {type(value).__name__}"
 
 
 def is_plain(value: Any) -> bool:
     """Numbers, strings, flags, dtypes, and tuples of them: immutable, compared by value."""
-    if isinstance(value, tuple):
+    if is_a(value, tuple):
         return all(is_plain(each) for each in value)
-    return isinstance(value, (*_SINGLETONS, Device)) or type(value) in _BY_VALUE
+    return is_a(value, (*_SINGLETONS, Device)) or type(value) in _BY_VALUE
 
 
 def is_static(value: Any) -> bool:
     """Whether `same_static` compares a value by more than its identity, or it is one of a kind."""
-    if isinstance(value, tuple):
+    if is_a(value, tuple):
         return all(is_static(each) for each in value)
-    return isinstance(value, (*_SINGLETONS, *_COMPARED, float, np.generic))
+    return type(value) in (*_COMPARED, float) or is_a(value, (*_SINGLETONS, np.generic))

@@ -39,9 +39,12 @@ class Hooks(NamedTuple):
     attribute: Callable[[str], Any]  # makes a hook: object -> its attribute
     super_attribute: Callable[[str], Any]  # makes a hook: (super, class, self) -> attribute
     imported: Callable[[str], Any]  # makes a hook: (module, what was imported from it)
+    module: Any  # a module that was imported
     item: Any  # (container, key) -> item
     contains: Any  # (item, container) -> bool
     lacks: Any  # (item, container) -> bool
+    identical: Any  # (object, other) -> bool
+    differs: Any  # (object, other) -> bool
     call: Any  # (callable, *arguments) -> what is called instead
     call_unpacked: Any  # (callable, arguments) -> what is called instead
     look: Any  # a value all of which may be read
@@ -199,6 +202,8 @@ class _Writer:
             if not self._replaced(each):
                 self._noted(each, instructions, number)
                 self.keep(each, each.end - each.start - 1 - _extensions(each.arg))
+            if each.name == "IMPORT_NAME":
+                self.note(hooks.module, 1)
             if each.name == "IMPORT_FROM":
                 self.note(hooks.imported(self.code.co_names[each.arg]), 2, 1)
             if each.name == "RESUME" and not entered:
@@ -233,6 +238,8 @@ class _Writer:
             self.take(hooks.item, 2)
         elif name == "CONTAINS_OP":
             self.take(hooks.lacks if arg else hooks.contains, 2)
+        elif name == "IS_OP":
+            self.take(hooks.differs if arg else hooks.identical, 2)
         else:
             return False
         self.deepest = max(self.deepest, 2)

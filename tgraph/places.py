@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any
 
-from .guards import GONE, Guard, same_static
+from .guards import GONE, Guard, is_a, same_static
 from .tensor import Tensor
 
 
@@ -92,7 +92,7 @@ def is_number(value: Any) -> bool:
 
 
 def can_move(value: Any) -> bool:
-    return is_number(value) or isinstance(value, Tensor)
+    return is_number(value) or is_a(value, Tensor)
 
 
 def moved(before: Any, now: Any) -> bool:
@@ -101,7 +101,7 @@ def moved(before: Any, now: Any) -> bool:
 
 
 def _same_kind(before: Any, now: Any) -> bool:
-    return type(before) is type(now) or (isinstance(before, Tensor) and isinstance(now, Tensor))
+    return type(before) is type(now) or (is_a(before, Tensor) and is_a(now, Tensor))
 
 
 @contextmanager

@@ -425,7 +425,7 @@ def _slot(holder: Any, name: str) -> Any:
 def snapshot_of(holder: Any, path: str) -> Snapshot | None:
     """The snapshot of a builtin container, a cell or an array; None of other objects."""
     for kind, made in _KINDS:
-        if isinstance(holder, kind):
+        if issubclass(type(holder), kind):
             return made(holder, path)
     return None
 

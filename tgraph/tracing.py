@@ -34,7 +34,7 @@ from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiler.ir import Graph, Node
 from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
-from .guards import is_static
+from .guards import is_a, is_static
 from .linalg import trace as matrix_trace
 from .nn.module import Module
 from .places import Place, standing_in
@@ -267,6 +267,8 @@ class Call:
     # outside that the function met: a call gives none of these, and none twice.
     containers: list[str]
     met: list[Any]
+    # (position of a tensor, another position or a tensor of the outside) -> whether they were one.
+    compared: dict[tuple[int, int | Tensor], bool]
 
     @property
     def donate(self) -> dict[int, int]:
@@ -305,6 +307,9 @@ def record_call(
             given = _Given((args, kwargs), spec)
             roots = [(getattr(function, "__name__", "function"), function)]
             roots += [(n, x) for n, x in zip(names[:count], leaves) if not isinstance(x, Tensor)]
+            recorder.leaves = {
+                id(each): (at, leaf) for at, (each, leaf) in enumerate(zip(stand_ins, leaves))
+            }
             with standing_in(places, stand_ins[count:]), recorder.recording(roots):
                 collected = _Collector(trace, recorder, given)
                 returned = function(*args, **kwargs)
@@ -340,6 +345,7 @@ def record_call(
     return Call(
         trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes,
         list(given.codes.values()), [each for each in recorder.outside() if _is_mutable(each)],
+        recorder.compared,
     )  # fmt: skip
 
 
@@ -457,7 +463,7 @@ _NOT_ENTERED = (type, ModuleType, CodeType, FrameType, TracebackType, str, bytes
 
 def _is_mutable(value: Any) -> bool:
     """Whether something can be written into that is no tensor."""
-    return not isinstance(value, (tuple, frozenset, *_NOT_ENTERED))
+    return not is_a(value, (tuple, frozenset, *_NOT_ENTERED))
 
 
 def _is_fixed(value: Any) -> bool:

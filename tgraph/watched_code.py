@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import sysconfig
 import weakref
@@ -21,7 +22,8 @@ _PACKAGES = frozenset({
     "matplotlib", "graphviz", "tqdm", "pandas", "sklearn", "PIL", "h5py", "safetensors", "rich",
 })  # fmt: skip
 _PATHS = sysconfig.get_paths()
-_SITE = tuple({_PATHS[name] + os.sep for name in ("purelib", "platlib") if _PATHS.get(name)})
+# Packages may also lie with another Python's, such as the one that a virtual environment is of.
+_SITE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]", re.DOTALL)
 _STANDARD = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
 _MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nn") + os.sep
 # Where code is typed or made: at prompts, by exec and dataclasses.
@@ -35,10 +37,10 @@ def is_constant_file(file: str) -> bool:
         return not file.startswith(_MADE)
     if is_internal(file):
         return not file.startswith(_MODULES)
-    for folder in _SITE:
-        if file.startswith(folder):
-            package = file[len(folder) :].split(os.sep)[0].partition(".")[0]
-            return package in _PACKAGES
+    site = _SITE.match(file)
+    if site is not None:
+        package = file[site.end() :].split(os.sep)[0].partition(".")[0]
+        return package in _PACKAGES
     return file.startswith(_STANDARD)
 
 
@@ -52,11 +54,12 @@ def is_nn_code(code: CodeType) -> bool:
 
 
 def is_constant_module(module: ModuleType) -> bool:
-    return is_of_tgraph(module.__name__) or is_constant_file_of(module)
+    return is_of_tgraph(vars(module).get("__name__")) or is_constant_file_of(module)
 
 
 def is_constant_file_of(module: ModuleType) -> bool:
-    return _is_constant_name(module.__name__, getattr(module, "__file__", None))
+    own = vars(module)  # asks no __getattr__ of the user's
+    return _is_constant_name(str(own.get("__name__")), own.get("__file__"))
 
 
 @functools.cache
