@@ -213,7 +213,8 @@ def _where(xp: Any, condition: Array, x: Array, y: Array) -> Array:
     return xp.where(condition, x, y)
 
 
-def _copy(xp: Any, x: Array) -> Array:
+def _copy(xp: Any, x: Array, strides: tuple[int, ...] | None = None) -> Array:
+    """Where elements are to lie in memory is up to eager mode, see `compiler/ir/layouts.py`."""
     return xp.array(x, copy=True, order="C")
 
 

@@ -13,7 +13,7 @@ from . import elementwise as e
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .dispatch import apply, array_type, constant, current_context, make_source
-from .movement import as_sizes, reshape, transpose
+from .movement import as_sizes, contiguous, reshape, transpose
 from .operands import cast, on_device
 from .runtime.cuda.arrays import as_cupy, is_cuda_array
 from .runtime.cuda.devices import cuda_device, current_device
@@ -542,7 +542,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def _kept(where: Tensor, x: Tensor) -> Tensor:
-    return apply(p.where, where, x, constant(0, x._type.dtype, x._type.device))
+    return apply(p.where, where, contiguous(x), constant(0, x._type.dtype, x._type.device))
 
 
 def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:

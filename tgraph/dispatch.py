@@ -9,6 +9,7 @@ in `tgraph` is functions over `apply`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from .autograd.record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
 from .compiler.ir import IRTypeError, Node, Primitive, TensorType, infer_type
 from .compiler.ir import primitives as p
+from .compiler.ir.layouts import result_strides, view_strides
 from .out_of_memory import note
 from .provenance import Site as Site
 from .provenance import is_internal as is_internal
@@ -23,9 +25,11 @@ from .provenance import user_site as user_site
 from .runtime.arrays import (
     FUNCTIONS,
     array_module,
+    contiguous,
     copy_elements,
     copy_of,
     current,
+    module_of,
     place,
     share_memory,
     to_host,
@@ -44,7 +48,6 @@ from .tensor import (
     root_of,
     storage_of,
     strides_of,
-    view_strides,
     wrap,
 )
 
@@ -179,16 +182,22 @@ class EagerContext(Context):
         attrs: dict[str, Any],
         type_: TensorType,
     ) -> Any:
-        values = []
+        values, dense = [], True
         for tensor in tensors:
             value = tensor._value
             if type(value) is not np.ndarray:
                 return _evaluate_on_device(primitive, tensors, attrs)
             values.append(value)
+            if dense and not value.flags.c_contiguous:
+                dense = False
         if attrs and "device" in attrs:
             return _evaluate_on_device(primitive, tensors, attrs)
         result = _FUNCTIONS[primitive.name](np, *values, **attrs)
-        return result if type(result) is np.ndarray else _as_arrays(result)
+        if type(result) is not np.ndarray:
+            result = _as_arrays(result)
+        elif dense and result.flags.c_contiguous:
+            return result
+        return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
 
     def value_of(self, tensor: Tensor) -> Any:
         if type(tensor._value) is Node:
@@ -264,10 +273,44 @@ def _evaluate_on_device(
     function, xp = _FUNCTIONS[primitive.name], array_module(device)
     with current(device):
         result = when_full(lambda: function(xp, *values, **attrs))
+        if primitive not in ALIASING:
+            result = _in_order(primitive, values, attrs, result)
     for array in result if isinstance(result, tuple) else (result,):
         if type(array) is not np.ndarray:
             note(array)
     return result
+
+
+def _in_order(primitive: Primitive, values: list[Any], attrs: dict[str, Any], result: Any) -> Any:
+    """A result laid out in memory as `layouts` says: array modules go by other rules."""
+    if isinstance(result, tuple):
+        return tuple(map(contiguous, result))
+    if result.ndim < 2 or not result.size:
+        return contiguous(result)
+    if "strides" in attrs:
+        return contiguous(result)
+    operands = [(each.shape, each.strides, each.itemsize) for each in values]
+    strides = _wanted_strides(primitive, result.shape, *operands)
+    wanted = tuple(stride * result.itemsize for stride in strides)
+    if result.strides == wanted:
+        return result
+    if any(map(_is_misplaced, result.shape, result.strides, wanted)):
+        axes = sorted(range(result.ndim), key=lambda axis: -strides[axis])
+        places = sorted(range(result.ndim), key=axes.__getitem__)
+        result = contiguous(result.transpose(axes)).transpose(places)
+    # Where axes have one element, strides tell nothing, but users see them.
+    return module_of(result).lib.stride_tricks.as_strided(result, strides=wanted)
+
+
+def _is_misplaced(size: int, found: int, wanted: int) -> bool:
+    return size > 1 and found != wanted
+
+
+@lru_cache(maxsize=1 << 12)
+def _wanted_strides(primitive: Primitive, shape: Any, *operands: Any) -> tuple[int, ...]:
+    """In elements, for operands of shapes, strides in bytes, and bytes per element."""
+    counted = [(own, tuple(step // size for step in steps)) for own, steps, size in operands]
+    return result_strides(primitive, {}, shape, counted)
 
 
 def _as_arrays(result: Any) -> Any:

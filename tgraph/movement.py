@@ -395,8 +395,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     if count and not would_alias(moved, (*outer, rows * columns)):
         span = span_of(moved)
         *around, down, across = span.strides
-        start = span.start + start // columns * down + start % columns * across
-        span = Span(start, (*outer, count), (*around, down + across))
+        first = span.start + start // columns * down + start % columns * across
+        span = Span(first, (*outer, count), (*around, down + across))
         found = _seen_from_base(moved, span)
         if found is not None:
             return found
@@ -437,13 +437,18 @@ def _strided(line: Tensor, span: Span) -> Tensor:
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy with memory of its own; gradients pass through."""
+    """A copy with memory of its own, in the order of the input's; gradients pass through."""
     return apply(p.copy, input)
 
 
 def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """`input` itself if its memory is in row-major order, else a copy that is."""
-    return input if is_contiguous(input) else apply(p.copy, input)
+    return input if is_contiguous(input) else row_major_copy(input)
+
+
+def row_major_copy(input: Tensor) -> Tensor:
+    """A copy with memory of its own, in row-major order."""
+    return apply(p.copy, input, strides=contiguous_strides(input._type.shape))
 
 
 def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:

@@ -238,7 +238,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(highest.max()) + 1
     classes = make_source(p.iota, tensor._type.device, size=num_classes, dtype=int64)
     if not state.context:
-        return cast(e.eq(m.unsqueeze(tensor, -1), classes), int64)
+        return cast(e.eq(m.unsqueeze(m.contiguous(tensor), -1), classes), int64)
     # Rows of a unit matrix, which is never there in memory: reading one checks its position.
     unit = e.eq(m.unsqueeze(classes, -1), classes)
     return cast(apply(p.index, unit, tensor, axis=0), int64)

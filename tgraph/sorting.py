@@ -205,7 +205,8 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         return m.clone(x)
     axis, dtype = normalize_axis(dim, x.ndim), x._type.dtype
     size, reach = x._type.shape[axis], 1
-    result = widened(x) if dtype.is_half else m.clone(x)
+    result = m.row_major_copy(x)
+    result = widened(result) if dtype.is_half else result
     while reach < size:
         low = tuple(reach if at == axis else 0 for at in range(x.ndim))
         zero = (0,) * x.ndim

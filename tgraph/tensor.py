@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .compiler.ir import Node, Primitive, TensorType
-from .compiler.ir.shapes import contiguous_strides
+from .compiler.ir.layouts import node_strides, step_strides
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType
 
@@ -273,60 +273,19 @@ def shared_storage(tensor: Tensor) -> Storage:
 
 
 def strides_of(tensor: Tensor) -> tuple[int, ...]:
-    """Strides in elements. Fresh results of a trace count as contiguous."""
+    """Strides in elements; in a trace those that eager code would have."""
     value = tensor._value
-    if type(value) is not Node:
-        itemsize = value.itemsize
-        return tuple(stride // itemsize for stride in value.strides)
-    view = tensor._view
-    if view is None:
-        given: tuple[int, ...] | None = None
-        if value.primitive.name == "input":  # windows and convolutions have other `strides`
-            given = value.attrs.get("strides")
-        return given or contiguous_strides(tensor._type.shape)
-    strides = strides_of(view.base)
-    shape: tuple[int, ...] = view.base._type.shape
-    for step in view.steps:
-        shape, strides = stride_step(step, shape, strides)
-    return strides
+    if type(value) is Node:
+        return node_strides(value)
+    itemsize = value.itemsize
+    return tuple(stride // itemsize for stride in value.strides)
 
 
 def stride_step(
     step: Step, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and element strides after one view primitive (which must be possible as a view)."""
-    attrs = step.attrs
-    name = step.primitive.name
-    if name == "permute":
-        axes = attrs["axes"]
-        return tuple(shape[axis] for axis in axes), tuple(strides[axis] for axis in axes)
-    if name == "reshape":
-        found = view_strides(shape, strides, attrs["shape"])
-        return attrs["shape"], found or contiguous_strides(attrs["shape"])
-    if name == "broadcast":
-        wanted = attrs["shape"]
-        lead = len(wanted) - len(shape)
-        kept = zip(shape, strides, wanted[lead:], strict=True)
-        return wanted, (0,) * lead + tuple(
-            0 if size != target else stride for size, stride, target in kept
-        )
-    if name == "slice":
-        steps = attrs["steps"]
-        sizes = tuple(
-            max(0, -(-(stop - start) // by))
-            for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
-        )
-        return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
-    if name == "unfold":
-        counts, outer, inner = list(shape), list(strides), []
-        for axis, size, stride, dilation in zip(
-            attrs["axes"], attrs["sizes"], attrs["strides"], attrs["dilations"], strict=True
-        ):
-            counts[axis] = max(0, (shape[axis] - dilation * (size - 1) - 1) // stride + 1)
-            inner.append(strides[axis] * dilation)
-            outer[axis] = strides[axis] * stride
-        return (*counts, *attrs["sizes"]), (*outer, *inner)
-    raise NotImplementedError(f"{name} is no view primitive")
+    return step_strides(step.primitive, step.attrs, shape, strides)
 
 
 def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
@@ -350,36 +309,3 @@ def _has_equal_places(axes: Sequence[tuple[int, int]]) -> bool:
     taken = np.zeros(places.max() + 1, np.bool_)
     taken[places] = True
     return bool(taken.sum() < places.size)
-
-
-def view_strides(
-    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """Strides that show memory of `shape` and `strides` as `wanted`; None where none do.
-
-    Runs of axes that lie behind one another in memory are merged, and split again to `wanted`.
-    """
-    if 0 in shape:
-        return contiguous_strides(wanted)
-    runs: list[list[int]] = []  # [elements, innermost stride] from the right
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 1:
-            continue
-        if runs and stride == runs[-1][0] * runs[-1][1]:
-            runs[-1][0] *= size
-        else:
-            runs.append([size, stride])
-    result: list[int] = []
-    left, step = 1, 1
-    for size in reversed(wanted):
-        if size == 1:
-            result.append(step if left > 1 or not runs else runs[0][1])
-            continue
-        if left == 1:
-            left, step = runs.pop(0)
-        if left % size:
-            return None
-        result.append(step)
-        left //= size
-        step *= size
-    return tuple(reversed(result))

@@ -18,6 +18,7 @@ import numpy as np
 
 from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
 from .compiler.ir import primitives as p
+from .compiler.ir.layouts import node_strides
 from .dispatch import EAGER, Context, Site, apply, array_type, user_site, would_alias
 from .inplace import written_through
 from .recorder import without_hooks
@@ -347,7 +348,12 @@ class Trace(Context):
             self.write(base, whole)
 
     def _rebind(self, tensor: Tensor, node: Node) -> None:
-        if type(tensor._value) is Node:
+        """Give `tensor` a new value, which eager code writes into the memory that there is."""
+        is_own = type(tensor._value) is Node
+        strides = node_strides(tensor._value if is_own else self.table[id(tensor)])
+        if node_strides(node) != strides:
+            node = self.record(p.copy, [node], {"strides": strides})
+        if is_own:
             tensor._value = node
         else:
             self.table[id(tensor)] = node

@@ -43,10 +43,10 @@ class Node:
     `type` is a TensorType, or a tuple of them for a primitive with several results, from which
     `get` nodes select. `where` tells which line of the user's program it came from and takes no
     part in equality. `settled` is a note of the rewrites (`rewrite.py`): the rules, as bits, that
-    are known to leave this node alone.
+    are known to leave this node alone. `strides` is noted by `layouts.node_strides`.
     """
 
-    __slots__ = ("_what", "attrs", "inputs", "primitive", "settled", "type", "where")
+    __slots__ = ("_what", "attrs", "inputs", "primitive", "settled", "strides", "type", "where")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Node:
         self.type: TensorType = type
         self.where = where
         self.settled = 0
+        self.strides: tuple[int, ...] | None = None
         self._what = what
 
     @property

@@ -1,0 +1,212 @@
+"""Where the elements of a value lie in memory in eager mode, told by its node alone.
+
+Whether `reshape` gives a view or a copy, whether `view` is allowed, and what `is_contiguous` says
+follow from strides. They are those of PyTorch's basic operations: elementwise results take the
+memory order of their operands, views show memory as it is, all other results are row-major. Eager
+mode lays out its results by `result_strides`, a trace asks `node_strides`. Compiled code has
+layouts of its own; nothing of this reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from .node import Node
+from .primitive import Attrs, Family, Primitive
+from .shapes import Shape, contiguous_strides
+from .types import TensorType
+
+Strides = tuple[int, ...]
+ALIASING = frozenset({"reshape", "permute", "broadcast", "slice", "unfold"})
+"""The primitives whose results show the memory of their input, as in PyTorch (flip copies)."""
+
+row_major = lru_cache(maxsize=1 << 12)(contiguous_strides)
+
+
+def node_strides(node: Node) -> Strides:
+    """Strides in elements of what eager code would have made; derived once for each node."""
+    if node.strides is None:
+        waiting = [node]
+        while waiting:
+            last = waiting[-1]
+            missing = [each for each in last.inputs if each.strides is None]
+            if missing:
+                waiting += missing
+            else:
+                last.strides = _derived(last)
+                waiting.pop()
+    assert node.strides is not None
+    return node.strides
+
+
+def _derived(node: Node) -> Strides:
+    if type(node.type) is not TensorType:
+        return ()  # of several results, which `get` selects
+    shape = node.type.shape
+    if node.primitive.family is Family.SOURCE:
+        given: Strides | None = node.attrs.get("strides")
+        return given or row_major(shape)
+    inputs = [(each.type.shape, each.strides or ()) for each in node.inputs if _is_one(each)]
+    return result_strides(node.primitive, node.attrs, shape, inputs)
+
+
+def _is_one(node: Node) -> bool:
+    return type(node.type) is TensorType
+
+
+def result_strides(
+    primitive: Primitive,
+    attrs: Attrs,
+    shape: Shape,
+    operands: Sequence[tuple[Shape, Strides]],
+) -> Strides:
+    """Strides of the result of `primitive`, of which `operands` have shapes and strides."""
+    name = primitive.name
+    if name in ALIASING:
+        return step_strides(primitive, attrs, *operands[0])[1]
+    if primitive.family is not Family.ELEMENTWISE and name != "flip":
+        return row_major(shape)
+    if "strides" in attrs:  # a copy that says where its elements lie
+        given: Strides = attrs["strides"]
+        return given
+    if all(strides == row_major(own) for own, strides in operands):
+        return row_major(shape)
+    return _elementwise_strides(shape, tuple(operands))
+
+
+@lru_cache(maxsize=1 << 12)
+def _elementwise_strides(shape: Shape, operands: tuple[tuple[Shape, Strides], ...]) -> Strides:
+    """PyTorch's order (TensorIterator): axes are sorted by the first operand that tells them apart.
+
+    An operand does not where it has a stride of 0; axes that none tells apart stay row-major.
+    """
+    if 0 in shape or all(_is_dense(shape, *each) for each in operands):
+        return row_major(shape)
+    first = operands[0][1]
+    if all(each == (shape, first) for each in operands) and _fills_memory(shape, first):
+        return first
+    spread = [_spread(shape, *each) for each in operands]
+    order = list(range(len(shape) - 1, -1, -1))  # from the innermost axis on
+    for start in range(1, len(order)):
+        inner = start
+        for outer in range(start - 1, -1, -1):
+            sign = _compared(shape, spread, order[outer], order[inner])
+            if sign < 0:
+                break
+            if sign > 0:
+                order[outer], order[inner] = order[inner], order[outer]
+                inner = outer
+    result, step = [0] * len(shape), 1
+    for axis in order:
+        result[axis] = step
+        step *= shape[axis]
+    return tuple(result)
+
+
+def _is_dense(shape: Shape, own: Shape, strides: Strides) -> bool:
+    wanted = row_major(shape)
+    return own == shape and all(
+        size == 1 or stride == step for size, stride, step in zip(shape, strides, wanted)
+    )
+
+
+def _fills_memory(shape: Shape, strides: Strides) -> bool:
+    """Whether the elements lie in one block of memory, each at a place of its own."""
+    step = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(strides, shape) if size > 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _spread(shape: Shape, own: Shape, strides: Strides) -> Strides:
+    """The strides of an operand along the axes of the result; 0 along those it repeats."""
+    lead = len(shape) - len(own)
+    kept = zip(shape[lead:], own, strides)
+    return (0,) * lead + tuple(0 if size != mine else stride for size, mine, stride in kept)
+
+
+def _compared(shape: Shape, spread: Sequence[Strides], inner: int, outer: int) -> int:
+    """1 where axis `inner` has to lie outside of `outer`, -1 where not, 0 where nobody knows."""
+    for strides in spread:
+        a, b = strides[inner], strides[outer]
+        if a == 0 or b == 0:
+            continue
+        if a != b:
+            return -1 if a < b else 1
+        if shape[inner] > shape[outer]:
+            return 1
+    return 0
+
+
+def step_strides(
+    primitive: Primitive, attrs: Attrs, shape: Shape, strides: Strides
+) -> tuple[Shape, Strides]:
+    """Shape and strides after one view primitive; row-major where a reshape has to copy."""
+    name = primitive.name
+    if name == "permute":
+        axes = attrs["axes"]
+        return tuple(shape[axis] for axis in axes), tuple(strides[axis] for axis in axes)
+    if name == "reshape":
+        found = view_strides(shape, strides, attrs["shape"])
+        return attrs["shape"], found or row_major(attrs["shape"])
+    if name == "broadcast":
+        wanted = attrs["shape"]
+        lead = len(wanted) - len(shape)
+        kept = zip(shape, strides, wanted[lead:], strict=True)
+        return wanted, (0,) * lead + tuple(
+            0 if size != target else stride for size, stride, target in kept
+        )
+    if name == "slice":
+        steps = attrs["steps"]
+        sizes = tuple(
+            max(0, -(-(stop - start) // by))
+            for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
+        )
+        return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
+    if name == "unfold":
+        counts, outer, inner = list(shape), list(strides), []
+        for axis, size, stride, dilation in zip(
+            attrs["axes"], attrs["sizes"], attrs["strides"], attrs["dilations"], strict=True
+        ):
+            counts[axis] = max(0, (shape[axis] - dilation * (size - 1) - 1) // stride + 1)
+            inner.append(strides[axis] * dilation)
+            outer[axis] = strides[axis] * stride
+        return (*counts, *attrs["sizes"]), (*outer, *inner)
+    raise NotImplementedError(f"{name} is no view primitive")
+
+
+def view_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Strides that show memory of `shape` and `strides` as `wanted`; None where none do.
+
+    Runs of axes that lie behind one another in memory are merged, and split again to `wanted`.
+    """
+    if 0 in shape:
+        return row_major(wanted)
+    runs: list[list[int]] = []  # [elements, innermost stride] from the right
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1][0] *= size
+        else:
+            runs.append([size, stride])
+    result: list[int] = []
+    left, step, has_begun = 1, 1, False
+    for size in reversed(wanted):
+        if size == 1:
+            result.append(step if has_begun else (runs[0][1] if runs else 1))
+            continue
+        if left == 1:
+            left, step = runs.pop(0)
+            has_begun = True
+        if left % size:
+            return None
+        result.append(step)
+        left //= size
+        step *= size
+    return tuple(reversed(result))

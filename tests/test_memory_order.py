@@ -1,0 +1,225 @@
+"""Strides: what eager mode lays out, a trace knows, and what PyTorch's basic operations give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from opcase import Array, OpCase
+from opcases import CASES
+from test_ops import as_tuple, ids
+
+import tgraph as tg
+from tgraph.compile import compile as compiled
+from tgraph.tracing import trace
+
+LAID_OUT = [case for case in CASES if case.layouts and case.compiles]
+
+
+def transposed(array: Array) -> Array:
+    return np.ascontiguousarray(array.T).T
+
+
+def sliced(array: Array) -> Array:
+    """Every second element of something larger, the axes in another order."""
+    axes = np.roll(np.arange(array.ndim), 1)
+    whole = np.zeros([2 * array.shape[axis] + 1 for axis in axes], array.dtype)
+    part = whole[(slice(1, None, 2),) * array.ndim].transpose(np.argsort(axes))
+    part[...] = array
+    return part
+
+
+def expanded(array: Array) -> Array:
+    """One place of the first axis, shown as often as there are."""
+    return np.broadcast_to(array[:1], array.shape)
+
+
+def channels_last(array: Array) -> Array:
+    axes = (0, *range(2, array.ndim), 1) if array.ndim > 2 else tuple(range(array.ndim))
+    return np.ascontiguousarray(array.transpose(axes)).transpose(np.argsort(axes))
+
+
+LAYOUTS = (np.array, transposed, sliced, expanded, channels_last)
+
+
+def laid(array: Array, made: Callable[[Array], Array]) -> Array:
+    return made(array) if np.ndim(array) > 1 else np.asarray(array)
+
+
+def strides(results: Any) -> list[tuple[int, ...]]:
+    return [each.stride() for each in as_tuple(results) if isinstance(each, tg.Tensor)]
+
+
+class Found(Exception):
+    """Carries strides out of a trace, whose other effects are undone."""
+
+
+def traced_strides(function: Callable[..., Any], inputs: Sequence[Any]) -> list[tuple[int, ...]]:
+    def noting(*args: Any) -> None:
+        raise Found(strides(function(*args)))
+
+    with pytest.raises(Found) as found:
+        trace(noting, *inputs)
+    return found.value.args[0]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("case", LAID_OUT, ids=ids)
+def test_a_trace_knows_the_strides_of_eager_results(case: OpCase) -> None:
+    for variant in (case, *map(case.with_shapes, case.more)):
+        arrays = variant.arrays(case.dtypes[0])
+        if not all(np.size(each) for each in arrays):
+            continue  # what has no elements has no order
+        for number in range(len(LAYOUTS) + 2):
+            layouts = [LAYOUTS[(number + at * (number > 4)) % 5] for at in range(len(arrays))]
+            inputs = [tg.from_numpy(laid(each, made)) for made, each in zip(layouts, arrays)]
+            eager = strides(variant.function(*inputs))
+            label = [(made.__name__, each.shape) for made, each in zip(layouts, arrays)]
+            assert traced_strides(variant.function, inputs) == eager, label
+
+
+# -- PyTorch ---------------------------------------------------------------------------------
+
+
+BASIC: dict[str, Callable[..., Any]] = {
+    "mul": lambda T, x, y: x * y,
+    "mul a number": lambda T, x, y: x * 2,
+    "subtract from a number": lambda T, x, y: 2 - x,
+    "exp": lambda T, x, y: x.exp(),
+    "compare": lambda T, x, y: x > y,
+    "where": lambda T, x, y: T.where(x > 0, y, x),
+    "cast": lambda T, x, y: x.double(),
+    "clone": lambda T, x, y: x.clone(),
+    "contiguous": lambda T, x, y: x.contiguous(),
+    "flip": lambda T, x, y: x.flip(0),
+    "row": lambda T, x, y: x + y[:1],
+    "column": lambda T, x, y: y[..., :1] + x,
+    "last rows": lambda T, x, y: y[-1] + x,
+    "unsqueeze": lambda T, x, y: x.unsqueeze(1) * y.unsqueeze(0),
+    "sum": lambda T, x, y: x.sum(0),
+    "sum keepdim": lambda T, x, y: (x * y).sum(-1, keepdim=True),
+    "amax": lambda T, x, y: x.amax(1),
+    "argmax": lambda T, x, y: x.argmax(0),
+    "matmul": lambda T, x, y: x @ y.transpose(-1, -2),
+    "index": lambda T, x, y: x.index_select(1, T.tensor([1, 0])),
+    "gather": lambda T, x, y: x.gather(0, T.zeros(2, *x.shape[1:]).long()),
+    "stack": lambda T, x, y: T.stack([x, y]),
+    "cumsum": lambda T, x, y: x.cumsum(1),
+    "tril": lambda T, x, y: x.tril(),
+}
+
+
+@pytest.mark.parametrize("name", BASIC)
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)], ids=str)
+def test_strides_of_basic_operations_are_those_of_pytorch(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    array = np.random.default_rng(0).standard_normal(shape)
+    for first in LAYOUTS:
+        for second in LAYOUTS:
+            both = first(array), second(array)
+            theirs = BASIC[name](torch, *map(from_array, both)).stride()
+            inputs = [tg.from_numpy(each) for each in both]
+            label = f"{first.__name__}, {second.__name__}"
+            assert BASIC[name](tg, *inputs).stride() == theirs, label
+            assert traced_strides(lambda x, y: BASIC[name](tg, x, y), inputs) == [theirs], label
+
+
+def from_array(array: Array) -> torch.Tensor:
+    """A tensor of PyTorch that lies in memory as `array`, which may be read-only."""
+    steps = [stride // array.itemsize for stride in array.strides]
+    line = torch.arange(1.0 + sum((n - 1) * s for n, s in zip(array.shape, steps)))
+    return line.double().as_strided(array.shape, steps)
+
+
+# -- views or copies -------------------------------------------------------------------------
+
+X_SHAPE = (2, 3, 4)
+
+
+def random_program(seed: int) -> list[tuple[str, tuple[int, ...]]]:
+    """Steps of a program: names of `STEPS`, and the numbers that they choose by."""
+    pick = Random(seed)
+    names = [*STEPS, "reshape", "write"]
+    return [(pick.choice(names), tuple(pick.randrange(1000) for _ in range(4))) for _ in range(12)]
+
+
+def run_program(program: Any, x: Any, y: Any) -> list[Any]:
+    """The tensors that are left, and what was said about the memory of each."""
+    made, said = [x, y, x.transpose(0, 2) * 2], []
+    for name, numbers in program:
+        source, other = made[numbers[0] % len(made)], made[numbers[1] % len(made)]
+        result = STEPS[name](source, other, numbers)
+        if result is not None:
+            made.append(result)
+            said.append((result.stride(), result.is_contiguous()))
+    return [*made, *said]
+
+
+def _permuted(x: Any, y: Any, numbers: Any) -> Any:
+    axes = list(range(x.ndim))
+    Random(numbers[2]).shuffle(axes)
+    return x.permute(*axes)
+
+
+def _elementwise(x: Any, y: Any, numbers: Any) -> Any:
+    return x * y if x.shape == y.shape else x * 3
+
+
+def _write(x: Any, y: Any, numbers: Any) -> None:
+    x.add_(y if x.shape == y.shape else numbers[2] % 7)
+
+
+def _reshaped(x: Any, y: Any, numbers: Any) -> Any:
+    wanted = [(-1,), (x.shape[0], -1), (-1, x.shape[-1]), (1, *x.shape, 1)][numbers[2] % 4]
+    return x.reshape(*wanted)
+
+
+def _viewed(x: Any, y: Any, numbers: Any) -> Any:
+    try:
+        return x.view(-1)
+    except RuntimeError:
+        return x + 1
+
+
+STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "permute": _permuted,
+    "slice": lambda x, y, numbers: x[..., numbers[2] % 2 :],
+    "spread slice": lambda x, y, numbers: x[:: 1 + numbers[2] % 2],
+    "elementwise": _elementwise,
+    "sum": lambda x, y, numbers: x + x.sum(0, keepdim=True),
+    "clone": lambda x, y, numbers: x.clone(),
+    "contiguous": lambda x, y, numbers: x.contiguous(),
+    "reshape": _reshaped,
+    "flatten": lambda x, y, numbers: x.flatten(numbers[2] % x.ndim),
+    "view": _viewed,
+    "write": _write,
+    "copy": lambda x, y, numbers: x.copy_(y) if x.shape == y.shape else None,
+    "cast": lambda x, y, numbers: x.double().float(),
+}
+
+
+def starts(T: Any) -> tuple[Any, Any]:
+    x = T.arange(24.0).reshape(4, 2, 3).permute(1, 2, 0)
+    return x.clone(), T.arange(24.0).reshape(X_SHAPE)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_views_and_writes(seed: int) -> None:
+    """Values, strides and what is a view: eager, compiled and PyTorch."""
+    program = random_program(seed)
+    runs = [
+        run_program(program, *starts(torch)),
+        run_program(program, *starts(tg)),
+        compiled(lambda x, y: run_program(program, x, y))(*starts(tg)),
+    ]
+    for theirs, eager, found in zip(*runs, strict=True):
+        if isinstance(theirs, tuple):
+            assert eager == theirs
+            assert found == eager
+            continue
+        np.testing.assert_array_equal(eager.numpy(), theirs.numpy())
+        np.testing.assert_array_equal(found.numpy(), eager.numpy())
