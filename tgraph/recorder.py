@@ -165,7 +165,7 @@ class Recorder:
                 self._whole(snapshot.holder, snapshot.path)
             if write.kind in ("item", "ordered") and write.key in snapshot.before:
                 if write.value is ABSENT and snapshot.before[write.key] is not ABSENT:
-                    self._membership(write.key, snapshot.holder, snapshot.path)
+                    self._presence(write.key, snapshot.holder, snapshot.path)
             elif write.kind == "element":
                 self._length(snapshot.holder, snapshot.path)
             if snapshot.is_blind and is_a(snapshot, DictSnapshot):
@@ -825,9 +825,14 @@ class Recorder:
 
     def _membership(self, item: Any, container: Any, path: str) -> None:
         snapshot = self._snapshot(container, path)
+        is_own = is_a(snapshot, DictSnapshot) and item in container
+        if not is_own or not snapshot.is_own(item, dict.__getitem__(container, item)):
+            self._presence(item, container, path)
+
+    def _presence(self, item: Any, container: Any, path: str) -> None:
+        """Whether an item was in a container before the function wrote into it."""
+        snapshot = self._snapshot(container, path)
         if is_a(snapshot, DictSnapshot):
-            if item in container and snapshot.is_own(item, container[item]):
-                return
             is_in = snapshot.original(item) is not ABSENT
         else:
             is_in = item in (container if snapshot is None else snapshot.before)
@@ -848,6 +853,9 @@ class Recorder:
         snapshot = self._snapshot(container, path)
         size = len(container if snapshot is None else snapshot.before)
         self._guard(Guard(f"len({path})", self._length_code(container), size, same_static))
+        if is_a(snapshot, (DictSnapshot, SetSnapshot)):
+            for key in snapshot.touched:  # they may have been there, or not
+                self._presence(key, container, path)
 
     # --- whole values ---
 
@@ -887,7 +895,9 @@ class Recorder:
         elif is_a(value, _CONTAINERS) and _is_builtin(value):
             snapshot = self._snapshot(value, path)
             before = value if snapshot is None else snapshot.before
-            if not is_a(value, (tuple, frozenset)):
+            if snapshot is not None and snapshot.changed():
+                self._length(value, path)
+            elif not is_a(value, (tuple, frozenset)):
                 words = "is no longer empty" if not before else "is empty now"
                 self._condition(f"not {self.hold(value)}", not before, f"`{path}` {words}")
         elif is_a(value, np.ndarray):
@@ -1199,6 +1209,8 @@ class Recorder:
         if function in _GETTERS:
             self.record(function(), function, "()", f"{function.__name__}()")
         owner = getattr(function, "__self__", None)
+        if is_a(owner, dict) and function.__name__ == "update":
+            return self._updating(owner, function)
         if type(owner) is ContextVar:
             self._context_variable(owner)
         elif not (owner is None or is_a(owner, ModuleType) or _is_plain(owner)):
@@ -1209,6 +1221,19 @@ class Recorder:
     def _context_variable(self, variable: ContextVar[Any]) -> None:
         code = f"{self.hold(variable)}.get({self.hold(ABSENT)})"
         self.record(variable.get(ABSENT), variable, "", f"{variable.name}.get()", code)
+
+    def _updating(self, owner: dict[Any, Any], function: Any) -> Any:
+        """What is called instead of the method `update` of a dictionary."""
+        if id(owner) not in self._paths:
+            return function
+
+        def update(*arguments: Any, **keywords: Any) -> None:
+            self._hand_over(arguments, False)
+            for each in (*arguments, keywords):
+                self._updated(owner, each)
+            function(*arguments, **keywords)
+
+        return update
 
     def _call_unbound(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         """A method of a builtin class, such as `dict.update`, with its object."""
@@ -1236,6 +1261,7 @@ class Recorder:
                 self._item_read(snapshot, arguments[0], snapshot.label(arguments[0]))
             if name in ("pop", "__delitem__"):
                 self.stored(owner)
+                snapshot.remove(arguments[0])
         elif name in _LENGTH_METHODS:
             self._length(owner, path)
         elif is_a(owner, (set, frozenset, dict)) and name == "__contains__":
@@ -1256,7 +1282,7 @@ class Recorder:
                 snapshot.pushed[name] += 1
             for each in arguments if name in ("extend", "extendleft") else ():
                 self._pushed(snapshot, name.replace("extend", "append"), each)
-        elif name in ("update", "__ior__"):
+        elif is_a(snapshot, SetSnapshot) and name == "update":
             for each in arguments:
                 self._updated(owner, each)
         elif name in ("add", "discard", "__setitem__") and arguments:
@@ -1395,6 +1421,8 @@ class Recorder:
         snapshot = self._snapshots.get(id(container))
         if is_a(snapshot, ListSnapshot):
             self._whole(container, snapshot.path)
+        elif is_a(snapshot, DictSnapshot):
+            snapshot.remove(key)
 
     def store_attribute(self, obj: Any, name: str, is_plain: bool = False) -> None:
         """`obj.name = ...` or `del obj.name`; `is_plain`: without what its class makes of it."""
@@ -1566,7 +1594,7 @@ _WRITING_METHODS: dict[type, frozenset[str]] = {
     list: frozenset({"append", "extend"}),
     deque: frozenset({"append", "extend", "appendleft", "extendleft"}),
     set: frozenset({"add", "update", "discard"}),
-    dict: frozenset({"update", "__setitem__", "__ior__"}),
+    dict: frozenset({"__setitem__"}),
 }
 
 

@@ -70,6 +70,10 @@ class DictSnapshot(Snapshot):
 
     attributes = False
 
+    def __init__(self, holder: Any, path: str) -> None:
+        super().__init__(holder, path)
+        self.removed: set[Any] = set()  # keys that were taken out, be they there again or not
+
     def copy(self) -> Any:
         return dict(self._items())
 
@@ -100,13 +104,27 @@ class DictSnapshot(Snapshot):
         for key in self.before:
             if key not in staying:
                 yield self._write(key, ABSENT)
-        for key, value in now.items():
+        for key in self._in_order(now, staying):
+            value = now[key]
             is_same = key in staying and self.before[key] is value
             if not is_same or key in self.touched:
                 yield self._write(key, value)
-        for key in self.touched:
+        for key in (*self.touched, *self.removed):
             if key not in now and key not in self.before:
                 yield self._write(key, ABSENT)
+
+    def remove(self, key: Any) -> None:
+        """A key is taken out."""
+        self.removed.add(key)
+        self.touched.pop(key, None)
+
+    def _in_order(self, now: dict[Any, Any], staying: set[Any]) -> list[Any]:
+        """The keys as they were written, which is their order where they are not there yet."""
+        touched = [key for key in self.touched if key in now]
+        new = [key for key in now if key not in staying]
+        if [key for key in touched if key not in staying] == new:
+            return [*touched, *(key for key in now if key not in self.touched)]
+        return [*(key for key in now if key in staying), *new]
 
     def _staying(self, now: dict[Any, Any]) -> set[Any]:
         """Keys that keep their place; others are put behind them, for the order to come out."""
@@ -114,7 +132,7 @@ class DictSnapshot(Snapshot):
         staying, last = set(), -1
         for key in now:
             at = order.get(key, -1)
-            if at <= last:
+            if at <= last or key in self.removed:
                 break
             staying.add(key)
             last = at
@@ -254,8 +272,11 @@ class DequeSnapshot(ListSnapshot):
 
     def writes(self) -> Iterator[PlaceWrite]:
         behind, ahead = self.pushed.values()
-        if self.touched or bool(behind) is bool(ahead):
+        if not behind and not ahead:
             yield from super().writes()
+            return
+        if self.touched or (behind and ahead):
+            yield self._replaced()
             return
         most = self.holder.maxlen
         kind = "append" if behind else "appendleft"

@@ -505,7 +505,7 @@ class _Collector:
             if id(value) not in met:
                 met.add(id(value))
                 waiting.extend(children)
-            elif type(value) is not tuple:
+            else:
                 self._shared.add(id(value))
 
     def ref(self, value: Any) -> Ref:

@@ -2450,6 +2450,70 @@ def order_that_others_change():
     return World(f, d, after=after)
 
 
+@row(plans=4)
+def length_after_an_element_that_was_there():
+    s, d = {1}, {"a": 1}
+
+    def f(x):
+        s.add(2)
+        d["b"] = x
+        return x * len(s) + len(d) if s else x
+
+    def after(turn):
+        s.clear()
+        s.update([5, 2] if turn % 2 else [5, 6])
+        d.clear()
+        d.update(dict.fromkeys("bc" if turn % 2 else "cd", 0))
+
+    return World(f, [s, d], after=after)
+
+
+@row
+def keys_in_the_order_of_writes():
+    d = {}
+
+    def f(x):
+        d["b"] = x
+        d["a"] = x * 2
+        d.update(c={"b": 1})
+        return x
+
+    def after(turn):
+        d.clear()
+        if turn % 2:
+            d.update(a=1, b=2)
+
+    return World(f, d, after=after)
+
+
+@row(plans=5)
+def pushed_at_both_ends():
+    d = collections.deque([0, 0], maxlen=3)
+
+    def f(x):
+        d.appendleft(0)
+        d.append(0)
+        return x * 2
+
+    def after(turn):
+        d.pop()
+        d[0] = turn
+
+    return World(f, d, after=after)
+
+
+@row
+def same_new_list_within_a_tuple():
+    o = Bag()
+
+    def f(x):
+        made = (x * 2, [1])
+        o.a, o.b = made, [made]
+        return x
+
+    return World(f, o)
+
+
 @row
 def deleted_after_it_was_made():
     o, d = Bag(), {}
