@@ -185,6 +185,8 @@ def view_strides(
 
     Runs of axes that lie behind one another in memory are merged, and split again to `wanted`.
     """
+    if shape == wanted:
+        return strides
     if 0 in shape:
         return row_major(wanted)
     runs: list[list[int]] = []  # [elements, innermost stride] from the right

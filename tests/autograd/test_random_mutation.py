@@ -7,8 +7,9 @@ are left out or told apart:
   argument may be written afterwards, which PyTorch refuses;
 - PyTorch learns that a view has another history now when it is asked for it, not when the view is
   written: the programs ask before every write;
-- it lays results out in memory as their operands, we in row-major order: whether reshape(-1) is a
-  view of one is open in both;
+- its kernels of several steps lay results out in an order of their own, ours in that of their
+  steps: whether reshape(-1) of what is not row-major is a view is open here (it is tested for basic
+  operations in test_memory_order.py);
 - where operands with gaps overlap with what is written, its results depend on the order of work:
   the programs write with copies of such operands.
 """
