@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from state_writes import ROWS, Row, World
+from state_writes import ROWS, Bag, Row, World
 from tgraph.compiler.ir import Node
 
 import tgraph as tg
@@ -202,3 +204,32 @@ def test_what_cannot_be_repeated_is_refused_at_once(row: Row) -> None:
 def test_the_table_is_large() -> None:
     assert len(ROWS) >= 150
     assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_plans_keep_nothing_of_a_call_alive() -> None:
+    o = Bag(items=[], h=tg.zeros(4))
+
+    def f(x: tg.Tensor, d: dict[str, Any]) -> tg.Tensor:
+        y = x * 2
+        o.items.append(y)
+        o.h = tg.tanh(o.h + x)
+        o.made = [Bag(n=1), y]
+        d["y"] = y
+        return y
+
+    compiled = tg.compile(f)
+    for turn in range(4):
+        x, d = tg.ones(4) * turn, {"k": tg.ones(2)}
+        y = compiled(x, d)
+        seen = [weakref.ref(each) for each in (x, y, d["k"], d["y"], o.made[0])]
+        o.items.clear()
+        d.clear()
+        o.made, o.h = None, tg.zeros(4)
+        del x, y
+        gc.collect()
+        assert [each() for each in seen] == [None] * len(seen), turn
+    assert len(compiled.compiles) <= 2
+    holders = [weakref.ref(o), weakref.ref(f), weakref.ref(compiled)]
+    o = f = compiled = None
+    gc.collect()
+    assert [each() for each in holders] == [None] * len(holders)
