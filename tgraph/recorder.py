@@ -10,6 +10,8 @@ by each call. So the rule is: what the function read while it was traced is watc
   user's, also those that others call. Code of the standard library, of tgraph itself but for its
   modules (`tgraph.nn`), and of the packages that it is built on is taken for constant; of what is
   handed to such code all is taken to be read.
+- Names of such modules that the user's code asks for are watched; those that they ask for
+  themselves, such as a function that `tgraph.nn` calls, are not.
 - An object of the outside is reached from a global, a variable of an enclosing function, a default,
   an argument, or an object of the outside. What the function itself makes is its own.
 - What cannot be watched is refused with the line: iterators of the outside, large arrays of NumPy,
