@@ -136,8 +136,7 @@ class PlanBuilder(ABC):
         """No plan shows memory that none of its steps wrote in full."""
         for number, output in enumerate(self.graph.outputs):
             node = self.in_memory(output)
-            given = node in self.graph.inputs or node.primitive.name == "constant"
-            if not given and node not in self.written:
+            if not is_given(node) and node not in self.written:
                 raise AssertionError(f"output {number} of the plan is not written: {output}")
 
     @abstractmethod

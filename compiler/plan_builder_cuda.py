@@ -71,6 +71,8 @@ class CudaPlanBuilder(PlanBuilder):
         self.checks: list[Check] = []
         self.pieces: dict[int, Piece] = {}  # by the number of a step
         self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
+        self.number_of: dict[int, int] = {}  # by id, of the first `numbered` of `infos`
+        self.numbered = 0
         self.write()
         self._copy_by_kernels()
         self._launch_together()
@@ -216,9 +218,17 @@ class CudaPlanBuilder(PlanBuilder):
         """The same, told of by the name of its kernel, which others may have too."""
         if info.name == name:
             return info
-        at = next(number for number, each in enumerate(self.infos) if each is info)
+        at = self._number_of(info)
         self.infos[at] = replace(info, name=name)
+        self.number_of[id(self.infos[at])] = at
         return self.infos[at]
+
+    def _number_of(self, info: StepInfo) -> int:
+        """Where `info` stands among those of all steps."""
+        for number in range(self.numbered, len(self.infos)):
+            self.number_of[id(self.infos[number])] = number
+        self.numbered = len(self.infos)
+        return self.number_of[id(info)]
 
     def _accesses(self, number: int) -> list[Access] | None:
         """What a step reads and writes; None for a Python function, which may do anything."""
@@ -256,6 +266,7 @@ class CudaPlanBuilder(PlanBuilder):
             self.infos.append(info)
             self.kernel_of_step[len(self.steps)] = info
             self.write_kernel(info, schedule, tuple(self._place_of(a, own) for a in launch.args))
+        self.written.add(node)
         for key in own.values():
             self.arena.release(key)
 
@@ -271,6 +282,7 @@ class CudaPlanBuilder(PlanBuilder):
         moved = info.bytes + step.n * total.type.dtype.itemsize
         nodes = (product, *self.fuser.structure(Group([Root(total, ())])).inside)
         self.infos[-1] = replace(info, nodes=nodes, outputs=(total,), bytes=moved)
+        self.written.add(total)
 
     def _place_of(self, argument: Node | Workspace | None, own: dict[Workspace, Node]) -> BufferRef:
         if argument is None:

@@ -37,7 +37,9 @@ def program_of(function: Any, inputs: list[Any]) -> tuple[Program, list[Any], li
     """
     leaves, spec = pytree.flatten((tuple(inputs), {}))
     names = [f"x{number}" for number in range(len(leaves))]
-    call = tracing.record_call(function, leaves, spec, names, tracing.Trace(), gradients=False)
+    recorder = tracing.Recorder()
+    trace = tracing.Trace(recorder.names)
+    call = tracing.record_call(function, leaves, spec, names, trace, recorder, gradients=False)
     sources = [each.source for each in call.inputs]
     tensors = [each.key if each.kind == "captured" else leaves[each.key] for each in sources]
     arrays = [np.asarray(each.detach().numpy(), order="C") for each in tensors]
