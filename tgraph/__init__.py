@@ -246,6 +246,7 @@ from .random import (
     seed,
     set_rng_state,
 )
+from .recording.world import TraceWarning
 from .reductions import allclose, equal
 from .runtime.cuda.products import get_precision as get_float32_matmul_precision
 from .runtime.cuda.products import set_precision as set_float32_matmul_precision
@@ -274,7 +275,6 @@ from .runtime.parallel import get_num_threads, set_num_threads
 from .sorting import bincount
 from .tensor import Size, Tensor
 from .tracing import TraceError, host
-from .world import TraceWarning
 
 float = float32
 double = float64

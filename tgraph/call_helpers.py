@@ -15,15 +15,15 @@ from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
 from .dispatch import apply, data, detach, settled, user_site
 from .graph_function import CompiledRecord, dense
-from .guards import same_content, same_elements, same_static
 from .inplace import take_history
+from .recording.guards import same_content, same_elements, same_static
+from .recording.snapshots import ABSENT
 from .runtime.arrays import copy_elements, share_memory
 from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
 from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
 from .runtime.interrupts import hold, release
 from .runtime.plan import ReadOnlyError
-from .snapshots import ABSENT
 from .state import state
 from .tensor import Tensor, shared_storage, storage_of, wrap
 

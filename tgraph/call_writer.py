@@ -16,8 +16,8 @@ from .call_helpers import HELPERS, root_of
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .graph_function import GraphFunction
-from .guards import Guard, same_elements, same_static
-from .places import Place
+from .recording.guards import Guard, same_elements, same_static
+from .recording.places import Place
 from .runtime.cuda.arrays import cupy_array
 from .runtime.cuda.products import get_precision
 from .runtime.device import CPU, defaults

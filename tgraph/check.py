@@ -265,7 +265,7 @@ def _difference(
         return CheckError(
             f"{message}. The compiled code agrees with the traced graph, so the function did "
             "something else when it was traced: it reads something that changes between calls and "
-            "is not watched (see tgraph.recorder), or uses values outside of tgraph.",
+            "is not watched (see tgraph.recording), or uses values outside of tgraph.",
             graph=graph,
         )
     return _located(message, graph, inputs)

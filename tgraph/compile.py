@@ -48,9 +48,9 @@ from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
 from .graph_function import GraphFunction
 from .nn.module import Module
-from .places import Place, Places, is_number
 from .provenance import is_internal
-from .recorder import Recorder
+from .recording.places import Place, Places, is_number
+from .recording.recorder import Recorder
 from .runtime import plan_native
 from .runtime.garbage import no_collection
 from .state import state

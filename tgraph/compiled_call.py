@@ -11,11 +11,11 @@ from .call_writer import CallWriter
 from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
-from .guards import GONE, Guard, brief, same_static
-from .places import Place, moved
+from .recording.guards import GONE, Guard, brief, same_static
+from .recording.places import Place, moved
+from .recording.snapshots import ABSENT
 from .runtime.cuda.products import get_precision
 from .runtime.device import defaults
-from .snapshots import ABSENT
 from .state import state
 from .tensor import Tensor
 from .tracing import Call, Source

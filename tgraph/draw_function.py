@@ -12,9 +12,9 @@ from .compiler.ir import Node
 from .draw_graph import Ends, executable_picture, graph_picture
 from .draw_picture import Picture
 from .graph_function import GraphFunction
-from .guards import Guard
 from .nn.parameter import Parameter
 from .optim.optimizer import Optimizer
+from .recording.guards import Guard
 from .tracing import Call, Source
 
 _INPUTS = {"argument": "argument", "captured": "captured", "grad": "captured", "random": "random"}

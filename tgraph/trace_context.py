@@ -21,7 +21,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.layouts import node_strides
 from .dispatch import EAGER, Context, Site, apply, array_type, user_site, would_alias
 from .inplace import written_through
-from .recorder import without_hooks
+from .recording.hooks import without_hooks
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float64, int64
 from .state import state

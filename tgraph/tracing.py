@@ -34,13 +34,12 @@ from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiler.ir import Graph, Node
 from .derivation import Derivation, derive_what_can_be
 from .dispatch import EAGER, current_context, settled, use_context
-from .guards import is_a, is_static
 from .linalg import trace as matrix_trace
 from .nn.module import Module
-from .places import Place, standing_in
-from .recorder import Recorder
-from .runtime.dtypes import DType
-from .snapshots import (
+from .recording.guards import is_a, is_static
+from .recording.places import Place, standing_in
+from .recording.recorder import Recorder
+from .recording.snapshots import (
     ABSENT,
     AttributesSnapshot,
     PlaceWrite,
@@ -48,6 +47,7 @@ from .snapshots import (
     Snapshot,
     snapshot_of,
 )
+from .runtime.dtypes import DType
 from .state import state
 from .tensor import Step, Tensor, View, shared_storage, storage_of
 from .trace_context import Trace

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import tgraph as tg
-from tgraph import instrument
+from tgraph.recording import instrument
 
 
 @pytest.fixture

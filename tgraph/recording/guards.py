@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .runtime.device import Device
-from .runtime.dtypes import DType
-from .tensor import Tensor
+from ..runtime.device import Device
+from ..runtime.dtypes import DType
+from ..tensor import Tensor
 
 _BY_VALUE = (int, float, str, bytes, complex, np.generic)
 _SINGLETONS = (bool, type(None), type(...), DType, Enum)

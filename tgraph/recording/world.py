@@ -14,8 +14,8 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from .dispatch import user_site
-from .trace_state import TraceError
+from ..dispatch import user_site
+from ..trace_state import TraceError
 
 ENVIRON = os.environ
 

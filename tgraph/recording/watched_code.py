@@ -14,7 +14,7 @@ import sysconfig
 import weakref
 from types import CodeType, ModuleType
 
-from .provenance import is_internal
+from ..provenance import is_internal
 
 _PACKAGES = frozenset({
     "numpy", "scipy", "ml_dtypes", "llvmlite", "networkx", "cupy", "cupyx", "cupy_backends",
@@ -25,7 +25,7 @@ _PATHS = sysconfig.get_paths()
 # Packages may also lie with another Python's, such as the one that a virtual environment is of.
 _SITE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]", re.DOTALL)
 _STANDARD = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
-_MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nn") + os.sep
+_MODULES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nn") + os.sep
 # Where code is typed or made: at prompts, by exec and dataclasses.
 _MADE = ("<stdin", "<ipython", "<doctest", "<string", "<console", "<unknown", "<attrs")
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any
 
+from ..tensor import Tensor
 from .guards import GONE, Guard, is_a, same_static
-from .tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False)
