@@ -22,7 +22,7 @@ from .snapshots import (
     SlotsSnapshot,
     TensorSnapshot,
 )
-from .watched_code import is_constant_class, is_of_tgraph
+from .watched_code import is_constant_class, is_machinery, is_of_tgraph
 
 
 class Stores(Containers):
@@ -63,7 +63,7 @@ class Stores(Containers):
         own, kind = own_attributes(obj), type(obj)
         if own is None or not is_constant_class(kind) or is_a(obj, (type, ModuleType)):
             return
-        if is_of_tgraph(kind.__module__):
+        if is_of_tgraph(kind.__module__) or is_machinery(kind):
             return
         self._attributes(obj, path).is_blind = True
         waiting = [(value, f"{path}.{name}") for name, value in own.items()]

@@ -88,6 +88,17 @@ def _is_constant_class(class_: type) -> bool:
     return is_constant_file_of(module)
 
 
+def is_machinery(class_: type) -> bool:
+    """Whether objects of a class are threads, processes, logs and the like, not data."""
+    return str(class_.__module__).partition(".")[0] in _MACHINERY
+
+
+_MACHINERY = frozenset({
+    "threading", "_thread", "multiprocessing", "concurrent", "asyncio", "subprocess", "logging",
+    "socket", "selectors", "signal", "weakref", "warnings",
+})  # fmt: skip
+
+
 def is_of_tgraph(name: object) -> bool:
     """Whether a module of that name is of tgraph: it reads as its caller would."""
     return isinstance(name, str) and (name == "tgraph" or name.startswith("tgraph."))
