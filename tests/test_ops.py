@@ -74,6 +74,7 @@ def test_forward(case: OpCase) -> None:
         check(variant, dtype, found, variant.expected(arrays), f"{case.name} of {shapes}")
 
 
+@pytest.mark.filterwarnings("ignore::tgraph.RecompileWarning")  # a plan for each dtype
 @pytest.mark.parametrize("case", COMPILED, ids=ids)
 def test_compiled(case: OpCase) -> None:
     function = compiled(case.function)
