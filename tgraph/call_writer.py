@@ -16,6 +16,7 @@ from .call_helpers import HELPERS, root_of
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .graph_function import GraphFunction
+from .recorded_call import Call, Change, Ref, follows_its_base
 from .recording.guards import Guard, same_elements, same_static
 from .recording.places import Place
 from .runtime.cuda.arrays import cupy_array
@@ -25,7 +26,6 @@ from .state import state
 from .tensor import Tensor
 from .trace_state import Source, TraceInput
 from .traced_number import FixedNumber
-from .tracing import Call, Change, Ref, follows_its_base
 
 # From so many tensors on, one loop looks at them: Python takes long to compile a line for each.
 LOOPED = 200

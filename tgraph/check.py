@@ -24,8 +24,8 @@ from .compiler.pipeline import optimize
 from .graph_function import odd_strides
 from .runtime.arrays import beside, module_of, place, to_host
 from .tensor import Tensor, wrap
+from .trace_state import Source
 from .traced_number import number_value
-from .tracing import Source
 
 Array = np.ndarray[Any, Any]
 

@@ -49,12 +49,16 @@ from .explain import Explanation, explain_plan
 from .graph_function import GraphFunction
 from .nn.module import Module
 from .provenance import is_internal
+from .record_call import leaf_names, record_call
+from .recorded_call import Call
 from .recording.places import Place, Places, is_number
 from .recording.recorder import Recorder
 from .runtime import plan_native
 from .runtime.garbage import no_collection
 from .state import state
-from .tracing import Call, Source, Specialize, Trace, leaf_names, record_call
+from .trace_context import Trace
+from .trace_state import Source
+from .traced_float import Specialize
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""

@@ -11,6 +11,7 @@ from .call_writer import CallWriter
 from .compiler.ir import promotion
 from .dispatch import settled
 from .graph_function import GraphFunction
+from .recorded_call import Call
 from .recording.guards import GONE, Guard, brief, same_static
 from .recording.places import Place, moved
 from .recording.snapshots import ABSENT
@@ -18,7 +19,7 @@ from .runtime.cuda.products import get_precision
 from .runtime.device import defaults
 from .state import state
 from .tensor import Tensor
-from .tracing import Call, Source
+from .trace_state import Source
 
 # Inside of this package, so that its lines never pass for the user's.
 _GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<compiled call>")

@@ -14,8 +14,9 @@ from .draw_picture import Picture
 from .graph_function import GraphFunction
 from .nn.parameter import Parameter
 from .optim.optimizer import Optimizer
+from .recorded_call import Call
 from .recording.guards import Guard
-from .tracing import Call, Source
+from .trace_state import Source
 
 _INPUTS = {"argument": "argument", "captured": "captured", "grad": "captured", "random": "random"}
 

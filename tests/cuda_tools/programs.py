@@ -9,7 +9,10 @@ from random_graphs.engines import run_eagerly
 from test_ops import Gradients, as_tuple, tensors
 from tgraph.compiler.cuda_program import Program
 
-from tgraph import pytree, tracing
+from tgraph import pytree
+from tgraph.record_call import record_call
+from tgraph.recording.recorder import Recorder
+from tgraph.tracing import Trace
 
 
 def forward(case: Any) -> tuple[Any, list[Any]]:
@@ -37,9 +40,9 @@ def program_of(function: Any, inputs: list[Any]) -> tuple[Program, list[Any], li
     """
     leaves, spec = pytree.flatten((tuple(inputs), {}))
     names = [f"x{number}" for number in range(len(leaves))]
-    recorder = tracing.Recorder()
-    trace = tracing.Trace(recorder.names)
-    call = tracing.record_call(function, leaves, spec, names, trace, recorder, gradients=False)
+    recorder = Recorder()
+    trace = Trace(recorder.names)
+    call = record_call(function, leaves, spec, names, trace, recorder, gradients=False)
     sources = [each.source for each in call.inputs]
     tensors = [each.key if each.kind == "captured" else leaves[each.key] for each in sources]
     arrays = [np.asarray(each.detach().numpy(), order="C") for each in tensors]

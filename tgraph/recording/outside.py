@@ -29,7 +29,7 @@ class Outside:
         self.has_written = False  # before an error
         # Of each stand-in for an argument, by id: the position and what it stands for.
         self.leaves: dict[int, tuple[int, Any]] = {}
-        self.compared: dict[tuple[int, int | Tensor], bool] = {}  # see tracing.Call
+        self.compared: dict[tuple[int, int | Tensor], bool] = {}  # see recorded_call.Call
         self._held: dict[int, str] = {}
         self._paths: dict[int, str] = {}  # id of an object of the outside -> how it is reached
         self._alive: list[Any] = []  # so that ids stay theirs

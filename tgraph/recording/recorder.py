@@ -50,11 +50,15 @@ class Recorder(Calls):
             raise
         finally:
             state.recorder = previous
-            for snapshot in self._snapshots.values():
-                snapshot.restore()
-            self._disarm()
+            try:
+                self._put_back()
+            except (KeyboardInterrupt, MemoryError):
+                self._put_back()  # it may not have come to its end
+                raise
 
-    def _disarm(self) -> None:
+    def _put_back(self) -> None:
+        for snapshot in self._snapshots.values():
+            snapshot.restore()
         for function, code in self._armed.values():
             function.__code__ = code
         self._armed.clear()
