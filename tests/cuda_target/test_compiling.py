@@ -60,14 +60,20 @@ def test_typical_kernels(name, arch):
 def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, Program]]:
     """The programs of a part of the table, of its gradients and of random graphs, by their names.
 
-    They keep no rows in shared memory, so they are the same for all architectures.
+    Those that keep rows in shared memory differ by architecture, and are compiled at once.
     """
     for case in COMPILED[chunk::CHUNKS]:
         yield case.name, program_of(*forward(case))[0]
     for case in DERIVED[chunk::CHUNKS]:
         yield f"gradient of {case.name}", program_of(*gradient(case))[0]
     for seed in range(first + chunk, first + graphs, CHUNKS):
-        yield f"random graph {seed}", Program(case_of(program_of_seed(seed)).graph)
+        graph = case_of(program_of_seed(seed)).graph
+        program = Program(graph)
+        if any(launch.shared for launch in program.launches):
+            for arch in ARCHITECTURES:
+                compiles(Program(graph, arch), arch)
+            continue
+        yield f"random graph {seed}", program
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
