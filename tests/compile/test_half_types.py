@@ -12,7 +12,7 @@ from tgraph.nn import functional as F
 HALF = {tg.float16: 2.0**-11, tg.bfloat16: 2.0**-8}  # and what one rounding takes at most
 RUNS = {"eager": lambda f: f, "compiled": tg.compile}
 _rng = np.random.default_rng(0)
-CLASSES = _rng.integers(0, 3, 70_000)
+CLASSES = tg.tensor(_rng.integers(0, 3, 70_000))
 
 
 def normal(*shape, scale=1.0, shift=0.0):
@@ -20,7 +20,7 @@ def normal(*shape, scale=1.0, shift=0.0):
 
 
 def classes_of(x):
-    return tg.tensor(CLASSES[: x.shape[0]])
+    return CLASSES[: x.shape[0]]
 
 
 ROWS = normal(40, 300)
