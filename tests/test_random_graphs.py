@@ -52,10 +52,10 @@ def test_engines_agree_on_random_graphs(chunk, request):
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_backward_outside_decides_as_the_call_did(chunk, request):
-    """A quarter of the programs: these are compiled twice, for the call and for `backward()`."""
+    """Behind normalisations, and with state that changes between the calls."""
     count, first = request.config.getoption("graphs"), request.config.getoption("seed")
     failures = []
-    for seed in range(first + chunk, first + count // 4, CHUNKS):
+    for seed in range(first + chunk, first + count, CHUNKS):
         wrong = check_decisions(seed)
         if wrong:
             failures.append(f"seed {seed}: {wrong}")
