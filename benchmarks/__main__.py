@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import machine, report
+from . import commits, machine, report
 from .contenders import NAMES
 from .measure import Options, Result, measure
 from .workloads import BY_NAME
@@ -26,6 +26,9 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
         default=",".join(NAMES),
         metavar="A,B",
         help="of %(default)s; those not installed are left out",
+    )
+    parser.add_argument(
+        "--before", metavar="COMMIT", help="measure tgraph as it was at that commit, too"
     )
     parser.add_argument("--rounds", type=int, default=7, help="of steady calls (%(default)s)")
     parser.add_argument(
@@ -89,14 +92,25 @@ def measure_all(options: argparse.Namespace, facts: dict[str, str]) -> dict[str,
             not options.no_warm,
             options.timeout,
             Path(caches),
+            _before(options, facts, Path(caches)),
         )
+        ours = ["before"] if options.before else []
         for name in options.workloads or BY_NAME:
             workload = BY_NAME[name]
-            contenders = [*options.contenders, *(["copy"] if workload.least_bytes else [])]
+            contenders = [*options.contenders, *ours, *(["copy"] if workload.least_bytes else [])]
             results[name] = measure(workload, contenders, how, tell)
             if options.save is not None:  # what was measured outlives an interruption
                 write(options.save, facts, results)
     return results
+
+
+def _before(options: argparse.Namespace, facts: dict[str, str], folder: Path) -> Path | None:
+    """Where tgraph lies as it was at another commit, if that is asked for."""
+    if not options.before:
+        return None
+    place = folder / "before"
+    facts["before"] = commits.unpack(options.before, place)
+    return place
 
 
 def write(name: str, facts: dict[str, str], results: report.Results) -> Path:

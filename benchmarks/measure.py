@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from .case import Array
 from .contenders import COMPILERS, with_numpy
-from .process import MissingError, Process, WorkerError
+from .process import ROOT, MissingError, Process, WorkerError
 from .workloads import Workload, parameters
 
 # Shorter calls are timed several at a time, so that the clock costs nothing.
@@ -32,6 +33,7 @@ class Options:
     patience: how often a turn that other programs disturbed is repeated; the least disturbed
     counts.
     realtime: time calls at a priority that keeps other programs away.
+    before: where another version of tgraph lies, for the contender of that name.
     """
 
     threads: int
@@ -42,6 +44,7 @@ class Options:
     warm: bool
     timeout: float
     caches: Path
+    before: Path | None = None
 
 
 @dataclass
@@ -170,6 +173,18 @@ def _caches(name: str, workload: Workload, options: Options) -> Path:
     return options.caches / workload.name / name
 
 
+def settings(name: str, options: Options) -> dict[str, str]:
+    """What a contender's environment has beside what all have."""
+    if name != "before":
+        return {}
+    return {"PYTHONPATH": os.pathsep.join((str(options.before), str(ROOT)))}
+
+
+def _process(name: str, options: Options, caches: Path) -> Process:
+    extra = settings(name, options)
+    return Process(name, options.threads, caches, options.timeout, settings=extra)
+
+
 def _start(
     name: str, workload: Workload, options: Options, expected: list[Array], result: Result
 ) -> _Running | None:
@@ -178,7 +193,7 @@ def _start(
     caches.mkdir(parents=True, exist_ok=True)
     process = None
     try:
-        process = Process(name, options.threads, caches, options.timeout)
+        process = _process(name, options, caches)
         process.greet()
         result.import_seconds.append(process.import_seconds)
         result.versions = process.versions
@@ -268,7 +283,7 @@ def _turn(running: _Running, options: Options) -> tuple[float, float, float]:
 
 def _warm(name: str, workload: Workload, options: Options, result: Result) -> None:
     """The first call of a second process, which finds what the first one cached."""
-    process = Process(name, options.threads, _caches(name, workload, options), options.timeout)
+    process = _process(name, options, _caches(name, workload, options))
     try:
         process.greet()
         result.import_seconds.append(process.import_seconds)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .contenders import COMPILERS, TITLES
+from .contenders import COMPILERS, TITLES, VERSIONS
 from .measure import DISTURBED, Result
 from .workloads import BY_NAME
 
@@ -47,7 +47,7 @@ def ratio(ours: Result, other: Result) -> float:
 
 def best_peer(results: Mapping[str, Result]) -> str | None:
     """The fastest contender that is not ours."""
-    peers = [name for name in results if not name.startswith((OURS, "copy"))]
+    peers = [name for name in results if name not in (*VERSIONS, "copy")]
     peers = [name for name in peers if results[name].rounds]
     return min(peers, key=lambda name: results[name].median, default=None)
 
@@ -62,6 +62,7 @@ def markdown(machine: Mapping[str, str], results: Results) -> str:
         _steady_note(results),
         _steady(results, names),
         *_least(results, names),
+        *_against_before(results),
         "## First calls",
         FIRST_NOTE,
         _first_calls(results, names),
@@ -130,13 +131,29 @@ def _least(results: Results, names: Sequence[str]) -> list[str]:
     rows = []
     for workload, row in results.items():
         times = {name: row[name].least for name in names if name in row}
-        peer = min((times[name] for name in times if name != OURS), default=math.inf)
+        peer = min((times[name] for name in times if name not in VERSIONS), default=math.inf)
         ours = times.get(OURS, math.inf)
         compared = f"{ours / peer:.2f}" if max(ours, peer) < math.inf else "–"
         cells = [seconds(times[n]) if times[n] < math.inf else "–" for n in times]
         rows.append([f"`{workload}`", *cells, compared])
     heading = ["workload", *(TITLES[name] for name in names), "ratio"]
     return ["## Shortest calls", "The machine was busy.", table(heading, rows)]
+
+
+def _against_before(results: Results) -> list[str]:
+    """The other commit's version beside this one, where it was measured."""
+    rows = []
+    for workload, row in results.items():
+        ours, before = row.get(OURS), row.get("before")
+        if ours and before and ours.rounds and before.rounds:
+            rounds = [one / other for one, other in zip(ours.rounds, before.rounds, strict=True)]
+            least = f"{ours.least / before.least:.2f}"
+            rows.append(
+                [f"`{workload}`", f"{statistics.median(rounds):.2f} ±{spread(rounds):.0%}", least]
+            )
+    heading = ["workload", "ratio of medians", "of shortest calls"]
+    note = "Time of this commit by the other's, round by round: below 1 this one is faster."
+    return ["## Against the commit before", note, table(heading, rows)] if rows else []
 
 
 def _title(workload: str) -> str:

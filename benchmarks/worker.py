@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from .workloads import Workload
 
 # What a user imports. Everything else waits until this has been timed.
-LIBRARY = {"numpy": "numpy", "torch": "torch", "torch_compile": "torch", "copy": "numpy"}
+LIBRARY = {
+    "numpy": "numpy",
+    "torch": "torch",
+    "torch_compile": "torch",
+    "copy": "numpy",
+    "before": "tgraph",
+}
 
 
 class Worker:
@@ -35,7 +41,8 @@ class Worker:
         began = time.perf_counter()
         importlib.import_module(LIBRARY.get(name, name))
         self.import_seconds = time.perf_counter() - began
-        self.contender = importlib.import_module(f"{__package__}.contenders.with_{name}")
+        module = "tgraph" if name == "before" else name
+        self.contender = importlib.import_module(f"{__package__}.contenders.with_{module}")
         self.contender.start(threads)
         self.workload: Workload | None = None
         self.case: Case | None = None

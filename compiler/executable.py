@@ -49,12 +49,14 @@ class Executable:
         self.kernels: list[StepInfo] = builder.infos
         self._steps_to_kernels = builder.kernel_of_step
         fresh = self.planning.types(self.planning.fresh)
-        self._fresh = [(type_.shape, type_.dtype.numpy) for type_ in fresh]
+        self._fresh = [
+            (memory.allocator(type_.nbytes), type_.shape, type_.dtype.numpy) for type_ in fresh
+        ]
         self._simple = not (self.planning.donate or self.planning.empty)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run on `inputs`; the error of a failed check, such as a position outside its axis."""
-        fresh = [memory.empty(shape, dtype) for shape, dtype in self._fresh]
+        fresh = [empty(shape, dtype) for empty, shape, dtype in self._fresh]
         stopped = self.plan.run((*inputs, *fresh))
         if stopped:
             self._raise(stopped)

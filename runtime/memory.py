@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -35,6 +36,11 @@ def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> np
     if nbytes < POOLED_FROM or dtype.hasobject:
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, _take(nbytes).view(_Block))
+
+
+def allocator(nbytes: int) -> Callable[[tuple[int, ...], np.dtype[Any]], npt.NDArray[Any]]:
+    """`empty` for arrays of so many bytes, made many times: NumPy's own where they are small."""
+    return np.empty if nbytes < POOLED_FROM else empty
 
 
 def arena(nbytes: int) -> npt.NDArray[np.uint8]:

@@ -5,11 +5,14 @@
 """
 
 NAMES = ["numpy", "torch", "torch_compile", "jax", "tgraph"]
+"""To choose from. `before` is tgraph as it was at a commit that the command line names."""
 TITLES = {
     "numpy": "NumPy",
     "torch": "torch",
     "torch_compile": "torch.compile",
     "jax": "JAX",
     "tgraph": "tgraph",
+    "before": "tgraph before",
 }
-COMPILERS = ["torch_compile", "jax", "tgraph"]
+COMPILERS = ["torch_compile", "jax", "tgraph", "before"]
+VERSIONS = ("tgraph", "before")

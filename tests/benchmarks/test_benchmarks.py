@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import doctest
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import contenders, measure, report, steps
+from benchmarks import commits, contenders, measure, report, steps
 from benchmarks.contenders import with_numpy, with_tgraph
 from benchmarks.measure import Options, Result
 from benchmarks.workloads import BY_NAME, Workload
@@ -86,6 +90,28 @@ def test_measuring_takes_turns_and_leaves_out_what_is_missing(tmp_path: Path) ->
     assert not results["absent"].failed
 
 
+@pytest.mark.skipif(not (commits.ROOT / ".git").exists(), reason="a checkout without git's data")
+def test_another_commit_is_measured_beside_this_one(tmp_path: Path) -> None:
+    place = tmp_path / "before"
+    assert commits.unpack("HEAD", place)
+    with (place / "tgraph" / "__init__.py").open("a") as file:
+        file.write("\nOTHER = True\n")
+    how = dataclasses.replace(options(tmp_path), before=place)
+    asked = [
+        sys.executable,
+        "-c",
+        "import tgraph, tgraph.compiler.ir as ir; tgraph.OTHER; print(ir)",
+    ]
+    settings = {**os.environ, **measure.settings("before", how)}
+    found = subprocess.run(asked, env=settings, capture_output=True, text=True, cwd=tmp_path)
+    assert str(place) in found.stdout, found.stderr
+    names = ["tgraph", "before"]
+    results = measure.measure(BY_NAME["tiny_mlp"], names, how, lambda text: None)
+    assert [len(results[name].rounds) for name in names] == [2, 2], results
+    with pytest.raises(ValueError, match="no commit 'none'"):
+        commits.unpack("none", place)
+
+
 def test_wrong_results_are_not_timed(tmp_path: Path) -> None:
     exact = Workload("tiny_mlp", "", BY_NAME["tiny_mlp"].make, tolerance=0.0)
     results = measure.measure(exact, ["numpy"], options(tmp_path), lambda text: None)
@@ -119,11 +145,16 @@ def test_the_report() -> None:
         "torch": Result(error="not installed (no torch)"),
         "jax": Result(error="wrong results: off by 1", failed=True),
         "tgraph": measured(1e-3, 1e-3, 3e-3),
+        "before": measured(5e-4, 1e-3, 1e-3),
         "copy": measured(5e-4, 5e-4, 5e-4),
     }
     text = report.markdown({"cpu": "some"}, {"softmax": row})
-    assert "| 5.00 ms ±20% | – | failed | 1.00 ms ±100% | NumPy | **0.25** | 50% |" in text
-    assert "| `softmax` | 500 ms | – | failed | 500 ms / 250 ms |" in text
+    assert (
+        "| 5.00 ms ±20% | – | failed | 1.00 ms ±100% | 1.00 ms ±25% | NumPy | **0.25** | 50% |"
+        in text
+    )
+    assert "| `softmax` | 500 ms | – | failed | 500 ms / 250 ms | 500 ms / 250 ms |" in text
+    assert "| `softmax` | 2.00 ±50% | 2.00 |" in text
     assert "- torch: not installed (no torch)" in text
     assert "- jax, softmax: wrong results: off by 1" in text
     assert "Infinity" not in json.dumps(report.as_json({}, {"softmax": row}))

@@ -164,7 +164,8 @@ def _compare(
     if found.seen != wanted.seen or found.shift != wanted.shift:
         return f"state: {found.seen}, {found.shift} instead of {wanted.seen}, {wanted.shift}"
     for number, (have, want) in enumerate(zip(found.gradients, wanted.gradients, strict=True)):
-        off, allowed = _distance(have, want), NOISE * eps * max(1, np.abs(want).max(initial=0))
+        off = _distance(have, want)
+        allowed = NOISE * eps * max(1 / EPS, np.abs(want).max(initial=0))
         if off <= allowed:
             continue
         allowed += NOISE * _noise(function, arrays, state, eps, number, want)

@@ -151,13 +151,17 @@ class Code(Outside):
         path = function.__name__
         held = self.hold(function)
         self._guard(Guard(f"{path}.__code__", f"{held}.__code__", code))
-        self._guard(Guard(f"{path}.__defaults__", f"{held}.__defaults__", function.__defaults__))
-        for at, value in enumerate(function.__defaults__ or ()):
+        # Whoever called a function without defaults gave it everything, and will.
+        defaults = function.__defaults__
+        if defaults is not None:
+            self._guard(Guard(f"{path}.__defaults__", f"{held}.__defaults__", defaults))
+        for at, value in enumerate(defaults or ()):
             self.see(value, f"{path}.__defaults__[{at}]")
-        defaults = function.__kwdefaults__
-        self._guard(Guard(f"{path}.__kwdefaults__", f"{held}.__kwdefaults__", defaults))
-        if defaults:
-            self._whole(defaults, f"{path}.__kwdefaults__")
+        keywords = function.__kwdefaults__
+        if keywords is not None:
+            self._guard(Guard(f"{path}.__kwdefaults__", f"{held}.__kwdefaults__", keywords))
+        if keywords:
+            self._whole(keywords, f"{path}.__kwdefaults__")
         mentioned = {name for each in codes_in(code) for name in named_by(each).cells}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if name in mentioned:
