@@ -25,6 +25,7 @@ from .check import program_of_seed
 from .program import mantissa
 
 EPS = 0.01  # large, for gradients of what has no variance that are not mere noise
+AMPLIFIED = 1 / EPS**1.5  # what two normalisations make of gradients, of which little may be left
 DECISIONS: dict[str, Callable[[Any], Any]] = {
     "extreme": lambda v: v == v.amax(-1, keepdim=True),
     "least": lambda v: v == v.amin(0, keepdim=True),
@@ -165,7 +166,7 @@ def _compare(
         return f"state: {found.seen}, {found.shift} instead of {wanted.seen}, {wanted.shift}"
     for number, (have, want) in enumerate(zip(found.gradients, wanted.gradients, strict=True)):
         off = _distance(have, want)
-        allowed = NOISE * eps * max(1 / EPS, np.abs(want).max(initial=0))
+        allowed = NOISE * eps * max(AMPLIFIED, np.abs(want).max(initial=0))
         if off <= allowed:
             continue
         allowed += NOISE * _noise(function, arrays, state, eps, number, want)
