@@ -1,6 +1,6 @@
-"""Matrix products of BLAS as plain function pointers, and OpenBLAS's number of threads.
+"""Products of BLAS with vectors as plain function pointers, and OpenBLAS's number of threads.
 
-Compiled plans call ``sgemm`` and ``dgemm`` of the OpenBLAS that NumPy's wheel brings and has
+Compiled plans call ``sgemv`` and ``dgemv`` of the OpenBLAS that NumPy's wheel brings and has
 loaded, else of SciPy's wheel. Where neither has one the pointers come from
 ``scipy.linalg.cython_blas``, whichever BLAS SciPy was built with (its import takes 0.2 s).
 """
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from . import interrupts, locks
 
-_NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
+_NAMES = ("sgemv", "dgemv")
 
 
 class Blas(NamedTuple):
@@ -27,16 +27,10 @@ class Blas(NamedTuple):
     """
 
     name: str
-    sgemm: int
-    dgemm: int
     sgemv: int
     dgemv: int
     get_threads: int
     set_threads: int
-
-    def gemm(self, dtype: str) -> int:
-        """Address of the matrix product for 'float32' or 'float64'."""
-        return {"float32": self.sgemm, "float64": self.dgemm}[dtype]
 
     def gemv(self, dtype: str) -> int:
         """Address of the matrix-vector product for 'float32' or 'float64'."""

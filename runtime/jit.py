@@ -37,6 +37,8 @@ _MODULE_BYTES = 16 << 20
 _BYTES_PER_CHARACTER = 512
 _BYTES_PER_BYTE = 8
 
+_NO_PASSES = -1
+
 LEVELS = {
     "x86-64": "sse2",
     "x86-64-v2": "cx16 sahf popcnt sse3 ssse3 sse4.1 sse4.2",
@@ -74,16 +76,19 @@ class Module:
         return f"Module({', '.join(self._addresses)})"
 
 
-def compile_module(text: str, *, opt: int = 3, unroll: bool = False) -> Module:
+def compile_module(text: str, *, opt: int = 3, unroll: bool = False, passes: bool = True) -> Module:
     """Compile and load LLVM assembly `text`; the same text gives the same Module again.
 
     `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. At level 0
     machine code, too, is made the quick way: six to ten times faster than at the others, which
-    all use the same code generator. Every function that is defined with external linkage has an
-    address.
+    all use the same code generator. Without `passes` there is nothing but that generator, for text
+    that is written as LLVM would leave it. Every function that is defined with external linkage
+    has an address.
 
     Raises JitError where LLVM rejects the text or a called function cannot be found.
     """
+    if not passes:
+        opt = _NO_PASSES
     key = (text, opt, unroll)
     module = _modules.get(key)
     if module is not None:
@@ -215,8 +220,9 @@ class _Compiler:
             raise JitError(f"LLVM rejects a module: {error}\n{_numbered(text)}") from None
         module.triple = self._machine.triple
         module.data_layout = str(self._machine.target_data)
-        self._optimise(module, opt, unroll)
-        machine = self._machine if opt > 0 else self._quick_machine
+        if opt != _NO_PASSES:
+            self._optimise(module, opt, unroll)
+        machine = self._machine if opt != 0 else self._quick_machine
         data: bytes = machine.emit_object(module)
         module.close()
         return data

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import blas, memory, plan_native
-from .plan_gemm import native_product
+from .plan_gemm import calls_blas, native_product
 from .plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
@@ -187,8 +187,8 @@ class Plan:
 
     def _encode(self) -> tuple[npt.NDArray[np.int64], dict[int, int]]:
         """The table, and the index of the step at each position of it."""
-        products = any(isinstance(step, GemmStep) for step in self.steps)
-        library = blas.load() if products else None
+        asks = any(isinstance(step, GemmStep) and calls_blas(step) for step in self.steps)
+        library = blas.load() if asks else None
         get, limit = (library.get_threads, library.set_threads) if library else (0, 0)
         first = plan_native.HEAD + self._call_count
         head = [first, self._call_count, get, limit, self._scratch_offset(), id(np.ndarray)]
@@ -254,8 +254,8 @@ def _encode_step(step: Step) -> list[int]:
             product = native_product(step)
             if product is None:
                 return []
-            body, args, extent, grain, parameters = product
-            return _native(body, args, extent, grain, CHUNKS_PER_THREAD, parameters)
+            body, args, extent, grain, split, parameters = product
+            return _native(body, args, extent, grain, split, parameters)
         case CopyStep():
             body, args = plan_native.load().copy, (step.dst, step.src)
             return _native(body, args, step.nbytes, COPY_GRAIN, CHUNKS_PER_THREAD)

@@ -1,4 +1,7 @@
-"""How a matrix product becomes a native step: batch dimensions merged, work cut into pieces."""
+"""How a matrix product becomes a native step: batch dimensions merged, work cut into pieces.
+
+Products of matrices run in generated code (`gemm_native`), those with a vector in BLAS.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import struct
 from dataclasses import replace
 from typing import NamedTuple
 
-from . import blas, plan_native
+from . import blas, gemm_native, jit, plan_native
 from .plan_steps import BufferRef, GemmStep, merged_batch
 
 MAX_BATCH_DIMS = 4
@@ -18,21 +21,30 @@ MOST_PIECES = 64
 MOST_COLUMN_PIECES = 16
 """For products with a vector, where memory soon limits how fast they are."""
 
-ROWS, COLUMNS = 8, 16
-"""Pieces have multiples of so many rows and columns, but for the last: kernels like that."""
+VECTOR_SPLIT = 4
+"""Ranges for each thread where an operand is a vector, for those that are late."""
 
-PACKING_FLOPS = 50
-"""What it costs BLAS to bring an element of an operand into the order that its kernels read."""
+COLUMN_UNIT = 16
+"""Pieces of a column have multiples of so many elements, but for the last."""
 
 
 class NativeProduct(NamedTuple):
-    """A step of the native table; extent and grain are in pieces."""
+    """A step of the native table; extent and grain are in pieces.
+
+    No thread is given more than `split` ranges of them by itself.
+    """
 
     body: int
     args: tuple[BufferRef, ...]
     extent: int
     grain: int
+    split: int
     parameters: list[int]
+
+
+def calls_blas(step: GemmStep) -> bool:
+    """Whether BLAS is asked for the product."""
+    return step.k > 0 and 1 in (step.m, step.n)
 
 
 class _Call(NamedTuple):
@@ -57,24 +69,47 @@ def native_product(step: GemmStep) -> NativeProduct | None:
     items = math.prod(size for size, *_ in step.batch)
     if not (step.m and step.n and items):
         return None
-    if step.k and 1 in (step.m, step.n):
+    if calls_blas(step):
         # A row times a matrix is the transposed matrix times a column.
-        step = step if step.n == 1 else _transposed(step)
-        call, body = _gemv(step, items), plan_native.load().gemv
-        function = blas.load().gemv(step.dtype)
-    else:
-        call, body = _gemm(step, items), plan_native.load().gemm
-        function = blas.load().gemm(step.dtype)
+        return _vector_product(step if step.n == 1 else _transposed(step), items)
+    return _matrix_product(step, items)
+
+
+def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
+    m, n, k = step.m, step.n, step.k
+    flops = 2 * m * n * max(k, 1)
+    height, width = _piece(m, n, items, step.dtype)
+    down, across = -(-m // height), -(-n // width)
+    return NativeProduct(
+        gemm_native.load(step.dtype),
+        (step.a, step.b, step.c),
+        items * down * across,
+        max(1, MIN_FLOPS * down * across // flops),
+        1,  # range of neighbouring pieces: an operand is packed for each
+        [
+            *(m, n, k),
+            *((1, step.lda) if step.transpose_a else (step.lda, 1)),
+            *((1, step.ldb) if step.transpose_b else (step.ldb, 1)),
+            *(step.ldc, _bits(step.alpha, step.dtype), _bits(step.beta, step.dtype)),
+            *(height, width, down, across, len(step.batch)),
+            *(word for words in step.batch for word in words),
+        ],
+    )
+
+
+def _vector_product(step: GemmStep, items: int) -> NativeProduct:
+    call = _gemv(step, items)
     counts = [-(-size // piece) for size, piece in zip(call.sizes, call.piece)]
     pieces = math.prod(counts)
     extent = items * pieces
     grain = max(1, MIN_FLOPS * pieces // call.flops) if _can_split() else extent
     return NativeProduct(
-        body,
+        plan_native.load().gemv,
         (step.a, step.b, step.c),
         extent,
         grain,
-        [function, *_parameters(step, call, counts)],
+        VECTOR_SPLIT,
+        [blas.load().gemv(step.dtype), *_parameters(step, call, counts)],
     )
 
 
@@ -126,49 +161,17 @@ def _transposed(step: GemmStep) -> GemmStep:
     )
 
 
-def _gemm(step: GemmStep, items: int) -> _Call:
-    m, n, k = step.m, step.n, step.k
-    # BLAS wants leading dimensions of at least a row, also where there is one row or none.
-    lda = max(step.lda, m if step.transpose_a else k, 1)
-    ldb = max(step.ldb, k if step.transpose_b else n, 1)
-    ldc = max(step.ldc, n)
-    flops = 2 * m * n * max(k, 1)
-    return _Call(
-        letters=("T" if step.transpose_a else "N") + ("T" if step.transpose_b else "N"),
-        sizes=(m, n, k),
-        leading=(lda, ldb, ldc),
-        along=((1 if step.transpose_a else lda, 0, ldc), (0, ldb if step.transpose_b else 1, 1)),
-        flops=flops,
-        piece=_piece(m, n, items, flops) if _can_split() else (m, n),
-    )
+def _piece(m: int, n: int, items: int, dtype: str) -> tuple[int, int]:
+    """Rows and columns of the pieces of each of `items` products that threads share.
 
-
-def _piece(m: int, n: int, items: int, flops: int) -> tuple[int, int]:
-    """Rows and columns of the pieces into which each of `items` products is cut.
-
-    They depend on the shape alone, never on the number of threads: BLAS adds in another order for
-    pieces of other sizes, on some processors. Every piece brings its parts of both operands into
-    order once more, which is what the pieces cost; so there are as many as are worth that.
+    One of the two is cut. Whoever does neighbouring pieces does them as one, so small ones cost
+    nothing. What is packed for each is the other operand, and rows are dearer to pack.
     """
-    down = across = 1
-    while True:
-        # Cuts through the rows of C cost about twice as much as cuts between them.
-        wide = 2 * m * across <= n * down
-        halved = (down, 2 * across) if wide else (2 * down, across)
-        pieces = items * halved[0] * halved[1]
-        again = (halved[0] - 1) * n + 2 * (halved[1] - 1) * m
-        packed = again / (2 * m * n / PACKING_FLOPS + m + n)
-        small = items * flops < MIN_FLOPS * pieces
-        if pieces > MOST_PIECES or small or packed > _most_packing(pieces):
-            return _part(m, down, ROWS), _part(n, across, COLUMNS)
-        down, across = halved
-
-
-def _most_packing(pieces: int) -> float:
-    """How much more work so many pieces may be: the first of them serve most machines."""
-    if pieces <= 2:
-        return 1 / 4
-    return 1 / 6 if pieces <= 8 else 1 / 8
+    tiles = gemm_native.tiles(dtype, jit.vector_bytes())
+    most = max(1, MOST_PIECES // items)
+    if 2 * m >= n:
+        return _part(m, min(most, -(-m // tiles.rows)), tiles.rows), n
+    return m, _part(n, min(most, -(-n // tiles.columns)), tiles.columns)
 
 
 def _part(length: int, parts: int, unit: int) -> int:
@@ -197,7 +200,7 @@ def _gemv(step: GemmStep, items: int) -> _Call:
 def _column_part(m: int, items: int, flops: int, least: int) -> int:
     """The length of the pieces of a column. Where they are read across, short runs cost time."""
     parts = min(flops // MIN_FLOPS, m // least, MOST_COLUMN_PIECES // items)
-    return _part(m, max(parts, 1), COLUMNS)
+    return _part(m, max(parts, 1), COLUMN_UNIT)
 
 
 def _can_split() -> bool:

@@ -54,7 +54,6 @@ class Native(NamedTuple):
     walk: Callable[[int, int, int, tuple[Any, ...]], int]
     """walk(frame, table, position, arrays): 0 at the end, the position of a Python step, or
     minus the position of a step that set the status. Position 0 starts a call."""
-    gemm: int
     gemv: int
     copy: int
 
@@ -92,7 +91,7 @@ def _load() -> Native:
     bodies = jit.compile_module(_bodies_text(), opt=0)
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, ctypes.py_object)
-    addresses = [bodies.address(name) for name in ("gemm", "gemv", "copy")]
+    addresses = [bodies.address(name) for name in ("gemv", "copy")]
     return Native(kind(walk.address("walk")), *addresses)
 
 
@@ -108,9 +107,7 @@ def _walk_text() -> str:
 
 
 def _bodies_text() -> str:
-    gemm = _PRODUCT.replace("NAME", "gemm").replace("CALL", _GEMM)
-    gemv = _PRODUCT.replace("NAME", "gemv").replace("CALL", _GEMV)
-    return _COPY + gemm + gemv
+    return _COPY + _GEMV
 
 
 def _flags_offset() -> int:
@@ -316,14 +313,15 @@ define void @copy(ptr %args, i64 %lo, i64 %hi) {
 
 """
 
-# Arguments: a, b, c. Parameters: 0 function, 1-2 letters of a and b, 3 m, 4 n, 5 k, 6-8 leading
-# dimensions, 9 alpha, 10 beta, 11-12 rows and columns of a piece, 13-14 pieces along the rows and
-# along the columns, 15-17 bytes in a, b and c from one piece to the next below, 18-20 to the next
-# on its right, 21 batch dimensions, then for each of them size and strides of a, b and c in bytes.
-# The range is in pieces, over all products of the batch. Each is one call of BLAS, whoever makes
-# it: neighbours are never joined, as that may give other results.
-_PRODUCT = """
-define void @NAME(ptr %args, i64 %lo, i64 %hi) {
+# Arguments: a, b, c. Parameters: 0 function, 1-2 letters of a and b, 3 m, 4 n, 5 unused,
+# 6-8 leading dimensions, 9 alpha, 10 beta, 11-12 rows and columns of a piece, 13-14 pieces along
+# the rows and along the columns, 15-17 bytes in a, b and c from one piece to the next below, 18-20
+# to the next on its right, 21 batch dimensions, then for each of them size and strides of a, b and
+# c in bytes. m and n are those of the matrix as BLAS sees it, "leading dimensions" of vectors their
+# steps. The range is in pieces, over all products of the batch. Each is one call of BLAS, whoever
+# makes it: neighbours are never joined, as that may give other results.
+_GEMV = """
+define void @gemv(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %m_here = alloca i64
   %n_here = alloca i64
@@ -434,19 +432,11 @@ call:
   %a = getelementptr i8, ptr %a_base, i64 %a_off
   %b = getelementptr i8, ptr %b_base, i64 %b_off
   %c = getelementptr i8, ptr %c_base, i64 %c_off
-  CALL
+  call void %function(ptr %letter_a, ptr %m_here, ptr %n_here, ptr %alpha_at,
+                  ptr %a, ptr %lda_at, ptr %b, ptr %ldb_at, ptr %beta_at, ptr %c, ptr %ldc_at)
   %unit1 = add i64 %unit, 1
   br label %product
 exit:
   ret void
 }
 """
-
-# BLAS wants columns first, therefore it is asked for the transposed product: b and a change places.
-_GEMM = """call void %function(ptr %letter_b, ptr %letter_a, ptr %n_here, ptr %m_here, ptr %k_at,
-                  ptr %alpha_at, ptr %b, ptr %ldb_at, ptr %a, ptr %lda_at,
-                  ptr %beta_at, ptr %c, ptr %ldc_at)"""
-
-# m and n are those of the matrix as BLAS sees it, "leading dimensions" of vectors their steps.
-_GEMV = """call void %function(ptr %letter_a, ptr %m_here, ptr %n_here, ptr %alpha_at,
-                  ptr %a, ptr %lda_at, ptr %b, ptr %ldb_at, ptr %beta_at, ptr %c, ptr %ldc_at)"""

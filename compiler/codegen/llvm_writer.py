@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ...runtime.dtypes import DType
+from ...runtime.llvm_text import Text
 from .llvm_math import function_name
 from .llvm_scalar import llvm_type
 
@@ -27,42 +28,20 @@ class VectorLoop(NamedTuple):
 ONE_BY_ONE = VectorLoop(1, False, 1)
 
 
-class Writer:
-    """Lines in order; also what the scalar templates write into.
+class Writer(Text):
+    """The text, and what it refers to; the scalar templates write into it.
 
     `functions` of the math library and `declarations` are what the text refers to, `allocas` its
-    local memory, `block` the basic block that is being written. `loops` are the innermost
-    ones; the N-th refers to its metadata as !LOOPN.
+    local memory. `loops` are the innermost ones; the N-th refers to its metadata as !LOOPN.
     """
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        super().__init__()
         self.allocas: list[str] = []
         self.functions: set[str] = set()
         self.declarations: set[str] = set()
-        self.block = "entry"
         self.loops: list[VectorLoop] = []
         self._inner_loops = 0
-        self._counter = 0
-
-    def line(self, text: str) -> None:
-        self.lines.append("  " + text)
-
-    def op(self, text: str) -> str:
-        """Write `name = text` and return the new name."""
-        name = self.fresh("%v")
-        self.line(f"{name} = {text}")
-        return name
-
-    def label(self, label: str) -> None:
-        """Begin a basic block."""
-        self.lines.append(f"{label}:")
-        self.block = label
-
-    def fresh(self, stem: str) -> str:
-        """A name that is not used yet."""
-        self._counter += 1
-        return f"{stem}{self._counter}"
 
     def call(self, op: str, dtype: DType, args: Sequence[str]) -> str:
         """Call the math library's function for `op`; 16-bit floats are computed as float32."""

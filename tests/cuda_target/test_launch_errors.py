@@ -189,7 +189,7 @@ def warned(function: Any, *args: Any) -> tuple[Any, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = function(*args)
-    assert all(each.category is RuntimeWarning for each in caught)
+    assert all(each.category is RuntimeWarning for each in caught), list(map(str, caught))
     return found, [str(each.message) for each in caught]
 
 

@@ -1,0 +1,65 @@
+"""Lines of LLVM assembly under construction: names, blocks and counted loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Text:
+    """The body of a function, line by line; `block` is the basic block that is being written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.block = "entry"
+        self._counter = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        """Write `name = text` and return the new name."""
+        name = self.fresh("%v")
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not used yet."""
+        self._counter += 1
+        return f"{stem}{self._counter}"
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """What is written inside is done only where `condition` holds."""
+        then, done = self.fresh("then"), self.fresh("done")
+        self.line(f"br i1 {condition}, label %{then}, label %{done}")
+        self.label(then)
+        yield
+        self.line(f"br label %{done}")
+        self.label(done)
+
+    @contextmanager
+    def each(self, low: str, high: str, step: int = 1) -> Iterator[str]:
+        """A loop over low, low + step, ... below high, which LLVM leaves as it is."""
+        head, body, done = (self.fresh(stem) for stem in ("head", "loop", "done"))
+        entry = self.block
+        self.line(f"br label %{head}")
+        self.label(head)
+        counter, following = self.fresh("%i"), self.fresh("%next")
+        at = len(self.lines)
+        self.line("")
+        self.line(f"{counter}more = icmp slt i64 {counter}, {high}")
+        self.line(f"br i1 {counter}more, label %{body}, label %{done}")
+        self.label(body)
+        yield counter
+        self.line(f"{following} = add nsw i64 {counter}, {step}")
+        self.lines[at] = (
+            f"  {counter} = phi i64 [ {low}, %{entry} ], [ {following}, %{self.block} ]"
+        )
+        self.line(f"br label %{head}")
+        self.label(done)

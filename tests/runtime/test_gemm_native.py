@@ -1,0 +1,134 @@
+"""Generated matrix products: vectors of all sizes, what their sums are, and little memory."""
+
+import ctypes
+import itertools
+import re
+import threading
+
+import numpy as np
+import pytest
+from tgraph.runtime import gemm_native, jit
+from tgraph.runtime.plan import BufferRef, GemmStep, Plan
+
+SIZES = [(5, 7, 3), (13, 33, 400), (60, 250, 30), (130, 40, 390), (200, 150, 20), (3, 1100, 5)]
+
+
+def body(text):
+    module = jit.compile_module(text, passes=False)
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return kind(module.address("gemm")), module
+
+
+def multiply(function, a, b, alpha=1.0, c=None, beta=0.0):
+    """alpha a @ b + beta c of two matrices with any layout, as one piece."""
+    (m, k), n, item = a.shape, b.shape[1], a.itemsize
+    out = np.full((m, n), np.nan, a.dtype) if c is None else c.copy()
+    scales = np.array([alpha, 0, beta, 0], a.dtype)
+    words = [*(m, n, k), *(s // item for s in (*a.strides, *b.strides)), n, 0, 0, m, n, 1, 1, 0]
+    table = np.array(words, np.int64)
+    memory = table.view(a.dtype)
+    width = 8 // item
+    memory[8 * width], memory[9 * width] = scales[0], scales[2]
+    args = np.array([x.ctypes.data for x in (a, b, out, table)], np.int64)
+    function(args.ctypes.data, 0, 1)
+    return out
+
+
+def matrices(m, n, k, ta, tb, dtype):
+    generator = np.random.default_rng(m + n + k)
+    a, b = generator.standard_normal((m, k)), generator.standard_normal((k, n))
+    return (x.astype(dtype, order="F" if t else "C") for x, t in ((a, ta), (b, tb)))
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vectors_of_all_sizes(vector_bytes, dtype):
+    """LLVM makes do with the registers that there are."""
+    function, _ = body(gemm_native.text(gemm_native.tiles(dtype, vector_bytes)))
+    eps = np.finfo(dtype).eps
+    for (m, n, k), ta, tb in itertools.product(SIZES, [False, True], [False, True]):
+        a, b = matrices(m, n, k, ta, tb, dtype)
+        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        allowed = eps * np.sqrt(k) * (np.abs(a) @ np.abs(b)).max() + 4 * eps
+        np.testing.assert_allclose(multiply(function, a, b), wanted, rtol=0, atol=allowed)
+        scaled = multiply(function, a, b, -0.5, np.ones((m, n), dtype), 2.0)
+        np.testing.assert_allclose(scaled, 2 - 0.5 * wanted, rtol=0, atol=allowed)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False)])
+def test_an_element_is_the_same_sum_beside_whatever_else(ta, tb, dtype):
+    """A row has the same bits alone and in a batch; so has a column."""
+    function, _ = body(gemm_native.text(gemm_native.tiles(dtype, jit.vector_bytes())))
+    a, b = matrices(300, 270, 800, ta, tb, dtype)
+    whole = multiply(function, a, b)
+    for rows, columns in ((1, 270), (7, 270), (30, 100), (121, 129), (300, 5), (12, 32), (2, 1)):
+        part = multiply(function, a[-rows:], b[:, -columns:])
+        np.testing.assert_array_equal(part, whole[-rows:, -columns:])
+
+
+def test_without_memory_to_pack_sums_are_the_same():
+    """SCRATCH buffers may all be taken, or there is no memory for one."""
+    text = gemm_native.text(gemm_native.tiles("float32", jit.vector_bytes()))
+    function, _ = body(text)
+    none = re.sub(r"icmp slt i64 %i, \d+", "icmp slt i64 %i, 0", text)
+    assert none != text
+    poor, _ = body(none)
+    for (m, n, k), tb in itertools.product([(130, 40, 800), (20, 20, 20)], [False, True]):
+        a, b = matrices(m, n, k, False, tb, "float32")
+        c = np.ones((m, n), np.float32)
+        for alpha, beta in ((1.0, 0.0), (1.0, 1.0), (-0.5, 2.0)):
+            wanted = multiply(function, a, b, alpha, c, beta)
+            np.testing.assert_array_equal(multiply(poor, a, b, alpha, c, beta), wanted)
+
+
+def test_buffers_are_given_back_and_few():
+    text = gemm_native.text(gemm_native.tiles("float32", jit.vector_bytes()))
+    text = text.replace("@flags = internal", "@flags =").replace(
+        "@buffers = internal", "@buffers ="
+    )
+    for name in ("flags", "buffers"):
+        text += f"\ndefine ptr @get_{name}() {{\n  ret ptr @{name}\n}}\n"
+    function, module = body(text)
+    a, b = matrices(150, 40, 30, False, True, "float32")
+
+    def work():
+        for _ in range(50):
+            multiply(function, a, b)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    flags, buffers = (
+        (ctypes.c_int64 * gemm_native.SCRATCH).from_address(
+            ctypes.CFUNCTYPE(ctypes.c_void_p)(module.address(f"get_{name}"))()
+        )
+        for name in ("flags", "buffers")
+    )
+    assert not any(flags)
+    assert 1 <= sum(map(bool, buffers)) <= 4
+
+
+def test_special_values():
+    function, _ = body(gemm_native.text(gemm_native.tiles("float32", jit.vector_bytes())))
+    a, b = np.ones((150, 40), np.float32), np.ones((40, 70), np.float32)
+    a[3, 4], a[20, 1], b[7, 69] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        wanted = a @ b
+    np.testing.assert_array_equal(multiply(function, a, b), wanted)
+    assert not np.signbit(multiply(function, -a[:1] * 0, b[:, :1])).any()
+
+
+def test_sums_are_no_worse_than_those_of_numpy():
+    generator = np.random.default_rng(0)
+    a = generator.standard_normal((64, 10_000)).astype(np.float32)
+    b = generator.standard_normal((10_000, 48)).astype(np.float32)
+    refs = (BufferRef(1), BufferRef(2), BufferRef(3))
+    found = np.empty((64, 48), np.float32)
+    step = GemmStep("test", "float32", 64, 48, 10_000, *refs, False, False, 10_000, 48, 48)
+    Plan([step], 0, 4).run((a, b, found))
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    errors = [np.sqrt(np.square(each - wanted).mean()) for each in (found, a @ b)]
+    assert errors[0] < 1.5 * errors[1] + 1e-6 * np.sqrt(10_000)
