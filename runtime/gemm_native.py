@@ -29,7 +29,7 @@ UNROLL = 4
 SCRATCH = 64
 """Packing buffers that are kept, one for each thread that multiplies."""
 PARAMETERS = 15
-"""Words of a product's parameters before those of its batch: see `_BODY`."""
+"""Words of a product's parameters before those of its batch: see `_body`."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,7 @@ def _declarations(of: Tiles) -> list[str]:
         f"declare void @llvm.masked.store.{suffix}.p0({v}, ptr, i32, {mask})",
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
-        "declare ptr @aligned_alloc(i64, i64)",
-        "declare ptr @memset(ptr, i32, i64)",
+        "declare ptr @calloc(i64, i64)",
     ]
 
 
@@ -158,7 +157,8 @@ _HEAD = """
 @flags = internal global [SCRATCH x i64] zeroinitializer
 @buffers = internal global [SCRATCH x ptr] zeroinitializer
 
-; The number of a buffer whose memory is there, or -1.
+; The number of a buffer whose memory is there, or -1. Lanes that nothing was packed into are 0 or
+; old, which costs nothing, as numbers that are subnormal by chance would.
 define internal i64 @acquire(i64 %bytes) {
 entry:
   br label %look
@@ -180,12 +180,16 @@ mine:
   %has = icmp ne ptr %old, null
   br i1 %has, label %done, label %make
 make:
-  %new = call ptr @aligned_alloc(i64 64, i64 %bytes)
+  %more = add i64 %bytes, 64
+  %new = call ptr @calloc(i64 %more, i64 1)
   %made = icmp ne ptr %new, null
   br i1 %made, label %keep, label %empty
 keep:
-  %zeroed = call ptr @memset(ptr %new, i32 0, i64 %bytes)
-  store ptr %new, ptr %at
+  %start = ptrtoint ptr %new to i64
+  %before = and i64 %start, 63
+  %skip = sub i64 64, %before
+  %aligned = getelementptr i8, ptr %new, i64 %skip
+  store ptr %aligned, ptr %at
   br label %done
 empty:
   store atomic i64 0, ptr %flag release, align 8
