@@ -119,11 +119,14 @@ def check_decisions(seed: int) -> str | None:
     decisions = [pick.choice(sorted(DECISIONS)) for _ in range(number)]
     state = State([pick.choice(sorted(NORMALISATIONS)) for _ in range(number)])
     graph = Graph(program.inputs, nodes)
+    constants = {
+        node: tg.tensor(node.attrs["value"]) for node in graph.nodes if node.primitive is p.constant
+    }
 
     def function(arguments: list[Any], scales: list[Any]) -> Any:
         values = [
             NORMALISATIONS[name](state.scaled(value))
-            for value, name in zip(_values(graph, arguments), state.norms, strict=True)
+            for value, name in zip(_values(graph, arguments, constants), state.norms, strict=True)
         ]
         made = [DECISIONS[name](v).to(tg.float64) for v, name in zip(values, decisions)]
         seen = state.seen()
@@ -234,16 +237,14 @@ def _distance(one: Any, other: Any) -> float:
     return float(np.abs(one[differs] - other[differs]).max(initial=0))
 
 
-def _values(graph: Graph, arguments: list[Any]) -> list[Any]:
+def _values(graph: Graph, arguments: list[Any], constants: dict[Any, Any]) -> list[Any]:
     """The graph's outputs as tensors, by the operations that users' functions consist of."""
-    values = dict(zip(graph.inputs, arguments, strict=True))
+    values = {**constants, **dict(zip(graph.inputs, arguments, strict=True))}
     for node in graph.nodes:
         if node in values:
             continue
         operands = [values[each] for each in node.inputs]
-        if node.primitive is p.constant:
-            values[node] = tg.tensor(node.attrs["value"])
-        elif node.primitive is p.get:
+        if node.primitive is p.get:
             values[node] = operands[0][node.attrs["index"]]
         else:
             values[node] = apply(node.primitive, *operands, **node.attrs)
