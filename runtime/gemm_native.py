@@ -47,13 +47,13 @@ class Tiles:
 
     @property
     def depth(self) -> int:
-        """Products that are added in registers: a panel of B in half of a first-level cache."""
-        return 384 * 4 // self.item
+        """Products that are added in registers before C is read: enough that this costs little."""
+        return 384
 
     @property
     def block_rows(self) -> int:
-        """Of A in the second-level cache."""
-        return 240
+        """Of A in the second-level cache; whole tiles."""
+        return 240 * 4 // self.item
 
     @property
     def block_columns(self) -> int:
