@@ -8,7 +8,7 @@ import tarfile
 import tomllib
 from pathlib import Path
 
-from .process import ROOT
+from .machine import git
 
 
 def unpack(commit: str, folder: Path) -> str:
@@ -16,18 +16,15 @@ def unpack(commit: str, folder: Path) -> str:
 
     ValueError for what git does not know.
     """
-    found = _git("rev-parse", "--verify", "--quiet", "--short", f"{commit}^{{commit}}")
-    short = found.stdout.decode().strip()
-    if not short:
-        raise ValueError(f"git knows no commit {commit!r}")
-    settings = tomllib.loads(_git("show", f"{short}:pyproject.toml").stdout.decode())
+    try:
+        found = git("rev-parse", "--verify", "--quiet", "--short", f"{commit}^{{commit}}")
+    except subprocess.CalledProcessError:
+        raise ValueError(f"git knows no commit {commit!r}") from None
+    short = found.decode().strip()
+    settings = tomllib.loads(git("show", f"{short}:pyproject.toml").decode())
     places = settings["tool"]["setuptools"]["package-dir"]
     for package in sorted(places, key=len):  # outer ones first
-        archive = _git("archive", f"{short}:{places[package]}").stdout
+        archive = git("archive", f"{short}:{places[package]}")
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(folder.joinpath(*package.split(".")), filter="data")
     return short
-
-
-def _git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True)

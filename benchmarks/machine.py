@@ -34,16 +34,17 @@ def _cpu() -> str:
     return f"{info.get('model name', 'unknown')} ({model}, {vectors})"
 
 
-def _git(*arguments: str) -> str:
+def git(*arguments: str) -> bytes:
+    """What git answers; CalledProcessError where it fails."""
     command = ["git", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(command, capture_output=True, check=True).stdout
 
 
 def _commit() -> str:
     if os.environ.get("TGRAPH_COMMIT"):  # of a checkout without the data of git
         return os.environ["TGRAPH_COMMIT"]
     try:
-        changed = _git(
+        changed = git(
             "status",
             "--porcelain",
             "--untracked-files=no",
@@ -53,6 +54,7 @@ def _commit() -> str:
             "runtime",
             "benchmarks",
         )
-        return _git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
+        commit = git("rev-parse", "--short", "HEAD").decode().strip()
+        return commit + (" with changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

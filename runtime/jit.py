@@ -22,7 +22,9 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from . import cache, interrupts, locks, memory
@@ -100,6 +102,21 @@ def compile_module(text: str, *, opt: int = 3, unroll: bool = False, passes: boo
                 module = Module(text, _compiler().load(text, opt, unroll))
                 _modules[key] = module
     return module
+
+
+def compile_early(load: Callable[[], object]) -> None:
+    """Begin with `load`, which compiles something, in another thread.
+
+    Nothing is told of its failures: whoever needs what it loads calls it again and meets them.
+    """
+
+    def begin() -> None:
+        with suppress(Exception):
+            load()
+
+    if not locks.ending():
+        with suppress(RuntimeError):  # no more threads
+            threading.Thread(target=begin, name="tgraph-prepare").start()
 
 
 def add_symbol(name: str, address: int) -> None:

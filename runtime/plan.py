@@ -19,6 +19,7 @@ from . import blas, memory, plan_native
 from .plan_gemm import calls_blas, native_product
 from .plan_steps import (
     ARENA_SLOT,
+    RANGES_PER_THREAD,
     STATUS_SLOT,
     ArrayRef,
     BufferRef,
@@ -44,7 +45,6 @@ __all__ = [
     "Step",
 ]
 
-CHUNKS_PER_THREAD = 4
 COPY_GRAIN = 256 << 10
 
 Array = npt.NDArray[Any]
@@ -249,7 +249,7 @@ class _Memory:
 def _encode_step(step: Step) -> list[int]:
     match step:
         case KernelStep():
-            return _native(step.address, step.args, step.extent, step.grain, CHUNKS_PER_THREAD)
+            return _native(step.address, step.args, step.extent, step.grain, RANGES_PER_THREAD)
         case GemmStep():
             product = native_product(step)
             if product is None:
@@ -258,7 +258,7 @@ def _encode_step(step: Step) -> list[int]:
             return _native(body, args, extent, grain, split, parameters)
         case CopyStep():
             body, args = plan_native.load().copy, (step.dst, step.src)
-            return _native(body, args, step.nbytes, COPY_GRAIN, CHUNKS_PER_THREAD)
+            return _native(body, args, step.nbytes, COPY_GRAIN, RANGES_PER_THREAD)
         case PythonStep():
             return [plan_native.PYTHON]
 

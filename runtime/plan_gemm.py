@@ -10,8 +10,8 @@ import struct
 from dataclasses import replace
 from typing import NamedTuple
 
-from . import blas, gemm_native, jit, plan_native
-from .plan_steps import BufferRef, GemmStep, merged_batch
+from . import blas, gemm_native, gemm_text, jit, plan_native
+from .plan_steps import RANGES_PER_THREAD, BufferRef, GemmStep, merged_batch
 
 MAX_BATCH_DIMS = 4
 MIN_FLOPS = 500_000
@@ -20,9 +20,6 @@ MIN_FLOPS = 500_000
 MOST_PIECES = 64
 MOST_COLUMN_PIECES = 16
 """For products with a vector, where memory soon limits how fast they are."""
-
-VECTOR_SPLIT = 4
-"""Ranges for each thread where an operand is a vector, for those that are late."""
 
 COLUMN_UNIT = 16
 """Pieces of a column have multiples of so many elements, but for the last."""
@@ -108,7 +105,7 @@ def _vector_product(step: GemmStep, items: int) -> NativeProduct:
         (step.a, step.b, step.c),
         extent,
         grain,
-        VECTOR_SPLIT,
+        RANGES_PER_THREAD,
         [blas.load().gemv(step.dtype), *_parameters(step, call, counts)],
     )
 
@@ -167,7 +164,7 @@ def _piece(m: int, n: int, items: int, dtype: str) -> tuple[int, int]:
     One of the two is cut. Whoever does neighbouring pieces does them as one, so small ones cost
     nothing. What is packed for each is the other operand, and rows are dearer to pack.
     """
-    tiles = gemm_native.tiles(dtype, jit.vector_bytes())
+    tiles = gemm_text.tiles(dtype, jit.vector_bytes())
     most = max(1, MOST_PIECES // items)
     if 2 * m >= n:
         return _part(m, min(most, -(-m // tiles.rows)), tiles.rows), n

@@ -22,9 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,14 +61,8 @@ _loaded: Native | None = None
 
 def prepare() -> None:
     """Begin to `load` in another thread: LLVM's start alone takes as long as tracing a function."""
-    if _loaded is None and not locks.ending():
-        with suppress(RuntimeError):  # no more threads
-            threading.Thread(target=_load_early, name="tgraph-prepare").start()
-
-
-def _load_early() -> None:
-    with suppress(Exception):  # whoever needs the runner will meet the same error
-        load()
+    if _loaded is None:
+        jit.compile_early(load)
 
 
 def load() -> Native:

@@ -12,6 +12,9 @@ ARENA_SLOT = 0
 STATUS_SLOT = -1
 """The plan's status: int64[8], see `Plan.status`."""
 
+RANGES_PER_THREAD = 4
+"""That a step is cut into where that costs nothing, so that who is late leaves some to others."""
+
 
 @dataclass(frozen=True, slots=True)
 class BufferRef:

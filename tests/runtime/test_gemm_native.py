@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from tgraph.runtime import gemm_native, jit
+from tgraph.runtime import gemm_native, gemm_text, jit
 from tgraph.runtime.plan import BufferRef, GemmStep, Plan
 
 SIZES = [(5, 7, 3), (13, 33, 400), (60, 250, 30), (130, 40, 390), (200, 150, 20), (3, 1100, 5)]
@@ -17,6 +17,13 @@ def body(text):
     module = jit.compile_module(text, passes=False)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return kind(module.address("gemm")), module
+
+
+def functions_with_and_without_memory():
+    text = gemm_native.text(gemm_text.tiles("float32", jit.vector_bytes()))
+    none = re.sub(r"icmp slt i64 %i, \d+", "icmp slt i64 %i, 0", text)
+    assert none != text
+    return body(text)[0], body(none)[0]
 
 
 def multiply(function, a, b, alpha=1.0, c=None, beta=0.0):
@@ -44,7 +51,7 @@ def matrices(m, n, k, ta, tb, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_vectors_of_all_sizes(vector_bytes, dtype):
     """LLVM makes do with the registers that there are."""
-    function, _ = body(gemm_native.text(gemm_native.tiles(dtype, vector_bytes)))
+    function, _ = body(gemm_native.text(gemm_text.tiles(dtype, vector_bytes)))
     eps = np.finfo(dtype).eps
     for (m, n, k), ta, tb in itertools.product(SIZES, [False, True], [False, True]):
         a, b = matrices(m, n, k, ta, tb, dtype)
@@ -59,7 +66,7 @@ def test_vectors_of_all_sizes(vector_bytes, dtype):
 @pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False)])
 def test_an_element_is_the_same_sum_beside_whatever_else(ta, tb, dtype):
     """A row has the same bits alone and in a batch; so has a column."""
-    function, _ = body(gemm_native.text(gemm_native.tiles(dtype, jit.vector_bytes())))
+    function, _ = body(gemm_native.text(gemm_text.tiles(dtype, jit.vector_bytes())))
     a, b = matrices(300, 270, 800, ta, tb, dtype)
     whole = multiply(function, a, b)
     for rows, columns in ((1, 270), (7, 270), (30, 100), (121, 129), (300, 5), (12, 32), (2, 1)):
@@ -69,11 +76,7 @@ def test_an_element_is_the_same_sum_beside_whatever_else(ta, tb, dtype):
 
 def test_without_memory_to_pack_sums_are_the_same():
     """SCRATCH buffers may all be taken, or there is no memory for one."""
-    text = gemm_native.text(gemm_native.tiles("float32", jit.vector_bytes()))
-    function, _ = body(text)
-    none = re.sub(r"icmp slt i64 %i, \d+", "icmp slt i64 %i, 0", text)
-    assert none != text
-    poor, _ = body(none)
+    function, poor = functions_with_and_without_memory()
     for (m, n, k), tb in itertools.product([(130, 40, 800), (20, 20, 20)], [False, True]):
         a, b = matrices(m, n, k, False, tb, "float32")
         c = np.ones((m, n), np.float32)
@@ -83,7 +86,7 @@ def test_without_memory_to_pack_sums_are_the_same():
 
 
 def test_buffers_are_given_back_and_few():
-    text = gemm_native.text(gemm_native.tiles("float32", jit.vector_bytes()))
+    text = gemm_native.text(gemm_text.tiles("float32", jit.vector_bytes()))
     text = text.replace("@flags = internal", "@flags =").replace(
         "@buffers = internal", "@buffers ="
     )
@@ -112,13 +115,26 @@ def test_buffers_are_given_back_and_few():
 
 
 def test_special_values():
-    function, _ = body(gemm_native.text(gemm_native.tiles("float32", jit.vector_bytes())))
+    function, _ = body(gemm_native.text(gemm_text.tiles("float32", jit.vector_bytes())))
     a, b = np.ones((150, 40), np.float32), np.ones((40, 70), np.float32)
     a[3, 4], a[20, 1], b[7, 69] = np.nan, np.inf, -np.inf
     with np.errstate(invalid="ignore"):
         wanted = a @ b
     np.testing.assert_array_equal(multiply(function, a, b), wanted)
     assert not np.signbit(multiply(function, -a[:1] * 0, b[:, :1])).any()
+
+
+def test_sums_that_vanish_have_one_sign():
+    """-0, or 0 where products are rounded by themselves; in all tiles, added to a -0 as well."""
+    function, poor = functions_with_and_without_memory()
+    a, b = np.full((40, 800), 1e-30, np.float32), np.full((800, 80), -1e-30, np.float32)
+    for c, beta in ((None, 0.0), (np.full((40, 80), -0.0, np.float32), 1.0)):
+        whole = np.signbit(multiply(function, a, b, c=c, beta=beta))
+        assert whole.all() or not whole.any()
+        for call, rows, columns in ((function, 1, 80), (function, 40, 3), (poor, 40, 80)):
+            old = c if c is None else c[:rows, :columns]
+            part = multiply(call, a[:rows], b[:, :columns], c=old, beta=beta)
+            np.testing.assert_array_equal(np.signbit(part), whole[:rows, :columns])
 
 
 def test_sums_are_no_worse_than_those_of_numpy():

@@ -1,0 +1,163 @@
+"""The sizes of generated matrix products, and the text that their functions are written with."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from .llvm_text import Text
+
+TYPES = {"float32": ("float", 4), "float64": ("double", 8)}
+VECTORS = 2
+"""Vectors of C side by side in a tile."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The sizes of one type: `rows` and `columns` of C in registers, and of blocks in caches."""
+
+    type: str
+    item: int
+    lanes: int
+    rows: int
+
+    @property
+    def columns(self) -> int:
+        return VECTORS * self.lanes
+
+    @property
+    def depth(self) -> int:
+        """Products that are added in registers before C is read: enough that this costs little."""
+        return 384
+
+    @property
+    def block_rows(self) -> int:
+        """Of A in the second-level cache; whole tiles."""
+        return 240 * 4 // self.item
+
+    @property
+    def block_columns(self) -> int:
+        return 1024 * 4 // self.item
+
+    @property
+    def near(self) -> int:
+        """An operand whose elements span so many stays in the caches wherever it lies."""
+        return (128 << 10) // self.item
+
+    @property
+    def masked(self) -> bool:
+        """Whether a row of B may be read where it ends inside of a vector."""
+        return self.lanes * self.item >= 32
+
+    @property
+    def parts(self) -> list[int]:
+        """Rows of the smaller tiles that what remains of `rows` is made of."""
+        return [size for size in (8, 4, 2, 1) if size < self.rows]
+
+    @property
+    def packed_a(self) -> int:
+        """Bytes; transposed stores go past the end of a panel."""
+        size = (self.block_rows + self.rows) * self.depth + self.lanes
+        return -(-size * self.item // 64) * 64
+
+    @property
+    def packed_b(self) -> int:
+        return (self.block_columns + self.columns) * self.depth * self.item
+
+    @property
+    def vector(self) -> str:
+        return f"<{self.lanes} x {self.type}>"
+
+    @property
+    def scalar(self) -> str:
+        """How the names of LLVM's functions on one number end."""
+        return "f32" if self.item == 4 else "f64"
+
+    @property
+    def suffix(self) -> str:
+        """How they end on vectors."""
+        return f"v{self.lanes}{self.scalar}"
+
+
+def tiles(dtype: str, vector_bytes: int) -> Tiles:
+    """What suits vectors of so many bytes."""
+    type_, item = TYPES[dtype]
+    registers = 32 if vector_bytes == 64 or platform.machine() in ("aarch64", "arm64") else 16
+    return Tiles(type_, item, vector_bytes // item, 12 if registers == 32 else 6)
+
+
+class GemmText(Text):
+    """The body of a function on one type; operands and results of address arithmetic by name."""
+
+    def __init__(self, of: Tiles, head: str) -> None:
+        super().__init__()
+        self.of, self.head = of, head
+
+    def at(self, base: str, *moves: str | int) -> str:
+        """`base` moved by elements, each a number or a value."""
+        for move in moves:
+            if move != 0:
+                base = self.op(f"getelementptr {self.of.type}, ptr {base}, i64 {move}")
+        return base
+
+    def mul(self, one: str | int, other: str | int) -> str:
+        return self.op(f"mul i64 {one}, {other}")
+
+    def add(self, one: str | int, other: str | int) -> str:
+        return self.op(f"add i64 {one}, {other}")
+
+    def sub(self, one: str | int, other: str | int) -> str:
+        return self.op(f"sub i64 {one}, {other}")
+
+    def least(self, one: str | int, other: str | int) -> str:
+        return self.op(f"call i64 @llvm.smin.i64(i64 {one}, i64 {other})")
+
+    def most(self, one: str | int, other: str | int) -> str:
+        return self.op(f"call i64 @llvm.smax.i64(i64 {one}, i64 {other})")
+
+    def far(self, count: str | int, stride: str) -> str:
+        """Whether so many elements span more than what is near."""
+        return self.op(f"icmp sgt i64 {self.mul(count, stride)}, {self.of.near}")
+
+    def choose(self, condition: str, one: str | int, other: str | int, type: str = "i64") -> str:
+        return self.op(f"select i1 {condition}, {type} {one}, {type} {other}")
+
+    def load(self, at: str, type: str = "") -> str:
+        return self.op(f"load {type or self.of.type}, ptr {at}, align {self.of.item}")
+
+    def load_some(self, at: str, mask: str, otherwise: str = "zeroinitializer") -> str:
+        """A vector, with `otherwise` for the elements that are not read."""
+        of = self.of
+        return self.op(
+            f"call {of.vector} @llvm.masked.load.{of.suffix}.p0(ptr {at}, i32 {of.item}, "
+            f"<{of.lanes} x i1> {mask}, {of.vector} {otherwise})"
+        )
+
+    def store(self, value: str, at: str, type: str = "") -> None:
+        self.line(f"store {type or self.of.type} {value}, ptr {at}, align {self.of.item}")
+
+    def splat(self, scalar: str, type: str = "", lanes: int = 0) -> str:
+        type, lanes = type or self.of.type, lanes or self.of.lanes
+        one = self.op(f"insertelement <{lanes} x {type}> poison, {type} {scalar}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        vector = f"<{lanes} x {type}>"
+        return self.op(f"shufflevector {vector} {one}, {vector} poison, {zeros}")
+
+    def mask(self, count: str) -> str:
+        """The first `count` lanes."""
+        lanes = self.of.lanes
+        numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
+        return self.op(f"icmp sgt <{lanes} x i64> {self.splat(count, 'i64')}, <{numbers}>")
+
+    @contextmanager
+    def choice(self, condition: str) -> Iterator[None]:
+        """What is written inside is all that is done where `condition` holds."""
+        with self.when(condition):
+            yield
+            self.line("ret void")
+            self.label(self.fresh("unreachable"))  # LLVM drops it
+
+    def finish(self) -> str:
+        return "\n".join([f"define {self.head} {{", "entry:", *self.lines, "  ret void", "}"])

@@ -1,0 +1,181 @@
+"""Tiles of C = A B in registers: the innermost loops of generated matrix products.
+
+They are given up to `rows` rows of A, as many columns of B as VECTORS hold, and their part of C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+from .gemm_text import VECTORS, GemmText, Tiles
+
+UNROLL = 4
+
+_MICRO = "ptr %b, i64 %brs, ptr %c, i64 %crs, i64 %k, i64 %w, i1 %adds"
+
+
+def bulk(of: Tiles) -> str:
+    """A whole tile from packed panels."""
+    write = GemmText(of, "internal void @bulk(ptr %a, ptr %b, ptr %c, i64 %crs, i64 %k, i1 %adds)")
+    whole = write.op(f"and i64 %k, {-UNROLL}")
+    zeros = ["zeroinitializer"] * (of.rows * VECTORS)
+    sums = zeros
+    for low, high, unroll in (("0", whole, UNROLL), (whole, "%k", 1)):
+
+        def step(at: str, sums: list[str], unroll: int = unroll) -> list[str]:
+            for offset in range(unroll):
+                a = write.at("%a", write.mul(at, of.rows), offset * of.rows)
+                b = write.at("%b", write.mul(at, of.columns), offset * of.columns)
+                rows = [write.at(a, row) for row in range(of.rows)]
+                sums = _products(write, rows, b, VECTORS, sums)
+            return sums
+
+        sums = _accumulate(write, low, high, unroll, sums, step)
+    _write_whole_tile(write, sums, VECTORS)
+    return write.finish()
+
+
+def micro(of: Tiles, rows: int, vectors: int) -> str:
+    """A tile of fewer rows or columns, from operands with any strides."""
+    name = f"@micro_{rows}_{vectors}"
+    write = GemmText(of, f"internal void {name}(ptr %a, i64 %ars, i64 %acs, {_MICRO})")
+    # Rows in groups of three: two of them are addressed from the first by a scaled register.
+    twice = write.mul("%ars", 2)
+    bases = [write.at("%a", write.mul("%ars", row)) for row in range(0, rows, 3)]
+
+    masks = [write.mask(write.sub("%w", i * of.lanes)) for i in range(vectors)]
+
+    def step(at: str, sums: list[str]) -> list[str]:
+        along = write.mul(at, "%acs")
+        firsts = [write.at(base, along) for base in bases]
+        moves: tuple[str | int, ...] = (0, "%ars", twice)
+        places = [write.at(firsts[row // 3], moves[row % 3]) for row in range(rows)]
+        b = write.at("%b", write.mul(at, "%brs"))
+        return _products(write, places, b, vectors, sums, masks if of.masked else None)
+
+    sums = _accumulate(write, "0", "%k", 1, ["zeroinitializer"] * (rows * vectors), step)
+    _write_tile(write, sums, vectors)
+    return write.finish()
+
+
+_Step = Callable[[str, list[str]], list[str]]
+
+
+def _accumulate(
+    write: GemmText, low: str, high: str, by: int, sums: list[str], step: _Step
+) -> list[str]:
+    """A loop that carries the tile in registers; the sums behind it."""
+    head, body, done = (write.fresh(stem) for stem in ("head", "loop", "done"))
+    entry, vector = write.block, write.of.vector
+    write.line(f"br label %{head}")
+    write.label(head)
+    at, carried = write.fresh("%p"), [write.fresh("%s") for _ in sums]
+    place = len(write.lines)
+    more = write.op(f"icmp slt i64 {at}, {high}")
+    write.line(f"br i1 {more}, label %{body}, label %{done}")
+    write.label(body)
+    after = step(at, carried)
+    following = write.add(at, by)
+    write.line(f"br label %{head}")
+    phis = [f"  {at} = phi i64 [{low}, %{entry}], [{following}, %{body}]"]
+    for name, before, new in zip(carried, sums, after, strict=True):
+        phis.append(f"  {name} = phi {vector} [{before}, %{entry}], [{new}, %{body}]")
+    write.lines[place:place] = phis
+    write.label(done)
+    return carried
+
+
+def _products(
+    write: GemmText,
+    rows: Sequence[str],
+    b: str,
+    vectors: int,
+    sums: list[str],
+    masks: list[str] | None = None,
+) -> list[str]:
+    """The tile after one more column of A and row of B."""
+    of = write.of
+    places = [write.at(b, i * of.lanes) for i in range(vectors)]
+    if masks is None:
+        rights = [write.load(place, of.vector) for place in places]
+    else:
+        rights = [write.load_some(place, mask) for place, mask in zip(places, masks)]
+    new = []
+    for row, place in enumerate(rows):
+        left = write.splat(write.load(place))
+        for i, right in enumerate(rights):
+            v, before = of.vector, sums[row * vectors + i]
+            call = f"call {v} @llvm.fmuladd.{of.suffix}({v} {left}, {v} {right}, {v} {before})"
+            new.append(write.op(call))
+    return new
+
+
+def _write_tile(write: GemmText, sums: list[str], vectors: int) -> None:
+    """Store %w columns of the sums, added to what is there if %adds, otherwise to -0."""
+    of, rows = write.of, len(sums) // vectors
+    places = [write.at("%c", write.mul("%crs", row)) for row in range(rows)]
+    masks = [write.mask(write.sub("%w", i * of.lanes)) for i in range(vectors)]
+    adds = write.splat("%adds", "i1")
+    reads = [write.op(f"and <{of.lanes} x i1> {mask}, {adds}") for mask in masks]
+    none = write.splat("-0.0")  # which changes no sum, as 0 would -0
+    for number, value in enumerate(sums):
+        row, i = divmod(number, vectors)
+        at = write.at(places[row], i * of.lanes)
+        value = write.op(f"fadd {of.vector} {write.load_some(at, reads[i], none)}, {value}")
+        write.line(
+            f"call void @llvm.masked.store.{of.suffix}.p0({of.vector} {value}, ptr {at}, "
+            f"i32 {of.item}, <{of.lanes} x i1> {masks[i]})"
+        )
+
+
+def _write_whole_tile(write: GemmText, sums: list[str], vectors: int) -> None:
+    """The same for all columns, without masks."""
+    of, rows = write.of, len(sums) // vectors
+    places = [write.at("%c", write.mul("%crs", row)) for row in range(rows)]
+    for adds in (True, False):
+        with write.choice("%adds") if adds else nullcontext():
+            for number, value in enumerate(sums):
+                row, i = divmod(number, vectors)
+                at = write.at(places[row], i * of.lanes)
+                if adds:
+                    value = write.op(f"fadd {of.vector} {write.load(at, of.vector)}, {value}")
+                write.store(value, at, of.vector)
+
+
+def tile(of: Tiles) -> str:
+    """Up to `rows` x `columns` of C: the kernels that fit."""
+    write = GemmText(of, f"internal void @tile(i64 %h, ptr %a, i64 %ars, i64 %acs, {_MICRO})")
+    wide = write.op(f"icmp sgt i64 %w, {of.lanes}")
+    whole = write.op(f"icmp eq i64 %w, {of.columns}")
+    full = write.op(f"icmp eq i64 %h, {of.rows}")
+    packed = [
+        write.op(f"icmp eq i64 {value}, {wanted}")
+        for value, wanted in (("%ars", 1), ("%acs", of.rows), ("%brs", of.columns))
+    ]
+    bulk = whole
+    for each in (full, *packed):
+        bulk = write.op(f"and i1 {bulk}, {each}")
+    with write.choice(bulk):
+        write.line("call void @bulk(ptr %a, ptr %b, ptr %c, i64 %crs, i64 %k, i1 %adds)")
+    operands = "ptr %b, i64 %brs"
+    for vectors, suits in ((2, wide), (1, "true")):
+        with write.choice(suits):
+            with write.choice(full):
+                write.line(
+                    f"call void @micro_{of.rows}_{vectors}(ptr %a, i64 %ars, i64 %acs, {operands}, "
+                    "ptr %c, i64 %crs, i64 %k, i64 %w, i1 %adds)"
+                )
+            done: str | int = 0
+            for part in of.parts:
+                rows = write.sub("%h", done)
+                a = write.at("%a", write.mul("%ars", done))
+                c = write.at("%c", write.mul("%crs", done))
+                fits = write.op(f"icmp sge i64 {rows}, {part}")
+                with write.when(fits):
+                    write.line(
+                        f"call void @micro_{part}_{vectors}(ptr {a}, i64 %ars, i64 %acs, "
+                        f"{operands}, ptr {c}, i64 %crs, i64 %k, i64 %w, i1 %adds)"
+                    )
+                done = write.add(done, write.choose(fits, part, 0))
+    return write.finish()
