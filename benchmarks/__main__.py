@@ -63,6 +63,17 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="NAME",
         help="write results/NAME.md and .json (name: date and processor)",
     )
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="with --save: keep the rows of that report that are not measured now",
+    )
+    parser.add_argument(
+        "--caches",
+        type=Path,
+        metavar="DIR",
+        help="keep the contenders' caches there: first calls are told with what is in them",
+    )
     options = parser.parse_args(arguments)
     options.contenders = options.contenders.split(",")
     for given, known in ((options.workloads, BY_NAME), (options.contenders, NAMES)):
@@ -81,8 +92,9 @@ def tell(text: str) -> None:
 
 def measure_all(options: argparse.Namespace, facts: dict[str, str]) -> dict[str, dict[str, Result]]:
     """Results by workload and contender."""
-    results = {}
-    with tempfile.TemporaryDirectory(prefix="benchmarks-") as caches:
+    results = report.saved(_name(options.save, facts)) if options.add else {}
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
+        caches = options.caches or Path(folder)
         how = Options(
             options.threads,
             options.rounds,
@@ -91,8 +103,8 @@ def measure_all(options: argparse.Namespace, facts: dict[str, str]) -> dict[str,
             options.realtime,
             not options.no_warm,
             options.timeout,
-            Path(caches),
-            _before(options, facts, Path(caches)),
+            caches,
+            _before(options, facts, Path(folder)),
         )
         ours = ["before"] if options.before else []
         for name in options.workloads or BY_NAME:
@@ -113,10 +125,16 @@ def _before(options: argparse.Namespace, facts: dict[str, str], folder: Path) ->
     return place
 
 
+def _name(name: str | None, facts: dict[str, str]) -> str:
+    """Of the report, without the ending: what was asked for, or date and processor."""
+    return name or f"{facts['date']}-{report.slug(facts['cpu'].split('(')[0])}"
+
+
 def write(name: str, facts: dict[str, str], results: report.Results) -> Path:
     """Save the report and the data; where, without the ending."""
-    named = name or f"{facts['date']}-{report.slug(facts['cpu'].split('(')[0])}"
-    return report.save(named, report.markdown(facts, results), report.as_json(facts, results))
+    return report.save(
+        _name(name, facts), report.markdown(facts, results), report.as_json(facts, results)
+    )
 
 
 def main() -> int:

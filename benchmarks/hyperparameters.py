@@ -21,6 +21,7 @@ class Momentum(NamedTuple):
 # Small steps: timing makes hundreds, and values must not run to zero or infinity meanwhile.
 ADAMW = Adam(1e-4, 0.9, 0.999, 1e-8, 0.01)
 SGD = Momentum(1e-3, 0.9)
+DROPPED = 0.1
 
 
 def heads(width: int) -> int:

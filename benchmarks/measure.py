@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .case import Array
-from .contenders import COMPILERS, with_numpy
+from .contenders import COMPILERS, implementation
 from .process import ROOT, MissingError, Process, WorkerError
-from .workloads import Workload, parameters
+from .workload import Workload, parameters
 
 # Shorter calls are timed several at a time, so that the clock costs nothing.
 SHORT = 200e-6
@@ -84,7 +84,7 @@ class _Running:
 
 def reference(workload: Workload) -> list[Array]:
     """The results in float64 from NumPy."""
-    case = getattr(with_numpy, workload.implementation)(doubled(workload.data()))
+    case = implementation("numpy", workload)(doubled(workload.data()))
     for _ in range(workload.steps):
         result = case.call()
     return case.fetch(result)
@@ -100,9 +100,11 @@ def doubled(data: Mapping[str, Array]) -> dict[str, Array]:
 
 def deviation(workload: Workload, got: Sequence[Array], expected: Sequence[Array]) -> float:
     """The greatest error of any output; of a training step, see `training_deviation`."""
-    if workload.steps == 1:
+    if workload.steps == 1 and workload.summary is None:
         return greatest_deviation(got, expected)
     data = workload.data()
+    if workload.summary is not None:
+        return greatest_deviation(workload.summary(data, got), workload.summary(data, expected))
     return training_deviation(got, expected, [data[name] for name in parameters(data)])
 
 
@@ -134,6 +136,7 @@ def _require_shapes(got: Sequence[Array], expected: Sequence[Array]) -> None:
 def _greatest_error(got: Array, expected: Array) -> float:
     if not np.isfinite(got).all():
         return math.inf
+    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
     return float(np.abs(got - expected).max() / np.abs(expected).max())
 
 

@@ -18,6 +18,8 @@ from .workloads import BY_NAME
 RESULTS = Path(__file__).parent / "results"
 Results = Mapping[str, Mapping[str, Result]]
 OURS = "tgraph"
+# No row should take more than so many times the best peer's time.
+SLOWER = 1.2
 
 
 def seconds(value: float) -> str:
@@ -63,6 +65,7 @@ def markdown(machine: Mapping[str, str], results: Results) -> str:
         _steady(results, names),
         *_least(results, names),
         *_against_before(results),
+        *_summary(results),
         "## First calls",
         FIRST_NOTE,
         _first_calls(results, names),
@@ -156,6 +159,37 @@ def _against_before(results: Results) -> list[str]:
     return ["## Against the commit before", note, table(heading, rows)] if rows else []
 
 
+def ratios(results: Results) -> dict[str, float]:
+    """tgraph's time by the best peer's of each workload that both ran, greatest first."""
+    found = {}
+    for workload, row in results.items():
+        best, ours = best_peer(row), row.get(OURS)
+        if best is not None and ours is not None and ours.rounds:
+            found[workload] = ratio(ours, row[best])
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _summary(results: Results) -> list[str]:
+    """How many rows tgraph leads, by how much, and those where a peer leads."""
+    found = ratios(results)
+    if not found:
+        return []
+    behind = {name: value for name, value in found.items() if value > 1}
+    text = (
+        f"tgraph is ahead of the best peer in {len(found) - len(behind)} of {len(found)} rows, and "
+        f"slower than {SLOWER} times its time in {sum(v > SLOWER for v in found.values())}. The "
+        f"ratios' geometric mean is {statistics.geometric_mean(found.values()):.2f}."
+    )
+    rows = []
+    for name, value in behind.items():
+        best = best_peer(results[name])
+        assert best is not None
+        times = [seconds(results[name][who].median) for who in (OURS, best)]
+        rows.append([f"`{name}`", f"{value:.2f}", times[0], f"{TITLES[best]} {times[1]}"])
+    where = table(["where a peer leads", "ratio", "tgraph", "best peer"], rows)
+    return ["## All rows", text, *([where] if rows else [])]
+
+
 def _title(workload: str) -> str:
     return f"`{workload}`: {BY_NAME[workload].title}"
 
@@ -226,6 +260,18 @@ def as_json(machine: Mapping[str, str], results: Results) -> dict[str, Any]:
             workload: {name: _plain(each) for name, each in row.items()}
             for workload, row in results.items()
         },
+    }
+
+
+def saved(name: str) -> dict[str, dict[str, Result]]:
+    """The results of a kept report; none where there is no such report."""
+    path = (RESULTS / name).with_suffix(".json")
+    if not path.exists():
+        return {}
+    rows = json.loads(path.read_text())["workloads"]
+    return {
+        workload: {name: Result(**fields) for name, fields in row.items()}
+        for workload, row in rows.items()
     }
 
 

@@ -24,14 +24,15 @@ from tgraph.runtime.plan import ARENA_SLOT, ArrayRef, BufferRef, Plan
 import tgraph
 
 from .case import Array
-from .contenders import with_tgraph
+from .contenders import implementation
 from .report import seconds
-from .workloads import BY_NAME, Workload
+from .workload import Workload
+from .workloads import BY_NAME
 
 
 def observed_call(workload: Workload) -> tuple[Executable, list[Array]]:
     """The compiled workload and the arrays of one of its calls."""
-    case = getattr(with_tgraph, workload.implementation)(workload.data())
+    case = implementation("tgraph", workload)(workload.data())
     seen: list[tuple[Executable, list[Array]]] = []
     run = Executable.run
 

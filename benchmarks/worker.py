@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .case import Case
-    from .workloads import Workload
+    from .workload import Workload
 
 # What a user imports. Everything else waits until this has been timed.
 LIBRARY = {
@@ -41,8 +41,8 @@ class Worker:
         began = time.perf_counter()
         importlib.import_module(LIBRARY.get(name, name))
         self.import_seconds = time.perf_counter() - began
-        module = "tgraph" if name == "before" else name
-        self.contender = importlib.import_module(f"{__package__}.contenders.with_{module}")
+        self.module = "tgraph" if name == "before" else name
+        self.contender = importlib.import_module(f"{__package__}.contenders.with_{self.module}")
         self.contender.start(threads)
         self.workload: Workload | None = None
         self.case: Case | None = None
@@ -56,7 +56,8 @@ class Worker:
         workloads = importlib.import_module(f"{__package__}.workloads")
         self.workload = workloads.BY_NAME[workload]
         data = self.workload.data()
-        self.case = getattr(self.contender, self.workload.implementation)(data)
+        contenders = importlib.import_module(f"{__package__}.contenders")
+        self.case = contenders.implementation(self.module, self.workload)(data)
         return {}
 
     def first(self, save: str) -> dict[str, Any]:

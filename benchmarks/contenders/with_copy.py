@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..case import Array, Case
-from ..workloads import WORKLOADS, Workload
+from ..workload import Workload
 
 _pool = ThreadPoolExecutor(1)
 _threads = 1
@@ -28,7 +28,8 @@ def versions() -> dict[str, str]:
     return {}
 
 
-def _copy(workload: Workload) -> Case:
+def copy(workload: Workload) -> Case:
+    """A copy of the least bytes of a workload."""
     source = np.ones(workload.least_bytes // 2, np.uint8)
     target = np.zeros_like(source)
     parts = list(zip(np.array_split(source, _threads), np.array_split(target, _threads)))
@@ -44,10 +45,3 @@ def _copy(workload: Workload) -> Case:
 
 def _nothing(result: Any) -> list[Array]:
     return []
-
-
-def __getattr__(name: str) -> Any:
-    for workload in WORKLOADS:
-        if workload.implementation == name and workload.least_bytes:
-            return lambda data: _copy(workload)
-    raise AttributeError(name)

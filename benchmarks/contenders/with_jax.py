@@ -12,7 +12,7 @@ import numpy as np
 
 from ..case import Array, Case
 from ..hyperparameters import ADAMW, SGD, SOFTENING, heads
-from ..workloads import parameters
+from ..workload import parameters
 
 Data = dict[str, Array]
 Values = dict[str, jax.Array]

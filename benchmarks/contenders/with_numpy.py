@@ -13,7 +13,7 @@ import numpy as np
 
 from ..case import Array, Case
 from ..hyperparameters import ADAMW, SGD, SOFTENING, Adam, heads
-from ..workloads import parameters
+from ..workload import parameters
 
 Data = dict[str, Array]
 

@@ -11,7 +11,7 @@ from tgraph.nn import functional as F
 
 from ..case import Array, Case
 from ..hyperparameters import ADAMW, SGD, SOFTENING, heads
-from ..workloads import parameters
+from ..workload import parameters
 
 Data = dict[str, Array]
 Function = Callable[..., Any]

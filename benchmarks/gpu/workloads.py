@@ -15,7 +15,7 @@ import numpy as np
 from .. import workloads as cpu
 from ..case import Array
 from ..measure import greatest_deviation, training_deviation
-from ..workloads import Random, Workload, linear, norm, normal, parameters
+from ..workload import Random, Workload, linear, norm, normal, parameters
 from . import resnet
 
 SCALES = ("gpu", "tiny")

@@ -10,32 +10,41 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from benchmarks import commits, contenders, measure, report, steps
-from benchmarks.contenders import with_numpy, with_tgraph
+from benchmarks.contenders import with_numpy
 from benchmarks.measure import Options, Result
-from benchmarks.workloads import BY_NAME, Workload
+from benchmarks.workload import Workload
+from benchmarks.workloads import BY_NAME, WORKLOADS
 
 FOLDER = Path(contenders.__file__).parent
 # The others would only take time here: their results are checked before each benchmark.
 QUICK = ["gelu_chain_1k", "tiny_mlp", "mlp_train", "cnn_train", "transformer_train"]
+QUICK += ["stencil", "topk", "solves", "histogram", "small_mlp_train", "dropout"]
 
 
 def options(caches: Path) -> Options:
     return Options(1, 2, 0.01, 0, False, True, 60.0, caches)
 
 
-def defined(module: str) -> set[str]:
-    tree = ast.parse((FOLDER / f"with_{module}.py").read_text())
+def defined(theme: str, module: str) -> set[str]:
+    tree = ast.parse((FOLDER.parent / theme / f"with_{module}.py").read_text())
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
+@pytest.mark.parametrize("theme", sorted({workload.theme for workload in BY_NAME.values()}))
 @pytest.mark.parametrize("module", ["numpy", "torch", "jax", "tgraph"])
-def test_every_contender_has_every_workload(module: str) -> None:
-    assert {workload.implementation for workload in BY_NAME.values()} <= defined(module)
+def test_every_contender_has_every_workload(theme: str, module: str) -> None:
+    wanted = {each.implementation for each in BY_NAME.values() if each.theme == theme}
+    assert wanted <= defined(theme, module)
+
+
+def test_names_are_of_one_row_each() -> None:
+    assert len(BY_NAME) == len(WORKLOADS)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +52,16 @@ def test_every_contender_has_every_workload(module: str) -> None:
 )
 def test_tgraph_computes_what_the_reference_does(name: str) -> None:
     workload = BY_NAME[name]
-    case = getattr(with_tgraph, workload.implementation)(workload.data())
+    case = contenders.implementation("tgraph", workload)(workload.data())
     for _ in range(workload.steps):
         result = case.call()
     got = case.fetch(result)
     assert measure.deviation(workload, got, measure.reference(workload)) <= workload.tolerance
 
 
-@pytest.mark.parametrize("name", ["mlp_train", "transformer_train", "cnn_train"])
+@pytest.mark.parametrize(
+    "name", ["mlp_train", "transformer_train", "cnn_train", "small_mlp_train", "residual_train"]
+)
 def test_the_reference_steps_down_the_slope(name: str) -> None:
     """The gradients written by hand: a small step against one lowers the loss by its square."""
     workload = BY_NAME[name]
@@ -71,7 +82,7 @@ def test_the_reference_steps_down_the_slope(name: str) -> None:
         data = {
             k: v.astype(float) if v.dtype == np.float32 else v for k, v in workload.data().items()
         }
-        case = getattr(with_numpy, name)(data)
+        case = contenders.implementation("numpy", workload)(data)
         before = case.call()
         squares = sum(float((gradient**2).sum()) for gradient in seen.values())
         assert before - case.call() == pytest.approx(1e-6 * squares, rel=1e-3)
@@ -90,7 +101,9 @@ def test_measuring_takes_turns_and_leaves_out_what_is_missing(tmp_path: Path) ->
     assert not results["absent"].failed
 
 
-@pytest.mark.skipif(not (commits.ROOT / ".git").exists(), reason="a checkout without git's data")
+@pytest.mark.skipif(
+    not (FOLDER.parent.parent / ".git").exists(), reason="a checkout without git's data"
+)
 def test_another_commit_is_measured_beside_this_one(tmp_path: Path) -> None:
     place = tmp_path / "before"
     assert commits.unpack("HEAD", place)
@@ -129,6 +142,26 @@ def test_training_is_compared_by_the_change_of_parameters() -> None:
     assert measure.deviation(workload, [*expected[:-1], expected[-1] * np.nan], expected) == np.inf
 
 
+def test_what_is_drawn_is_compared_by_its_statistics() -> None:
+    workload = BY_NAME["dropout"]
+    assert workload.summary is not None
+    x, upstream = workload.data().values()
+    mask = np.arange(len(x)) % 10 != 0
+    results = [x * mask / 0.9, upstream * mask / 0.9]
+    exact = measure.reference(workload)
+    assert measure.deviation(workload, results, exact) <= workload.tolerance
+    for wrong in ([x, upstream], [results[0], upstream / 0.9], [x * mask, results[1]]):
+        assert measure.deviation(workload, wrong, exact) > workload.tolerance
+
+
+def test_a_copy_moves_the_least_bytes_of_its_own_row() -> None:
+    for name in ("column_stats", "column_stats_square"):
+        workload = BY_NAME[name]
+        with mock.patch.object(np, "ones", wraps=np.ones) as ones:
+            contenders.implementation("copy", workload)({})
+        assert ones.call_args.args[0] == workload.least_bytes // 2
+
+
 def test_the_steps_of_a_plan_are_timed() -> None:
     executable, arrays = steps.observed_call(BY_NAME["tiny_mlp"])
     times, whole = steps.step_times(executable.plan, [np.asarray(each) for each in arrays], 2)
@@ -158,6 +191,25 @@ def test_the_report() -> None:
     assert "- torch: not installed (no torch)" in text
     assert "- jax, softmax: wrong results: off by 1" in text
     assert "Infinity" not in json.dumps(report.as_json({}, {"softmax": row}))
+
+
+def test_a_saved_report_goes_on(tmp_path: Path) -> None:
+    name = str(tmp_path / "kept")
+    row = {"numpy": measured(1e-3, 1e-3), "tgraph": Result(error="not installed (none)")}
+    assert report.saved(name) == {}
+    report.save(name, "", report.as_json({}, {"softmax": row}))
+    assert report.saved(name) == {"softmax": row}
+
+
+def test_rows_where_a_peer_leads_are_listed() -> None:
+    ahead = {"numpy": measured(2e-3, 2e-3), "tgraph": measured(1e-3, 1e-3)}
+    behind = {"numpy": measured(1e-3, 1e-3), "tgraph": measured(2e-3, 2e-3)}
+    results = {"softmax": ahead, "pairwise": behind}
+    assert list(report.ratios(results).items()) == [("pairwise", 2.0), ("softmax", 0.5)]
+    text = report.markdown({}, results)
+    assert "ahead of the best peer in 1 of 2 rows, and slower than 1.2 times its time in 1." in text
+    assert "geometric mean is 1.00" in text
+    assert "| `pairwise` | 2.00 | 2.00 ms | NumPy 1.00 ms |" in text
 
 
 def test_examples_in_docstrings() -> None:

@@ -29,7 +29,7 @@ from benchmarks.gpu.worker import Worker
 from benchmarks.gpu.workloads import GpuWorkload, workloads
 from benchmarks.measure import Result, doubled
 from benchmarks.process import MissingError, WorkerError
-from benchmarks.workloads import parameters
+from benchmarks.workload import parameters
 
 TINY = workloads("tiny")
 # These compile for a second or more.

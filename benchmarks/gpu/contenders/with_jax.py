@@ -10,7 +10,7 @@ import numpy as np
 
 from ...case import Case
 from ...contenders import with_jax as base
-from ...workloads import parameters
+from ...workload import parameters
 from .. import formulas, resnet
 
 Data = base.Data

@@ -13,7 +13,7 @@ import scipy.special
 
 from ...case import Array, Case
 from ...contenders import with_numpy as base
-from ...workloads import parameters
+from ...workload import parameters
 from .. import formulas, resnet
 
 Data = dict[str, Array]

@@ -1,0 +1,1 @@
+"""Programs over arrays: stencils, selections, scans, searches, hand-written linear algebra."""

@@ -1,0 +1,1 @@
+"""Pieces of networks beside the plain rows: attention, convolutions, recurrence, optimizers."""
