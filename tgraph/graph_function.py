@@ -391,17 +391,21 @@ class CompiledRecord(Record):
             return self._again(given, wanted)
         assert self.saved is not None
         plan, places = self.function.backward_plan(tuple(wanted))
-        arrays = [self._array(each) for each in self.saved]
+        arrays = [self._array(at) for at in range(len(self.saved))]
         arrays += [dense(each) for each in given]
         results = plan.run(arrays)
         types = [node.type for node in plan.graph.outputs]
         return [None if at is None else wrap(results[at], types[at]) for at in places]
 
-    def _array(self, saved: Any) -> Array:
-        if isinstance(saved, Saved):
-            array: Array = unpack(saved, self)._value
+    def _array(self, at: int) -> Array:
+        """What was saved, laid out in memory as it was for the forward plan."""
+        assert self.saved is not None
+        saved = self.saved[at]
+        array: Array = unpack(saved, self)._value if isinstance(saved, Saved) else saved
+        kind, number = self.function.forward.saved[at]
+        if kind == "primal" and number in self.function.strides:
             return array
-        return saved  # type: ignore[no-any-return]
+        return contiguous(array)  # the forward read a dense copy, too
 
     def _reached(self, incoming: list[Tensor | None], wanted: Sequence[bool]) -> list[bool]:
         """The wanted inputs on which outputs with a cotangent depend."""
@@ -421,7 +425,7 @@ class CompiledRecord(Record):
             unpack(each, self) if isinstance(each, Saved) and node in read else _held(each)
             for each, node in zip(self.primals, higher.graph.inputs)
         ]
-        kept = [self._array(self.saved[at]) for at in self.function.kept]
+        kept = [self._array(at) for at in self.function.kept]
         results = iter(higher([*primals, *given, *kept]))
         gradients = self.function.forward.gradients
         found = [None if place is None else next(results) for place in gradients]

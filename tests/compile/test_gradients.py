@@ -352,3 +352,18 @@ def test_random_numbers_are_the_same_in_backward():
         grads.append(gradient(first.sum(), x)[0])
     same(grads[0], grads[2])
     same(grads[1], grads[3])
+
+
+def test_second_gradients_of_a_broadcast_cotangent():
+    """What a backward pass saves for the next is read as it lies, here 0 bytes apart."""
+
+    def function(x, y):
+        return (x - y) * (x - y)
+
+    found = []
+    for f in (function, tg.compile(function)):
+        x, y = random(3, 4).requires_grad_(), random(3, 4, seed=1).requires_grad_()
+        first = gradient(f(x, y).sum(), [x, y], create_graph=True)
+        found.append(gradient(sum((each * each).sum() for each in first), [x, y]))
+    for eager, compiled in zip(*found, strict=True):
+        same(eager, compiled)
