@@ -9,6 +9,7 @@ from ..runtime.garbage import no_collection
 from .ir import Graph
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose, decompose_for_gpu
+from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
@@ -35,6 +36,7 @@ PASSES = (
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
     Pass("fold_constants_again", fold_constants, "constants that were decomposed or permuted"),
     Pass("simplify_again", simplify, "what became neighbours when permutes and slices moved"),
+    Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),
     # After the algebra, which would join the pieces again.
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
 )
@@ -47,8 +49,10 @@ _FOR_CUDA = {
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
     ),
 }
-# The same for CUDA, but for what depends on the machine.
-CUDA_PASSES = tuple(_FOR_CUDA.get(each.name, each) for each in PASSES)
+# The same for CUDA, but for what depends on the machine. Its threads fold pairs as they are.
+CUDA_PASSES = tuple(
+    _FOR_CUDA.get(each.name, each) for each in PASSES if each.run is not decompose_positions
+)
 
 AfterPass = Callable[[str, Graph], None]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from tgraph.compiler.ir import PRIMITIVES, Builder, Graph, Node, TensorType, input_node
-from tgraph.runtime.dtypes import DType, float16, float32, int64, uint32
+from tgraph.runtime.dtypes import DType, bool_, float16, float32, int64, uint32
 
 CASES: dict[str, Callable[[], Graph]] = {}
 
@@ -203,6 +203,14 @@ def several_outputs() -> Graph:
 def position_of_maximum() -> Graph:
     make = Make()
     return make.graph(make.argmax(make.input(64, 100), axes=(1,), keepdims=False))
+
+
+@golden
+def masked_maximum() -> Graph:
+    """What is left out is minus infinity, which LLVM knows not to change a maximum."""
+    make = Make()
+    x, wanted = make.input(64, 1024), make.input(64, 1024, dtype=bool_)
+    return make.graph(make.max(make.where(wanted, x, make.neg(float("inf"))), **LAST))
 
 
 @golden

@@ -47,6 +47,7 @@ class StageBody:
         self._indices: dict[Index, str] = {}
         lane = [] if schedule.lane is None else [schedule.lane]
         self._depends = dependences(schedule.kernel, stage, lane)
+        self._hidden = _chosen_constants(stage)
 
     def copy(self) -> StageBody:
         """The same body as far as it is written, to write the rest of it once more."""
@@ -72,7 +73,7 @@ class StageBody:
         args = [self._values[arg] for arg in instr.args]
         match instr.op:
             case "const":
-                return literal(instr.value, instr.dtype)
+                return self._constant(instr)
             case "index":
                 return self._index(instr.index)
             case "condition":
@@ -96,6 +97,10 @@ class StageBody:
             case "random_bits":
                 return self._random_bits(instr, args)
         return TEMPLATES[instr.op](self.writer, args, self._dtype(instr.args[-1]))
+
+    def _constant(self, instr: Instr) -> str:
+        value = literal(instr.value, instr.dtype)
+        return self.storage.hidden(value, instr.dtype) if instr in self._hidden else value
 
     def _dtype(self, number: int) -> DType:
         return self.stage.body[number].dtype
@@ -237,3 +242,15 @@ class StageBody:
         writer.line(f"br label %{join}")
         writer.label(join)
         return writer.op(f"select i1 {bad}, i64 0, i64 {position}")
+
+
+def _chosen_constants(stage: Stage) -> list[Instr]:
+    """The constants that are chosen for elements which an extreme is to leave out.
+
+    Where LLVM knows that a constant changes nothing, as minus infinity does not change a maximum,
+    it makes of the fold one of the other elements only, in branches that it does not vectorise.
+    """
+    if not any(instr.op == "reduce" and instr.value[1] in ("max", "min") for instr in stage.body):
+        return []
+    chosen = [stage.body[arg] for instr in stage.body if instr.op == "where" for arg in instr.args]
+    return [instr for instr in chosen if instr.op == "const"]

@@ -452,7 +452,7 @@ class _KernelWriter:
             if instr.op == "check" and (axes is None or axis in axes):  # leaves the path to report
                 return False
             if instr.op == "reduce" and axis in stage.axes:
-                if instr.value[1] in POSITIONS or _skips_elements(stage, instr):
+                if instr.value[1] in POSITIONS:
                     return False
                 folds = True
             if instr.op == "load":
@@ -471,17 +471,6 @@ class _KernelWriter:
     def _enter_lane(self, at: str) -> None:
         assert self.schedule.lane is not None
         self.axes[self.schedule.lane] = self.storage.lane = at
-
-
-def _skips_elements(stage: Stage, fold: Instr) -> bool:
-    """Whether LLVM makes of a fold over `where(wanted, value, constant)` one of wanted values only.
-
-    It does so where the constant changes nothing, and knows such folds of sums and products alone.
-    """
-    value = stage.body[fold.args[0]]
-    if fold.value[1] in ("sum", "prod") or value.op != "where":
-        return False
-    return any(stage.body[arg].op == "const" for arg in value.args[1:])
 
 
 def _moves(access: Instr, axis: Axis) -> bool:

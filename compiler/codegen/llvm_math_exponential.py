@@ -10,6 +10,7 @@ N. Juffa's published code); no conversion to an integer can overflow.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .llvm_math_builder import FunctionBuilder, Operand, Value
 
@@ -170,7 +171,19 @@ def expm1_near(b: FunctionBuilder, x: Value, extra: int = 0) -> Value:
 
 def exp(b: FunctionBuilder, x: Value) -> Value:
     """exp(x)."""
-    return exp_near(b, b.clamp(x, *EXP_RANGE[b.format.name]))
+    low, high = EXP_RANGE[b.format.name]
+    return zero_below(b, low, x, lambda near: exp_near(b, b.clamp(near, None, high)))
+
+
+def zero_below(
+    b: FunctionBuilder, low: float, x: Value, function: Callable[[Value], Value]
+) -> Value:
+    """`function(x)`, and 0 where x is below `low`: -inf there, of masked elements, is common.
+
+    There the function is given 0, since steps that underflow are slow: 100 cycles and more.
+    """
+    gone = x.less(low)
+    return b.select(gone, 0.0, function(b.select(gone, 0.0, x)))
 
 
 def exp2_sum(b: FunctionBuilder, x: Value, tail: Operand | None = None) -> Value:
@@ -185,8 +198,8 @@ def exp2_sum(b: FunctionBuilder, x: Value, tail: Operand | None = None) -> Value
 
 def exp2(b: FunctionBuilder, x: Value) -> Value:
     """2**x."""
-    low = -(b.format.bias + b.format.mantissa + 1.0)
-    return exp2_sum(b, b.clamp(x, low, b.format.bias + 1.0))
+    low, high = -(b.format.bias + b.format.mantissa + 1.0), b.format.bias + 1.0
+    return zero_below(b, low, x, lambda near: exp2_sum(b, b.clamp(near, None, high)))
 
 
 def expm1(b: FunctionBuilder, x: Value) -> Value:
@@ -198,7 +211,7 @@ def expm1(b: FunctionBuilder, x: Value) -> Value:
 
 def sigmoid(b: FunctionBuilder, x: Value) -> Value:
     """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) for negative x: nothing overflows."""
-    e = exp_near(b, b.clamp(-b.absolute(x), EXP_RANGE[b.format.name][0], None))
+    e = zero_below(b, EXP_RANGE[b.format.name][0], -b.absolute(x), lambda near: exp_near(b, near))
     return b.select(x.less(0.0), e, 1.0) / (e + 1.0)
 
 

@@ -31,6 +31,7 @@ class Storage:
         tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
         self.lanes = tiles[0] if tiles else 1
         self._long: set[int] = set()
+        self._hidden: dict[tuple[str, str], str] = {}
         self._declare()
 
     def _declare(self) -> None:
@@ -53,6 +54,19 @@ class Storage:
             return name
         offset = self.writer.op(f"sub nsw i64 {self.lane}, {self.lane_start}")
         return self.writer.op(f"getelementptr inbounds {type_}, ptr {name}, i64 {offset}")
+
+    def hidden(self, constant: str, dtype: DType) -> str:
+        """A constant as a value that LLVM does not know."""
+        type_ = llvm_type(dtype)
+        if (type_, constant) not in self._hidden:
+            place, value = self.writer.fresh("%h"), self.writer.fresh("%k")
+            self.writer.allocas += [
+                f"{place} = alloca {type_}",
+                f"store volatile {type_} {constant}, ptr {place}",
+                f"{value} = load volatile {type_}, ptr {place}",
+            ]
+            self._hidden[type_, constant] = value
+        return self._hidden[type_, constant]
 
     # -- reductions ----------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ def optimised_text(schedule: Schedule) -> str:
 
 # Loops whose addresses or order depend on data, or that do too little, are left alone.
 NOT_VECTORISED = {
-    "scatter_add", "pad", "position_of_maximum", "overlapping_windows", "overwritten_rows",
+    "scatter_add", "pad", "overlapping_windows", "overwritten_rows",
 }  # fmt: skip
 
 
