@@ -15,7 +15,7 @@ import os
 import platform
 import time
 
-from . import jit
+from . import jit, thread_places
 
 SPIN_SECONDS = 50e-6
 """How long a worker looks for the next loop before it sleeps; waking takes about as long."""
@@ -61,8 +61,8 @@ def _text() -> str:
         "aarch64": 'call void asm sideeffect "yield", ""()',
         "arm64": 'call void asm sideeffect "yield", ""()',
     }.get(platform.machine(), 'call void asm sideeffect "", "~{memory}"()')
-    text = _POOL + (_POSIX_THREADS if POSIX else _NO_THREADS)
-    return text.replace("PAUSE", pause)
+    threads = thread_places.text() + _POSIX_THREADS if POSIX else _NO_THREADS
+    return (threads + _POOL).replace("PAUSE", pause)
 
 
 # A loop is published as one ticket per taking thread: generation (32 bits), end (16), next chunk
@@ -201,7 +201,7 @@ filled:
   %quiet = icmp eq i64 %asleep, 0
   br i1 %quiet, label %take, label %rouse
 rouse:
-  call void @wake_workers()
+  call void @wake_workers(i64 %threads)
   br label %take
 take:
   call void @work(i64 0)
@@ -320,8 +320,9 @@ define internal void @yield_cpu() {
   ret void
 }
 
-define internal void @wake_workers() {
+define internal void @wake_workers(i64 %threads) {
   %a = call i32 @pthread_mutex_lock(ptr @mutex)
+  call void @part_from_sleepers(i64 %threads)
   %b = call i32 @pthread_cond_broadcast(ptr @wake)
   %c = call i32 @pthread_mutex_unlock(ptr @mutex)
   ret void
@@ -331,6 +332,7 @@ define internal void @wake_workers() {
 define void @reset() {
   %a = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
   %b = call i32 @pthread_cond_init(ptr @wake, ptr null)
+  call void @forget_sleepers()
   store atomic i64 0, ptr @workers monotonic, align 8
   store atomic i64 0, ptr @sleepers monotonic, align 8
   store i64 0, ptr @limit_lock
@@ -339,10 +341,10 @@ define void @reset() {
   ret void
 }
 
-; Sleeping workers look again whether they still belong to the team.
+; Sleeping workers look again whether they still belong to the team: none has to be moved for it.
 define void @set_threads(i64 %count) {
   store atomic i64 %count, ptr @threads seq_cst, align 8
-  call void @wake_workers()
+  call void @wake_workers(i64 0)
   ret void
 }
 
@@ -372,6 +374,7 @@ exit:
 
 define internal ptr @worker(ptr %argument) {
 entry:
+  %place = alloca %place
   %self = ptrtoint ptr %argument to i64
   br label %ready
 ready:
@@ -406,7 +409,9 @@ sleep:
   %stay = and i1 %missed, %in
   br i1 %stay, label %rise, label %wait
 wait:
+  call void @settle(i64 %self, ptr %place)
   %b = call i32 @pthread_cond_wait(ptr @wake, ptr @mutex)
+  call void @rise(i64 %self, ptr %place)
   br label %rise
 rise:
   %after = atomicrmw sub ptr @sleepers, i64 %counted seq_cst
@@ -419,7 +424,7 @@ _NO_THREADS = """
 define internal void @yield_cpu() {
   ret void
 }
-define internal void @wake_workers() {
+define internal void @wake_workers(i64 %threads) {
   ret void
 }
 define internal void @start_workers(i64 %threads) {
