@@ -202,7 +202,7 @@ def _start(
         result.versions = process.versions
         process.ask("prepare", workload=workload.name)
         _first(process, workload, caches, expected, result)
-        calls, batch = _calibrated(process, options)
+        calls, batch = calibrated(process, options.seconds)
         process.pause()
         return _Running(name, process, calls, batch)
     except MissingError as error:
@@ -234,12 +234,12 @@ def _first(
         )
 
 
-def _calibrated(process: Process, options: Options) -> tuple[int, int]:
-    """How many batches of how many calls fill a round."""
+def calibrated(process: Process, round_seconds: float) -> tuple[int, int]:
+    """How many batches of how many calls fill a round of that length."""
     process.ask("run", calls=2, batch=1)
     seconds = statistics.median(process.ask("run", calls=5, batch=1)["times"])
     batch = max(1, math.ceil(SHORT / seconds))
-    calls = max(LEAST_CALLS, round(options.seconds / (seconds * batch)))
+    calls = max(LEAST_CALLS, round(round_seconds / (seconds * batch)))
     return calls, batch
 
 
