@@ -13,14 +13,21 @@ from .operations import BY_NAME, OPERATIONS, SIZES
 from .pairs import Pair
 
 
-def parsed(description: str | None, arguments: list[str] | None = None) -> argparse.Namespace:
+def parsed(
+    description: str | None, arguments: list[str] | None = None, sizes: str = "small,large"
+) -> argparse.Namespace:
     """The command line of what compares two contenders."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("operations", nargs="*", metavar="operation", help="all unless named")
-    parser.add_argument("--sizes", default="small,large", help=f"of {','.join(SIZES)}")
+    parser.add_argument("--sizes", default=sizes, help=f"of {','.join(SIZES)}")
     parser.add_argument("--rounds", type=int, default=7, help="(%(default)s)")
     parser.add_argument(
         "--seconds", type=float, default=0.03, help="of each in a round (%(default)s)"
+    )
+    parser.add_argument(
+        "--realtime",
+        action="store_true",
+        help="time calls at a real-time priority, for busy machines; needs root's rights",
     )
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
     parser.add_argument("--save", metavar="NAME", help="write results/NAME.md")
@@ -44,8 +51,7 @@ def measured(names: Sequence[str], options: argparse.Namespace) -> tuple[list[Pa
                 running,
                 chosen,
                 options.sizes.split(","),
-                options.rounds,
-                options.seconds,
+                pairs.How(options.rounds, options.seconds, options.realtime),
                 Path(folder),
                 lambda text: print(text, file=sys.stderr),
             )
@@ -57,7 +63,7 @@ def measured(names: Sequence[str], options: argparse.Namespace) -> tuple[list[Pa
 
 def write(title: str, options: argparse.Namespace, versions: str, parts: Sequence[str]) -> None:
     """Print a report, and keep it if that is asked for."""
-    facts = {**machine.describe(options.threads), "versions": versions}
+    facts = machine.describe(options.threads) | ({"versions": versions} if versions else {})
     listed = "\n".join(f"- {name}: {value}" for name, value in facts.items())
     text = "\n\n".join([f"# {title}", listed, *parts]) + "\n"
     print(text)

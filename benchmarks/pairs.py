@@ -50,12 +50,20 @@ def started(name: str, threads: int, caches: Path) -> Process:
     return process
 
 
+@dataclass(frozen=True)
+class How:
+    """How to measure: seconds are of one contender in a round; see `measure.Options.realtime`."""
+
+    rounds: int
+    seconds: float
+    realtime: bool
+
+
 def compare(
     processes: Sequence[Process],
     operations: Sequence[Operation],
     sizes: Sequence[str],
-    rounds: int,
-    round_seconds: float,
+    how: How,
     folder: Path,
     tell: Callable[[str], None],
 ) -> Iterator[Pair]:
@@ -66,8 +74,8 @@ def compare(
         for operation in operations:
             tell(f"{operation.name}, {size}")
             try:
-                calls = _checked(processes, operation, size, round_seconds, folder)
-                ours, theirs = _rounds(processes, calls, rounds)
+                calls = _checked(processes, operation, size, how, folder)
+                ours, theirs = _rounds(processes, calls, how)
                 yield Pair(operation.name, size, ours, theirs)
             except (WorkerError, ValueError) as error:
                 yield Pair(operation.name, size, error=str(error))
@@ -77,7 +85,7 @@ def _checked(
     processes: Sequence[Process],
     operation: Operation,
     size: str,
-    round_seconds: float,
+    how: How,
     folder: Path,
 ) -> list[tuple[int, int]]:
     """Batches and calls a batch of each, once both have given the same results."""
@@ -90,40 +98,47 @@ def _checked(
             process.ask("first", save=str(path))
             with np.load(path) as saved:
                 results.append([saved[name] for name in saved.files])
-            calls.append(measure.calibrated(process, round_seconds))
+            calls.append(measure.calibrated(process, how.seconds))
         finally:
             process.pause()
-    _require_equal(operation, *results)
+    require_equal(operation, *results)
     return calls
 
 
-def _require_equal(operation: Operation, ours: list[Array], theirs: list[Array]) -> None:
+def require_equal(operation: Operation, ours: list[Array], theirs: list[Array]) -> None:
     """ValueError if results differ; of numbers that are drawn, their shapes."""
     if operation.drawn:
-        ours, theirs = ([np.array(each.shape) for each in results] for results in (ours, theirs))
+        shapes = [[each.shape for each in results] for results in (ours, theirs)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"different results: of shapes {shapes[0]} and {shapes[1]}")
+        return
     off = measure.greatest_deviation(ours, theirs)
     if not off <= TOLERANCE:
         raise ValueError(f"different results: off by {off:.1e}")
 
 
 def _rounds(
-    processes: Sequence[Process], calls: Sequence[tuple[int, int]], rounds: int
+    processes: Sequence[Process], calls: Sequence[tuple[int, int]], how: How
 ) -> Iterator[tuple[float, ...]]:
     """Medians of every round by process, each round beginning with another one."""
     found: list[list[float]] = [[] for _ in processes]
     order = list(range(len(processes)))
-    for number in range(rounds):
+    for number in range(how.rounds):
         for at in order[number % len(order) :] + order[: number % len(order)]:
-            found[at].append(_turn(processes[at], *calls[at]))
+            found[at].append(_turn(processes[at], *calls[at], how.realtime))
     return map(tuple, found)
 
 
-def _turn(process: Process, calls: int, batch: int) -> float:
+def _turn(process: Process, calls: int, batch: int, realtime: bool) -> float:
     process.resume()
     try:
         process.ask("run", calls=1, batch=batch)
+        if realtime:
+            process.hurry(True)
         return statistics.median(process.ask("run", calls=calls, batch=batch)["times"])
     finally:
+        if realtime:
+            process.hurry(False)
         process.pause()
 
 

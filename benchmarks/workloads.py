@@ -154,6 +154,18 @@ PLAIN = [
         embedding,
         least_bytes=4 * 128 * (3 * 8192 + 50_000),
     ),
+    Workload(
+        "call_one",
+        "a call with one argument, 16 numbers (call overhead)",
+        lambda random: {"x": normal(random, 16)},
+        function="call",
+    ),
+    Workload(
+        "call_twenty",
+        "a call with twenty arguments",
+        lambda random: {f"x{at}": normal(random, 16) for at in range(20)},
+        function="call",
+    ),
     Workload("tiny_mlp", "MLP 8-16-4 forward, batch 4 (call overhead)", tiny_mlp),
     Workload(
         "mlp_train",

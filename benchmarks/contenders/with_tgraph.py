@@ -94,6 +94,12 @@ class Workloads:
 
         return self.case(function, *self.tensors(data, "x", "mass"))
 
+    def call(self, data: Data) -> Case:
+        def function(*given: tg.Tensor) -> tg.Tensor:
+            return sum(given[1:], given[0] + 1)
+
+        return self.case(function, *self.tensors(data, *data))
+
     def tiny_mlp(self, data: Data) -> Case:
         w1, b1, w2, b2 = self.tensors(data, "first_w", "first_b", "second_w", "second_b")
 

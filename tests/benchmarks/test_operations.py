@@ -1,0 +1,97 @@
+"""The benchmark of operations: its table is whole, wrong results are told, offenders listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from benchmarks import compiled, eager, eager_worker, overheads, pairs
+from benchmarks.operations import BY_NAME, OPERATIONS, SIZES, Operation
+from benchmarks.pairs import Pair
+
+
+def results(name: str, compile_it: bool = False) -> list[np.ndarray]:
+    call = BY_NAME[name].call(tg, "small", tg.compile if compile_it else lambda f: f)
+    found = call()
+    return [each.detach().numpy() for each in (found if isinstance(found, tuple) else (found,))]
+
+
+def test_there_are_forty_operations_and_networks_beside_them() -> None:
+    assert len(BY_NAME) == len(OPERATIONS) >= 40
+    assert all(len(operation.sizes) == len(SIZES) for operation in OPERATIONS)
+
+
+@pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS])
+def test_every_operation_gives_the_same_eager_and_compiled(name: str) -> None:
+    pairs.require_equal(BY_NAME[name], results(name, True), results(name))
+
+
+def test_other_results_or_shapes_are_told() -> None:
+    exact, drawn = BY_NAME["add"], BY_NAME["randn"]
+    with pytest.raises(ValueError, match=r"different results: off by 1\.0e\+00"):
+        pairs.require_equal(exact, [np.zeros(2)], [np.ones(2)])
+    pairs.require_equal(drawn, [np.zeros(2)], [np.ones(2)])
+    with pytest.raises(ValueError, match="different results"):
+        pairs.require_equal(drawn, [np.zeros(2)], [np.ones(3)])
+
+
+def test_two_processes_take_turns_and_a_failure_is_told(tmp_path: Path) -> None:
+    how = pairs.How(rounds=2, seconds=0.001, realtime=False)
+    missing = Operation("nothing", lambda random: {}, ((), (), ()), lambda library: None)
+    running = []
+    try:
+        for name in ("tgraph_compiled", "tgraph"):
+            running.append(pairs.started(name, 1, tmp_path))
+        chosen = [BY_NAME["add"], missing]
+        found = list(pairs.compare(running, chosen, ["small"], how, tmp_path, lambda text: None))
+    finally:
+        for process in running:
+            process.stop()
+    assert [len(found[0].ours), len(found[0].theirs)] == [2, 2] and found[0].ratio > 0
+    assert "KeyError: 'nothing'" in found[1].error
+
+
+def test_a_compiled_worker_compiles() -> None:
+    worker = eager_worker.Worker("tgraph_compiled", tg.get_num_threads())
+    assert worker.compiled is tg.compile
+    assert worker.library is tg
+
+
+def test_summaries_and_offenders() -> None:
+    fast = Pair("add", "small", (1e-6, 1e-6), (2e-6, 2e-6))
+    slow = Pair("mul", "small", (4e-6, 4e-6), (2e-6, 2e-6))
+    failed = Pair("exp", "small", error="no")
+    found = [fast, slow, failed]
+    assert compiled.offenders(found) == [slow]
+    text = eager.summary(found, "small")
+    assert "PyTorch's is 1.00; tgraph is no slower in 1 of 2 rows" in text
+    assert eager.faults(found) == ["## Faults\n\n- exp, small: no"]
+    listed = pairs.listed(found, ["ours", "theirs"])
+    assert (
+        "| mul | 4.00 µs | 2.00 µs | 2.00 |" in listed and "| exp | failed | failed | – |" in listed
+    )
+    assert "nothing was measured" in eager.summary(found, "large")
+
+
+def test_the_command_line_names_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    assert eager.parsed(None, ["add"]).sizes == "small,large"
+    with pytest.raises(SystemExit):
+        eager.parsed(None, ["nothing"])
+    assert "unknown: nothing; there are add, mul" in capsys.readouterr().err
+
+
+def test_overheads_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overheads, "SMALL", ("call_one",))
+    monkeypatch.setattr(overheads, "TRAINING", ())
+    options = overheads.parsed(["--repetitions", "1", "--threads", "1"])
+    found = list(overheads.rows(options, lambda text: None))
+    told = [line[0] for line in found]
+    assert told[:2] == [
+        "`call_one`: first call, empty caches",
+        "`call_one`: first call of a second process",
+    ]
+    assert told[-1] == "`import tgraph`" and len(told) == 5
+    assert all(len(line) == 4 for line in found)
