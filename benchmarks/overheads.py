@@ -26,14 +26,20 @@ IMPORT, FIRST_SMALL, FIRST_TRAINING, SECOND = 0.1, 0.1, 0.3, 0.06
 CALLS = {"call_one": 2.5e-6, "call_twenty": 5e-6}
 
 
+def _started(caches: Path, options: argparse.Namespace) -> Process:
+    """A fresh process that has imported tgraph."""
+    process = Process("tgraph", options.threads, caches, 180.0)
+    if options.realtime:
+        process.hurry(True)  # what it starts later, too
+    process.greet()
+    return process
+
+
 def first_call(name: str, caches: Path, options: argparse.Namespace) -> tuple[float, float]:
     """Seconds of the import and of a workload's first call in a fresh process."""
-    process = Process("tgraph", options.threads, caches, 180.0)
+    process = _started(caches, options)
     try:
-        process.greet()
         process.ask("prepare", workload=name)
-        if options.realtime:
-            process.hurry(True)
         return process.import_seconds, process.ask("first", save="")["seconds"]
     finally:
         process.stop()
@@ -61,14 +67,11 @@ def steady(name: str, options: argparse.Namespace) -> list[float]:
     found = []
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as caches:
         for _ in range(options.repetitions):
-            process = Process("tgraph", options.threads, Path(caches), 180.0)
+            process = _started(Path(caches), options)
             try:
-                process.greet()
                 process.ask("prepare", workload=name)
                 process.ask("first", save="")
                 calls, batch = measure.calibrated(process, 0.05)
-                if options.realtime:
-                    process.hurry(True)
                 times = process.ask("run", calls=calls, batch=batch)["times"]
                 found.append(statistics.median(times))
             finally:
@@ -104,7 +107,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=5, help="processes (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
     parser.add_argument(
-        "--realtime", action="store_true", help="real-time priority from the first call on"
+        "--realtime", action="store_true", help="run at a real-time priority; needs root's rights"
     )
     parser.add_argument("--save", metavar="NAME", help="write results/NAME.md")
     return parser.parse_args(arguments)

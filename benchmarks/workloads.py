@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import sizes
 from .arrays.workloads import ARRAYS
 from .case import Array
 from .networks.workloads import NETWORKS
@@ -189,5 +190,7 @@ PLAIN = [
         steps=3,
     ),
 ]
-WORKLOADS = [*PLAIN, *ARRAYS, *NETWORKS]
+USUAL = {workload.name: workload for workload in [*PLAIN, *ARRAYS, *NETWORKS]}
+MAKERS = {"layer_norm": layer_norm, "cross_entropy": cross_entropy, "pairwise": pairwise}
+WORKLOADS = [*USUAL.values(), *sizes.rows(USUAL, MAKERS)]
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
