@@ -236,6 +236,6 @@ def inputs_of(graph: Graph) -> list[np.ndarray[Any, Any]]:
     return [
         random.standard_normal(node.shape).astype(node.type.dtype.numpy)
         if node.type.dtype.is_floating_point
-        else random.integers(0, 2, node.shape)
+        else random.integers(0, 2, node.shape).astype(node.type.dtype.numpy)
         for node in graph.inputs
     ]
