@@ -21,7 +21,16 @@ from .ir.shapes import contiguous_strides, numel
 from .kernel.index import Axis, Index, flatten, of_axis
 from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
-from .kernel.roots import Buffer, CannotFuse, Root, is_unrolled, iteration_shape, row_sizes
+from .kernel.roots import (
+    Buffer,
+    CannotFuse,
+    Root,
+    has_loops,
+    is_unrolled,
+    iteration_shape,
+    kept_axes,
+    row_sizes,
+)
 from .kernel.views import operand_needs
 from .running_order import RunningOrder
 from .structure import Structure, Structures
@@ -49,6 +58,7 @@ _FUSIBLE = frozenset(
         Family.SCATTER,
         Family.WINDOW,
         Family.RANDOM,
+        Family.SORT_SCAN,
     )
 )
 
@@ -260,7 +270,7 @@ class Fuser:
             return True
         if is_virtual_source(node):
             return False
-        if node.primitive.family is Family.REDUCE and not is_unrolled(node):
+        if has_loops(node) and not is_unrolled(node):
             return True
         if inlined > MAX_VIRTUAL:
             return True
@@ -301,7 +311,7 @@ class Fuser:
         for root in group.roots:
             readers = self.readers_of.get(root.node, ())
             stored = root.node in self.wanted or any(reader is not group for reader in readers)
-            if stored or root.node.primitive.family is Family.REDUCE:
+            if stored or has_loops(root.node):
                 kept.append(Root(root.node, root.dims, stored))
             else:
                 self.is_root.discard(root.node)
@@ -361,8 +371,8 @@ class Fuser:
 
     def _new_group(self, node: Node, kind: str) -> Group:
         dims = (True,) * len(iteration_shape(node)) if kind != "step" else ()
-        if kind == "kernel" and node.primitive.family is Family.REDUCE:
-            dims = _kept(node)
+        if kind == "kernel" and has_loops(node):
+            dims = kept_axes(node)
         group = Group([Root(node, dims)], kind, self._reads(node))
         self.groups.append(group)
         self._register(group, node)
@@ -469,6 +479,8 @@ class Fuser:
             return self._refuse(group, node, "a value between them is computed by another kernel")
         if self._delays(group, node, reads):
             return self._refuse(group, node, "others wait for the one, and it would for the other")
+        if _scans([node, *group.nodes]) and not any(self.group_of.get(r) is group for r in reads):
+            return self._refuse(group, node, "a scan goes with what it reads and is read by alone")
         reason = "their rows differ"
         for roots in _row_choices(group.roots, node):
             rows = prod(row_sizes(roots[0]))
@@ -542,20 +554,19 @@ class Fuser:
         return order
 
 
-def _kept(node: Node) -> tuple[bool, ...]:
-    axes = node.attrs["axes"]
-    return tuple(axis not in axes for axis in range(len(iteration_shape(node))))
+def _scans(nodes: Iterable[Node]) -> bool:
+    return any(node.primitive.family is Family.SORT_SCAN for node in nodes)
 
 
 def _row_choices(roots: Sequence[Root], node: Node) -> Iterable[list[Root]]:
     """Ways to loop over `roots` and `node` together: who counts which axis as a row."""
     rows = row_sizes(roots[0])
-    if node.primitive.family is Family.REDUCE:
-        new = Root(node, _kept(node))
+    if has_loops(node):
+        new = Root(node, kept_axes(node))
         wanted = row_sizes(new)
         if wanted == rows:
             yield [*roots, new]
-        elif not any(root.node.primitive.family is Family.REDUCE for root in roots):
+        elif not any(has_loops(root.node) for root in roots):
             adapted = [_with_rows(root.node, wanted, [new]) for root in roots]
             if all(each is not None for each in adapted):
                 yield [*(each for each in adapted if each is not None), new]

@@ -16,6 +16,7 @@ from .passes.fold_constants import fold_constants
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
 from .passes.split_reductions import split_reductions, split_reductions_for_gpu
+from .passes.split_scans import split_scans
 
 
 class Pass(NamedTuple):
@@ -39,6 +40,7 @@ PASSES = (
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),
     # After the algebra, which would join the pieces again.
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
+    Pass("split_scans", split_scans, "and long scans"),
 )
 
 _FOR_CUDA = {
@@ -49,9 +51,10 @@ _FOR_CUDA = {
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
     ),
 }
+_NOT_FOR_CUDA = ("decompose_positions", "split_scans")
 # The same for CUDA, but for what depends on the machine. Its threads fold pairs as they are.
 CUDA_PASSES = tuple(
-    _FOR_CUDA.get(each.name, each) for each in PASSES if each.run is not decompose_positions
+    _FOR_CUDA.get(each.name, each) for each in PASSES if each.name not in _NOT_FOR_CUDA
 )
 
 AfterPass = Callable[[str, Graph], None]

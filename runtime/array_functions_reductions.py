@@ -1,4 +1,4 @@
-"""Reductions over an array module: `axes` is a tuple, `keepdims` a bool.
+"""Reductions over an array module, and scans: `axes` is a tuple, `keepdims` a bool.
 
 Sums and products of half types accumulate in float32; integers keep their type and wrap. Sums of
 floats are made of blocks, so that their error hardly grows with their length.
@@ -26,6 +26,23 @@ def _accumulation(name: str) -> Function:
         return quietly(total.astype, dtype)
 
     return function
+
+
+def _cumsum(xp: Any, x: Array, *start: Array, axis: int, reverse: bool) -> Array:
+    """Running sums, kept in float64 where they are floats; they start from 0.0, not from -0.0."""
+    dtype = from_numpy_dtype(x.dtype)
+    wide = np.dtype(np.float64) if dtype.is_floating_point else x.dtype
+    backwards = tuple(slice(None, None, -1) if at == axis else slice(None) for at in range(x.ndim))
+    ordered = x[backwards] if reverse else x
+    if dtype.name == "bfloat16":
+        ordered = ordered.astype(np.float32)
+    total = quietly(xp.cumsum, ordered, axis=axis, dtype=wide)
+    if dtype.is_floating_point or start:
+        total = quietly(xp.add, total, start[0] if start else 0.0)
+    if dtype.is_half:  # rounded as generated code does, which computes in float32
+        total = quietly(total.astype, np.float32)
+    total = quietly(total.astype, x.dtype, copy=False)
+    return xp.ascontiguousarray(total[backwards]) if reverse else total
 
 
 # NumPy adds pairwise along contiguous memory, and elsewhere one element after another: so many.
@@ -131,3 +148,5 @@ FUNCTIONS: dict[str, Function] = {
     "any": _choice("logical_or", "any"),
     "all": _choice("logical_and", "all"),
 }
+
+SCANS: dict[str, Function] = {"cumsum": _cumsum}

@@ -32,6 +32,7 @@ from .device import Device
 FUNCTIONS: dict[str, Function] = {
     **array_functions_elementwise.FUNCTIONS,
     **array_functions_reductions.FUNCTIONS,
+    **array_functions_reductions.SCANS,
     **array_functions_movement.FUNCTIONS,
     **array_functions_indexing.FUNCTIONS,
     **array_functions_contractions.FUNCTIONS,

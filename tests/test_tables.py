@@ -48,7 +48,7 @@ def test_every_elementwise_primitive_has_a_scalar_template(target: Any) -> None:
 def test_every_fusible_primitive_has_a_scalar_form() -> None:
     """What fusion takes, lowering can read and emit."""
     by_table = set(views._NEEDS) | set(COMBINE) | {each.name for each in ELEMENTWISE}
-    by_kernel = {"argmax", "argmin", "scatter_add", "index_put"}  # roots of their own
+    by_kernel = {"argmax", "argmin", "cumsum", "scatter_add", "index_put"}  # roots of their own
     given = {"input"}
     steps = {"matmul", "convolution", "host_call", "get", "transfer"}
     assert by_table | by_kernel | given | steps == set(PRIMITIVES)

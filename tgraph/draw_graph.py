@@ -192,6 +192,8 @@ def detail_text(node: Node) -> str:
             return f"transposed {', '.join(flags)}" if flags else ""
         case "full":
             return scalar_text(attrs["value"])
+        case "cumsum":
+            return _axes((attrs["axis"],)) + (", from the end" if attrs["reverse"] else "")
         case "get":
             return str(attrs["index"])
         case "host_call":

@@ -86,6 +86,8 @@ class StageBody:
                 return self._check(instr, args[0])
             case "reduce":
                 return self.storage.reduce(instr, args)
+            case "scan":
+                return self.storage.scan(instr, args)
             case "result":
                 return self.storage.result(instr.value, instr.dtype)
             case "save":

@@ -277,7 +277,7 @@ class _KernelWriter:
     def _start_results(self, stage: Stage, lanes: Lanes) -> None:
         if lanes is None:
             self.storage.set_identities(stage)
-        elif any(instr.op == "reduce" for instr in stage.body):
+        elif any(instr.op in ("reduce", "scan") for instr in stage.body):
             assert self.schedule.lane is not None
             width = self._width(self.schedule.lane, [stage])
             with self.writer.loop(*lanes, VectorLoop(width)) as at:
@@ -437,6 +437,8 @@ class _KernelWriter:
             for instr in stage.body
             if instr.op == "reduce" or (instr.op in ("load", "store") and _moves(instr, axis))
         ]
+        body = [instr for stage in stages for instr in stage.body]
+        moved += [self.kernel.results[instr.value[0]] for instr in body if instr.op == "scan"]
         widest = max((compute_dtype(dtype).itemsize for dtype in moved), default=8)
         return self.vector_bytes // widest
 
@@ -450,6 +452,8 @@ class _KernelWriter:
         depends = dependences(self.kernel, stage)
         for instr, axes in zip(stage.body, depends, strict=True):
             if instr.op == "check" and (axes is None or axis in axes):  # leaves the path to report
+                return False
+            if instr.op == "scan" and axis in stage.axes:  # each step waits for the one before
                 return False
             if instr.op == "reduce" and axis in stage.axes:
                 if instr.value[1] in POSITIONS:

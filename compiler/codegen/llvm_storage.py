@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ...runtime.dtypes import DType
 from ..kernel.kernel import COMBINE, POSITIONS, Instr, Stage, long_sums, reduction_identity
 from ..kernel.schedule_cpu import Schedule
-from .llvm_scalar import TEMPLATES, literal, llvm_type
+from .llvm_scalar import TEMPLATES, convert, literal, llvm_type
 from .llvm_writer import Writer
 
 
@@ -73,11 +73,11 @@ class Storage:
     def set_identities(self, stage: Stage) -> None:
         """Start the current lane's accumulators of the reductions of `stage`."""
         for instr in stage.body:
-            if instr.op != "reduce":
+            if instr.op not in ("reduce", "scan"):
                 continue
             number, operation = instr.value
-            type_ = llvm_type(instr.dtype)
-            start = literal(reduction_identity(operation, instr.dtype), instr.dtype)
+            dtype = instr.dtype if instr.op == "reduce" else self.kernel.results[number]
+            type_, start = llvm_type(dtype), literal(reduction_identity(operation, dtype), dtype)
             if operation in POSITIONS:
                 best = self._slot(f"%b{number}", type_)
                 self.writer.line(f"store {type_} {start}, ptr {best}")
@@ -153,6 +153,19 @@ class Storage:
             new = TEMPLATES[COMBINE[operation]](writer, [old, args[0]], instr.dtype)
         writer.line(f"store {type_} {new}, ptr {slot}")
         return new
+
+    def scan(self, instr: Instr, args: Sequence[str]) -> str:
+        """Add a value to a running sum; gives that, and what it starts with, in its own type."""
+        number, writer = instr.value[0], self.writer
+        dtype = self.kernel.results[number]
+        slot = self._slot(f"%r{number}", llvm_type(dtype))
+        old = writer.op(f"load {llvm_type(dtype)}, ptr {slot}")
+        value = convert(writer, args[0], instr.dtype, dtype)
+        total = TEMPLATES["add"](writer, [old, value], dtype)
+        writer.line(f"store {llvm_type(dtype)} {total}, ptr {slot}")
+        if len(args) > 1:
+            total = TEMPLATES["add"](writer, [total, args[1]], dtype)
+        return convert(writer, total, dtype, instr.dtype)
 
     def _reduce_position(
         self, number: int, operation: str, dtype: DType, args: Sequence[str]

@@ -136,6 +136,14 @@ class _Interpreter:
         self.results[number] = reduced.reshape(reduced.shape[: len(self.kernel.rows)])
         return reduced
 
+    def _scan_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        dtype = self.kernel.results[instr.value[0]].numpy
+        value = np.broadcast_to(args[0], self.shape).astype(dtype)
+        rows = self.shape[: len(self.kernel.rows)]
+        running = np.cumsum(value.reshape(*rows, -1), -1, dtype) if value.size else value
+        start = args[1] if len(args) > 1 else np.zeros((), dtype)
+        return cast(Array, (running.reshape(self.shape) + start).astype(instr.dtype.numpy))
+
     def _position(
         self, operation: str, value: Array, position: Array, axes: tuple[int, ...]
     ) -> Array:

@@ -46,6 +46,8 @@ class Instr:
     - "check" (args: position; value = (axis size, site, status param)): the position, made safe,
       after reporting one outside [0, size); `Kernel.checks[site]` tells what that means;
     - "reduce" (args: value; value = (result number, operation)) and "result" (value = number);
+    - "scan" (args: value and perhaps a start; value = (result number, "sum")): the sum of the
+      values so far, in the order of the stage's loops, and the start;
     - "save" (args: value; index) and "saved" (index): a scratch row kept between stages,
       value = scratch number;
     - "random_bits" (args: seed, counter; index).
@@ -109,8 +111,9 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """See the module's text. `results` are the compute types of reduction results, `scratch` the
-    (type, elements) of rows saved between stages, `checks` what its check sites look at."""
+    """See the module's text. `results` are the types in which reductions and scans are folded,
+    `scratch` the (type, elements) of rows saved between stages, `checks` what its check sites look
+    at."""
 
     name: str
     params: tuple[Param, ...]
@@ -143,7 +146,7 @@ def compute_dtype(dtype: DType) -> DType:
     return float32 if dtype.is_half else dtype
 
 
-EFFECTS = frozenset({"store", "reduce", "save", "check"})
+EFFECTS = frozenset({"store", "reduce", "scan", "save", "check"})
 # The primitive that folds one more value into a result.
 COMBINE = {
     "sum": "add",
@@ -202,6 +205,9 @@ def _format_instr(kernel: Kernel, number: int, instr: Instr) -> str:
         case "reduce":
             result, operation = instr.value
             return f"r{result} = reduce {operation} {args}"
+        case "scan":
+            result, operation = instr.value
+            return f"%{number} = r{result} = scan {operation} {args}"
         case "result":
             return f"%{number} = r{instr.value}"
         case "save":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
+from ..ir.scans import running_dtype
 from ..ir.shapes import contiguous_strides, numel
 from . import views
 from .body import Parameters
@@ -20,7 +21,18 @@ from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, 
 from .kernel import Kernel, compute_dtype
 from .lower_instructions import write_stages
 from .roots import Buffer, CannotFuse, Root, inner_sizes, iteration_shape, row_sizes
-from .stages import Compute, Element, KernelPlan, Reduce, SavedRow, StagePlan, Store, Target
+from .stages import (
+    Compute,
+    Element,
+    KernelPlan,
+    Need,
+    Reduce,
+    SavedRow,
+    Scan,
+    StagePlan,
+    Store,
+    Target,
+)
 
 # A row axis of at most this size is unrolled, so that its instances share their common work.
 UNROLLED_ROWS = 4
@@ -57,11 +69,15 @@ class Lowering:
         self.save_rows = save_rows
         self.param_nodes: list[Node | None] = []
         self.results: dict[Element, int] = {}
+        self.running: dict[Element, int] = {}
         self.result_dtypes: list[DType] = []
         self.size = 0
         self.row_axes, self.unrolled = self.choose_rows()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
+        self.scanned = {
+            root.node for root in roots if root.node.primitive.family is Family.SORT_SCAN
+        }
         self.nodes = self.group_nodes()
 
     kernel: Kernel
@@ -71,7 +87,7 @@ class Lowering:
         stages = self.plan_stages()
         saved = _choose_saved(stages) if self.save_rows else {}
         rounded = _rounded(self.nodes, self.roots)
-        plan = KernelPlan(set(self.nodes), stages, self.results, saved, rounded)
+        plan = KernelPlan(set(self.nodes), stages, self.results, self.running, saved, rounded)
         parameters = Parameters()
         written = write_stages(plan, self.buffer_of, parameters)
         self.param_nodes = parameters.nodes
@@ -94,7 +110,7 @@ class Lowering:
         """CannotFuse if the group has no kernel; what `run` does, without the instructions."""
         for stage in self.plan_stages():
             for root in self.roots:
-                if root.node not in self.reduced:
+                if root.node not in self.reduced and root.node not in self.scanned:
                     self._require_own_elements(stage, root)
 
     def _require_own_elements(self, stage: StagePlan, root: Root) -> None:
@@ -209,6 +225,9 @@ class Lowering:
             if isinstance(target, Reduce):
                 self.results[target.node, target.coords] = len(self.result_dtypes)
                 self.result_dtypes.append(compute_dtype(target.node.type.dtype))
+            elif isinstance(target, Scan):
+                self.running[target.node, target.coords] = len(self.result_dtypes)
+                self.result_dtypes.append(running_dtype(target.node.type.dtype))
         return stage
 
     def _target(self, root: Root, coords: Coords) -> Target:
@@ -216,6 +235,8 @@ class Lowering:
         if root.node in self.reduced:
             result = views.reduced_coords(root.node, coords)
             return Reduce((root.node.inputs[0], coords, ()), root.node, result)
+        if root.node in self.scanned:
+            return _scan(root, coords)
         value = (root.node, coords, ())
         return Store(value, root.node, coords) if root.stored else Compute(value)
 
@@ -242,6 +263,9 @@ class Lowering:
             if node in self.reduced:
                 self._require_results(node, needs)
                 continue
+            if node in self.scanned:
+                _require_running(stage, node, needs)
+                continue
             for coords, mask in needs:
                 for need in views.operand_needs(node, coords, mask):
                     stage.need(*need)
@@ -253,6 +277,26 @@ class Lowering:
                     f"{node.primitive.name} is read at ({', '.join(map(str, coords))}), "
                     "which is another row than the one being computed"
                 )
+
+
+def _scan(root: Root, coords: Coords) -> Scan:
+    """What a stage makes of the element of a scan at a point of its loops."""
+    node, axis = root.node, root.node.attrs["axis"]
+    at = list(coords)
+    if node.attrs["reverse"]:
+        at[axis] = constant(node.shape[axis] - 1) - at[axis]
+    value: Need = (node.inputs[0], tuple(at), ())
+    first = (*at[:axis], ZERO, *at[axis + 1 :])
+    start: Need | None = (node.inputs[1], first, ()) if len(node.inputs) > 1 else None
+    return Scan(value, node, tuple(at), start, root.stored)
+
+
+def _require_running(stage: StagePlan, node: Node, needs: Iterable[tuple[Coords, Mask]]) -> None:
+    """A running sum is there in its own stage only, and the one of the moment."""
+    scans = (target for target in stage.targets if isinstance(target, Scan))
+    own = {scan.coords for scan in scans if scan.node is node}
+    if any(coords not in own for coords, _ in needs):
+        raise CannotFuse(f"{node.primitive.name} is read elsewhere than where it is computed")
 
 
 def _rounded(nodes: Sequence[Node], roots: Iterable[Root]) -> set[Node]:

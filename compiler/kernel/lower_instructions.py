@@ -16,7 +16,7 @@ from .index import Coords, data_atoms, flatten
 from .kernel import Check, Instr, Stage, compute_dtype
 from .lower_elements import emit
 from .roots import Buffer
-from .stages import Element, KernelPlan, Need, Reduce, Scatter, StagePlan, Store, Target
+from .stages import Element, KernelPlan, Need, Reduce, Scan, Scatter, StagePlan, Store, Target
 from .views import decided, operand_needs
 
 
@@ -45,6 +45,8 @@ class _StageWriter:
     def write(self) -> tuple[Instr, ...]:
         for target in self.stage.targets:
             self._pull(target.needs)
+            if isinstance(target, Scan):
+                self._scan(target)
         for target in self.stage.targets:
             self._write(target)
         for store in self.stage.finished:
@@ -73,7 +75,10 @@ class _StageWriter:
         node, coords, mask = need
         found: list[Need] = []
         if node in self.plan.nodes:
-            if (node, coords) in self.plan.results or self._is_saved(node, coords):
+            element = node, coords
+            if element in self.plan.results or element in self.plan.running:
+                return []
+            if self._is_saved(node, coords):
                 return []
             found = operand_needs(node, coords, mask)
         positions = [
@@ -97,6 +102,8 @@ class _StageWriter:
         result = self.plan.results.get((node, coords))
         if result is not None:
             return self._rounded(node, body.add(Instr("result", (), dtype, value=result)))
+        if (node, coords) in self.plan.running:
+            return body.values[node, coords, ()]
         saved = self.plan.saved.get((node, coords))
         if saved is not None and self._is_saved(node, coords):
             return body.add(Instr("saved", (), dtype, index=saved.slot, value=saved.number))
@@ -161,6 +168,8 @@ class _StageWriter:
                 self._store(target)
             case Reduce():
                 self._reduce(target)
+            case Scan() if target.stored:
+                self._store(Store((target.node, target.coords, ()), target.node, target.coords))
             case Scatter():
                 how = "add" if target.node.attrs.get("accumulate", True) else "put"
                 self._store(target, how)
@@ -181,6 +190,13 @@ class _StageWriter:
             return value
         is_float32 = self.body.instrs[instr.args[0]].dtype is instr.dtype
         return instr.args[0] if is_float32 else value
+
+    def _scan(self, target: Scan) -> None:
+        node, number = target.node, self.plan.running[target.node, target.coords]
+        args = tuple(self.body.values[need] for need in target.needs)
+        dtype = compute_dtype(node.type.dtype)
+        value = self.body.add(Instr("scan", args, dtype, value=(number, "sum")))
+        self.body.values[node, target.coords, ()] = self._rounded(node, value)
 
     def _reduce(self, target: Reduce) -> None:
         node, (operand, coords, _) = target.node, target.value

@@ -58,6 +58,17 @@ def inner_sizes(root: Root) -> tuple[int, ...]:
     return tuple(n for n, is_row in zip(shape, root.dims, strict=True) if not is_row and n != 1)
 
 
+def has_loops(node: Node) -> bool:
+    """Whether a node has loops of its own: over the axes that it reduces, or scans."""
+    return node.primitive.family in (Family.REDUCE, Family.SORT_SCAN)
+
+
+def kept_axes(node: Node) -> tuple[bool, ...]:
+    """For every axis of the iteration shape of such a node whether it is no loop of its own."""
+    looped = node.attrs["axes"] if node.primitive.family is Family.REDUCE else (node.attrs["axis"],)
+    return tuple(axis not in looped for axis in range(len(iteration_shape(node))))
+
+
 def is_unrolled(node: Node) -> bool:
     """Whether a reduction is written out inside its consumers rather than looped over."""
     if node.primitive.name == "fold":

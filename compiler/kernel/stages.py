@@ -50,6 +50,21 @@ class Reduce(Target):
 
 
 @dataclass(frozen=True)
+class Scan(Target):
+    """The value is added to those before, and to `start`: that is the element of `node` at
+    `coords`, which later targets of the stage may read."""
+
+    node: Node
+    coords: Coords
+    start: Need | None
+    stored: bool
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (self.value,) if self.start is None else (self.value, self.start)
+
+
+@dataclass(frozen=True)
 class Scatter(Target):
     """The value is written into `node`, or added to it, at `coords`, which `positions` tell."""
 
@@ -92,12 +107,14 @@ class SavedRow:
 class KernelPlan:
     """Everything that is decided about a kernel before its instructions are written.
 
-    `nodes` are computed inside it; `results` number the elements of its reductions. `rounded` are
+    `nodes` are computed inside it; `results` number the elements of its reductions, `running` those
+    of its scans. `rounded` are
     nodes of 16-bit floats that later instructions read as such, not as float32.
     """
 
     nodes: Collection[Node]
     stages: Sequence[StagePlan]
     results: Mapping[Element, int]
+    running: Mapping[Element, int]
     saved: Mapping[Element, SavedRow]
     rounded: Collection[Node] = ()

@@ -10,7 +10,7 @@
 - A convolution of every channel by itself multiplies and sums; it has no matrix to speak of.
 
 A GPU has a kernel for convolutions; there only these last ones, and products of single points, are
-put in other terms.
+put in other terms, and running sums, which a CPU adds up one after another.
 """
 
 from __future__ import annotations
@@ -112,8 +112,33 @@ def _product_of_points(build: RewriteBuilder, node: Node) -> Node:
     return reshape(build, product, node.shape)
 
 
+@rewrite(p.cumsum)
+def cumsum_by_doubling(build: RewriteBuilder, node: Node) -> Node | None:
+    """In log2(n) steps: each adds what lies twice as far before as the last."""
+    (x,), axis, reverse = node.inputs, node.attrs["axis"], node.attrs["reverse"]
+    size, reach = x.shape[axis], 1
+    result = cast(build, x, float32) if x.type.dtype.is_half else x
+    if reverse:
+        result = call(build, p.flip, result, axes=(axis,))
+    while reach < size:
+        result = call(build, p.add, result, _moved_along(build, result, axis, reach))
+        reach *= 2
+    if reverse:
+        result = call(build, p.flip, result, axes=(axis,))
+    return cast(build, result, x.type.dtype)
+
+
+def _moved_along(build: RewriteBuilder, node: Node, axis: int, by: int) -> Node:
+    """`node` moved along an axis, with zeros coming in."""
+    zero = (0,) * node.type.ndim
+    stops = tuple(size - by * (at == axis) for at, size in enumerate(node.shape))
+    low = tuple(by * (at == axis) for at in range(node.type.ndim))
+    head = call(build, p.slice_, node, starts=zero, stops=stops, steps=(1,) * node.type.ndim)
+    return call(build, p.pad, head, low=low, high=zero, interior=zero, value=0)
+
+
 RULES = (half_types_in_float32, convolution_as_matmul)
-GPU_RULES = (convolution_for_gpu,)
+GPU_RULES = (convolution_for_gpu, cumsum_by_doubling)
 
 
 def decompose(graph: Graph) -> Graph:

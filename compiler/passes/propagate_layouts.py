@@ -66,6 +66,16 @@ def reduction_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     return permute(build, result, _ranked(left))
 
 
+@rewrite(p.cumsum)
+def scan_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
+    x = node.inputs[0]
+    if x.primitive is not p.permute or len(node.inputs) > 1:
+        return None
+    axes: Axes = x.attrs["axes"]
+    attrs = {**node.attrs, "axis": axes[node.attrs["axis"]]}
+    return permute(build, call(build, p.cumsum, x.inputs[0], **attrs), axes)
+
+
 def _ranked(axes: list[int]) -> Axes:
     """`axes` renumbered without gaps."""
     position = {axis: at for at, axis in enumerate(sorted(axes))}
@@ -253,6 +263,7 @@ def sum_of_matmuls(build: RewriteBuilder, node: Node) -> Node | None:
 RULES = (
     elementwise_of_permuted,
     reduction_of_permuted,
+    scan_of_permuted,
     pad_or_slice_of_permuted,
     flip_of_permuted,
     concatenate_of_permuted,

@@ -130,6 +130,11 @@ def _reduced_sum(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
     return _counted(prod(value.shape[axis] for axis in attrs["axes"]), value)
 
 
+def _running_sum(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
+    value = operands[0]
+    return _counted(value.shape[attrs["axis"]], value)
+
+
 def _reduced_product(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
     (value,) = operands
     count = prod(value.shape[axis] for axis in attrs["axes"])
@@ -215,7 +220,8 @@ def _angle(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
 _RULES: dict[str, Callable[[Sequence[Any], Any, Any], Known]] = {
     "add": _sum, "sub": _sum, "mul": _product, "neg": _same, "abs": _same, "sign": _jump,
     "floor": _jump, "ceil": _jump, "round": _jump, "trunc": _jump, "maximum": _same,
-    "minimum": _same, "max": _same, "min": _same, "sum": _reduced_sum, "prod": _reduced_product,
+    "minimum": _same, "max": _same, "min": _same, "sum": _reduced_sum, "cumsum": _running_sum,
+    "prod": _reduced_product,
     "fold": _folded, "scatter_add": _added_at, "index_put": _added_at, "matmul": _contracted,
     "convolution": _contracted, "cast": _cast, "bitwise_and": _wild, "bitwise_or": _wild,
     "bitwise_xor": _wild, "bitwise_not": _wild, "shift_left": _wild, "shift_right": _same,

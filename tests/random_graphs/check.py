@@ -15,7 +15,7 @@ from tgraph.compiler.pipeline import optimize
 from tgraph.runtime.arrays import evaluate
 
 from . import elementwise, movement, patterns
-from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter
+from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter, small_pieces
 from .program import Maker, Program, random_program
 
 MAKERS: tuple[Maker, ...] = (*elementwise.MAKERS, *movement.MAKERS, *patterns.MAKERS)
@@ -139,17 +139,22 @@ def _run_passes(case: Case) -> list[Array]:
         found.append([values[node] for node in graph.outputs])
         _compare(f"after {name}", case, expected, found[-1])
 
-    optimize(case.graph, after)
+    with small_pieces():
+        optimize(case.graph, after)
     return found[-1]
+
+
+def _run_optimised(case: Case) -> list[Array]:
+    with small_pieces():
+        graph = optimize(case.graph)
+    return run_compiled(graph, case.arrays, case.donate, large=True)
 
 
 RUN: dict[str, Callable[[Case], list[Array]]] = {
     "kernels": lambda case: run_kernel_interpreter(case.graph, case.arrays),
     "compiled": lambda case: run_compiled(case.graph, case.arrays, case.donate),
     "passes": _run_passes,
-    "optimised": lambda case: run_compiled(
-        optimize(case.graph), case.arrays, case.donate, large=True
-    ),
+    "optimised": _run_optimised,
 }
 
 

@@ -14,6 +14,7 @@ from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
+from tgraph.compiler.passes import decompose_positions, split_scans
 from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.runtime.arrays import evaluate
 
@@ -116,6 +117,25 @@ def as_if_large() -> Iterator[None]:
         yield
     finally:
         llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS = small, grain
+
+
+@contextmanager
+def small_pieces() -> Iterator[None]:
+    """Passes that cut long loops, or change them, do so with short ones too."""
+    changed: list[tuple[Any, str, Any]] = [
+        (decompose_positions, "MIN_LENGTH", 3),
+        (split_scans, "MIN_ELEMENTS", 6),
+        (split_scans, "ENOUGH_ROWS", 1 << 20),
+        (split_scans, "PIECES", range(3, 1, -1)),
+    ]
+    before = [getattr(module, name) for module, name, _ in changed]
+    try:
+        for module, name, value in changed:
+            setattr(module, name, value)
+        yield
+    finally:
+        for (module, name, _), value in zip(changed, before, strict=True):
+            setattr(module, name, value)
 
 
 def run_compiled(

@@ -42,6 +42,28 @@ def position(program: Program) -> None:
     program.keep(program.op(prim, value, axes=(axis,), keepdims=bool(program.choose(2))))
 
 
+def running_sum(program: Program) -> None:
+    value = program.draw(lambda v: is_number(v) and v.ndim > 0)
+    axis = program.choose(value.ndim)
+    summed = program.op(p.cumsum, value, axis=axis, reverse=bool(program.choose(2)))
+    program.keep(summed)
+    if program.maybe(3):  # what one stage reads of it, and what no other can
+        reduced = program.op(program.pick((p.sum_, p.max_)), summed, axes=(axis,), keepdims=True)
+        program.keep(program.op(p.add, summed, reduced))
+
+
+def extreme_of_some(program: Program) -> None:
+    """Where a condition fails, what changes no extreme, or hardly any."""
+    value = program.draw(lambda v: is_number(v) and v.ndim > 0)
+    chosen = program.draw(lambda v: v.is_bool and program.broadcasts(v.shape, value.shape))
+    largest = bool(program.choose(2))
+    number = program.pick((0, 2, -2 if value.dtype.kind != "uint" else 0))
+    left = program.op(p.where, chosen, value, program.const(number, value.dtype))
+    axes = some_axes(program, left.ndim)
+    keep = {"axes": axes, "keepdims": bool(program.choose(2))}
+    program.keep(program.op(p.max_ if largest else p.min_, left, **keep))
+
+
 def reshape(program: Program) -> None:
     value = program.draw()
     shape = list(value.shape)
@@ -276,7 +298,8 @@ def one_hot(program: Program) -> None:
 
 
 MAKERS = (
-    reduce, reduce, reduce, logical_reduce, position, reshape, reshape, squeeze, permute, permute,
+    reduce, reduce, reduce, logical_reduce, position, position, running_sum, running_sum,
+    extreme_of_some, reshape, reshape, squeeze, permute, permute,
     broadcast, outer, slice_, pad, flip, concatenate, roll, slice_update, windows, index, gather,
     scatter, index_put, iota, one_hot,
 )  # fmt: skip

@@ -1,0 +1,70 @@
+"""Split long scans of few rows into pieces that threads share.
+
+First the sums of the pieces, then what each starts with, then all pieces at once. The pieces depend
+on the shape alone, not on the number of threads, so neither does the result.
+"""
+
+from __future__ import annotations
+
+from ..ir import Graph, Node
+from ..ir import primitives as p
+from ..ir.scans import running_dtype
+from ..ir.shapes import numel
+from ..rewrite import RewriteBuilder, apply_rules, rewrite
+from .matching import call, cast, reshape
+
+MIN_ELEMENTS = 1 << 16
+# So many rows are work for all threads; of rows that lie side by side, so many are one task.
+ENOUGH_ROWS = 16
+ROWS_TOGETHER = 32
+PIECES = range(64, 31, -1)
+
+
+@rewrite(p.cumsum)
+def scan_in_pieces(build: RewriteBuilder, node: Node) -> Node | None:
+    x, axis = node.inputs[0], node.attrs["axis"]
+    before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    tasks = numel(before) * max(1, numel(after) // ROWS_TOGETHER)
+    if len(node.inputs) > 1 or x.type.numel < MIN_ELEMENTS or tasks >= ENOUGH_ROWS:
+        return None
+    if size < PIECES[0] ** 2:
+        return None
+    pieces = next((count for count in PIECES if size % count == 0), PIECES[0])
+    length = -(-size // pieces)
+    whole = _padded(build, x, axis, 0, pieces * length - size)
+    cut = reshape(build, whole, (*before, pieces, length, *after))
+    wide = cast(build, cut, running_dtype(x.type.dtype))
+    sums = call(build, p.sum_, wide, axes=(axis + 1,), keepdims=True)
+    start = _sums_before(build, sums, axis, node.attrs["reverse"])
+    found = call(build, p.cumsum, cut, start, axis=axis + 1, reverse=node.attrs["reverse"])
+    joined = reshape(build, found, whole.shape)
+    return joined if whole is x else _part(build, joined, axis, 0, size)
+
+
+def _sums_before(build: RewriteBuilder, sums: Node, axis: int, reverse: bool) -> Node:
+    """The sum of all pieces in front of each, or behind each."""
+    running = call(build, p.cumsum, sums, axis=axis, reverse=reverse)
+    last = sums.shape[axis] - 1
+    if reverse:
+        return _padded(build, _part(build, running, axis, 1, last + 1), axis, 0, 1)
+    return _padded(build, _part(build, running, axis, 0, last), axis, 1, 0)
+
+
+def _padded(build: RewriteBuilder, node: Node, axis: int, low: int, high: int) -> Node:
+    if not low and not high:
+        return node
+    zero = (0,) * node.type.ndim
+    edges = {"low": (*zero[:axis], low, *zero[axis + 1 :]),
+             "high": (*zero[:axis], high, *zero[axis + 1 :])}  # fmt: skip
+    return call(build, p.pad, node, **edges, interior=zero, value=0)
+
+
+def _part(build: RewriteBuilder, node: Node, axis: int, start: int, stop: int) -> Node:
+    starts, stops = [0] * node.type.ndim, list(node.shape)
+    starts[axis], stops[axis] = start, stop
+    steps = (1,) * node.type.ndim
+    return call(build, p.slice_, node, starts=tuple(starts), stops=tuple(stops), steps=steps)
+
+
+def split_scans(graph: Graph) -> Graph:
+    return apply_rules(graph, (scan_in_pieces,))

@@ -1,0 +1,129 @@
+"""Running sums: values, errors and gradients, and which kernels compute them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tgraph.runtime import parallel
+
+import tgraph as tg
+
+DTYPES = (tg.float16, tg.bfloat16, tg.float32, tg.float64, tg.int32, tg.int64)
+# Rows, columns, few rows of which each is cut, with a rest too, and sizes of which nothing is left.
+SHAPES = [
+    ((7, 33), 1), ((33, 300), 0), ((3, 50, 5), 1), ((5, 1), 1), ((0, 4), 1), ((4, 0), 1), ((1,), 0),
+    ((3, 70_000), 1), ((70_003,), 0), ((65_536,), 0), ((40_000, 3), 0), ((2, 33_333, 2), 1),
+]  # fmt: skip
+
+
+def numbers(shape, dtype, seed=0):
+    generator = np.random.default_rng(seed)
+    if not dtype.is_floating_point:
+        return tg.tensor(generator.integers(-1000, 1000, shape)).to(dtype)
+    return tg.tensor(generator.standard_normal(shape)).to(dtype)
+
+
+def exactly(x, axis):
+    """The sums without any rounding worth mentioning, and what an element may be off by."""
+    array = x.to(tg.float64).numpy().astype(np.longdouble)
+    sums = np.cumsum(array, axis)
+    eps = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}.get(x.dtype.name, 0)
+    # float64 is added up in float64: rounding takes a share of every partial sum.
+    lost = np.cumsum(np.cumsum(np.abs(array), axis), axis) if x.dtype is tg.float64 else 0
+    return sums, 1.01 * eps * np.abs(sums) + 2.0**-52 * lost + 2.0**-24 * (eps > 2**-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda each: each.name)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_values(shape, axis, dtype):
+    x = numbers(shape, dtype)
+    eager, compiled = tg.cumsum(x, axis), tg.compile(lambda x: tg.cumsum(x, axis))(x)
+    assert eager.dtype is compiled.dtype is (dtype if dtype.is_floating_point else tg.int64)
+    if not dtype.is_floating_point:
+        assert np.array_equal(eager.numpy(), compiled.numpy())
+        assert np.array_equal(eager.numpy(), np.cumsum(x.numpy(), axis, np.int64))
+        return
+    sums, error = exactly(x, axis)
+    for found in (eager, compiled):
+        assert np.all(np.abs(found.to(tg.float64).numpy() - sums) <= error)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.int64], ids=lambda each: each.name)
+def test_uncut_rows_have_the_bits_of_eager_code(dtype):
+    x = numbers((40, 999), dtype)
+    for axis in (0, 1):
+        found = tg.compile(lambda x, axis=axis: tg.cumsum(x, axis))(x)
+        assert found.numpy().tobytes() == tg.cumsum(x, axis).numpy().tobytes()
+
+
+@pytest.mark.parametrize("length", [9, 70_000])
+def test_nan_and_infinities_stay_where_they_belong(length):
+    array = np.ones(length, np.float32)
+    array[2], array[length // 2], array[-2] = -0.0, np.inf, -np.inf
+    for reverse in (False, True):
+        x = tg.tensor(array[::-1].copy() if reverse else array)
+        f = lambda x: tg.cumsum(x, 0)  # noqa: E731
+        with np.errstate(invalid="ignore"):
+            expected = np.cumsum(x.numpy(), dtype=np.float64).astype(np.float32)
+        for found in (f(x), tg.compile(f)(x)):
+            np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_a_sum_begins_with_positive_zero():
+    x = tg.tensor([-0.0, -0.0, 1.0])
+    for found in (tg.cumsum(x, 0), tg.compile(lambda x: tg.cumsum(x, 0))(x)):
+        assert not np.signbit(found.numpy()).any()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((6, 40), 1), ((40, 12), 0), ((2, 40_000), 1)])
+def test_gradients(shape, axis):
+    x, weights = numbers(shape, tg.float64), numbers(shape, tg.float64, 1)
+    gradient = tg.grad(lambda x: (tg.cumsum(x, axis) * weights).sum())
+    backwards = np.flip(np.cumsum(np.flip(weights.numpy(), axis), axis), axis)
+    for found in (gradient(x), tg.compile(gradient)(x)):
+        np.testing.assert_allclose(found.numpy(), backwards, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(130_000,), (2, 70_001), (600, 40)])
+def test_the_number_of_threads_changes_nothing(shape):
+    x = numbers(shape, tg.float32)
+    before, results = parallel.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 7):
+            tg.set_num_threads(threads)
+            results.append(tg.compile(lambda x: tg.cumsum(x, 0))(x).numpy().tobytes())
+    finally:
+        tg.set_num_threads(before)
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tg.cumsum(x * 2 + 1, 1) * x - 3,
+        lambda x: tg.cumsum(tg.softmax(x, 1), 1) < 0.9,
+        lambda x: tg.cumsum(tg.cumsum(x, 1), 1),
+        lambda x: (tg.cumsum(x, 1) * x).sum(1),
+    ],
+)
+def test_one_kernel_computes_what_goes_with_a_scan(function):
+    x = numbers((50, 300), tg.float32)
+    compiled = tg.compile(function)
+    np.testing.assert_allclose(compiled(x).numpy(), function(x).numpy(), rtol=1e-4, atol=1e-4)
+    assert len(compiled.explain(x).kernels) == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tg.cumsum(x, 1).flip(1),
+        lambda x: tg.cumsum(x.T * 2, 0),
+        lambda x: tg.softmax(tg.cumsum(x, 1), 1),
+        lambda x: tg.cumsum(tg.cumsum(x, 1), 0),
+        lambda x: tg.cumsum(x, 1) + tg.cumsum(x, 0),
+        lambda x: tg.cumsum(x, 1)[:, :-1] - tg.cumsum(x, 1)[:, 1:],
+    ],
+)
+def test_what_is_read_elsewhere(function):
+    x = numbers((60, 60), tg.float64)
+    np.testing.assert_allclose(tg.compile(function)(x).numpy(), function(x).numpy(), rtol=1e-9)
