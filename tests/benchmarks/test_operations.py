@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import tgraph as tg
-from benchmarks import compiled, eager, eager_worker, overheads, pairs
+from benchmarks import chart, compiled, eager, eager_worker, overheads, pairs, scaling
 from benchmarks.operations import BY_NAME, OPERATIONS, SIZES, Operation
 from benchmarks.pairs import Pair
 
@@ -95,3 +96,23 @@ def test_overheads_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPat
     ]
     assert told[-1] == "`import tgraph`" and len(told) == 5
     assert all(len(line) == 4 for line in found)
+
+
+def test_times_over_elements_are_drawn(tmp_path: Path) -> None:
+    options = scaling.parsed(
+        ["stencil", "--contenders", "tgraph,absent", "--most", "10000", "--seconds", "0.001"]
+    )
+    lines = scaling.measured("stencil", options, lambda text: None)
+    assert list(lines) == ["tgraph, 1 thread", "tgraph, 2 threads"]
+    assert [elements for elements, _ in lines["tgraph, 1 thread"]] == [1000, 10_000]
+    drawing = ElementTree.fromstring(chart.logarithmic("a < b", "note", lines))
+    polylines = [each for each in drawing.iter() if each.tag.endswith("polyline")]
+    assert ["stroke-dasharray" in each.attrib for each in polylines] == [True, False]
+    texts = {each.text for each in drawing.iter() if each.tag.endswith("text")}
+    assert {"a < b", "tgraph, 2 threads", "1e3", "1e4"} <= texts
+
+
+@pytest.mark.parametrize("name", scaling.PROGRAMS)
+def test_programs_have_the_elements_that_were_asked_for(name: str) -> None:
+    data = scaling.workload(name, 10_000).data()
+    assert next(iter(data.values())).size == 10_000
