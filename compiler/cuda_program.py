@@ -7,7 +7,6 @@ these kernels, library calls, copies), and the buffers that they work on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from ..runtime.plan_steps import (
     LaunchStep,
     Step,
 )
+from ..runtime.records import record
 from . import pipeline
 from .codegen.cuda_writer import declared_shared
 from .fusion_cuda import CudaFuser
@@ -36,7 +36,7 @@ from .planning import Planning
 STATUS_BYTES = 64
 
 
-@dataclass(frozen=True)
+@record()
 class Buffer:
     """Memory that a program works on: `kind` is input, output, constant, arena or status.
 

@@ -16,6 +16,7 @@ from itertools import islice
 from math import prod
 from typing import Any
 
+from ..runtime.records import record
 from .ir import Family, Graph, Node
 from .ir.shapes import contiguous_strides, numel
 from .kernel.index import Axis, Index, flatten, of_axis
@@ -80,7 +81,7 @@ class Group:
         return [root.node for root in self.roots]
 
 
-@dataclass(frozen=True)
+@record()
 class Refusal:
     """Why two nodes are not computed by one kernel."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +32,7 @@ from ..runtime.plan_steps import (
     Step,
     merged_batch,
 )
+from ..runtime.records import record
 from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
 from .ir import Family, Graph, Node, TensorType
 from .kernel.kernel import Kernel
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     AnySchedule = Schedule | CudaSchedule
 
 
-@dataclass(frozen=True)
+@record()
 class StepInfo:
     """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
 
@@ -453,7 +454,7 @@ class PlanBuilder(ABC):
         return _Matrix(place, transpose == plain, leading, batch)
 
 
-@dataclass(frozen=True)
+@record()
 class _Matrix:
     """A matrix operand: whether BLAS must transpose it as stored, and its strides."""
 

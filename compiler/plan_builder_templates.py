@@ -7,9 +7,9 @@ arena and is given back behind the last of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..runtime.records import record
 from .fusion_cuda import CudaFuser, scatter_steps, starts_from_number
 from .ir import Node
 from .ir import primitives as p
@@ -29,7 +29,7 @@ from .kernel.schedule_scatter import (
 from .kernel.template import TemplateSchedule
 
 
-@dataclass(frozen=True)
+@record()
 class Workspace:
     """Memory that launches of one node share."""
 

@@ -16,9 +16,10 @@ import itertools
 import operator
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, NoReturn
 
+from ..runtime.records import record
 from .ir import UNKNOWN, Builder, Family, Graph, Node, Primitive, Provenance
 from .ir.primitive import Attrs
 
@@ -72,7 +73,7 @@ RuleFunction = Callable[[RewriteBuilder, Node], Node | None]
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True)
+@record()
 class Rule:
     """A rewrite of the nodes of some primitives or families."""
 

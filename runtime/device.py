@@ -6,12 +6,13 @@ What a device can do lives in `arrays` and `cuda`.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+
+from .records import record
 
 _KINDS = ("cpu", "cuda")
 
 
-@dataclass(frozen=True)
+@record()
 class Device:
     """A place where tensors live, such as `cpu` or `cuda:0`; RuntimeError for unknown names.
 

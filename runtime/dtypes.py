@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from .records import record
 
-@dataclass(frozen=True, eq=False)
+
+@record(eq=False)
 class DType:
     """An element type. One object per type, so comparison is identity.
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from .llvm_text import Text
+from .records import record
 
 TYPES = {"float32": ("float", 4), "float64": ("double", 8)}
 VECTORS = 2
 """Vectors of C side by side in a tile."""
 
 
-@dataclass(frozen=True)
+@record()
 class Tiles:
     """The sizes of one type: `rows` and `columns` of C in registers, and of blocks in caches."""
 

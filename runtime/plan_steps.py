@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .records import record
 
 ARENA_SLOT = 0
 STATUS_SLOT = -1
@@ -16,7 +17,7 @@ RANGES_PER_THREAD = 4
 """That a step is cut into where that costs nothing, so that who is late leaves some to others."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class BufferRef:
     """A place in memory: `offset` bytes behind the start of slot `slot`."""
 
@@ -28,7 +29,7 @@ class BufferRef:
         return f"{name}+{self.offset}" if self.offset else name
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ArrayRef:
     """An array at `ref`; `strides` are in bytes, None means C-contiguous."""
 
@@ -38,7 +39,7 @@ class ArrayRef:
     strides: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class KernelStep:
     """Call the native ``void kernel(ptr args, i64 lo, i64 hi)`` over [0, extent).
 
@@ -58,7 +59,7 @@ class KernelStep:
         return f"kernel {self.name}({arguments}) extent {self.extent} grain {self.grain}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class LaunchStep:
     """Start the CUDA kernel `name` of the plan's module: `grid` blocks of `block` threads (x, y).
 
@@ -82,7 +83,7 @@ class LaunchStep:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GemmStep:
     """C = alpha * op(A) @ op(B) + beta * C for row-major matrices, once per batch item.
 
@@ -144,7 +145,7 @@ def merged_batch(batch: Sequence[tuple[int, int, int, int]]) -> Batch:
     return tuple(merged)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class CopyStep:
     """Copy `nbytes` bytes; the two places do not overlap."""
 
@@ -157,7 +158,7 @@ class CopyStep:
         return f"copy {self.name}: {self.dst} = {self.src} {self.nbytes} bytes"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class PythonStep:
     """Call ``function(*inputs, *outputs)`` with arrays; it writes into the outputs.
 

@@ -34,7 +34,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -55,6 +54,7 @@ from .recording.places import Place, Places, is_number
 from .recording.recorder import Recorder
 from .runtime import plan_native
 from .runtime.garbage import no_collection
+from .runtime.records import record
 from .state import state
 from .trace_context import Trace
 from .trace_state import Source
@@ -68,7 +68,7 @@ MANY_PLANS = 8
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@record()
 class CompileRecord:
     """One compilation: why it was needed and how long its parts took, in seconds.
 

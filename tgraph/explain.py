@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from .compiled_call import CompiledCall
 from .compiler.ir import Node
+from .runtime.records import record
 
 
-@dataclass(frozen=True)
+@record()
 class KernelLine:
     """One step of a plan: a generated kernel, a library call or a Python function."""
 
@@ -39,7 +39,7 @@ class KernelLine:
         return "\n".join([head, f"    {moved}", *(f"    {line}" for line in self.lines)])
 
 
-@dataclass(frozen=True)
+@record()
 class PlanExplanation:
     """One plan: all its kernels, and the fusions that were not made."""
 
@@ -71,7 +71,7 @@ class PlanExplanation:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@record()
 class Explanation:
     """What a call of a compiled function runs. `str` of it is a report."""
 

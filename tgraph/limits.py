@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -10,9 +9,10 @@ import numpy as np
 
 from .compiler.ir import promotion
 from .runtime.dtypes import DType
+from .runtime.records import record
 
 
-@dataclass(frozen=True)
+@record()
 class FloatInfo:
     """`eps` is the gap above 1, `tiny` the smallest normal number; `bits`, `min`, `max`."""
 
@@ -29,7 +29,7 @@ class FloatInfo:
         return self.tiny
 
 
-@dataclass(frozen=True)
+@record()
 class IntegerInfo:
     """`bits`, `min` and `max` of an integer type."""
 

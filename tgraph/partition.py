@@ -14,7 +14,6 @@ PyTorch's functorch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .compiler.ir import (
@@ -30,6 +29,7 @@ from .compiler.ir import (
     toposort,
 )
 from .runtime import interrupts
+from .runtime.records import record
 
 # One machine operation of an elementwise primitive costs as much as moving this many bytes.
 BYTES_PER_OPERATION = 0.3
@@ -40,7 +40,7 @@ _RECOMPUTED = {Family.ELEMENTWISE, Family.VIEW, Family.GATHER, Family.GET, Famil
 _INFINITE = float("inf")
 
 
-@dataclass(frozen=True)
+@record()
 class Partition:
     """Two graphs that together compute the joint one.
 

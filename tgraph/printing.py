@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from .dispatch import settled
 from .runtime.arrays import to_host
 from .runtime.device import CPU
 from .runtime.dtypes import DType, bool_, int64
+from .runtime.records import record
 from .tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@record()
 class PrintOptions:
     """Digits behind the point, elements above which is summarised, shown at each end, columns."""
 

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from .runtime.records import record
 
-@dataclass(frozen=True)
+
+@record()
 class Container:
     """How a type is taken apart and put together.
 
@@ -34,7 +36,7 @@ class Container:
     label: Callable[[Any, int], str]
 
 
-@dataclass(frozen=True)
+@record()
 class TreeSpec:
     """The structure of a container; equal specs have equal types, keys and shapes.
 

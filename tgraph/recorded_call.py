@@ -11,12 +11,13 @@ import numpy as np
 from . import pytree
 from .compiler.ir import Graph
 from .derivation import Derivation
+from .runtime.records import record
 from .tensor import Step, Tensor
 from .trace_context import Trace
 from .trace_state import HandleState, Source, TraceInput
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Ref:
     """What stands at one leaf of a result, or in a gradient, after a call.
 
@@ -40,7 +41,7 @@ class Ref:
     like: TensorOfClass | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class TensorOfClass:
     """A tensor of a subclass, such as a Parameter, and the attributes that the user gave it."""
 
@@ -60,7 +61,7 @@ class TensorOfClass:
 _TENSOR_SLOTS = [name for name in Tensor.__slots__ if name[:2] != "__"]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Write:
     """Memory that the call overwrites: input number `input` becomes output number `output`."""
 
@@ -70,7 +71,7 @@ class Write:
     written: Any
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Made:
     """An object that the traced function made; copies share the objects of the outside with it."""
 
@@ -83,7 +84,7 @@ class Made:
         return deepcopy(self.value, {id(each): each for each in self.outside})
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Change:
     """Something that the call writes into a Python object: a PlaceWrite whose value is refs.
 

@@ -12,6 +12,7 @@ from .autograd.record import Record
 from .compiler.ir import Node, TensorType
 from .dispatch import user_site
 from .runtime.dtypes import float64
+from .runtime.records import record
 from .tensor import Storage, Tensor, intern_type, wrap
 
 
@@ -22,7 +23,7 @@ class TraceError(RuntimeError):
 # --- where the values of inputs come from --------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record()
 class Source:
     """Where an input of a traced graph is read at each call.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .compiler.ir import Node
+from .runtime.records import record
 from .state import state
 from .trace_state import Source
 from .traced_float import Specialize, needs_value
 
 
-@dataclass(frozen=True)
+@record()
 class FixedNumber:
     """A number in an expression. Kept as text, which tells 1, 1.0, True and -0.0 apart."""
 
@@ -25,7 +25,7 @@ class FixedNumber:
         return self.text == "True" if self.kind is bool else self.kind(self.text)
 
 
-@dataclass(frozen=True)
+@record()
 class NumberExpression:
     """What is computed from numbers by Python itself, at each call: an operator and its operands.
 

@@ -9,10 +9,11 @@ the block's number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from math import prod
 
+from ...runtime.records import record
 from ..kernel.kernel import Kernel, Param
 from ..kernel.template import TemplateSchedule, kernel_without_loops
 from .cuda_writer import declared
@@ -20,7 +21,7 @@ from .cuda_writer import declared
 SHARED = "unsigned char* shared"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Piece:
     """A kernel that can be launched alone or be a part of another.
 
@@ -46,7 +47,7 @@ class Piece:
         return self.write(name, True)
 
 
-@dataclass(frozen=True)
+@record()
 class WideSchedule(TemplateSchedule):
     """The launch of several pieces of the same block."""
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...runtime.records import record
 from ..kernel.dependences import dependences
 from ..kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ..kernel.kernel import POSITIONS, Instr, Stage, compute_dtype, long_sums
@@ -45,7 +46,7 @@ SMALL_WORK = 20_000
 _FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
 
 
-@dataclass(frozen=True)
+@record()
 class KernelText:
     """The LLVM text of one kernel, in which NAME stands for its name, and what it calls.
 

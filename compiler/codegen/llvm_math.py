@@ -23,9 +23,9 @@ define internal float @tg_sqrt_f32(float %x) alwaysinline nounwind willreturn me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
+from ...runtime.records import record
 from . import llvm_math_arithmetic as arithmetic
 from . import llvm_math_exponential as exponential
 from . import llvm_math_integer as integer
@@ -37,7 +37,7 @@ from .llvm_math_builder import FLOAT32, FLOAT64, Format, FunctionBuilder, Value
 PHILOX = "tg_philox_u32"  # i32 (i64 seed, i64 offset, i64 index)
 
 
-@dataclass(frozen=True)
+@record()
 class MathFunction:
     """A function of the library: its name, LLVM types and (built when asked for) its text."""
 

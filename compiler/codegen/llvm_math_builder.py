@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from ...runtime.records import record
 
 ATTRIBUTES = "alwaysinline nounwind willreturn memory(none)"
 
 
-@dataclass(frozen=True)
+@record()
 class Format:
     """A binary floating-point format: its LLVM types and the layout of its bits."""
 
@@ -56,7 +57,7 @@ LONG_POLYNOMIAL = 9
 _SUFFIXES = {"float": "f32", "double": "f64"}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Value:
     """An SSA value or a constant; operators emit instructions of its own type.
 

@@ -8,12 +8,13 @@ itself data. Every atom knows its range, which is what simplification lives on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+from ...runtime.records import record
 
-@dataclass(frozen=True)
+
+@record()
 class Axis:
     """A loop variable: 0 <= axis < size."""
 
@@ -145,7 +146,7 @@ class Index:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
+@record()
 class Quotient:
     """floor(index / divisor)"""
 
@@ -156,7 +157,7 @@ class Quotient:
         return f"({self.index})//{self.divisor}"
 
 
-@dataclass(frozen=True)
+@record()
 class Remainder:
     """index - divisor * floor(index / divisor)"""
 
@@ -167,7 +168,7 @@ class Remainder:
         return f"({self.index})%{self.divisor}"
 
 
-@dataclass(frozen=True)
+@record()
 class Loaded:
     """A position read from data: `key` names the scalar value, which lies in [0, size)."""
 
@@ -178,7 +179,7 @@ class Loaded:
         return f"@{self.key}"
 
 
-@dataclass(frozen=True)
+@record()
 class InRange:
     """The condition low <= index < high."""
 
@@ -190,7 +191,7 @@ class InRange:
         return f"{self.low} <= {self.index} < {self.high}"
 
 
-@dataclass(frozen=True)
+@record()
 class Divides:
     """The condition index % divisor == 0."""
 

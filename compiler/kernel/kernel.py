@@ -10,17 +10,18 @@ are float32 between load and store.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...runtime.dtypes import DType, float32
+from ...runtime.records import record
 from ..ir import Provenance
 from .index import Axis, Index, Mask
 
 
-@dataclass(frozen=True)
+@record()
 class Param:
     """A buffer that a kernel reads or writes, addressed by element offset.
 
@@ -34,7 +35,7 @@ class Param:
     written: bool = False
 
 
-@dataclass(frozen=True)
+@record()
 class Instr:
     """One scalar instruction; `args` are numbers of earlier instructions of the same body.
 
@@ -76,7 +77,7 @@ class Instr:
         return replace(self, index=index, mask=mask)
 
 
-@dataclass(frozen=True)
+@record()
 class Stage:
     """A loop nest over `axes` (possibly none) around one body."""
 
@@ -109,7 +110,7 @@ class Check(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
+@record()
 class Kernel:
     """See the module's text. `results` are the types in which reductions and scans are folded,
     `scratch` the (type, elements) of rows saved between stages, `checks` what its check sites look

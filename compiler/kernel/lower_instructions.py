@@ -7,9 +7,9 @@ kernel is a load; a reduction that an earlier stage completed is a result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from ...runtime.dtypes import DType, bool_, int64
+from ...runtime.records import record
 from ..ir import Family, Node
 from .body import Body, Parameters
 from .index import Coords, data_atoms, flatten
@@ -32,7 +32,7 @@ def write_stages(
     return tuple(stage for stage in stages if stage.body)
 
 
-@dataclass(frozen=True)
+@record()
 class _StageWriter:
     """Writes the body of one stage. `saved_in` tells which stage has saved an element."""
 

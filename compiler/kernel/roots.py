@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir.shapes import contiguous_strides, numel
 
@@ -15,7 +14,7 @@ class CannotFuse(Exception):
     """The group has no kernel; the text says why."""
 
 
-@dataclass(frozen=True)
+@record()
 class Buffer:
     """Where a materialised node lies: element strides, offset, addressable elements."""
 
@@ -28,7 +27,7 @@ class Buffer:
         return Buffer(contiguous_strides(shape), 0, numel(shape))
 
 
-@dataclass(frozen=True)
+@record()
 class Root:
     """A node that a kernel produces.
 

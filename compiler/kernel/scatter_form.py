@@ -8,8 +8,8 @@ own, unless the positions are those of one row after another (expanded along the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...runtime.records import record
 from ..ir import Node
 from ..ir import primitives as p
 from ..ir.shapes import contiguous_strides, numel
@@ -25,7 +25,7 @@ SECTOR_BYTES = 32
 _LIMIT = 1 << 31
 
 
-@dataclass(frozen=True)
+@record()
 class ScatterForm:
     """The shapes of additions to `lead` x `rows` x `width` elements.
 

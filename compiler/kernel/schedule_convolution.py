@@ -15,11 +15,11 @@ operands in shared memory, a thread a small square of it in registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
 from ...runtime.dtypes import DType
+from ...runtime.records import record
 from ..ir import Node
 from .kernel import Kernel, Param, compute_dtype
 from .roots import Buffer
@@ -43,7 +43,7 @@ _MOST_KEPT = 88
 _MOST_ALONG_K = 100
 
 
-@dataclass(frozen=True)
+@record()
 class Tile:
     """A block computes `m` x `n` results from slices of `k`; a thread `each_m` x `each_n`.
 
@@ -83,7 +83,7 @@ DOUBLE_TILES = (
 )
 
 
-@dataclass(frozen=True)
+@record()
 class Axis:
     """One spatial axis. Spread by zeros, it is taken in `phases`, or `zeros` are looked for."""
 
@@ -148,7 +148,7 @@ class Axis:
         return self.spread == 1 and self.low <= 0 and reach < self.size
 
 
-@dataclass(frozen=True)
+@record()
 class Operand:
     """A tensor by its element strides, behind `offset` in memory of `elements`."""
 
@@ -157,7 +157,7 @@ class Operand:
     elements: int
 
 
-@dataclass(frozen=True)
+@record()
 class Convolution:
     """The sizes of a convolution: `outputs` and `channels` are those of one group."""
 
@@ -204,7 +204,7 @@ class Convolution:
         return 2 * self.samples * self.groups * self.outputs * self.channels * pairs
 
 
-@dataclass(frozen=True)
+@record()
 class ConvolutionSchedule(TemplateSchedule):
     """One launch computes all tiles; `splits` blocks share each tile's sum over k."""
 
@@ -291,7 +291,7 @@ class ConvolutionSchedule(TemplateSchedule):
         )
 
 
-@dataclass(frozen=True)
+@record()
 class ConvolutionSumSchedule(TemplateSchedule):
     """A thread adds up what the splits of a convolution have for one result."""
 

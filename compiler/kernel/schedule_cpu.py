@@ -10,10 +10,11 @@ axes; a task's result does not depend on which thread runs it, so neither do the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
+from ...runtime.records import record
 from ..ir import PRIMITIVES
 from .index import Axis, Index, Quotient, Remainder
 from .kernel import Instr, Kernel
@@ -30,7 +31,7 @@ TRANSPOSE_LANES = 16
 MIN_LANES = 8
 
 
-@dataclass(frozen=True)
+@record()
 class TaskAxis:
     """A row axis as part of the task number: a task covers `tile` neighbouring values."""
 
@@ -42,7 +43,7 @@ class TaskAxis:
         return -(-self.axis.size // self.tile)
 
 
-@dataclass(frozen=True)
+@record()
 class Schedule:
     """`kernel` with simplified loops, its tasks (the last varies fastest) and the lane axis.
 

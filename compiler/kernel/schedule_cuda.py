@@ -14,11 +14,12 @@ wanted by many points ("pairs") have a schedule of their own, see `schedule_pair
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import prod
 
 from ...runtime.dtypes import DType
+from ...runtime.records import record
 from .index import Axis, Quotient, Remainder, data_atoms
 from .kept_rows import kept_rows
 from .kernel import POSITIONS, Instr, Kernel, Stage
@@ -61,7 +62,7 @@ class Layout(Enum):
     PAIRS = "pairs"
 
 
-@dataclass(frozen=True)
+@record()
 class CudaSchedule:
     """`kernel` with simplified loops, and the shape of its launch.
 

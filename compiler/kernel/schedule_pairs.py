@@ -9,9 +9,10 @@ that want it, and a thread holds a few results, so that what it reads there serv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, prod
 
+from ...runtime.records import record
 from .index import Axis, data_atoms, loop_atoms
 from .kernel import Instr, Kernel, Stage
 
@@ -36,7 +37,7 @@ MIN_DEPTH, MAX_DEPTH = 8, 1024
 MAX_DEPTH_OF_SQUARE = 32
 
 
-@dataclass(frozen=True)
+@record()
 class Pairing:
     """How the results of a kernel are shared out: along `down`, if it is there, and `along`.
 

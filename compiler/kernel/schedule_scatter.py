@@ -20,11 +20,11 @@ floats differ from run to run in their last bits, and many additions to one row 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
 from ...runtime.dtypes import DType, float32, float64, int32, int64
+from ...runtime.records import record
 from .kernel import Check, Kernel, Param, compute_dtype
 from .template import TemplateSchedule, kernel_without_loops, parts
 
@@ -53,7 +53,7 @@ PIECES = ((1 << 13, 32), (1 << 16, 64), (1 << 19, 128))
 LARGEST_PIECE = 256
 
 
-@dataclass(frozen=True)
+@record()
 class Positions:
     """One tensor of positions along an axis of `size`; each step along it is `factor` rows.
 
@@ -68,7 +68,7 @@ class Positions:
     elements: int
 
 
-@dataclass(frozen=True)
+@record()
 class Values:
     """What is added: element (lead, i, d) is `offset + lead * outer + i * step + d`."""
 
@@ -78,7 +78,7 @@ class Values:
     elements: int
 
 
-@dataclass(frozen=True)
+@record()
 class Digit:
     """A coordinate of addition i that is no position: i / below % size, times `factor` rows."""
 
@@ -87,7 +87,7 @@ class Digit:
     factor: int
 
 
-@dataclass(frozen=True)
+@record()
 class Scatter:
     """`count` additions to `rows` rows of `width` elements, the same for each of `lead` slices.
 
@@ -195,7 +195,7 @@ class Scatter:
         ]
 
 
-@dataclass(frozen=True)
+@record()
 class ScatterSchedule(TemplateSchedule):
     """One of the launches. `checks` are those of the positions."""
 
@@ -206,7 +206,7 @@ class ScatterSchedule(TemplateSchedule):
         return START_BLOCK, 1
 
 
-@dataclass(frozen=True)
+@record()
 class StartSchedule(ScatterSchedule):
     """The result becomes the base: a thread moves one vector."""
 
@@ -233,7 +233,7 @@ class StartSchedule(ScatterSchedule):
         return f"scatter: starts from {what}; {self.grid:,} blocks"
 
 
-@dataclass(frozen=True)
+@record()
 class AtomicSchedule(ScatterSchedule):
     """A thread adds one element to the result, in no order."""
 
@@ -262,7 +262,7 @@ class AtomicSchedule(ScatterSchedule):
         return f"scatter: adds in any order; {self.grid:,} blocks"
 
 
-@dataclass(frozen=True)
+@record()
 class CountSchedule(ScatterSchedule):
     """Each block counts the digits of its share, in pass `number` of the sort."""
 
@@ -292,7 +292,7 @@ class CountSchedule(ScatterSchedule):
         return f"scatter: counts {self.problem.digit_bits} bits; {self.grid:,} blocks"
 
 
-@dataclass(frozen=True)
+@record()
 class PlaceSchedule(ScatterSchedule):
     """Each block places its share behind equal digits of the blocks before it."""
 
@@ -338,7 +338,7 @@ def _sort_sources(problem: Scatter, number: int) -> list[Param]:
     return problem.position_params()
 
 
-@dataclass(frozen=True)
+@record()
 class SumSchedule(ScatterSchedule):
     """A thread sums a vector of columns of one piece of the sorted additions."""
 
@@ -389,7 +389,7 @@ class SumSchedule(ScatterSchedule):
         )
 
 
-@dataclass(frozen=True)
+@record()
 class JoinSchedule(ScatterSchedule):
     """A block joins the parts of the run that begins in one piece and ends in another."""
 

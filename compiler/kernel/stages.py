@@ -6,8 +6,8 @@ Lowering fills it in (`lower`), and the instructions are written from it (`lower
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from ...runtime.records import record
 from ..ir import Node
 from .index import Axis, Coords, Index, Mask
 
@@ -17,7 +17,7 @@ Need = tuple[Node, Coords, Mask]
 Element = tuple[Node, Coords]
 
 
-@dataclass(frozen=True)
+@record()
 class Target:
     """Something that a stage makes of a value."""
 
@@ -28,12 +28,12 @@ class Target:
         return (self.value,)
 
 
-@dataclass(frozen=True)
+@record()
 class Compute(Target):
     """The value is only computed; later stages read it where it is saved."""
 
 
-@dataclass(frozen=True)
+@record()
 class Store(Target):
     """The value becomes the element of `node` at `coords`."""
 
@@ -41,7 +41,7 @@ class Store(Target):
     coords: Coords
 
 
-@dataclass(frozen=True)
+@record()
 class Reduce(Target):
     """The value is folded into the element of the reduction `node` at `coords`."""
 
@@ -49,7 +49,7 @@ class Reduce(Target):
     coords: Coords
 
 
-@dataclass(frozen=True)
+@record()
 class Scan(Target):
     """The value is added to those before, and to `start`: that is the element of `node` at
     `coords`, which later targets of the stage may read."""
@@ -64,7 +64,7 @@ class Scan(Target):
         return (self.value,) if self.start is None else (self.value, self.start)
 
 
-@dataclass(frozen=True)
+@record()
 class Scatter(Target):
     """The value is written into `node`, or added to it, at `coords`, which `positions` tell."""
 
@@ -94,7 +94,7 @@ class StagePlan:
         self.needs.setdefault(node, {})[coords, mask] = None
 
 
-@dataclass(frozen=True)
+@record()
 class SavedRow:
     """A value that the stage `stage` leaves for later ones, at `slot` of scratch row `number`."""
 
@@ -103,7 +103,7 @@ class SavedRow:
     slot: Index
 
 
-@dataclass(frozen=True)
+@record()
 class KernelPlan:
     """Everything that is decided about a kernel before its instructions are written.
 

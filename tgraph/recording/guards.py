@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
+from ..runtime.records import record
 from ..tensor import Tensor
 
 _BY_VALUE = (int, float, str, bytes, complex, np.generic)
@@ -92,7 +92,7 @@ def same_content(before: Any, now: Any) -> bool:
 GONE = object()
 
 
-@dataclass(frozen=True)
+@record()
 class Guard:
     """`code`, in a namespace, must give what it gave: `expected`.
 

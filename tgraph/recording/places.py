@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any
 
+from ..runtime.records import record
 from ..tensor import Tensor
 from .guards import GONE, Guard, is_a, same_static
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Place:
     """Where a value is read: `access`, such as ``['rate']``, of the object `holder`."""
 
