@@ -16,6 +16,7 @@ from .dispatch import apply
 from .fused import fused
 from .inplace import applied
 from .operands import as_float, cast, require_tensor, widened
+from .planned import planned
 from .runtime.dtypes import DType, bool_
 from .tensor import Tensor
 
@@ -311,6 +312,7 @@ def _gated(x: Tensor, gate: Tensor) -> Tensor:
 
 
 @composite("softmax")
+@planned
 def _softmax(x: Tensor, axis: int) -> Tensor:
     wide = widened(x)
     raised = e.exp(e.sub(wide, apply(p.max_, wide, axes=(axis,), keepdims=True)))
@@ -319,6 +321,7 @@ def _softmax(x: Tensor, axis: int) -> Tensor:
 
 
 @vjp(_softmax, saves=(OUTPUT,))
+@planned
 def _softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
     g, share = widened(g), widened(out)
     inner = apply(p.sum_, e.mul(g, share), axes=(axis,), keepdims=True)
@@ -326,6 +329,7 @@ def _softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
 
 
 @composite("log_softmax")
+@planned
 def _log_softmax(x: Tensor, axis: int) -> Tensor:
     wide = widened(x)
     lowered = e.sub(wide, apply(p.max_, wide, axes=(axis,), keepdims=True))
@@ -334,6 +338,7 @@ def _log_softmax(x: Tensor, axis: int) -> Tensor:
 
 
 @vjp(_log_softmax, saves=(OUTPUT,))
+@planned
 def _log_softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
     g = widened(g)
     total = apply(p.sum_, g, axes=(axis,), keepdims=True)

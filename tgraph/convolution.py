@@ -8,6 +8,7 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .dispatch import apply
+from .planned import planned
 from .tensor import Tensor
 
 Ints = int | Sequence[int]
@@ -25,6 +26,7 @@ def spread(value: Ints, count: int, name: str) -> tuple[int, ...]:
     return sizes
 
 
+@planned
 def _convolution(
     x: Tensor,
     weight: Tensor,

@@ -29,6 +29,7 @@ from .normalization import (
     rms_norm,
 )
 from .operands import require_tensor
+from .planned import planned
 from .pooling import (
     adaptive_avg_pool2d,
     avg_pool1d,
@@ -67,12 +68,14 @@ __all__ = [
 ]
 
 
+@planned
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`; weight is [out, in]."""
     product = la.matmul(input, m.t(weight))
     return product if bias is None else e.add(product, bias)
 
 
+@planned
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[o] @ input2` for every output o; weight is [out, in1, in2]."""
     result = la.einsum("...i,oij,...j->...o", input1, weight, input2)
@@ -109,6 +112,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return applied(_dropped, input, "dropout_", inplace, input._type.shape, p)
 
 
+@planned
 def _dropped(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     keep = e.ge(rng.uniform(shape, float32, device=x._type.device), p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
@@ -126,6 +130,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return applied(_dropped, input, "dropout2d_", inplace, shape, p)
 
 
+@planned
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -1,7 +1,8 @@
-"""Functions of one element at a time that run as one kernel in eager mode on a CUDA device.
+"""Functions of one element at a time that run as one kernel in eager mode.
 
-A function marked by `fused` is run once per signature in a context that records scalars
-(`fused_expression.py`): what it does to one element. These become a `cupy.ElementwiseKernel`, which
+On the CPU such a function is a plan like others (`planned.py`). On a CUDA device it needs none of
+the compiler's passes: it is run once per signature in a context that records scalars
+(`fused_expression.py`), what it does to one element. These become a `cupy.ElementwiseKernel`, which
 CuPy launches on operands of any strides (`fused_program.py`). Where gradients are wanted, one step
 is recorded, whose backward pass is the gradient of the scalars, again as one kernel, and so on for
 every order (`fused_gradient.py`).
@@ -9,7 +10,6 @@ every order (`fused_gradient.py`).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from types import CellType
 from typing import Any, ParamSpec, TypeVar
@@ -22,6 +22,8 @@ from .fused_expression import Expression, NotElementwiseError
 from .fused_gradient import Derivative, is_made_of_primitives
 from .fused_program import Argument, Output, Program, Traced, compiled, execute
 from .operands import plain_scalar
+from .planned import Planned
+from .provenance import is_internal
 from .runtime.device import CPU
 from .runtime.dtypes import DType
 from .state import state
@@ -35,7 +37,7 @@ _KEPT = 256
 
 
 def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Let a function of elements run as one kernel in eager mode on a CUDA device. A decorator.
+    """Let a function of elements run as one kernel in eager mode. A decorator.
 
     The function takes tensors, which broadcast against each other, and Python numbers, also inside
     of containers, and gives new tensors. It consists of elementwise operations: arithmetic,
@@ -50,7 +52,9 @@ def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Resu
     all that CuPy computes. Gradients of any order are right: one step is recorded, whose backward
     pass is one kernel as well.
 
-    On the CPU, and inside of functions that are traced, the function runs as it is.
+    On the CPU the function is compiled when it is called a second time with arguments of the same
+    types and memory order, and runs as it is before that, or where it cannot be compiled (one of
+    its results is an argument, say). Inside of functions that are traced it runs as it is.
 
     Raises TypeError, with the line, for operations that are not elementwise (reductions, indexing,
     views of other shapes, random numbers), for writing in place, and for reading tensors that are
@@ -75,17 +79,17 @@ def fused_update(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _function(fused: Fused) -> Callable[..., Any]:
-    """A plain function, which can be a method too, that runs `fused` where it is of use."""
+    """A plain function, which can be a method too: on a device `fused`, on the CPU a plan."""
     plain = fused.function
 
-    @functools.wraps(plain)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def plainly(*args: Any, **kwargs: Any) -> Any:
         context = state.context
         if (context is None or context is EAGER) and _on_device(args, kwargs):
             return fused.run(args, kwargs)
         return plain(*args, **kwargs)
 
-    return call
+    reads = None if is_internal(plain.__code__.co_filename) else fused.numbers_read
+    return Planned(plain, plainly, fused.writes, reads).decorated()
 
 
 class Fused:
@@ -147,14 +151,14 @@ class Fused:
 
     def _key(self, abstract: Sequence[Any], spec: pytree.TreeSpec) -> Any:
         fixed = self._fixed.get(spec, ())
-        read = tuple(map(attr_key, self._numbers_read()))
+        read = tuple(map(attr_key, self.numbers_read()))
         kinds = (
             type(each) if _is_number(each) and at not in fixed else _leaf_key(each)
             for at, each in enumerate(abstract)
         )
         return (spec, promotion.default_dtype, read, *kinds)
 
-    def _numbers_read(self) -> Iterator[Any]:
+    def numbers_read(self) -> Iterator[Any]:
         """The numbers that the function itself finds in globals and closures now."""
         code = getattr(self.function, "__code__", None)
         if code is None:

@@ -24,6 +24,7 @@ from .dispatch import (
     detach,
     edge_of,
     settled,
+    use_context,
     user_site,
     without_history,
 )
@@ -53,7 +54,8 @@ def overwrite(target: Tensor, compute: Callable[[Tensor], Tensor], operation: st
     if not state.grad_enabled:
         return assign(target, compute(target), operation)
     before, start = _as_it_is(target), next_order()
-    new = compute(before)
+    with use_context(current_context()):  # named, so not by plans: what is saved is changed below
+        new = compute(before)
     if not current_context().tracing:  # where values never change
         _keep_copies(new, before, start)
     assign(target, new, operation)

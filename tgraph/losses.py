@@ -20,6 +20,7 @@ from .dispatch import apply, constant
 from .functional import cosine_similarity, pairwise_distance
 from .fused import fused
 from .operands import cast, require_tensor, result_type, widened
+from .planned import planned
 from .runtime.dtypes import int64, uint8
 from .tensor import Tensor
 
@@ -72,12 +73,17 @@ def mse_loss(
 ) -> Tensor:
     """Squared differences."""
     _warn_sizes(input, target, "mse_loss")
-    squared = _squared_error(input, target)
+    return _squared_error(input, target, weight, reduction)
+
+
+@planned
+def _squared_error(x: Tensor, y: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    squared = _square_apart(x, y)
     return _reduced(squared if weight is None else e.mul(squared, weight), reduction)
 
 
 @fused
-def _squared_error(x: Tensor, y: Tensor) -> Tensor:
+def _square_apart(x: Tensor, y: Tensor) -> Tensor:
     apart = e.sub(x, y)
     return e.mul(apart, apart)
 
@@ -86,7 +92,12 @@ def _squared_error(x: Tensor, y: Tensor) -> Tensor:
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Absolute differences."""
     _warn_sizes(input, target, "l1_loss")
-    return _reduced(e.abs(e.sub(input, target)), reduction)
+    return _absolute_error(input, target, reduction)
+
+
+@planned
+def _absolute_error(x: Tensor, y: Tensor, reduction: str) -> Tensor:
+    return _reduced(e.abs(e.sub(x, y)), reduction)
 
 
 @_in_float32
@@ -97,7 +108,12 @@ def smooth_l1_loss(
     _warn_sizes(input, target, "smooth_l1_loss")
     if beta == 0:
         return l1_loss(input, target, reduction)
-    return _reduced(_smooth_l1(input, target, beta), reduction)
+    return _smooth_error(input, target, beta, reduction)
+
+
+@planned
+def _smooth_error(x: Tensor, y: Tensor, beta: float, reduction: str) -> Tensor:
+    return _reduced(_smooth_l1(x, y, beta), reduction)
 
 
 @fused
@@ -116,7 +132,12 @@ def huber_loss(
 ) -> Tensor:
     """Half the squared difference, continued in a straight line beyond `delta`."""
     _warn_sizes(input, target, "huber_loss")
-    return _reduced(_huber(input, target, delta), reduction)
+    return _huber_error(input, target, delta, reduction)
+
+
+@planned
+def _huber_error(x: Tensor, y: Tensor, delta: float, reduction: str) -> Tensor:
+    return _reduced(_huber(x, y, delta), reduction)
 
 
 @fused
@@ -131,6 +152,7 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
 # --- classification ----------------------------------------------------------------------------
 
 
+@planned
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -194,6 +216,7 @@ def _check_classes(target: Tensor) -> None:
         raise RuntimeError("expected scalar type Long but found Byte for the target classes")
 
 
+@planned
 @_in_float32
 def cross_entropy(
     input: Tensor,
@@ -293,6 +316,7 @@ def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) 
     return e.neg(e.mul(g, x))
 
 
+@planned
 @_in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
@@ -326,6 +350,7 @@ def _check_same(input: Tensor, target: Tensor, name: str) -> None:
         )
 
 
+@planned
 @_in_float32
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
@@ -344,6 +369,7 @@ def _cross_entropy_of_two(x: Tensor, y: Tensor) -> Tensor:
     return e.neg(e.add(e.mul(y, yes), e.mul(e.sub(1, y), no)))
 
 
+@planned
 @_in_float32
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
@@ -361,6 +387,7 @@ def kl_div(
     return _reduced(loss, reduction)
 
 
+@planned
 @_in_float32
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, eps: float = 1e-8,
@@ -374,6 +401,7 @@ def poisson_nll_loss(
     return _reduced(loss, reduction)
 
 
+@planned
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -393,6 +421,7 @@ def gaussian_nll_loss(
 # --- ranking -----------------------------------------------------------------------------------
 
 
+@planned
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -402,6 +431,7 @@ def hinge_embedding_loss(
     return _reduced(loss, reduction)
 
 
+@planned
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -410,6 +440,7 @@ def margin_ranking_loss(
     return _reduced(e.clamp(e.add(apart, margin), min=0), reduction)
 
 
+@planned
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -419,6 +450,7 @@ def cosine_embedding_loss(
     return _reduced(e.where(e.eq(target, 1), e.sub(1, cos), apart), reduction)
 
 
+@planned
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -14,6 +14,7 @@ from .compiler.ir import TensorType
 from .convolution import channels as _channels
 from .inplace import assign
 from .operands import cast, widened
+from .planned import planned
 from .runtime.dtypes import DType
 from .tensor import Tensor
 
@@ -36,7 +37,14 @@ def layer_norm(
             f"[{', '.join(map(str, ('*', *shape)))}], but got input of size{list(input.shape)}"
         )
     axes = tuple(range(input.ndim - len(shape), input.ndim))
-    return _scaled(_normalized(input, axes=axes, eps=eps), weight, bias, input._type.dtype)
+    return _layer_norm(input, weight, bias, axes, eps)
+
+
+@planned
+def _layer_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: tuple[int, ...], eps: float
+) -> Tensor:
+    return _scaled(_normalized(x, axes=axes, eps=eps), weight, bias, x._type.dtype)
 
 
 def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType) -> Tensor:
@@ -57,6 +65,7 @@ def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 
 
 @composite("layer_norm")
+@planned
 def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     """Of half types in float32."""
     center, variance = _statistics(x, axes)
@@ -65,6 +74,7 @@ def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
 
 
 @vjp(_normalized, saves=(0,))
+@planned
 def _normalized_vjp(
     g: Tensor, out: TensorType, x: Tensor, axes: tuple[int, ...], eps: float
 ) -> Tensor:
@@ -90,11 +100,17 @@ def rms_norm(
         small = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
             input._type.dtype.name, 2.0**-23
         )
-    wide = widened(input)
-    scale = e.rsqrt(e.add(r.mean(e.mul(wide, wide), axes, True), small))
-    return _scaled(e.mul(wide, scale), weight, None, input._type.dtype)
+    return _rms_norm(input, weight, axes, small)
 
 
+@planned
+def _rms_norm(x: Tensor, weight: Tensor | None, axes: tuple[int, ...], eps: float) -> Tensor:
+    wide = widened(x)
+    scale = e.rsqrt(e.add(r.mean(e.mul(wide, wide), axes, True), eps))
+    return _scaled(e.mul(wide, scale), weight, None, x._type.dtype)
+
+
+@planned
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -143,7 +159,6 @@ def batch_norm(
             "batch_norm: expected an input of at least 2 dimensions, samples and channels, got "
             f"{list(input.shape)}"
         )
-    count = input.ndim - 2
     axes = (0, *range(2, input.ndim))
     if training or running_mean is None or running_var is None:
         numbers = input._type.numel // max(input.shape[1], 1)
@@ -152,14 +167,35 @@ def batch_norm(
                 "Expected more than 1 value per channel when training, got input size "
                 f"{list(input.shape)}"
             )
-        result = _normalized(input, axes=axes, eps=eps)
+        result = _batch_norm(input, weight, bias, axes, eps)
         if training and running_mean is not None and running_var is not None:
             _update_running(input, axes, running_mean, running_var, momentum, numbers)
-    else:
-        scale = e.rsqrt(e.add(widened(_channels(running_var, count)), eps))
-        center = widened(_channels(running_mean, count))
-        result = e.mul(e.sub(widened(input), center), scale)
-    return _scaled_by_channel(result, weight, bias, input._type.dtype)
+        return result
+    return _by_running(input, running_mean, running_var, weight, bias, eps)
+
+
+@planned
+def _batch_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: tuple[int, ...], eps: float
+) -> Tensor:
+    result = _normalized(x, axes=axes, eps=eps)
+    return _scaled_by_channel(result, weight, bias, x._type.dtype)
+
+
+@planned
+def _by_running(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Tensor:
+    count = x.ndim - 2
+    scale = e.rsqrt(e.add(widened(_channels(running_var, count)), eps))
+    center = widened(_channels(running_mean, count))
+    result = e.mul(e.sub(widened(x), center), scale)
+    return _scaled_by_channel(result, weight, bias, x._type.dtype)
 
 
 def _update_running(
@@ -170,20 +206,42 @@ def _update_running(
     momentum: float,
     numbers: int,
 ) -> None:
-    center, variance = _statistics(x.detach(), axes)
-    unbiased = e.mul(variance, numbers / max(numbers - 1, 1))
-    for running, new in ((running_mean, center), (running_var, unbiased)):
-        fresh = cast(m.reshape(new, running.shape), running._type.dtype)
-        mixed = e.add(e.mul(running, 1 - momentum), e.mul(fresh, momentum))
-        assign(running, mixed, "batch_norm")
+    given = x.detach(), running_mean, running_var
+    mixed = _mixed_statistics(*given, axes, momentum, numbers / max(numbers - 1, 1))
+    for running, new in zip((running_mean, running_var), mixed):
+        assign(running, new, "batch_norm")
 
 
+@planned
+def _mixed_statistics(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    axes: tuple[int, ...],
+    momentum: float,
+    correction: float,
+) -> tuple[Tensor, Tensor]:
+    """The running mean and variance with the part `momentum` taken from those of `x`."""
+    center, variance = _statistics(x, axes)
+    unbiased = e.mul(variance, correction)
+    mean, var = (
+        e.add(
+            e.mul(running, 1 - momentum),
+            e.mul(cast(m.reshape(new, running.shape), running._type.dtype), momentum),
+        )
+        for running, new in ((running_mean, center), (running_var, unbiased))
+    )
+    return mean, var
+
+
+@planned
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divided by the norm along `dim`, or by `eps` where that is larger."""
     length = r.norm(input, p, dim, keepdim=True)
     return e.div(input, e.clamp(length, min=eps))
 
 
+@planned
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     lengths = (e.clamp(r.norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))
@@ -191,6 +249,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return r.sum(e.mul(a, b), dim)
 
 
+@planned
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

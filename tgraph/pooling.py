@@ -17,6 +17,7 @@ from .convolution import Ints, spread
 from .dispatch import apply, constant, make_source
 from .joining import cat, flip
 from .operands import cast, widened
+from .planned import planned
 from .runtime.dtypes import bool_, int64
 from .tensor import Tensor
 
@@ -97,6 +98,7 @@ def _windows(
 
 
 @composite("max_pool")
+@planned
 def _max_windows(
     x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
 ) -> Tensor:
@@ -107,6 +109,7 @@ def _max_windows(
 
 
 @vjp(_max_windows, saves=(0,))
+@planned
 def _max_windows_vjp(
     g: Tensor,
     out: TensorType,
@@ -149,6 +152,7 @@ def _integer_lowest(x: Tensor) -> int:
     return -(1 << (bits - 1)) if x._type.dtype.is_signed else 0
 
 
+@planned
 def _max_pool(
     x: Tensor,
     kernel_size: Ints,
@@ -258,6 +262,7 @@ def max_pool2d(
     return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, 2, return_indices)
 
 
+@planned
 def _avg_pool(
     x: Tensor,
     kernel_size: Ints,
@@ -322,6 +327,7 @@ def avg_pool2d(
     )
 
 
+@planned
 def adaptive_avg_pool2d(input: Tensor, output_size: Ints) -> Tensor:
     """Means over windows that divide the last two dimensions into `output_size` parts."""
     result = input

@@ -18,6 +18,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axes, normalize_axis, reduce
 from .dispatch import apply, make_source
 from .operands import as_float, as_number, cast, require_tensor, widened
+from .planned import planned
 from .runtime.dtypes import DType, bool_, float32, int64, uint8
 from .tensor import Tensor
 
@@ -73,6 +74,7 @@ def prod(
     return _accumulated(p.prod, input, _axes(input, dim, "prod"), keepdim, dtype)
 
 
+@planned
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -107,6 +109,7 @@ def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]
     return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
 
 
+@planned
 def var(
     input: Tensor,
     dim: Any = None,
@@ -143,6 +146,7 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
     return variance, center
 
 
+@planned
 def std(
     input: Tensor,
     dim: Any = None,
@@ -158,6 +162,7 @@ def std(
     return cast(_safe_sqrt(variance), input._type.dtype)
 
 
+@planned
 def var_mean(
     input: Tensor,
     dim: Any = None,
@@ -173,6 +178,7 @@ def var_mean(
     return cast(variance, input._type.dtype), cast(center, input._type.dtype)
 
 
+@planned
 def std_mean(
     input: Tensor,
     dim: Any = None,
@@ -401,11 +407,13 @@ def _finite_norm(x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
 
 
 @composite("norm")
+@planned
 def _norm(size: Tensor, order: float, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     return e.pow(_reduce(p.sum_, e.pow(size, order), axes, keepdims), 1 / order)
 
 
 @vjp(_norm, saves=(0, OUTPUT))
+@planned
 def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, keepdims: bool) -> Any:
     """(size / norm)**(order - 1), and 0 where the norm is 0."""
     shape = reduce(size._type.shape, axes, True)
@@ -426,6 +434,7 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
 
 
 @composite("logsumexp")
+@planned
 def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     peak = _reduce(p.max_, x, axes, True)
     peak = e.where(e.isfinite(peak), peak, 0.0)
@@ -435,6 +444,7 @@ def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
 
 
 @vjp(_logsumexp, saves=(0, OUTPUT))
+@planned
 def _logsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axes: Any, keepdims: bool) -> Tensor:
     shape = reduce(x._type.shape, axes, True)
     total, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
@@ -447,6 +457,7 @@ def _safe_sqrt(x: Tensor) -> Tensor:
 
 
 @vjp(_safe_sqrt, saves=(OUTPUT,))
+@planned
 def _safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     """As of sqrt, and 0 at 0, as PyTorch's std has it."""
     return e.where(e.eq(out, 0), 0, e.div(g, e.mul(out, 2)))

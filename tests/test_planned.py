@@ -1,0 +1,367 @@
+"""Functions that run as plans in eager mode do what they do as they are written."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from opcase import Array, OpCase
+from test_ops import CASES, SMOOTH, Gradients, as_tuple, check_values, ids, variants
+
+import tgraph as tg
+import tgraph.nn.functional as F
+from tgraph import planned
+from tgraph.dispatch import EAGER, use_context
+from tgraph.eager_plan import EagerPlan
+
+
+def plainly(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function gives as it is written: there are no plans in a named context."""
+    with use_context(EAGER):
+        return function(*args)
+
+
+def settled(function: Callable[..., Any], *args: Any) -> Any:
+    """What it gives once all there is to plan has been planned."""
+    for _ in range(3):
+        result = function(*args)
+    return result
+
+
+def layouts(array: Array) -> Iterator[Array]:
+    """The same elements row by row, column by column, and with gaps."""
+    yield array
+    if array.ndim > 1:
+        yield np.asfortranarray(array)
+    if array.ndim:
+        gaps = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)[..., ::2]
+        gaps[...] = array
+        yield gaps
+
+
+def given(arrays: list[Array], layout: int) -> list[Any]:
+    found = []
+    for array in arrays:
+        possible = list(layouts(np.array(array)))
+        found.append(tg.from_numpy(possible[min(layout, len(possible) - 1)]))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_values(case: OpCase) -> None:
+    for variant, dtype in variants(case):
+        for layout in range(3 if case.layouts else 1):
+            inputs = given(variant.arrays(dtype), layout)
+            expected = as_tuple(plainly(variant.function, *inputs))
+            found = as_tuple(settled(variant.function, *inputs))
+            for have, want in zip(found, expected, strict=True):
+                label = f"{case.name} of {[list(each.shape) for each in inputs]} {dtype.name}"
+                assert have._type == want._type, label
+                assert have.stride() == want.stride(), label
+                check_values(have.numpy(), want.numpy(), case.tolerance, label)
+
+
+@pytest.mark.parametrize("case", SMOOTH, ids=ids)
+def test_gradients(case: OpCase) -> None:
+    row = Gradients(case)
+    arguments = row.arguments()
+    functions = [row.first, row.second] if case.second else [row.first]
+    for function in functions:
+        expected = plainly(function, *arguments)
+        for have, want in zip(settled(function, *arguments), expected, strict=True):
+            check_values(have.detach().numpy(), want.detach().numpy(), 1e6, case.name)
+            assert have.requires_grad is want.requires_grad
+
+
+# --- when there is a plan ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions for which plans are made."""
+    names: list[str] = []
+
+    class Noted(EagerPlan):
+        __slots__ = ()
+
+        def __init__(self, call: Any, *args: Any) -> None:
+            names.append(call.name)
+            super().__init__(call, *args)
+
+    monkeypatch.setattr(planned, "EagerPlan", Noted)
+    return names
+
+
+def of(*shape: int) -> Any:
+    return tg.from_numpy(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
+
+
+@planned.planned
+def scaled(x: Any, by: float = 1.0, times: int = 1) -> Any:
+    return tg.exp(x * by) * times
+
+
+def test_the_second_use_of_a_signature_makes_a_plan(made):
+    x = of(3, 5)
+    for count in (0, 1, 1, 1):
+        scaled(x)
+        assert len(made) == count
+    scaled(of(4, 5)), scaled(of(5, 3).t()), scaled(x.double()), scaled(x, times=2)
+    assert len(made) == 1
+
+
+def test_a_signature_that_is_used_once_compiles_nothing(made):
+    for size in range(1, 40):
+        scaled(of(size))
+    assert made == []
+
+
+def test_signatures_that_change_all_the_time_stop_compiling(made):
+    function = planned.planned(lambda x: tg.exp(x) + 1)
+    for size in range(1, 200):
+        function(of(size)), function(of(size))
+    assert len(made) == 16
+    for _ in range(200):
+        function(of(1))
+    function(of(1000)), function(of(1000))
+    assert len(made) == 17  # the first ones were worth it
+
+
+def test_signatures_are_forgotten():
+    function = planned.Planned(lambda x: tg.exp(x) + 1)
+    call = function.decorated()
+    for size in range(1, 1000):
+        call(of(size))
+    assert len(function.plans) <= 256
+
+
+def test_floats_are_read_at_each_call(made):
+    x = of(3)
+    for by in (1.0, 2.0, -0.0, float("nan"), 3.5):
+        found, expected = scaled(x, by).numpy(), np.exp(x.numpy() * np.float32(by))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert len(made) == 1
+
+
+def test_a_float_whose_value_is_asked_for_is_fixed(made):
+    function = planned.planned(lambda x, by: tg.exp(x) if by > 0 else tg.exp(-x) * by)
+    x = of(3)
+    for by in (1.0, -2.0) * 4 + (5.0,):
+        expected = plainly(function, x, by)
+        np.testing.assert_allclose(function(x, by).numpy(), expected.numpy(), rtol=1e-6)
+    assert len(made) == 3  # the first found out, then one for each value that came again
+
+
+def test_kinds_of_numbers_are_told_apart():
+    function = planned.planned(lambda x, n: x * n)
+    x = tg.tensor([1, 2])
+    for n in (1, True, 1.0) * 3:
+        assert function(x, n).dtype is (x * n).dtype
+
+
+# --- what cannot be a plan -----------------------------------------------------------------------
+
+
+OFFSET = tg.tensor([1.0, 2.0])
+
+UNPLANNABLE = {
+    "reads another tensor": lambda x: x + OFFSET,
+    "gives its argument": lambda x: x,
+    "gives a view": lambda x: x[1:],
+    "asks for a value": lambda x: x * 2 if x.sum().item() > 0 else x * 3,
+    "gives a number": lambda x: x.shape[0],
+    "writes its argument": lambda x: x.add_(1),
+    "gives a part of the memory of a result": lambda x: (x * 2)[::2],
+    "gives one result twice": lambda x: (x * 2,) * 2,
+}
+
+
+@pytest.mark.parametrize("name", UNPLANNABLE)
+def test_functions_that_cannot_be_plans_run_as_they_are_written(name):
+    function = planned.planned(UNPLANNABLE[name])
+    x, y = tg.tensor([1.0, -2.0]), tg.tensor([1.0, -2.0])
+    for turn in range(4):
+        OFFSET.fill_(turn)
+        found, expected = function(x), plainly(UNPLANNABLE[name], y)
+        if isinstance(expected, tg.Tensor):
+            assert found.tolist() == expected.tolist()
+            assert (found is x) is (expected is y)
+            assert (found._view is None) is (expected._view is None)
+        elif isinstance(expected, int):
+            assert found == expected
+        else:
+            assert found[0] is found[1]
+
+
+def test_no_plan_in_a_trace(made):
+    compiled = tg.compile(lambda x: scaled(x, 2.0) + F.gelu(x))
+    x = of(4, 3)
+    for _ in range(3):
+        compiled(x), str(tg.trace(scaled, x))
+    assert made == []
+
+
+def test_lists_and_tuples_of_whole_numbers(made):
+    x = of(2, 3, 8, 8)
+    for _ in range(3):
+        F.max_pool2d(x, [2, 2]), F.max_pool2d(x, (2, 2))
+    assert made.count("_max_pool") == 2
+
+
+# --- gradients, errors, state --------------------------------------------------------------------
+
+
+def test_a_saved_value_that_is_overwritten():
+    x, weight = of(4, 3).requires_grad_(), of(3).requires_grad_()
+    for _ in range(3):
+        y = x * 1
+        loss = F.layer_norm(y, (3,), weight).sum()
+        y.zero_()
+        here = r"at .*test_planned.py:\d+"
+        wanted = f"saved by LayerNormBackward0 {here}.* overwritten {here}"
+        with pytest.raises(RuntimeError, match=wanted):
+            loss.backward()
+
+
+def test_a_saved_result_that_is_overwritten():
+    function = planned.planned(lambda x: tg.exp(x) * 1.0)
+    x = of(3).requires_grad_()
+    for _ in range(3):
+        y = tg.exp(x)
+        z = function(x)
+        z.mul_(2)  # the product has another memory than what was saved
+        z.sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), 2 * y.detach().numpy(), rtol=1e-6)
+        x.grad = None
+
+
+def test_errors_are_those_of_eager_code_and_name_the_line():
+    x, good, bad = of(3, 4), tg.tensor([0, 1, 2]), tg.tensor([0, 1, 7])
+    for _ in range(3):
+        F.cross_entropy(x, good)
+    with pytest.raises(IndexError) as expected:
+        plainly(F.cross_entropy, x, bad)
+    with pytest.raises(IndexError) as found:
+        F.cross_entropy(x, bad)
+    assert str(found.value) == str(expected.value)
+
+
+def test_hooks_see_gradients():
+    x, seen = of(3, 4).requires_grad_(), []
+    x.register_hook(lambda g: seen.append(g) or g * 2)
+    for _ in range(3):
+        F.cross_entropy(x, tg.tensor([0, 1, 2])).backward()
+    assert len(seen) == 3
+    np.testing.assert_allclose(x.grad.numpy(), 2 * sum(g.numpy() for g in seen), rtol=1e-6)
+
+
+def test_random_numbers_are_those_of_eager_code(made):
+    x = of(50).requires_grad_()
+    found, expected = [], []
+    for results, context in ((found, None), (expected, EAGER)):
+        tg.manual_seed(7)
+        for _ in range(4):
+            with use_context(context):
+                results.append(F.dropout(x, 0.25).tolist())
+        results.append(tg.default_generator.counter)
+    assert found == expected
+    assert made.count("_dropped") == 2  # the first one found that it needs to know p
+
+
+def test_without_gradients_nothing_is_recorded():
+    x = of(3, 4).requires_grad_()
+    for _ in range(3):
+        assert F.softmax(x, -1).requires_grad
+        with tg.no_grad():
+            assert not F.softmax(x, -1).requires_grad
+            assert not F.cross_entropy(x, tg.tensor([0, 1, 2])).requires_grad
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "relu", "softplus", "elu", "hardtanh", "mish"])
+def test_special_values(name):
+    values = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-40, 1e30, -1e30]
+    x = tg.tensor(values)
+    function = getattr(F, name)
+    expected, found = plainly(function, x).numpy(), settled(function, x).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    signs = np.signbit(found) == np.signbit(expected)
+    assert (signs | np.isnan(expected)).all()
+
+
+def test_views_that_were_written_through_another():
+    base = of(4, 3)
+    part = base[1:3]
+    for turn in range(4):
+        base.fill_(turn)
+        assert F.relu(part).tolist() == [[turn] * 3] * 2
+
+
+def test_an_interrupted_compilation_is_made_again(monkeypatch):
+    function, x = planned.planned(lambda x: tg.exp(x) * 3), of(3)
+    function(x)
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(planned, "EagerPlan", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            function(x)
+    np.testing.assert_allclose(function(x).numpy(), 3 * np.exp(x.numpy()), rtol=1e-6)
+
+
+def test_threads_call_at_once():
+    function, x = planned.planned(lambda x, by: tg.exp(x) * by), of(1000)
+    expected, wrong = np.exp(x.numpy()), []
+
+    def run(by: float) -> None:
+        for _ in range(50):
+            found = function(x, by).numpy()
+            if not np.allclose(found, expected * np.float32(by), rtol=1e-5):
+                wrong.append(by)
+
+    threads = [threading.Thread(target=run, args=(float(by),)) for by in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+
+
+# --- functions of users, and steps of optimizers -------------------------------------------------
+
+RATE = 2.0
+
+
+def test_fused_functions_of_users_are_plans(made, monkeypatch):
+    @tg.fused
+    def moved(x: Any) -> Any:
+        return tg.exp(x) * RATE
+
+    x = of(3)
+    for rate in (2.0, 2.0, 2.0, 5.0, 5.0):
+        monkeypatch.setattr(sys.modules[__name__], "RATE", rate)
+        np.testing.assert_allclose(moved(x).numpy(), rate * np.exp(x.numpy()), rtol=1e-6)
+    assert made == ["moved"] * 2
+
+
+@pytest.mark.parametrize("make", [tg.optim.SGD, tg.optim.Adam, tg.optim.AdamW, tg.optim.RMSprop])
+def test_steps_of_optimizers(make, made):
+    left = []
+    for context in (None, EAGER):
+        parameter = of(5).requires_grad_()
+        optimizer = make([parameter], lr=0.1)
+        for turn in range(5):
+            optimizer.param_groups[0]["lr"] = 0.1 / (turn + 1)
+            parameter.grad = of(5) * (turn + 1)
+            before = parameter._version
+            with use_context(context):
+                optimizer.step()
+            assert parameter._version > before
+        left.append(parameter.detach().numpy())
+    np.testing.assert_allclose(*left, rtol=1e-6)
+    assert made.count("_update") == 1
