@@ -100,9 +100,9 @@ def test_overheads_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPat
 
 def test_times_over_elements_are_drawn(tmp_path: Path) -> None:
     options = scaling.parsed(
-        ["stencil", "--contenders", "tgraph,absent", "--most", "10000", "--seconds", "0.001"]
+        ["softmax", "--contenders", "tgraph,absent", "--most", "10000", "--seconds", "0.001"]
     )
-    lines = scaling.measured("stencil", options, lambda text: None)
+    lines = scaling.measured("softmax", options, lambda text: None)
     assert list(lines) == ["tgraph, 1 thread", "tgraph, 2 threads"]
     assert [elements for elements, _ in lines["tgraph, 1 thread"]] == [1000, 10_000]
     drawing = ElementTree.fromstring(chart.logarithmic("a < b", "note", lines))
