@@ -7,6 +7,8 @@ gathered by position, so gradients follow them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, apply_several, current_context, make_source
 from .operands import cast
+from .runtime import order
 from .runtime.dtypes import DType, int32, int64
 from .tensor import Tensor, intern_type
 from .zero_dim import with_one_element
@@ -37,16 +40,26 @@ def _ordered(keys: Array) -> Array:
     return keys.astype(np.float32) if keys.dtype.kind == "V" else keys
 
 
-def _ascending(keys: Array) -> tuple[Array]:
-    keys = _ordered(keys)
-    return (np.argsort(keys, axis=-1, kind="stable").astype(np.int64, copy=False),)
+@lru_cache(1 << 12)
+def _of_rows(function: Callable[..., Array], *options: Any) -> Callable[[Array], tuple[Array]]:
+    """The function over arrays for `host_call`: one object for what does the same."""
+    return lambda rows: (function(rows, *options),)
 
 
-def _descending(keys: Array) -> tuple[Array]:
-    """Stable, with NaN first, as the largest of all."""
-    keys = _ordered(keys)
-    backwards = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return (np.ascontiguousarray(keys.shape[-1] - 1 - backwards).astype(np.int64, copy=False),)
+def _positions(
+    input: Tensor, axis: int, count: int, name: str, function: Callable[..., Array], *options: Any
+) -> Tensor:
+    """What `function` finds in the rows of `input` along an axis: `count` positions of each."""
+    moved = m.movedim(input.detach(), axis, -1)
+    shape = (*moved._type.shape[:-1], count)
+    (found,) = apply_several(
+        p.host_call,
+        moved,
+        function=_of_rows(function, *options),
+        results=(intern_type(shape, int64, moved._type.device),),
+        name=name,
+    )
+    return m.movedim(found, -1, axis)
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
@@ -54,34 +67,27 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     if not input._type.shape:
         return make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
     axis = normalize_axis(dim, input.ndim)
-    moved = m.movedim(input.detach(), axis, -1)
-    (order,) = apply_several(
-        p.host_call,
-        moved,
-        function=_descending if descending else _ascending,
-        results=(intern_type(moved._type.shape, int64, moved._type.device),),
-        name="argsort",
-    )
-    return m.movedim(order, -1, axis)
+    size = input._type.shape[axis]
+    return _positions(input, axis, size, "argsort", order.stable_order, descending)
 
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
     """The elements in order along `dim`, and where they came from."""
-    order = argsort(input, dim, descending)
+    at = argsort(input, dim, descending)
     if not input._type.shape:
-        return Sorted(m.clone(input), order)
+        return Sorted(m.clone(input), at)
     axis = normalize_axis(dim, input.ndim)
-    return Sorted(apply(p.gather, input, order, axis=axis), order)
+    return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
 @with_one_element
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
     """The `k` largest (or smallest) elements along `dim`, in order, and their positions."""
     axis = normalize_axis(dim, input.ndim)
-    if k > input._type.shape[axis]:
+    if not 0 <= k <= input._type.shape[axis]:
         raise RuntimeError("selected index k out of range")
-    order = m.clone(m.narrow(argsort(input, axis, descending=largest), axis, 0, k))
-    return Sorted(apply(p.gather, input, order, axis=axis), order)
+    at = _positions(input, axis, k, "topk", order.first_in_order, k, largest)
+    return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
 @with_one_element
@@ -90,11 +96,11 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     axis = normalize_axis(dim, input.ndim)
     if not 1 <= k <= input._type.shape[axis]:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
-    order = m.clone(m.narrow(argsort(input, axis), axis, k - 1, 1))
-    values = apply(p.gather, input, order, axis=axis)
+    at = _positions(input, axis, 1, "kthvalue", order.nth_in_order, k - 1)
+    values = apply(p.gather, input, at, axis=axis)
     if keepdim:
-        return Sorted(values, order)
-    return Sorted(m.squeeze(values, axis), m.squeeze(order, axis))
+        return Sorted(values, at)
+    return Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:

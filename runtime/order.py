@@ -1,0 +1,185 @@
+"""Order along the last axis of NumPy arrays: sorting and selecting, with equal elements in place.
+
+NaN counts as larger than every number, and as equal to NaN. NumPy sorts and partitions numbers by
+vector instructions where the processor has them, but keeps equal elements in order only in a slow
+way. So the positions are made a part of the keys, or found from a threshold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .array_functions_elementwise import quietly
+
+Array = npt.NDArray[Any]
+Positions = npt.NDArray[np.int64]
+
+# Below, the calls that make keys take longer than sorting.
+_FEW = 512
+
+
+def stable_order(values: Array, descending: bool = False) -> Positions:
+    """The positions that put rows in order; equal elements keep theirs, NaN counts as largest.
+
+    >>> stable_order(np.array([2.0, np.nan, 1.0, 2.0]), descending=True)
+    array([1, 0, 3, 2])
+    """
+    values = np.ascontiguousarray(_comparable(values))
+    length = values.shape[-1]
+    if values.size <= _FEW or length >= 1 << 31:
+        return _merged(values, descending)
+    keys = _short_keys(values)
+    if keys is None:
+        keys = _ranks(values)
+    if descending:
+        np.invert(keys, out=keys)
+    keys <<= 32
+    keys |= np.arange(length)
+    keys.sort(axis=-1)
+    keys &= 0xFFFFFFFF
+    return keys
+
+
+def first_in_order(values: Array, count: int, descending: bool = False) -> Positions:
+    """`stable_order(values, descending)[..., :count]`, without putting all in order."""
+    length = values.shape[-1]
+    if values.size <= _FEW or not 0 < count <= length // 2:
+        return stable_order(values, descending)[..., :count]
+    rows = _comparable(values).reshape(-1, length)
+    limit = _at_rank(rows, length - count if descending else count - 1)
+    kept = _reaches(rows, limit, descending)
+    crowded = np.flatnonzero(np.count_nonzero(kept, axis=1) != count)
+    if crowded.size:  # of those that equal the limit, the first ones
+        kept[crowded] = _first_reaching(rows[crowded], limit[crowded], count, descending)
+    found = np.flatnonzero(kept).reshape(-1, count)
+    found -= np.arange(rows.shape[0])[:, None] * length
+    inside = stable_order(np.take_along_axis(rows, found, 1), descending)
+    return np.take_along_axis(found, inside, 1).reshape(*values.shape[:-1], count)
+
+
+def nth_in_order(values: Array, rank: int) -> Positions:
+    """`stable_order(values)[..., rank : rank + 1]`, without putting anything in order."""
+    length = values.shape[-1]
+    if values.size <= _FEW:
+        return stable_order(values)[..., rank : rank + 1]
+    rows = _comparable(values).reshape(-1, length)
+    limit = _at_rank(rows, rank)
+    equal = _equals(rows, limit)
+    at = rank - np.count_nonzero(_precedes(rows, limit, False), axis=1)
+    found = equal.argmax(1)
+    later = np.flatnonzero(at)
+    if later.size:
+        many = equal[later]
+        counted = np.cumsum(many, axis=1, dtype=np.int64)
+        found[later] = (many & (counted == 1 + at[later, None])).argmax(1)
+    return found.reshape(*values.shape[:-1], 1).astype(np.int64, copy=False)
+
+
+def _comparable(values: Array) -> Array:
+    """The same order in a type that NumPy compares fast, with NaN last: not those of 16 bits."""
+    if values.dtype.kind == "V" or values.dtype == np.float16:
+        return quietly(values.astype, np.float32)
+    return values.view(np.uint8) if values.dtype.kind == "b" else values
+
+
+def _merged(values: Array, descending: bool) -> Positions:
+    if not descending:
+        return np.argsort(values, axis=-1, kind="stable").astype(np.int64, copy=False)
+    backwards = np.argsort(values[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return np.ascontiguousarray(values.shape[-1] - 1 - backwards).astype(np.int64, copy=False)
+
+
+# -- keys ------------------------------------------------------------------------------------
+
+
+def _short_keys(values: Array) -> npt.NDArray[np.int64] | None:
+    """Integers of 32 bits, one sign included, in the same order; None where there are none."""
+    if values.dtype == np.float32:
+        return _bits_in_order(values)
+    if values.dtype.kind == "f":
+        return None
+    if values.dtype.itemsize < 4 or values.dtype == np.int32:
+        return values.astype(np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= 1 << 31:
+        return None
+    return (values - values.dtype.type(low)).astype(np.int64)
+
+
+def _bits_in_order(values: Array) -> npt.NDArray[np.int64]:
+    """The bits of float32 as integers in the order of the numbers; zeros are one, and so are NaN.
+
+    Those of negative numbers count backwards.
+    """
+    positive = quietly(np.add, values, np.float32(0))  # of which there is one zero
+    bits = positive.view(np.int32)
+    unknown = np.isnan(positive)
+    if unknown.any():
+        bits[unknown] = np.iinfo(np.int32).max
+    bits ^= (bits >> 31) & np.int32(0x7FFFFFFF)
+    return bits.astype(np.int64)
+
+
+def _ranks(values: Array) -> npt.NDArray[np.int64]:
+    """How many distinct elements precede each one in its row."""
+    order = np.argsort(values, axis=-1)
+    ordered = np.take_along_axis(values, order, -1)
+    new = ordered[..., 1:] != ordered[..., :-1]
+    if values.dtype.kind == "f":
+        new &= ~np.isnan(ordered[..., :-1])
+    ranks = np.zeros(values.shape, np.int64)
+    found = np.zeros(values.shape, np.int64)
+    np.cumsum(new, axis=-1, out=ranks[..., 1:])
+    np.put_along_axis(found, order, ranks, -1)
+    return found
+
+
+# -- thresholds ------------------------------------------------------------------------------
+
+
+def _at_rank(rows: Array, rank: int) -> Array:
+    """The element of every row that is `rank` places behind the smallest."""
+    return np.partition(rows, rank, axis=1)[:, rank, None]
+
+
+def _precedes(rows: Array, limit: Array, descending: bool) -> npt.NDArray[np.bool_]:
+    """Which elements come before the limit."""
+    found: npt.NDArray[np.bool_] = rows > limit if descending else rows < limit
+    if rows.dtype.kind == "f":
+        unknown, beyond = (rows, limit) if descending else (limit, rows)
+        if np.isnan(unknown).any():
+            found |= np.isnan(unknown) & ~np.isnan(beyond)
+    return found
+
+
+def _equals(rows: Array, limit: Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = rows == limit
+    if rows.dtype.kind == "f" and np.isnan(limit).any():
+        found |= np.isnan(rows) & np.isnan(limit)
+    return found
+
+
+def _reaches(rows: Array, limit: Array, descending: bool) -> npt.NDArray[np.bool_]:
+    """Which elements come before the limit or equal it."""
+    if rows.dtype.kind != "f":
+        return rows >= limit if descending else rows <= limit
+    if descending:  # NaN, which is the largest, is never less
+        return ~(rows < limit) if not np.isnan(limit).any() else _slowly_reaches(rows, limit, True)
+    return rows <= limit if not np.isnan(limit).any() else _slowly_reaches(rows, limit, False)
+
+
+def _slowly_reaches(rows: Array, limit: Array, descending: bool) -> npt.NDArray[np.bool_]:
+    return _precedes(rows, limit, descending) | _equals(rows, limit)
+
+
+def _first_reaching(
+    rows: Array, limit: Array, count: int, descending: bool
+) -> npt.NDArray[np.bool_]:
+    """Which elements come before the limit, and as many of those that equal it as are wanted."""
+    before, equal = _precedes(rows, limit, descending), _equals(rows, limit)
+    wanted = count - np.count_nonzero(before, axis=1)
+    first: npt.NDArray[np.bool_] = equal & (np.cumsum(equal, axis=1) <= wanted[:, None])
+    return before | first
