@@ -55,6 +55,12 @@ class StageBody:
         other._values, other._indices = dict(self._values), dict(self._indices)
         return other
 
+    def within(self, stage: Stage) -> StageBody:
+        """A copy whose rest is that of `stage`: the same instructions, in a part of the loops."""
+        other = self.copy()
+        other.stage = stage
+        return other
+
     def emit_invariant(self, bound: set[Axis]) -> None:
         """Write what depends on no other loops than those of `bound`."""
         for number, instr in enumerate(self.stage.body):

@@ -9,15 +9,19 @@ reductions keep their results in local memory (`llvm_storage`).
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from ...runtime.records import record
+from ..kernel import regions
 from ..kernel.dependences import dependences
 from ..kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ..kernel.kernel import POSITIONS, Instr, Stage, compute_dtype, long_sums
+from ..kernel.regions import Box, Part
 from ..kernel.schedule_cpu import Schedule, TaskAxis
 from .llvm_instructions import StageBody
 from .llvm_math import definitions
@@ -43,7 +47,11 @@ MIN_LANES = 4
 FEW_VECTORS, MANY_VECTORS = 4, 16
 # Rough operations below which vectorising a kernel costs more than it will ever save.
 SMALL_WORK = 20_000
-_FUNCTION_ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "no-trapping-math"="true"'
+# A call of memset, made of constants that are stored side by side, would keep a loop from being
+# vectorised.
+_FUNCTION_ATTRIBUTES = (
+    'nounwind "prefer-vector-width"="512" "no-trapping-math"="true" "no-builtin-memset"'
+)
 
 
 @record()
@@ -114,6 +122,24 @@ def _metadata(loops: Sequence[VectorLoop]) -> Iterator[str]:
         yield f'!{at + 2} = !{{!"llvm.loop.interleave.count", i32 {shape.interleave}}}'
 
 
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "sdiv": operator.floordiv,
+    "smin": min,
+    "smax": max,
+}
+"""Of numbers that are not negative."""
+
+
+class _Step(NamedTuple):
+    """The body of a stage inside of an innermost loop, and names of axes around it alone."""
+
+    body: StageBody
+    axes: Mapping[Axis, str]
+
+
 Range = tuple[str, str | None]
 """Names of the bounds of an axis within a task; without an end, it is one value."""
 Lanes = tuple[str, str] | None
@@ -160,8 +186,13 @@ class _KernelWriter:
         """Tasks are lanes: the given range of them is one vector loop."""
         lane, stages = self.schedule.lane, self.kernel.stages
         assert lane is not None
+        if len(stages) == 1:
+            body = self._body(stages[0])
+            body.emit_invariant(set())
+            self._walk([_Step(body, {})], lane, "%lo", "%hi")
+            return
         checks = any(instr.op == "check" for instr in self.kernel.instructions())
-        plain = not checks and all(self._is_vectorisable(stage, lane) for stage in stages)
+        plain = not checks and all(self._has_vectors(stage, lane) for stage in stages)
         vector = VectorLoop(self._width(lane, stages)) if plain else ONE_BY_ONE
         with self.writer.loop("%lo", "%hi", vector) as at:
             self._enter_lane(at)
@@ -193,10 +224,7 @@ class _KernelWriter:
         """The bounds of a part of an axis: `size` values, but for the last."""
         start = self.writer.op(f"mul nuw nsw i64 {number}, {size}")
         end = self._plus(start, str(size))
-        if axis.size % size == 0:
-            return start, end
-        self.writer.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
-        return start, self.writer.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {axis.size})")
+        return start, end if axis.size % size == 0 else self._number("smin", end, axis.size)
 
     # -- loops ---------------------------------------------------------------------------
 
@@ -227,28 +255,41 @@ class _KernelWriter:
             if self.cut:
                 self.storage.keep_totals(stage)
             self._start_results(stage, lanes)
-            self._stage_loops(stage, lanes)
+            self._versions(stage, lanes)
 
     def _blocks(self, stage: Stage, lanes: Lanes) -> dict[Axis, int]:
-        """The axis of a stage that its sums walk in blocks, and how many of its steps make one."""
+        """The axis of a stage that its sums walk in blocks, and how many of its steps make one.
+
+        Along lanes that are added up side by side, a step is as many values.
+        """
         if not stage.axes or not long_sums(stage):
             return {}
         *outer, last = stage.axes
-        steps, together = COLUMN_STEPS if lanes else BLOCK_STEPS, 1
-        if not lanes and self._has_vectors(stage, last):
-            together = SIDE_BY_SIDE * self._width(last, [stage])
-        if last.size > steps * together:
-            return {last: steps * together}
-        length = last.size if together == 1 else 1
+        steps = COLUMN_STEPS if lanes else BLOCK_STEPS
+        parts = [regions.whole(stage, last)] if lanes else self._parts(stage, last)
+        together = [1 if lanes else self._together(part) for part in parts]
+        if any(part.size > steps * count for part, count in zip(parts, together)):
+            return {last: steps}
+        length = sum(part.size if count == 1 else 1 for part, count in zip(parts, together))
         for axis in reversed(outer):
             if axis.size * length > steps:
                 return {axis: max(1, steps // length)}
             length *= axis.size
         return {}
 
-    def _has_vectors(self, stage: Stage, axis: Axis) -> bool:
-        """Whether blocks of a sum along `axis` are whole vectors; small kernels have none."""
-        return self.schedule.work >= SMALL_WORK and self._is_vectorisable(stage, axis)
+    def _parts(self, stage: Stage, axis: Axis) -> list[Part]:
+        """An axis of a stage, cut where conditions change if there is work that pays for it."""
+        return regions.parts(stage, axis) if self._is_large else [regions.whole(stage, axis)]
+
+    @property
+    def _is_large(self) -> bool:
+        return self.schedule.work >= SMALL_WORK
+
+    def _together(self, part: Part) -> int:
+        """How many values of a sum are added up side by side."""
+        if not (self._is_large and self._is_vectorisable(part)):
+            return 1
+        return SIDE_BY_SIDE * self._width(part.counter, part.stages)
 
     def _carry(self, stage: Stage, lanes: Lanes) -> None:
         """A block of the sums of `stage` is over."""
@@ -285,9 +326,43 @@ class _KernelWriter:
                 self._enter_lane(at)
                 self.storage.set_identities(stage)
 
-    def _stage_loops(self, stage: Stage, lanes: Lanes) -> None:
+    def _versions(self, stage: Stage, lanes: Lanes) -> None:
+        """The loops of a stage, and apart from them those for rows where conditions are known."""
+        rows = [axis for axis in self.kernel.rows if axis != self.schedule.lane]
+        boxes = regions.boxes(stage, rows) if self._is_large else []
+        done = self.writer.fresh("done")
+        for box in boxes:
+            inside, outside = self.writer.fresh("inside"), self.writer.fresh("outside")
+            self.writer.line(f"br i1 {self._enter_box(box)}, label %{inside}, label %{outside}")
+            self.writer.label(inside)
+            counters = {side.axis: side.counter for side in box.sides}
+            self._stage_loops(box.stage, {counters.get(axis, axis) for axis in rows}, lanes)
+            self.writer.line(f"br label %{done}")
+            self.writer.label(outside)
+        if regions.fill(boxes):
+            self.writer.line("unreachable")
+        else:
+            self._stage_loops(stage, set(rows), lanes)
+            self.writer.line(f"br label %{done}")
+        self.writer.label(done)
+
+    def _enter_box(self, box: Box) -> str:
+        """Name what counts in the box; gives the name of whether the row lies in it."""
+        op, total = self.writer.op, "true"
+        for side in box.sides:
+            at = self._number("sub", self.axes[side.axis], side.low)
+            tests = [op(f"icmp ult i64 {at}, {side.high - side.low}")]
+            if side.step > 1:
+                rest = op(f"urem i64 {at}, {side.step}")
+                tests.append(op(f"icmp eq i64 {rest}, {side.phase}"))
+                at = op(f"udiv i64 {at}, {side.step}")
+            self.axes[side.counter] = at
+            for test in tests:
+                total = op(f"and i1 {total}, {test}")
+        return total
+
+    def _stage_loops(self, stage: Stage, rows: set[Axis], lanes: Lanes) -> None:
         """The loops of a stage; each instruction stands in the outermost loop that it can."""
-        rows = {axis for axis in self.kernel.rows if axis != self.schedule.lane}
         ops = {instr.op for instr in stage.body}
         if stage.axes and lanes and "reduce" in ops and ops.isdisjoint(("store", "check")):
             self._jam(stage, rows, lanes)
@@ -353,14 +428,10 @@ class _KernelWriter:
         for step in range(count):
             at = first if step == 0 else self.writer.op(f"add nuw nsw i64 {first}, {step}")
             self.axes[last] = at
-            bodies.append((at, self._body(stage)))
-            bodies[-1][1].emit_invariant(rows | {last})
-        for part in self._vector_loops(stage, self.schedule.lane, *lanes):
-            with self.writer.loop(*part) as lane:
-                self._enter_lane(lane)
-                for at, body in bodies:
-                    self.axes[last] = at
-                    body.copy().emit_all()
+            bodies.append(_Step(self._body(stage), {last: at}))
+            bodies[-1].body.emit_invariant(rows | {last})
+        assert self.schedule.lane is not None
+        self._walk(bodies, self.schedule.lane, *lanes)
 
     def _nest(self, body: StageBody, bound: set[Axis], axes: list[Axis], lanes: Lanes) -> None:
         if not axes and lanes is None:
@@ -370,51 +441,120 @@ class _KernelWriter:
         if len(axes) > 1 or (axes and lanes):
             with self._loop(axes[0], body.stage, lanes):
                 self._nest(body, bound | {axes[0]}, axes[1:], lanes)
-            return
-        if lanes:
-            for part in self._vector_loops(body.stage, self.schedule.lane, *lanes):
-                with self.writer.loop(*part) as at:
-                    self._enter_lane(at)
-                    body.copy().emit_all()
-            return
-        self._innermost(body, axes[0])
+        elif lanes:
+            assert self.schedule.lane is not None
+            self._walk([_Step(body, {})], self.schedule.lane, *lanes)
+        else:
+            self._walk([_Step(body, {})], axes[0], "0", str(axes[0].size))
 
-    def _innermost(self, body: StageBody, axis: Axis) -> None:
-        """The loop along the last axis of a stage, in blocks where it is cut."""
-        block = self.cut.get(axis)
-        done = 0 if block is None else axis.size - axis.size % block
-        if block is not None:
-            vector = ONE_BY_ONE
-            if self._has_vectors(body.stage, axis):
-                vector = VectorLoop(self._width(axis, [body.stage]), False, SIDE_BY_SIDE)
-            with self.writer.loop("0", str(axis.size // block)) as number:
-                start = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
-                with self.writer.loop("0", str(block), vector) as at:
-                    self.axes[axis] = self._plus(start, at)
-                    body.copy().emit_all()
-                self.storage.carry(body.stage)
-        if done == axis.size:
+    # -- innermost loops -----------------------------------------------------------------
+
+    def _walk(self, steps: Sequence[_Step], axis: Axis, low: str, high: str) -> None:
+        """The innermost loop over [low, high) of `axis`, cut where conditions change.
+
+        Along the last axis of a stage it also goes in blocks where that is cut.
+        """
+        stage = steps[0].body.stage
+        for part in self._parts(stage, axis):
+            for piece, first, last in self._pieces(part, regions.whole(stage, axis), low, high):
+                if axis in self.cut:
+                    self._walk_blocks(steps, piece, int(first), int(last), self.cut[axis])
+                else:
+                    self._walk_piece(steps, piece, first, last)
+
+    def _pieces(
+        self, part: Part, whole: Part, low: str, high: str
+    ) -> Iterator[tuple[Part, str, str]]:
+        """What of `part` lies in [low, high), with the bounds of its counter.
+
+        At both ends there may be less than all phases; these are pieces of the `whole`.
+        """
+        if part.low > 0:
+            low = self._number("smax", low, part.low)
+        if part.high < part.axis.size:
+            high = self._number("smin", high, part.high)
+        if part.step == 1:
+            bounds = (self._number("sub", each, part.offset) for each in (low, high))
+            yield part, *bounds
             return
-        for part in self._vector_loops(body.stage, axis, str(done), str(axis.size)):
-            with self.writer.loop(*part) as self.axes[axis]:
-                body.copy().emit_all()
-        if block is not None:
-            self.storage.carry(body.stage)
+        high = self._number("smax", high, low)
+        from_low, to_high = (self._number("sub", each, part.offset) for each in (low, high))
+        first = self._number("sdiv", self._number("add", from_low, part.step - 1), part.step)
+        last = self._number("sdiv", to_high, part.step)
+        begin, end = (
+            self._number("add", self._number("mul", each, part.step), part.offset)
+            for each in (first, last)
+        )
+        begin = self._number("smin", begin, high)
+        yield whole, low, begin
+        yield part, first, last
+        yield whole, self._number("smax", begin, end), high
+
+    def _number(self, name: str, a: str, b: str | int) -> str:
+        """A sum or the like of two integers; known ones are computed here."""
+        if (name, str(b)) in (("add", "0"), ("sub", "0"), ("mul", "1")):
+            return a
+        if a.isdigit() and str(b).isdigit():
+            return str(_ARITHMETIC[name](int(a), int(b)))
+        if name in ("smin", "smax"):
+            self.writer.declarations.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
+            return self.writer.op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
+        return self.writer.op(f"{name} i64 {a}, {b}")
+
+    def _walk_blocks(
+        self, steps: Sequence[_Step], part: Part, low: int, high: int, count: int
+    ) -> None:
+        """A piece of a sum's last axis, in blocks whose totals are kept."""
+        together = self._together(part)
+        vector = ONE_BY_ONE
+        if together > 1:
+            vector = VectorLoop(together // SIDE_BY_SIDE, False, SIDE_BY_SIDE)
+        block = count * together
+        blocks, rest = divmod(high - low, block)
+        if blocks:
+            with self.writer.loop("0", str(blocks)) as number:
+                start = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
+                start = self._number("add", start, low)
+                with self.writer.loop("0", str(block), vector) as at:
+                    self._step_all(steps, part, self._plus(start, at))
+                self.storage.carry(part.stages[0])
+        if rest:
+            self._walk_piece(steps, part, str(high - rest), str(high))
+            self.storage.carry(part.stages[0])
+
+    def _walk_piece(self, steps: Sequence[_Step], part: Part, low: str, high: str) -> None:
+        for *bounds, vector in self._vector_loops(part, low, high):
+            with self.writer.loop(*bounds, vector) as at:
+                self._step_all(steps, part, at)
+
+    def _step_all(self, steps: Sequence[_Step], part: Part, at: str) -> None:
+        """All phases of a part where its counter is `at`."""
+        self.axes[part.counter] = at
+        first = self._number("add", self._number("mul", at, part.step), part.offset)
+        for phase, stage in enumerate(part.stages):
+            if part.axis == self.schedule.lane:
+                self._enter_lane(self._number("add", first, phase))
+            for step in steps:
+                self.axes.update(step.axes)
+                step.body.within(stage).emit_all()
 
     def _vector_loops(
-        self, stage: Stage, axis: Axis | None, low: str, high: str
+        self, part: Part, low: str, high: str
     ) -> Iterator[tuple[str, str, VectorLoop]]:
-        """The innermost loops over a stage, along the lanes or else along its last axis.
+        """The innermost loops over a piece of a part, along the lanes or the last axis of a stage.
 
         Where the bounds are known these are whole vectors, several at a time, and then one loop
         that masks what is too much: single steps would take most of the time of short rows.
         """
-        assert axis is not None
-        if not self._is_vectorisable(stage, axis):
+        is_known = low.isdigit() and high.isdigit()
+        if is_known and int(low) >= int(high):
+            return
+        width = self._width(part.counter, part.stages)
+        is_border = part.size < min(part.axis.size, width * part.step)
+        if is_border or not self._is_vectorisable(part):
             yield low, high, ONE_BY_ONE
             return
-        width = self._width(axis, [stage])
-        if not (low.isdigit() and high.isdigit()):
+        if not is_known:
             yield low, high, VectorLoop(width)
             return
         start, end = int(low), int(high)
@@ -443,11 +583,15 @@ class _KernelWriter:
         widest = max((compute_dtype(dtype).itemsize for dtype in moved), default=8)
         return self.vector_bytes // widest
 
-    def _is_vectorisable(self, stage: Stage, axis: Axis) -> bool:
-        """Whether LLVM can vectorise a stage's loop along `axis`, one of its own or of the rows.
+    def _is_vectorisable(self, part: Part) -> bool:
+        """Whether LLVM can vectorise the loop over a part of an axis.
 
         LLVM refuses the rest by itself, but not without a message on the error stream.
         """
+        return all(self._has_vectors(stage, part.counter) for stage in part.stages)
+
+    def _has_vectors(self, stage: Stage, axis: Axis) -> bool:
+        """Whether LLVM can vectorise a stage's loop along `axis`, one of its own or of the rows."""
         branches: set[Condition] = set()
         folds = False
         depends = dependences(self.kernel, stage)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,17 +111,23 @@ class Body:
 
     def without_dead(self) -> tuple[Instr, ...]:
         """The instructions that an effect depends on, renumbered."""
-        live: set[int] = set()
-        for number in range(len(self.instrs) - 1, -1, -1):
-            instr = self.instrs[number]
-            if instr.op in EFFECTS or number in live:
-                live.add(number)
-                live.update(instr.args)
-                live.update(atom.key for atom in _loaded(instr))
-        if len(live) == len(self.instrs):
+        needed = sorted(live(self.instrs))
+        if len(needed) == len(self.instrs):
             return tuple(self.instrs)
-        new = {old: position for position, old in enumerate(sorted(live))}
-        return tuple(renumber(self.instrs[old], new) for old in sorted(live))
+        new = {old: position for position, old in enumerate(needed)}
+        return tuple(renumber(self.instrs[old], new) for old in needed)
+
+
+def live(instrs: Sequence[Instr]) -> set[int]:
+    """The numbers of the instructions that have effects, or that one of these needs."""
+    found: set[int] = set()
+    for number in range(len(instrs) - 1, -1, -1):
+        instr = instrs[number]
+        if instr.op in EFFECTS or number in found:
+            found.add(number)
+            found.update(instr.args)
+            found.update(atom.key for atom in _loaded(instr))
+    return found
 
 
 def _loaded(instr: Instr) -> list[Loaded]:

@@ -58,9 +58,10 @@ def _broadcast(operand: Node, coords: Coords) -> Coords:
 
 
 def decided(condition: Condition) -> bool | None:
-    """Whether the condition holds, where ranges alone tell; None where they do not."""
+    """Whether the condition holds, where that is certain; None where it is not."""
     if isinstance(condition, Divides):
-        return True if (condition.index % condition.divisor) == ZERO else None
+        rest = condition.index % condition.divisor
+        return None if rest.terms else rest.const == 0
     low, high = condition.index.bounds
     if low >= condition.low and high < condition.high:
         return True

@@ -48,7 +48,8 @@ def program_of_seed(seed: int, steps: int = LARGEST_STEPS) -> Program:
     """The program of a seed; most are short, some long."""
     rng = random.Random(seed)
     longest = rng.choice((6, 15, 30, steps))
-    return random_program(lambda n: rng.randrange(max(n, 1)), rng.randrange(1, longest + 1), MAKERS)
+    makers = (*MAKERS, *movement.BORDERS * 5) if seed % 3 == 0 else MAKERS
+    return random_program(lambda n: rng.randrange(max(n, 1)), rng.randrange(1, longest + 1), makers)
 
 
 def case_of(program: Program) -> Case:

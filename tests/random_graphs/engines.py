@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from tgraph.compiler.codegen import llvm_kernel
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
-from tgraph.compiler.kernel import schedule_cpu
+from tgraph.compiler.kernel import regions, schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
 from tgraph.compiler.passes import decompose_positions, split_scans
@@ -110,13 +111,13 @@ class _KernelRun:
 
 @contextmanager
 def as_if_large() -> Iterator[None]:
-    """Small kernels are vectorised and shared among threads too, as large ones are."""
-    small, grain = llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS
-    llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS = 0, 40
-    try:
+    """Small kernels are vectorised, cut and shared among threads too, as large ones are."""
+    with (
+        patch.object(llvm_kernel, "SMALL_WORK", 0),
+        patch.object(regions, "MIN_PART", 3),
+        patch.object(schedule_cpu, "GRAIN_OPERATIONS", 40),
+    ):
         yield
-    finally:
-        llvm_kernel.SMALL_WORK, schedule_cpu.GRAIN_OPERATIONS = small, grain
 
 
 @contextmanager

@@ -303,3 +303,6 @@ MAKERS = (
     broadcast, outer, slice_, pad, flip, concatenate, roll, slice_update, windows, index, gather,
     scatter, index_put, iota, one_hot,
 )  # fmt: skip
+
+BORDERS = (slice_, pad, concatenate, roll, slice_update, windows)
+"""What makes conditions on loops."""
