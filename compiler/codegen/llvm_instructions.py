@@ -16,6 +16,7 @@ from ..kernel.index import (
     Loaded,
     Quotient,
     data_atoms,
+    loop_atoms,
 )
 from ..kernel.kernel import Instr, Stage
 from ..kernel.schedule_cpu import TRANSPOSE_LANES, Schedule
@@ -45,6 +46,7 @@ class StageBody:
         self.stage = stage
         self._values: dict[int, str] = {}
         self._indices: dict[Index, str] = {}
+        self._tested: dict[Condition, str] = {}
         lane = [] if schedule.lane is None else [schedule.lane]
         self._depends = dependences(schedule.kernel, stage, lane)
         self._hidden = _chosen_constants(stage)
@@ -53,6 +55,7 @@ class StageBody:
         """The same body as far as it is written, to write the rest of it once more."""
         other = copy(self)
         other._values, other._indices = dict(self._values), dict(self._indices)
+        other._tested = dict(self._tested)
         return other
 
     def within(self, stage: Stage) -> StageBody:
@@ -67,6 +70,22 @@ class StageBody:
             depends = self._depends[number]
             if number not in self._values and depends is not None and depends <= bound:
                 self._values[number] = self._instr(instr)
+            elif number not in self._values:
+                self._test_invariant(instr, bound)
+
+    def _test_invariant(self, instr: Instr, bound: set[Axis]) -> None:
+        """Write those conditions of an instruction that depend on no other loops.
+
+        LLVM makes a switch of tests for single values, with which no loop is vectorised; so it is
+        not told what they test.
+        """
+        for condition in instr.mask:
+            if data_atoms(condition.index) or not loop_atoms(condition.index) <= bound:
+                continue
+            if condition not in self._tested:
+                wide = self.writer.op(f"zext i1 {self._test(condition)} to i32")
+                sealed = self.writer.sealed("i32", wide)
+                self._tested[condition] = self.writer.op(f"icmp ne i32 {sealed}, 0")
 
     def emit_all(self) -> None:
         """Write the rest."""
@@ -161,11 +180,11 @@ class StageBody:
     def _conditions(self, instr: Instr) -> str:
         total = ""
         for condition in instr.mask:
-            for test in self._tests(condition):
-                total = test if not total else self.writer.op(f"and i1 {total}, {test}")
+            test = self._tested.get(condition) or self._test(condition)
+            total = test if not total else self.writer.op(f"and i1 {total}, {test}")
         return total
 
-    def _tests(self, condition: Condition) -> list[str]:
+    def _test(self, condition: Condition) -> str:
         op = self.writer.op
         at = self._index(condition.index)
         low, high = condition.index.bounds
@@ -173,13 +192,10 @@ class StageBody:
             lift = -(low // condition.divisor) * condition.divisor
             lifted = op(f"add nsw i64 {at}, {lift}") if low < 0 else at
             rest = op(f"urem i64 {lifted}, {condition.divisor}")
-            return [op(f"icmp eq i64 {rest}, 0")]
-        tests = []
-        if low < condition.low:
-            tests.append(op(f"icmp sge i64 {at}, {condition.low}"))
-        if high >= condition.high:
-            tests.append(op(f"icmp slt i64 {at}, {condition.high}"))
-        return tests or ["true"]
+            return op(f"icmp eq i64 {rest}, 0")
+        above = op(f"icmp sge i64 {at}, {condition.low}") if low < condition.low else ""
+        below = op(f"icmp slt i64 {at}, {condition.high}") if high >= condition.high else ""
+        return op(f"and i1 {above}, {below}") if above and below else above or below or "true"
 
     # -- memory --------------------------------------------------------------------------
 

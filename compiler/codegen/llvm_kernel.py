@@ -455,7 +455,9 @@ class _KernelWriter:
         Along the last axis of a stage it also goes in blocks where that is cut.
         """
         stage = steps[0].body.stage
-        for part in self._parts(stage, axis):
+        for number, part in enumerate(self._parts(stage, axis)):
+            if number:
+                self.storage.seal(stage)
             for piece, first, last in self._pieces(part, regions.whole(stage, axis), low, high):
                 if axis in self.cut:
                     self._walk_blocks(steps, piece, int(first), int(last), self.cut[axis])
@@ -474,8 +476,8 @@ class _KernelWriter:
         if part.high < part.axis.size:
             high = self._number("smin", high, part.high)
         if part.step == 1:
-            bounds = (self._number("sub", each, part.offset) for each in (low, high))
-            yield part, *bounds
+            first, last = (self._number("sub", each, part.offset) for each in (low, high))
+            yield part, first, last
             return
         high = self._number("smax", high, low)
         from_low, to_high = (self._number("sub", each, part.offset) for each in (low, high))
@@ -523,8 +525,8 @@ class _KernelWriter:
             self.storage.carry(part.stages[0])
 
     def _walk_piece(self, steps: Sequence[_Step], part: Part, low: str, high: str) -> None:
-        for *bounds, vector in self._vector_loops(part, low, high):
-            with self.writer.loop(*bounds, vector) as at:
+        for first, last, vector in self._vector_loops(part, low, high):
+            with self.writer.loop(first, last, vector) as at:
                 self._step_all(steps, part, at)
 
     def _step_all(self, steps: Sequence[_Step], part: Part, at: str) -> None:
@@ -600,6 +602,8 @@ class _KernelWriter:
                 return False
             if instr.op == "scan" and axis in stage.axes:  # each step waits for the one before
                 return False
+            if instr.op == "store" and not _moves(instr, axis):  # all into one element
+                return False
             if instr.op == "reduce" and axis in stage.axes:
                 if instr.value[1] in POSITIONS:
                     return False
@@ -609,7 +613,7 @@ class _KernelWriter:
         # A sum is moved into branches, a test for a divisor makes two loops of one, and tests for
         # one value each become a switch.
         ranges = [each for each in branches if isinstance(each, InRange)]
-        points = [each for each in ranges if each.high == each.low + 1]
+        points = [each for each in ranges if _is_equality(each)]
         if (folds and branches) or len(ranges) < len(branches):
             return False
         return len(points) < 2 and len(branches) <= MAX_BRANCHES
@@ -620,6 +624,13 @@ class _KernelWriter:
     def _enter_lane(self, at: str) -> None:
         assert self.schedule.lane is not None
         self.axes[self.schedule.lane] = self.storage.lane = at
+
+
+def _is_equality(condition: InRange) -> bool:
+    """Whether a range holds or fails for one value alone of those that its index can have."""
+    low, high = condition.index.bounds
+    inside = min(condition.high, high + 1) - max(condition.low, low)
+    return 1 in (inside, high + 1 - low - inside)
 
 
 def _moves(access: Instr, axis: Axis) -> bool:

@@ -167,6 +167,19 @@ class Storage:
             total = TEMPLATES["add"](writer, [total, args[1]], dtype)
         return convert(writer, total, dtype, instr.dtype)
 
+    def seal(self, stage: Stage) -> None:
+        """Make results so far values that LLVM knows nothing of.
+
+        It would join the last addition of a loop with one behind it, and then not know the loop as
+        that of a sum.
+        """
+        for instr in stage.body:
+            if instr.op != "reduce" or instr.value[1] not in ("sum", "prod") or self.lanes > 1:
+                continue
+            slot, type_ = f"%r{instr.value[0]}", f"i{instr.dtype.itemsize * 8}"
+            value = self.writer.op(f"load {type_}, ptr {slot}")
+            self.writer.line(f"store {type_} {self.writer.sealed(type_, value)}, ptr {slot}")
+
     def _reduce_position(
         self, number: int, operation: str, dtype: DType, args: Sequence[str]
     ) -> str:

@@ -57,6 +57,10 @@ class Writer(Text):
         self.declarations.add(f"declare {type} @{full}({', '.join([type] * len(args))})")
         return self.op(f"call {type} @{full}({', '.join(f'{type} {a}' for a in args)})")
 
+    def sealed(self, type: str, value: str) -> str:
+        """An integer as a value that LLVM knows nothing of, and so leaves as it is."""
+        return self.op(f'call {type} asm "", "=r,0"({type} {value})')
+
     @contextmanager
     def loop(self, low: str, high: str, vector: VectorLoop | None = None) -> Iterator[str]:
         """A loop over [low, high) in steps of one; yields the counter.

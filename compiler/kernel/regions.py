@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, lcm, prod
 from typing import NamedTuple
 
+from ...runtime.records import record
 from .body import live
 from .index import Axis, Condition, Divides, Index, of_axis, substitute
 from .kernel import Instr, Stage
@@ -32,7 +33,7 @@ MAX_BOXES = 4
 MAX_COPIED = 3000
 
 
-@dataclass(frozen=True)
+@record()
 class Part:
     """The values offset + step * counter + phase in [low, high) of an axis.
 
