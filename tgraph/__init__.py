@@ -13,6 +13,7 @@ import math as _math
 
 from . import autograd, cuda, functional, losses, nn, optim, pytree, tracing
 from . import methods as _methods  # gives Tensor its operations
+from . import operation_plans as _operation_plans  # gives eager mode its kernels
 from .autograd import (
     enable_grad,
     inference_mode,

@@ -172,8 +172,20 @@ def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
 _FUNCTIONS = {**FUNCTIONS, "flip": _flipped}
 
 
+_MANY = 1 << 14
+"""Elements of an operand from which on an operation may be a plan."""
+
+
 class EagerContext(Context):
-    """Computes with NumPy at once."""
+    """Computes at once, with NumPy, or by a plan where an operand has many elements.
+
+    `large` has what computes the results of primitives then, or gives None (`operation_plans.py`).
+    """
+
+    large: dict[Primitive, Callable[..., Any]]
+
+    def __init__(self) -> None:
+        self.large = {}
 
     def evaluate(
         self,
@@ -182,7 +194,7 @@ class EagerContext(Context):
         attrs: dict[str, Any],
         type_: TensorType,
     ) -> Any:
-        values, dense = [], True
+        values, dense, most = [], True, 0
         for tensor in tensors:
             value = tensor._value
             if type(value) is not np.ndarray:
@@ -190,8 +202,14 @@ class EagerContext(Context):
             values.append(value)
             if dense and not value.flags.c_contiguous:
                 dense = False
+            if value.size > most:
+                most = value.size
         if attrs and "device" in attrs:
             return _evaluate_on_device(primitive, tensors, attrs)
+        if most >= _MANY and dense and state.context is None and primitive in self.large:
+            result = self.large[primitive](primitive, tensors, attrs, values)
+            if result is not None:
+                return result
         result = _FUNCTIONS[primitive.name](np, *values, **attrs)
         if type(result) is not np.ndarray:
             result = _as_arrays(result)

@@ -157,7 +157,7 @@ class GraphFunction:
         return self.forward.executable if self.differentiable else self.plain
 
     def _compile(self, graph: Graph) -> Any:
-        return _compile_graph(
+        return compile_plan(
             graph, donate=self.donate, strides=self.strides, overwritten=self.overwritten
         )
 
@@ -235,7 +235,7 @@ class GraphFunction:
             places.append(len(outputs))
             outputs.append(forward.backward.outputs[at])
         graph = Graph(forward.backward.inputs, outputs)
-        return _compile_graph(graph, strides=odd_strides(graph)), places
+        return compile_plan(graph, strides=odd_strides(graph)), places
 
     @made_once
     def higher(self) -> GraphFunction:
@@ -474,7 +474,7 @@ def dense(given: Any) -> Array:
     return contiguous(_array_of(given))
 
 
-def _compile_graph(graph: Graph, **options: Any) -> Any:
+def compile_plan(graph: Graph, **options: Any) -> Any:
     """`compile_graph`; the passes and code generators are imported at the first compilation."""
     with interrupts.held():
         from .compiler.compile_graph import compile_graph

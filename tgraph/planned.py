@@ -9,29 +9,21 @@ floats, which the plan reads at each call.
 from __future__ import annotations
 
 import functools
-import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .compile_lock import COMPILE_LOCK
 from .compiler.ir import TensorType, promotion
 from .compiler.ir.node import attr_key
 from .dispatch import refresh_view
 from .eager_plan import Call, EagerPlan
-from .runtime.device import CPU
+from .plan_table import Entry, Never, Once, PlanTable
+from .runtime.device import CPU, Device
 from .runtime.dtypes import DType
 from .state import state
 from .tensor import Tensor
 from .traced_float import Specialize
-
-_KEPT = 256
-"""Signatures for which a function is remembered."""
-_PLANS_AT_ONCE, _CALLS_PER_PLAN = 16, 8
-"""A function gets more plans than the first number only where they were called so often each."""
-_ENABLED = os.environ.get("TGRAPH_COMPILE", "1") != "0"
 
 
 def planned(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,8 +56,7 @@ class Planned:
         self.plainly = plainly or function
         self.writes = writes
         self.reads = reads
-        self.plans: dict[Any, Any] = {}
-        self.made = self.hits = 0
+        self.table = PlanTable()
 
     def decorated(self) -> Callable[..., Any]:
         """A plain function, which can be a method too, that runs the plans."""
@@ -105,16 +96,16 @@ class Planned:
             if reads is not None:
                 parts += map(attr_key, reads())
             key: Any = tuple(parts)
-            plans = self.plans  # not of the closure, whose containers are watched by traces
-            plan = plans.get(key)
+            table = self.table  # not of the closure, whose containers are watched by traces
+            plan = table.plans.get(key)
             if type(plan) is _ByValue:
                 key = plan.key(key, leaves)
-                plan = plans.get(key)
+                plan = table.plans.get(key)
             if type(plan) is not EagerPlan:
                 plan = self._plan(key, args, kwargs)
                 if plan is None:
                     return function(*args, **kwargs)
-            self.hits += 1
+            table.hits += 1
             try:
                 return plan(leaves)
             except Exception:
@@ -127,22 +118,15 @@ class Planned:
 
     def _plan(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EagerPlan | None:
         """A plan for the second call with a signature; None where there is none (yet)."""
-        leaves, found = (*args, *kwargs.values()), self.plans.get(key)
+        leaves, found = (*args, *kwargs.values()), self.table.plans.get(key)
         if found is None:
-            self._remember(key, _Once(leaves) if _can_be_planned(leaves) else _Never(leaves))
-        elif type(found) is _Once and self._is_worth_it():
-            if not COMPILE_LOCK.acquire(blocking=False):  # another thread is compiling
-                return None
-            try:
-                return self._made_of(key, args, kwargs)
-            finally:
-                COMPILE_LOCK.release()
-        return None
-
-    def _is_worth_it(self) -> bool:
-        if not _ENABLED or sys.is_finalizing():
-            return False
-        return self.made < _PLANS_AT_ONCE or self.hits >= _CALLS_PER_PLAN * self.made
+            kept = _kept(leaves)
+            self.table.remember(key, Once(kept) if _can_be_planned(leaves) else Never(kept))
+            return None
+        if type(found) is not Once:
+            return None
+        plan: EagerPlan | None = self.table.make(lambda: self._made_of(key, args, kwargs))
+        return plan
 
     def _made_of(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EagerPlan | None:
         count, names, leaves = len(args), tuple(kwargs), (*args, *kwargs.values())
@@ -158,37 +142,13 @@ class Planned:
         except Specialize as asked:
             general = key.general if type(key) is _Values else key
             positions = fixed.union(source.key for source in asked.sources)
-            self.plans[general] = _ByValue(leaves, positions)
+            self.table.plans[general] = _ByValue(_kept(leaves), positions)
             return None
         except Exception:
-            self.plans[key] = _Never(leaves)
+            self.table.plans[key] = Never(_kept(leaves))
             return None
-        self.made += 1
-        self.plans[key] = made
+        self.table.plans[key] = made
         return made
-
-    def _remember(self, key: Any, what: Any) -> None:
-        if len(self.plans) >= _KEPT:
-            for old in list(self.plans)[: _KEPT // 4]:
-                self.plans.pop(old, None)
-        self.plans[key] = what
-
-
-class _Entry:
-    """What is known of a signature without a plan. It keeps alive what the key names by id."""
-
-    __slots__ = ("kept",)
-
-    def __init__(self, leaves: Sequence[Any]) -> None:
-        self.kept = _kept(leaves)
-
-
-class _Once(_Entry):
-    """There was one call."""
-
-
-class _Never(_Entry):
-    """There can be no plan."""
 
 
 class _Values(tuple[Any, ...]):
@@ -198,13 +158,13 @@ class _Values(tuple[Any, ...]):
     positions: frozenset[int]
 
 
-class _ByValue(_Entry):
+class _ByValue(Entry):
     """There is a plan for each value of the floats at `positions`, which the function asks for."""
 
     __slots__ = ("positions",)
 
-    def __init__(self, leaves: Sequence[Any], positions: frozenset[int]) -> None:
-        super().__init__(leaves)
+    def __init__(self, kept: Any, positions: frozenset[int]) -> None:
+        super().__init__(kept)
         self.positions = positions
 
     def key(self, general: Any, leaves: Sequence[Any]) -> _Values:
@@ -214,7 +174,7 @@ class _ByValue(_Entry):
 
 
 _PLAIN = frozenset({int, bool, str, type(None)})
-_BY_IDENTITY = frozenset({TensorType, DType})
+_BY_IDENTITY = frozenset({TensorType, DType, Device})
 
 
 def _is_plain(value: Sequence[Any]) -> bool:
@@ -228,7 +188,9 @@ def _kept(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _can_be_planned(leaves: Sequence[Any]) -> bool:
-    types = [each for each in _kept(leaves) if type(each) is TensorType]
-    return any(isinstance(each, Tensor) for each in leaves) and all(
-        each.device is CPU and each.numel for each in types
-    )
+    for each in _kept(leaves):
+        if type(each) is TensorType and (each.device is not CPU or not each.numel):
+            return False
+        if type(each) is Device and each is not CPU:
+            return False
+    return True

@@ -26,6 +26,7 @@ from .creation import DeviceLike, as_device, as_dtype
 from .dispatch import apply, apply_several, current_context
 from .inplace import assign
 from .operands import Scalar, as_operand, cast, result_type
+from .planned import planned
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float32, float64, int64
 from .tensor import Tensor, intern_type
@@ -128,6 +129,7 @@ def _bits(shape: tuple[int, ...], generator: Generator | None, device: Device) -
     return apply(p.random_bits, key, shape=shape, offset=offset, device=device)
 
 
+@planned
 def uniform(
     shape: tuple[int, ...],
     dtype: DType,
@@ -145,6 +147,7 @@ def uniform(
     return cast(e.mul(cast(words, float32), 2.0**-kept), dtype)
 
 
+@planned
 def _normal(
     shape: tuple[int, ...], dtype: DType, generator: Generator | None, device: Device
 ) -> Tensor:

@@ -1,0 +1,96 @@
+"""Single operations on many elements as plans, in eager mode on the CPU.
+
+NumPy computes on one thread and takes fresh memory, page by page, for every large result. From some
+ten thousand elements on a kernel of the compiler is faster for all but a few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .compiler.ir import PRIMITIVES, Builder, Family, Graph, Primitive, TensorType, input_node
+from .compiler.ir import primitives as p
+from .dispatch import EAGER
+from .graph_function import compile_plan
+from .plan_table import Never, Once, PlanTable
+from .runtime.dtypes import float32
+from .tensor import Tensor
+
+_FASTER_IN_NUMPY = {(each, float32) for each in (p.sin, p.cos, p.tan, p.pow_)}
+_tables: dict[Primitive, PlanTable] = {}
+
+
+class _Plan:
+    """A compiled operation, and the types that its key names by id."""
+
+    __slots__ = ("kept", "run")
+
+    def __init__(self, graph: Graph, kept: Any) -> None:
+        self.kept, self.run = kept, compile_plan(graph).run
+
+
+def evaluate(
+    primitive: Primitive,
+    tensors: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+    values: list[np.ndarray[Any, Any]],
+) -> Any:
+    """The result for contiguous `values`, or None where NumPy is to compute it."""
+    table = _tables.get(primitive)
+    if table is None:
+        table = _tables[primitive] = PlanTable()
+    try:
+        key = (*map(id, (tensor._type for tensor in tensors)), *attrs.items())
+        plan = table.plans.get(key)
+    except TypeError:  # an attribute that cannot be hashed
+        return None
+    if type(plan) is not _Plan:
+        plan = _made(table, key, plan, primitive, tensors, attrs)
+        if plan is None:
+            return None
+    table.hits += 1
+    try:
+        return plan.run(values)[0]
+    except Exception:
+        return None  # NumPy's way raises the error that names the user's line
+
+
+def _made(
+    table: PlanTable,
+    key: Any,
+    found: Any,
+    primitive: Primitive,
+    tensors: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+) -> _Plan | None:
+    types = [tensor._type for tensor in tensors]
+    if found is None:
+        table.remember(key, Once(types) if _is_planned(primitive, types) else Never(types))
+        return None
+    if type(found) is not Once:
+        return None
+
+    def compiled() -> _Plan:
+        nodes = [input_node(f"x{at}", type_) for at, type_ in enumerate(types)]
+        plan = _Plan(Graph(nodes, [Builder().apply(primitive, nodes, attrs)]), types)
+        table.plans[key] = plan
+        return plan
+
+    plan: _Plan | None = table.make(compiled)
+    return plan
+
+
+def _is_planned(primitive: Primitive, types: list[TensorType]) -> bool:
+    return (primitive, types[-1].dtype) not in _FASTER_IN_NUMPY and all(t.numel for t in types)
+
+
+def _is_large(primitive: Primitive) -> bool:
+    """Whether a kernel computes a primitive faster than NumPy."""
+    return (primitive.family is Family.ELEMENTWISE and primitive is not p.copy) or (
+        primitive is p.sum_
+    )
+
+
+EAGER.large.update((each, evaluate) for each in PRIMITIVES.values() if _is_large(each))

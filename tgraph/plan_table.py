@@ -1,0 +1,67 @@
+"""What eager mode remembers of signatures: which were used once, and the plans of the others."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .compile_lock import COMPILE_LOCK
+
+_KEPT = 256
+"""Signatures for which a function is remembered."""
+_PLANS_AT_ONCE, _CALLS_PER_PLAN = 16, 8
+"""A function gets more plans than the first number only where they were called so often each."""
+_ENABLED = os.environ.get("TGRAPH_COMPILE", "1") != "0"
+
+
+class Entry:
+    """What is known of a signature without a plan. `kept` is alive what its key names by id."""
+
+    __slots__ = ("kept",)
+
+    def __init__(self, kept: Any) -> None:
+        self.kept = kept
+
+
+class Once(Entry):
+    """There was one call."""
+
+
+class Never(Entry):
+    """There can be no plan."""
+
+
+class PlanTable:
+    """The signatures of one function, how many plans there were, and how often they were called.
+
+    Who calls a plan counts it in `hits`.
+    """
+
+    __slots__ = ("_made", "hits", "plans")
+
+    def __init__(self) -> None:
+        self.plans: dict[Any, Any] = {}
+        self._made = self.hits = 0
+
+    def remember(self, key: Any, entry: Entry) -> None:
+        """Keep what is known of a new signature; the oldest ones are forgotten."""
+        if len(self.plans) >= _KEPT:
+            for old in list(self.plans)[: _KEPT // 4]:
+                self.plans.pop(old, None)
+        self.plans[key] = entry
+
+    def make(self, compiled: Callable[[], Any]) -> Any:
+        """What `compiled` gives, None where that is not worth it or another thread is compiling."""
+        if not _ENABLED or sys.is_finalizing():
+            return None
+        if self._made >= _PLANS_AT_ONCE and self.hits < _CALLS_PER_PLAN * self._made:
+            return None
+        if not COMPILE_LOCK.acquire(blocking=False):
+            return None
+        try:
+            self._made += 1
+            return compiled()
+        finally:
+            COMPILE_LOCK.release()
