@@ -455,16 +455,19 @@ def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
 def _link_view(
     context: Any, primitive: Primitive, source: Tensor, attrs: dict[str, Any], result: Tensor
 ) -> None:
-    if not context.aliases(primitive, source, attrs, result._value):
-        return
+    if context.aliases(primitive, source, attrs, result._value):
+        link_view(source, (Step(primitive, attrs),), result)
+
+
+def link_view(source: Tensor, steps: tuple[Step, ...], result: Tensor) -> None:
+    """Let `result`, which shows the memory of `source` after `steps`, be a view of it."""
     view = source._view
     result._storage = source._storage or storage_of(source)
-    step = Step(primitive, attrs)
     quiet = not state.grad_enabled
     if view is None or not view.differentiable:  # what is detached has a history of its own
-        result._view = View(source, (step,), True, quiet)
+        result._view = View(source, steps, True, quiet)
     else:
-        steps = (*view.steps, step)
+        steps = (*view.steps, *steps)
         result._view = View(view.base, steps, view.differentiable, view.without_grad or quiet)
 
 

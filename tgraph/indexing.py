@@ -17,7 +17,7 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
-from .dispatch import apply, constant, current_context
+from .dispatch import apply, constant, current_context, link_view, settled
 from .inplace import assign, prepare_direct_write, replace, write_directly
 from .operands import cast, is_scalar, on_device, plain_scalar
 from .overlap import refuse_overlap
@@ -26,7 +26,7 @@ from .runtime.arrays import array_module, current
 from .runtime.device import CPU, Device
 from .runtime.dtypes import bool_, int32, int64, uint8
 from .state import state
-from .tensor import Tensor
+from .tensor import Step, Tensor, intern_type, wrap
 
 
 class _Plan(NamedTuple):
@@ -159,8 +159,32 @@ def _basic(x: Tensor, plan: _Plan) -> Tensor:
     return x
 
 
+def _row(x: Tensor, at: int) -> Tensor | None:
+    """`x[at]` in one go where nothing is traced or recorded; None where that is not so."""
+    array, shape = settled(x)._value, x._type.shape
+    if state.context is not None or (x._requires_grad and state.grad_enabled) or not shape:
+        return None
+    size = shape[0]
+    if type(array) is not np.ndarray or not array.flags.c_contiguous or not -size <= at < size:
+        return None
+    at %= size
+    rest = shape[1:]
+    first = {
+        "starts": (at, *(0,) * len(rest)),
+        "stops": (at + 1, *rest),
+        "steps": (1,) * len(shape),
+    }
+    result = wrap(array[at, ...], intern_type(rest, x._type.dtype))
+    link_view(x, (Step(p.slice_, first), Step(p.reshape, {"shape": rest})), result)
+    return result
+
+
 def getitem(input: Tensor, index: Any) -> Tensor:
     """`input[index]`."""
+    if type(index) is int:
+        row = _row(input, index)
+        if row is not None:
+            return row
     plan = _take_apart(input, index)
     part = _basic(input, plan)
     if plan.picks:

@@ -305,3 +305,31 @@ def test_sources_of_other_shapes_and_dtypes() -> None:
             function(0, rows, tg.ones(2, 2))
         with pytest.raises(RuntimeError, match=rf"{name}\(\): self .* must have the same dtype"):
             function(0, rows, tg.ones(1, 2, dtype=tg.int64))
+
+
+def test_one_row_is_the_view_that_a_slice_and_a_reshape_make():
+    for shape in ((4,), (4, 3), (4, 1, 3), (1, 2)):
+        x = tg.rand(shape)
+        for at in (0, -1, shape[0] - 1, -shape[0]):
+            row, same = x[at], x[at % shape[0] : at % shape[0] + 1].reshape(shape[1:])
+            assert (row._type, row.stride()) == (same._type, same.stride())
+            row.fill_(7)
+            assert same.tolist() == row.tolist() and x._version == row._version
+            x.zero_()
+            assert not row.any()
+        for at in (shape[0], -shape[0] - 1):
+            with pytest.raises(IndexError, match=f"index {at} is out of bounds for dimension 0"):
+                x[at]
+
+
+def test_gradients_through_one_row():
+    x = tg.rand(3, 2, requires_grad=True)
+    with tg.no_grad():
+        quiet = x[1]
+    assert not quiet.requires_grad
+    x[1].sum().backward()
+    assert x.grad.tolist() == [[0, 0], [1, 1], [0, 0]]
+    y = x.detach() * 1
+    row = y[2]
+    y.requires_grad_()
+    assert not row.requires_grad
