@@ -241,6 +241,13 @@ def value_saved_by_a_stage_of_other_axes() -> Case:
     return make.case(make(p.add, c, make(p.mul, squashed, squashed)), picked)
 
 
+@found
+def running_sum_of_one() -> Case:
+    """The kernel has one stage without loops, whose sums must start at zero nevertheless."""
+    make = Make(np.arange(68, dtype=np.float32).reshape(4, 1, 17))
+    return make.case(make(p.cumsum, *make.inputs, axis=1, reverse=False))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", FOUND, ids=lambda make: make.__name__)
 def test_found_graph(make, engine):

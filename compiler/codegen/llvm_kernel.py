@@ -186,7 +186,7 @@ class _KernelWriter:
         """Tasks are lanes: the given range of them is one vector loop."""
         lane, stages = self.schedule.lane, self.kernel.stages
         assert lane is not None
-        if len(stages) == 1:
+        if len(stages) == 1 and not _folds(stages[0]):
             body = self._body(stages[0])
             body.emit_invariant(set())
             self._walk([_Step(body, {})], lane, "%lo", "%hi")
@@ -319,7 +319,7 @@ class _KernelWriter:
     def _start_results(self, stage: Stage, lanes: Lanes) -> None:
         if lanes is None:
             self.storage.set_identities(stage)
-        elif any(instr.op in ("reduce", "scan") for instr in stage.body):
+        elif _folds(stage):
             assert self.schedule.lane is not None
             width = self._width(self.schedule.lane, [stage])
             with self.writer.loop(*lanes, VectorLoop(width)) as at:
@@ -624,6 +624,11 @@ class _KernelWriter:
     def _enter_lane(self, at: str) -> None:
         assert self.schedule.lane is not None
         self.axes[self.schedule.lane] = self.storage.lane = at
+
+
+def _folds(stage: Stage) -> bool:
+    """Whether values are folded into results, which have to start from something."""
+    return any(instr.op in ("reduce", "scan") for instr in stage.body)
 
 
 def _is_equality(condition: InRange) -> bool:
