@@ -19,6 +19,8 @@ Positions = npt.NDArray[np.int64]
 
 # Below, the calls that make keys take longer than sorting.
 _FEW = 512
+# Elements of which the extreme is looked at first, where so many such groups come to one wanted.
+_GROUP, _GROUPS_FOR_ONE = 8, 4
 
 
 def stable_order(values: Array, descending: bool = False) -> Positions:
@@ -49,6 +51,59 @@ def first_in_order(values: Array, count: int, descending: bool = False) -> Posit
     if values.size <= _FEW or not 0 < count <= length // 2:
         return stable_order(values, descending)[..., :count]
     rows = _comparable(values).reshape(-1, length)
+    found = _among_few(rows, count, descending)
+    if found is None:
+        found = _up_to_a_limit(rows, count, descending)
+    return found.reshape(*values.shape[:-1], count)
+
+
+def _among_few(rows: Array, count: int, descending: bool) -> Positions | None:
+    """The first ones of each row, put in order with some others; None where these would be many.
+
+    Of groups of elements the extremes are as many different elements, so at least `count` reach
+    what `count` of the extremes do, and where there are many groups, hardly more.
+    """
+    length = rows.shape[1]
+    groups = length // _GROUP
+    if groups < _GROUPS_FOR_ONE * count:
+        return None
+    extreme = np.maximum if descending else np.fmin  # NaN is the largest
+    best = rows[:, :groups].copy()
+    for start in range(groups, groups * _GROUP, groups):
+        quietly(extreme, best, rows[:, start : start + groups], out=best)
+    limit = _at_rank(best, groups - count if descending else count - 1)
+    kept = _reaches(rows, limit, descending)
+    counts = np.count_nonzero(kept, axis=1)
+    width = int(counts.max())
+    if width > groups:
+        return None
+    return _in_order(rows, np.flatnonzero(kept), counts, width, descending)[:, :count]
+
+
+def _in_order(
+    rows: Array, found: Positions, counts: Array, width: int, descending: bool
+) -> Positions:
+    """Chosen elements of each row, `counts` of them, in order; what stands behind them is any."""
+    row, at = np.divmod(found, rows.shape[1])
+    place = np.arange(found.size) - (np.cumsum(counts) - counts)[row]
+    # What fills up rows comes behind all else, and where it is equal too, as it is stored behind.
+    values = np.full((rows.shape[0], width), _last_of_all(rows.dtype, descending), rows.dtype)
+    positions = np.zeros((rows.shape[0], width), np.int64)
+    values[row, place] = rows.reshape(-1)[found]
+    positions[row, place] = at
+    return np.take_along_axis(positions, stable_order(values, descending), 1)
+
+
+def _last_of_all(dtype: np.dtype[Any], descending: bool) -> Any:
+    if dtype.kind == "f":
+        return -np.inf if descending else np.nan
+    limits = np.iinfo(dtype)
+    return limits.min if descending else limits.max
+
+
+def _up_to_a_limit(rows: Array, count: int, descending: bool) -> Positions:
+    """The first ones of each row: what comes before the last of them, and some that equal it."""
+    length = rows.shape[1]
     limit = _at_rank(rows, length - count if descending else count - 1)
     kept = _reaches(rows, limit, descending)
     crowded = np.flatnonzero(np.count_nonzero(kept, axis=1) != count)
@@ -57,7 +112,7 @@ def first_in_order(values: Array, count: int, descending: bool = False) -> Posit
     found = np.flatnonzero(kept).reshape(-1, count)
     found -= np.arange(rows.shape[0])[:, None] * length
     inside = stable_order(np.take_along_axis(rows, found, 1), descending)
-    return np.take_along_axis(found, inside, 1).reshape(*values.shape[:-1], count)
+    return np.take_along_axis(found, inside, 1)
 
 
 def nth_in_order(values: Array, rank: int) -> Positions:
@@ -75,13 +130,15 @@ def nth_in_order(values: Array, rank: int) -> Positions:
         many = equal[later]
         counted = np.cumsum(many, axis=1, dtype=np.int64)
         found[later] = (many & (counted == 1 + at[later, None])).argmax(1)
-    return found.reshape(*values.shape[:-1], 1).astype(np.int64, copy=False)
+    positions: Positions = found.reshape(*values.shape[:-1], 1).astype(np.int64, copy=False)
+    return positions
 
 
 def _comparable(values: Array) -> Array:
     """The same order in a type that NumPy compares fast, with NaN last: not those of 16 bits."""
     if values.dtype.kind == "V" or values.dtype == np.float16:
-        return quietly(values.astype, np.float32)
+        wide: Array = quietly(values.astype, np.float32)
+        return wide
     return values.view(np.uint8) if values.dtype.kind == "b" else values
 
 
@@ -106,7 +163,8 @@ def _short_keys(values: Array) -> npt.NDArray[np.int64] | None:
     low, high = int(values.min()), int(values.max())
     if high - low >= 1 << 31:
         return None
-    return (values - values.dtype.type(low)).astype(np.int64)
+    above: Positions = (values - values.dtype.type(low)).astype(np.int64)
+    return above
 
 
 def _bits_in_order(values: Array) -> npt.NDArray[np.int64]:
@@ -120,7 +178,8 @@ def _bits_in_order(values: Array) -> npt.NDArray[np.int64]:
     if unknown.any():
         bits[unknown] = np.iinfo(np.int32).max
     bits ^= (bits >> 31) & np.int32(0x7FFFFFFF)
-    return bits.astype(np.int64)
+    wide: Positions = bits.astype(np.int64)
+    return wide
 
 
 def _ranks(values: Array) -> npt.NDArray[np.int64]:

@@ -11,7 +11,7 @@ DTYPES = (
     np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.bool_, np.int8, np.uint8, np.int16,
     np.int32, np.uint32, np.int64, np.uint64,
 )  # fmt: skip
-SHAPES = ((7,), (3, 40), (1, 700), (50, 64), (2, 3, 300), (4, 0), (0, 9))
+SHAPES = ((7,), (3, 40), (1, 700), (50, 64), (2, 3, 300), (3, 1003), (4, 0), (0, 9))
 
 
 def plain(values, descending):
@@ -59,7 +59,9 @@ def test_order(dtype, shape, descending):
         found = stable_order(values, descending)
         assert found.dtype == np.int64 and np.array_equal(found, expected)
         length = shape[-1]
-        for count in {0, 1, length // 9, length // 2, length}:
+        for count in {0, 1, 3, length // 40, length // 9, length // 2, length} & set(
+            range(length + 1)
+        ):
             first = first_in_order(values, count, descending)
             assert first.dtype == np.int64 and np.array_equal(first, expected[..., :count])
         if descending:
