@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..kernel.index import (
     Divides,
     Index,
     Loaded,
+    Mask,
     Quotient,
     data_atoms,
     loop_atoms,
@@ -46,7 +47,8 @@ class StageBody:
         self.stage = stage
         self._values: dict[int, str] = {}
         self._indices: dict[Index, str] = {}
-        self._tested: dict[Condition, str] = {}
+        self._bound: set[Axis] = set()
+        self._tested: dict[Mask, str] = {}
         lane = [] if schedule.lane is None else [schedule.lane]
         self._depends = dependences(schedule.kernel, stage, lane)
         self._hidden = _chosen_constants(stage)
@@ -74,18 +76,18 @@ class StageBody:
                 self._test_invariant(instr, bound)
 
     def _test_invariant(self, instr: Instr, bound: set[Axis]) -> None:
-        """Write those conditions of an instruction that depend on no other loops.
+        """Write those conditions of an instruction that depend on no other loops, as one.
 
-        LLVM makes a switch of tests for single values, with which no loop is vectorised; so it is
-        not told what they test.
+        LLVM makes switches and exits of tests that it can take apart, with which no loop is
+        vectorised; so it is not told what they test.
         """
-        for condition in instr.mask:
-            if data_atoms(condition.index) or not loop_atoms(condition.index) <= bound:
-                continue
-            if condition not in self._tested:
-                wide = self.writer.op(f"zext i1 {self._test(condition)} to i32")
-                sealed = self.writer.sealed("i32", wide)
-                self._tested[condition] = self.writer.op(f"icmp ne i32 {sealed}, 0")
+        outer = [each for each in instr.mask if _is_invariant(each, bound)]
+        if not outer or tuple(outer) in self._tested:
+            return
+        wide = self.writer.op(f"zext i1 {self._all(outer)} to i32")
+        test = self.writer.op(f"icmp ne i32 {self.writer.sealed('i32', wide)}, 0")
+        self._tested[tuple(outer)] = test
+        self._bound = bound
 
     def emit_all(self) -> None:
         """Write the rest."""
@@ -178,9 +180,17 @@ class StageBody:
     # -- conditions ----------------------------------------------------------------------
 
     def _conditions(self, instr: Instr) -> str:
+        outer = tuple(each for each in instr.mask if _is_invariant(each, self._bound))
+        if outer not in self._tested:
+            return self._all(instr.mask)
+        inner = [each for each in instr.mask if each not in outer]
+        test = self._tested[outer]
+        return self.writer.op(f"and i1 {test}, {self._all(inner)}") if inner else test
+
+    def _all(self, conditions: Sequence[Condition]) -> str:
         total = ""
-        for condition in instr.mask:
-            test = self._tested.get(condition) or self._test(condition)
+        for condition in conditions:
+            test = self._test(condition)
             total = test if not total else self.writer.op(f"and i1 {total}, {test}")
         return total
 
@@ -266,6 +276,10 @@ class StageBody:
         writer.line(f"br label %{join}")
         writer.label(join)
         return writer.op(f"select i1 {bad}, i64 0, i64 {position}")
+
+
+def _is_invariant(condition: Condition, bound: set[Axis]) -> bool:
+    return not data_atoms(condition.index) and loop_atoms(condition.index) <= bound
 
 
 def _chosen_constants(stage: Stage) -> list[Instr]:
