@@ -16,7 +16,6 @@ import hashlib
 import hmac
 import os
 import re
-import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -156,7 +155,7 @@ def _known_secret(opened: int) -> bytes:
 
 
 def _make_secret(opened: int, replace: bool) -> None:
-    made = secrets.token_bytes(_SECRET_BYTES)
+    made = os.urandom(_SECRET_BYTES)
     if not replace:
         try:
             trusted_files.write_new(opened, SECRET, made)

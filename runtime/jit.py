@@ -36,6 +36,8 @@ PIPELINE_VERSION = 2
 # its text or object, and how many bytes for each of these.
 _START_BYTES = 256 << 20
 _MODULE_BYTES = 16 << 20
+# Who starts a Python thread waits for its first steps, forever where there is no memory for them.
+_THREAD_BYTES = 16 << 20
 _BYTES_PER_CHARACTER = 512
 _BYTES_PER_BYTE = 8
 
@@ -115,7 +117,8 @@ def compile_early(load: Callable[[], object]) -> None:
             load()
 
     if not locks.ending():
-        with suppress(RuntimeError):  # no more threads
+        with suppress(RuntimeError, MemoryError):  # no more threads
+            memory.require(_THREAD_BYTES, "starting a thread")
             threading.Thread(target=begin, name="tgraph-prepare").start()
 
 

@@ -59,12 +59,6 @@ class Native(NamedTuple):
 _loaded: Native | None = None
 
 
-def prepare() -> None:
-    """Begin to `load` in another thread: LLVM's start alone takes as long as tracing a function."""
-    if _loaded is None:
-        jit.compile_early(load)
-
-
 def load() -> Native:
     """Compile (or take from the cache) the runner."""
     global _loaded
@@ -78,7 +72,7 @@ def load() -> Native:
 def _load() -> Native:
     _check_layouts()
     parallel.parallel_for_address()  # the runner calls it by name
-    walk = jit.compile_module(_walk_text(), opt=1)
+    walk = jit.compile_module(_walk_text(), passes=False)  # written as LLVM would leave it
     # What these call takes so long that better code for them would not pay.
     bodies = jit.compile_module(_bodies_text(), opt=0)
     number, pointer = ctypes.c_int64, ctypes.c_void_p

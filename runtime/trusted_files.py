@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -92,7 +91,7 @@ def write_new(folder: int, name: str, content: bytes) -> None:
 
 def _write_aside(folder: int, content: bytes) -> str:
     """The name of a new file with this content."""
-    name = f"{secrets.token_hex(16)}.tmp"
+    name = f"{os.urandom(16).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, 0o600, dir_fd=folder)
     try:

@@ -158,6 +158,19 @@ def test_import_needs_no_heavy_package():
     assert found.strip() == "[]"
 
 
+@pytest.mark.parametrize("module", FILES)
+def test_slow_standard_modules_are_not_imported_at_the_head(module):
+    """Each takes milliseconds, to read the configuration of a build for one."""
+    slow = {"random", "secrets", "sysconfig", "subprocess", "tempfile"}
+    tree = ast.parse(FILES[module].read_text())
+    found = {name for statement in tree.body for _, name in imported(module, statement)}
+    if module.startswith(
+        ("tgraph.compiler.passes", *(n for names in DOORS.values() for n in names))
+    ):
+        return  # behind a door
+    assert not found & slow
+
+
 def test_import_leaves_out_what_lies_behind_the_doors():
     found = run_python("import sys, tgraph; print(sorted(sys.modules))")
     behind = ("tgraph.compiler.codegen", "tgraph.compiler.kernel", "tgraph.compiler.passes")

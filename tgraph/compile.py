@@ -45,14 +45,13 @@ from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiled_call import CompiledCall
 from .compiler.ir import Graph
 from .explain import Explanation, explain_plan
-from .graph_function import GraphFunction
+from .graph_function import GraphFunction, prepare
 from .nn.module import Module
 from .provenance import is_internal
 from .record_call import leaf_names, record_call
 from .recorded_call import Call
 from .recording.places import Place, Places, is_number
 from .recording.recorder import Recorder
-from .runtime import plan_native
 from .runtime.garbage import no_collection
 from .runtime.records import record
 from .state import state
@@ -223,7 +222,7 @@ class CompiledFunction:
     def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
         names = leaf_names(self.function, spec)
         _refuse_arrays(leaves, names)
-        plan_native.prepare()
+        prepare(waited_for=True)
         reason = self._reason(leaves, spec)
         start = time.perf_counter()
         call, numbers, places, recorder = self._record(leaves, spec, names)
@@ -500,4 +499,7 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     if isinstance(function, CompiledFunction):
         function = function.function
     is_module = hasattr(function, "_parameter_names")
-    return (CompiledModule if is_module else CompiledFunction)(function, check)
+    compiled = (CompiledModule if is_module else CompiledFunction)(function, check)
+    if compiled.enabled:
+        prepare()
+    return compiled

@@ -20,7 +20,7 @@ from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, user_site, without_history
 from .partition import partition
-from .runtime import interrupts
+from .runtime import interrupts, jit, locks, plan_native
 from .runtime.arrays import contiguous, copy_elements, copy_of, place
 from .state import state
 from .tensor import Tensor, wrap
@@ -474,12 +474,40 @@ def dense(given: Any) -> Array:
     return contiguous(_array_of(given))
 
 
+_begun = False
+_waited_for = False
+
+
+def prepare(waited_for: bool = False) -> None:
+    """Begin, in another thread, with what the first compilation needs: LLVM, passes, generators.
+
+    Where the compilation itself has begun (`waited_for`), its own thread imports them, as two would
+    only take Python from each other.
+    """
+    global _begun, _waited_for
+    _waited_for = _waited_for or waited_for
+    if not _begun:
+        _begun = True
+        jit.compile_early(_load)
+
+
+def _load() -> None:
+    plan_native.load()
+    if not _waited_for:
+        with locks.RUNTIME:  # a fork waits: what its child finds half imported stays locked there
+            _compiler()
+
+
 def compile_plan(graph: Graph, **options: Any) -> Any:
     """`compile_graph`; the passes and code generators are imported at the first compilation."""
+    return _compiler()(graph, **options)
+
+
+def _compiler() -> Any:
     with interrupts.held():
         from .compiler.compile_graph import compile_graph
 
-    return compile_graph(graph, **options)
+    return compile_graph
 
 
 def odd_strides(graph: Graph) -> dict[int, tuple[int, ...]]:

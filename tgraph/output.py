@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from . import pytree
 from .autograd.grad_mode import no_grad
 from .dispatch import settled
 from .inplace import assign
-from .keywords import ELEMENTWISE_NAMES, other_names, translated
+from .keywords import ELEMENTWISE_NAMES, other_names, parameters, translated
 from .overlap import refuse_overlap
 from .state import state
 from .tensor import Tensor
@@ -23,7 +22,7 @@ def with_out(function: Callable[..., Any], overlap: str = "all") -> Callable[...
     `overlap` tells whether operands may lie in its memory: "all" of it only, "none", or "any".
     """
 
-    known = inspect.signature(function).parameters
+    known = parameters(function)
     names = {**ELEMENTWISE_NAMES, **other_names(function)}
     names = {name: own for name, own in names.items() if own is None or own in known}
 

@@ -10,7 +10,6 @@ import functools
 import os
 import re
 import sys
-import sysconfig
 import weakref
 from types import CodeType, ModuleType
 
@@ -21,10 +20,14 @@ _PACKAGES = frozenset({
     "torch", "jax", "jaxlib", "pytest", "_pytest", "pluggy", "hypothesis", "IPython", "ipykernel",
     "matplotlib", "graphviz", "tqdm", "pandas", "sklearn", "PIL", "h5py", "safetensors", "rich",
 })  # fmt: skip
-_PATHS = sysconfig.get_paths()
 # Packages may also lie with another Python's, such as the one that a virtual environment is of.
 _SITE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]", re.DOTALL)
-_STANDARD = tuple({_PATHS[name] + os.sep for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
+# What `sysconfig` calls stdlib and platstdlib; asking it takes 10 ms.
+_LIBRARY = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+_STANDARD = (
+    os.path.dirname(os.__file__) + os.sep,
+    os.path.join(sys.exec_prefix, sys.platlibdir, _LIBRARY) + os.sep,
+)
 _MODULES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nn") + os.sep
 # Where code is typed or made: at prompts, by exec and dataclasses.
 _MADE = ("<stdin", "<ipython", "<doctest", "<string", "<console", "<unknown", "<attrs")

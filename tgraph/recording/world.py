@@ -8,7 +8,6 @@ line.
 from __future__ import annotations
 
 import os
-import random
 import sys
 import warnings
 from types import ModuleType
@@ -108,6 +107,7 @@ def _warn(name: str, what: str) -> None:
 
 def is_shared_generator(owner: Any) -> bool:
     """Whether a generator of random numbers is the one that functions of a module draw from."""
-    module = sys.modules.get("numpy.random.mtrand")
-    shared = (getattr(random.random, "__self__", None), getattr(module, "_rand", None))
+    pythons, numpys = (sys.modules.get(name) for name in ("random", "numpy.random.mtrand"))
+    own = getattr(getattr(pythons, "random", None), "__self__", None)
+    shared = (own, getattr(numpys, "_rand", None))
     return isinstance(owner, ModuleType) or any(owner is each for each in shared)
