@@ -81,6 +81,7 @@ class Plan:
     ) -> None:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
+        self.keeps_arena = True  # between calls, which then have it without asking for memory
         self.num_slots = max(num_slots, 1)
         self.constants = dict(constants or {})
         self.written = frozenset(written)
@@ -113,7 +114,8 @@ class Plan:
                 return self._go_on(frame, items, position)
             return 0
         finally:
-            self._frames.append(frame)
+            if self.keeps_arena:
+                self._frames.append(frame)
 
     @property
     def status(self) -> Array:

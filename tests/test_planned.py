@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from opcase import Array, OpCase
 from test_ops import CASES, SMOOTH, Gradients, as_tuple, check_values, ids, variants
+from tgraph.runtime import memory
 
 import tgraph as tg
 import tgraph.nn.functional as F
@@ -447,3 +450,24 @@ def test_random_tensors_are_those_of_eager_code(name, dtype):
             np.testing.assert_allclose(found, expected, rtol=1e-14)
         else:
             np.testing.assert_array_equal(found, expected)
+
+
+def test_plans_keep_no_large_memory():
+    def held() -> int:
+        gc.collect()
+        memory.empty_cache()
+        return int(tracemalloc.get_traced_memory()[0])
+
+    def train(length: int) -> None:
+        query = of(1, 2, length, 8).requires_grad_()
+        for _ in range(3):
+            F.scaled_dot_product_attention(query, query, query, is_causal=True).sum().backward()
+
+    train(9)  # what is imported and made once
+    tracemalloc.start()
+    try:
+        before = held()
+        train(700)  # with two matrices of 700 x 700 in between
+        assert held() - before < 700 * 700 * 4
+    finally:
+        tracemalloc.stop()

@@ -171,6 +171,7 @@ def _trace(call: Call, leaves: Sequence[Any]) -> _Traced:
     )
     types = [intern_type(*node.type) for node in nodes]
     function.types = types
+    function.keeps_arenas = False  # there are many plans, of which few run at a time
     written = [trace.inputs[at].source.key for at in donate.values()]
     inverse = [None if each is None else _inverse(each) for each in orders]
     return _Traced(trace, function, tree, inverse, types, written)

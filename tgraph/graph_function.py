@@ -30,6 +30,9 @@ from .trace_state import HandleState, TraceError
 Array = np.ndarray[Any, Any]
 
 
+_SMALL_ARENA = 1 << 20
+
+
 class Forward(NamedTuple):
     """The forward plan with what it saves, and the parts of the backward plan."""
 
@@ -142,6 +145,7 @@ class GraphFunction:
         self.name = name
         self.fed = fed or Fed({})
         self.strides = odd_strides(graph)
+        self.keeps_arenas = True  # between calls; a large one is given back where it does not
         self._backwards: dict[tuple[bool, ...], Any] = {}
 
     # --- plans ---
@@ -157,9 +161,16 @@ class GraphFunction:
         return self.forward.executable if self.differentiable else self.plain
 
     def _compile(self, graph: Graph) -> Any:
-        return compile_plan(
-            graph, donate=self.donate, strides=self.strides, overwritten=self.overwritten
+        return self._settled(
+            compile_plan(
+                graph, donate=self.donate, strides=self.strides, overwritten=self.overwritten
+            )
         )
+
+    def _settled(self, executable: Any) -> Any:
+        if not self.keeps_arenas and executable.plan.arena_bytes > _SMALL_ARENA:
+            executable.plan.keeps_arena = False
+        return executable
 
     def derive(self, create_graph: bool) -> Derivation:
         """Cotangents and gradients, recorded in the trace."""
@@ -235,7 +246,7 @@ class GraphFunction:
             places.append(len(outputs))
             outputs.append(forward.backward.outputs[at])
         graph = Graph(forward.backward.inputs, outputs)
-        return compile_plan(graph, strides=odd_strides(graph)), places
+        return self._settled(compile_plan(graph, strides=odd_strides(graph))), places
 
     @made_once
     def higher(self) -> GraphFunction:
@@ -254,7 +265,7 @@ class GraphFunction:
         asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
         outputs = fed.apply([self.trace.value_of(each) for each in handles])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
-        return GraphFunction(
+        made = GraphFunction(
             Graph(inputs, outputs),
             self.trace,
             self.final,
@@ -263,6 +274,8 @@ class GraphFunction:
             name=self.name,
             fed=fed,
         )
+        made.keeps_arenas = self.keeps_arenas
+        return made
 
     @made_once
     def kept(self) -> list[int]:

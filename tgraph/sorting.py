@@ -20,6 +20,7 @@ from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, apply_several, current_context, make_source
 from .operands import cast
+from .planned import planned
 from .runtime import order
 from .runtime.dtypes import DType, int32, int64
 from .tensor import Tensor, intern_type
@@ -203,6 +204,7 @@ def unique(
     return tensors if len(tensors) > 1 else tensors[0]
 
 
+@planned
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.
 
