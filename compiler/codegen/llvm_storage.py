@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ...runtime.dtypes import DType
 from ..kernel.kernel import COMBINE, POSITIONS, Instr, Stage, long_sums, reduction_identity
 from ..kernel.schedule_cpu import Schedule
-from .llvm_scalar import TEMPLATES, convert, literal, llvm_type
+from .llvm_scalar import TEMPLATES, convert, literal, llvm_type, memory_type, narrow, widen
 from .llvm_writer import Writer
 
 
@@ -36,7 +36,7 @@ class Storage:
 
     def _declare(self) -> None:
         for number, dtype in enumerate(self.kernel.results):
-            self._alloca(f"%r{number}", llvm_type(dtype), self.lanes)
+            self._alloca(f"%r{number}", self._kept_type(dtype), self.lanes)
         for instr in self.kernel.instructions():
             if instr.op == "reduce" and instr.value[1] in POSITIONS:
                 self._alloca(f"%b{instr.value[0]}", llvm_type(instr.dtype), self.lanes)
@@ -47,6 +47,22 @@ class Storage:
     def _alloca(self, name: str, type_: str, lanes: int) -> None:
         whole = type_ if lanes == 1 else f"[{lanes} x {type_}]"
         self.writer.allocas.append(f"{name} = alloca {whole}, align 64")
+
+    def _kept_type(self, dtype: DType) -> str:
+        """How accumulators of `dtype` lie in memory: bits side by side would not be vectors."""
+        return memory_type(dtype) if dtype.kind == "bool" and self.lanes > 1 else llvm_type(dtype)
+
+    def _load(self, slot: str, dtype: DType) -> str:
+        kept = self.writer.op(f"load {self._kept_type(dtype)}, ptr {slot}")
+        return (
+            kept if self._kept_type(dtype) == llvm_type(dtype) else widen(self.writer, kept, dtype)
+        )
+
+    def _store(self, value: str, slot: str, dtype: DType) -> None:
+        type_ = self._kept_type(dtype)
+        if type_ != llvm_type(dtype):
+            value = narrow(self.writer, value, dtype)
+        self.writer.line(f"store {type_} {value}, ptr {slot}")
 
     def _slot(self, name: str, type_: str) -> str:
         """Where the current lane's accumulator lies."""
@@ -85,7 +101,7 @@ class Storage:
                 self.writer.line(f"store i64 0, ptr {position}")
             else:
                 for name in self._accumulators(number):
-                    self.writer.line(f"store {type_} {start}, ptr {self._slot(name, type_)}")
+                    self._store(start, self._slot(name, self._kept_type(dtype)), dtype)
 
     def _accumulators(self, number: int) -> tuple[str, ...]:
         stems = "rte" if number in self._long else "r"
@@ -95,7 +111,7 @@ class Storage:
         """The value of a result whose reduction is complete."""
         type_ = llvm_type(dtype)
         if number not in self._long:
-            return self._read(f"%r{number}", type_)
+            return self._load(self._slot(f"%r{number}", self._kept_type(dtype)), dtype)
         total, lost = self._read(f"%t{number}", type_), self._read(f"%e{number}", type_)
         # An infinite total has lost NaN.
         known = self.writer.op(f"fcmp ord {type_} {lost}, {lost}")
@@ -142,8 +158,8 @@ class Storage:
         if operation in POSITIONS:
             return self._reduce_position(number, operation, instr.dtype, args)
         writer, type_ = self.writer, llvm_type(instr.dtype)
-        slot = self._slot(f"%r{number}", type_)
-        old = writer.op(f"load {type_}, ptr {slot}")
+        slot = self._slot(f"%r{number}", self._kept_type(instr.dtype))
+        old = self._load(slot, instr.dtype)
         if instr.dtype.kind == "float" and operation in ("sum", "prod"):
             name = "fadd" if operation == "sum" else "fmul"
             new = writer.op(f"{name} reassoc nsz contract {type_} {old}, {args[0]}")
@@ -151,7 +167,7 @@ class Storage:
             new = writer.intrinsic(f"llvm.{COMBINE[operation]}", type_, [old, args[0]])
         else:
             new = TEMPLATES[COMBINE[operation]](writer, [old, args[0]], instr.dtype)
-        writer.line(f"store {type_} {new}, ptr {slot}")
+        self._store(new, slot, instr.dtype)
         return new
 
     def scan(self, instr: Instr, args: Sequence[str]) -> str:

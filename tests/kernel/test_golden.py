@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernel_cases import CASES
+from kernel_cases import CASES, Make
 from tgraph.compiler.codegen.llvm_kernel import SMALL_WORK, kernel_text, kernels_module
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
@@ -20,6 +20,7 @@ from tgraph.compiler.kernel.kernel import Kernel, long_sums
 from tgraph.compiler.kernel.schedule_cpu import Schedule, schedule_cpu
 from tgraph.compiler.pipeline import optimize
 from tgraph.runtime import jit
+from tgraph.runtime.dtypes import bool_
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -106,6 +107,14 @@ def test_generated_code_is_vectorised(name: str) -> None:
             text = optimised_text(schedule)
             widths = [int(width) for width in re.findall(r"<(\d+) x float>", text)]
             assert widths and max(widths) >= 4, f"{name}: no vectors of floats"
+
+
+def test_truth_of_columns_is_folded_by_vectors() -> None:
+    make = Make()
+    x = make.input(300, 256, dtype=bool_)
+    (schedule,) = scheduled(make.graph(make.any(x, axes=(0,), keepdims=False)))
+    text = optimised_text(schedule)
+    assert re.search(r"store <\d+ x i8>", text) and not re.search(r"store (<\d+ x )?i1", text)
 
 
 @pytest.mark.parametrize("name", CASES)
