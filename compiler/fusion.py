@@ -49,6 +49,8 @@ MIN_PARALLEL_ROWS = 8
 MAX_SERIAL = 1 << 15
 MAX_SIBLINGS_TRIED = 4
 
+_SHIFTS = frozenset(("slice", "flip", "permute", "pad", "concatenate"))
+
 _FUSIBLE = frozenset(
     (
         Family.SOURCE,
@@ -277,7 +279,10 @@ class Fuser:
             return True
         if spent <= CHEAP_COST:
             return False
-        return any(self._repeats(node, reader) for reader in self.graph.consumers[node])
+        readers = self.graph.consumers[node]
+        if spent * _times_read_elsewhere(node, readers) > CHEAP_COST:
+            return True
+        return any(self._repeats(node, reader) for reader in readers)
 
     def _repeats(self, node: Node, reader: Node) -> bool:
         """Whether `reader` would compute elements of `node` several times."""
@@ -599,3 +604,14 @@ def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Roo
         else:
             return None
     return Root(node, tuple(dims)) if matched == len(rows) else None
+
+
+def _times_read_elsewhere(node: Node, readers: Sequence[Node]) -> float:
+    """How often an element is read beyond once, by views that read it at other places.
+
+    Who computes the value in its place would compute it as often.
+    """
+    size = node.type.numel
+    shifted = [each for each in readers if each.primitive.name in _SHIFTS]
+    read = sum(min(each.type.numel, size) for each in shifted)
+    return read / size - (len(shifted) == len(readers)) if size > 1 and shifted else 0

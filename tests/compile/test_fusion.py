@@ -98,6 +98,22 @@ def _shapes(nodes):
     return [node.shape for node in nodes]
 
 
+def test_what_neighbours_read_is_computed_once(x):
+    """Each step of a stencil would otherwise be computed anew for every neighbour of the next."""
+
+    def steps(count):
+        def function(x):
+            for _ in range(count):
+                inner = x[:-2] + x[2:] - 2 * x[1:-1] + 0.1 * x[1:-1]
+                x = tg.cat([x[:1], inner, x[-1:]])
+            return x
+
+        kernels = [info.schedule.kernel for info in compiled(function, x).kernels]
+        return sum(len(list(kernel.instructions())) for kernel in kernels)
+
+    assert steps(6) < 4 * steps(2)
+
+
 def test_rows_that_differ_stay_apart(x):
     executable = compiled(lambda x: (x.sum(1), x.sum(0)), x)
     assert len(executable.kernels) == 2 and reasons(executable) == {"their rows differ"}
