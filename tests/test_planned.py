@@ -471,3 +471,37 @@ def test_plans_keep_no_large_memory():
         assert held() - before < 700 * 700 * 4
     finally:
         tracemalloc.stop()
+
+
+STRIDED = {
+    "layer_norm": lambda x, y: F.layer_norm(x, (6,), y[0], y[1]),
+    "cross_entropy": lambda x, y: F.cross_entropy(x, tg.arange(6), label_smoothing=0.1),
+    "linear": lambda x, y: F.linear(x, y, y[:, 2]),
+    "softplus": lambda x, y: F.softplus(x, 2.0) * y,
+    "mse_loss": lambda x, y: F.mse_loss(x, y, reduction="none"),
+    "attention": lambda x, y: F.scaled_dot_product_attention(x, y, x, is_causal=True),
+    "avg_pool2d": lambda x, y: F.avg_pool2d(x.unsqueeze(0), 3, 2, 1) * y[:3, :3],
+    "conv1d": lambda x, y: F.conv1d(x.unsqueeze(0), y.unsqueeze(1), padding=3, groups=6),
+    "elu": lambda x, y: F.elu(x, 0.5) + y.t(),
+    "cumsum": lambda x, y: tg.cumsum(x * y, 0),
+}
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("name", STRIDED)
+def test_gradients_of_strided_arguments(name, layout):
+    rng = np.random.default_rng(1)
+    arrays = [rng.standard_normal((6, 6)) for _ in range(2)]
+    inputs = [each.requires_grad_() for each in given(arrays, layout)]
+
+    def derivatives(x: Any, y: Any) -> list[Any]:
+        result = STRIDED[name](x, y)
+        leaves = {"materialize_grads": True, "allow_unused": True}
+        first = tg.autograd.grad((result * result).sum(), [x, y], create_graph=True, **leaves)
+        total = sum((each * each).sum() for each in first)
+        return [result, *first, *tg.autograd.grad(total, [x, y], **leaves)]
+
+    found, expected = settled(derivatives, *inputs), plainly(derivatives, *inputs)
+    assert found[0].stride() == expected[0].stride()
+    for have, want in zip(found, expected, strict=True):
+        check_values(have.detach().numpy(), want.detach().numpy(), 1e4, name)
