@@ -494,6 +494,9 @@ class Fuser:
             if rows < MIN_PARALLEL_ROWS and longest > self.max_serial:
                 reason = "too few rows to share among threads"
                 continue
+            if _walks_across(roots):
+                reason = "they walk over the same axes in different orders"
+                continue
             refusal = self._why_no_kernel(Group(roots))
             if not refusal:
                 return roots
@@ -615,3 +618,15 @@ def _times_read_elsewhere(node: Node, readers: Sequence[Node]) -> float:
     shifted = [each for each in readers if each.primitive.name in _SHIFTS]
     read = sum(min(each.type.numel, size) for each in shifted)
     return read / size - (len(shifted) == len(readers)) if size > 1 and shifted else 0
+
+
+def _walks_across(roots: Iterable[Root]) -> bool:
+    """Whether some reductions have axes as rows that others fold: a square's rows and columns.
+
+    One of them would read memory in steps.
+    """
+    rows: dict[tuple[int, ...], tuple[bool, ...]] = {}
+    folds = (root for root in roots if root.node.primitive.family is Family.REDUCE)
+    return any(
+        rows.setdefault(iteration_shape(each.node), each.dims) != each.dims for each in folds
+    )

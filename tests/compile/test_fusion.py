@@ -114,6 +114,16 @@ def test_what_neighbours_read_is_computed_once(x):
     assert longest(6) < 2 * longest(1)
 
 
+def test_rows_and_columns_of_a_square_stay_apart():
+    """One of them would read the matrix in steps of a row."""
+    square = tg.randn(60, 60)
+    both = compiled(lambda x: (x.mean(0), x.var(0), x.logsumexp(1)), square)
+    assert len(both.kernels) == 2
+    assert any("different orders" in each for each in reasons(both))
+    one = compiled(lambda x: (x.mean(1), x.var(1), x.logsumexp(1)), square)
+    assert len(one.kernels) == 1
+
+
 def test_rows_that_differ_stay_apart(x):
     executable = compiled(lambda x: (x.sum(1), x.sum(0)), x)
     assert len(executable.kernels) == 2 and reasons(executable) == {"their rows differ"}
