@@ -83,7 +83,8 @@ def test_small_examples(runs, monkeypatch, tmp_path, name):
     monkeypatch.setattr(sys, "argv", [name, "--quick"])
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    assert bool(check(runs)) == ("compile" in (EXAMPLES / f"{name}.py").read_text())
+    launches = check(runs)  # eager mode compiles what it repeats
+    assert launches or "compile" not in (EXAMPLES / f"{name}.py").read_text()
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn"])
