@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from tgraph.compiler.ir import PRIMITIVES, Family, IRTypeError, TensorType, infer_type
+from tgraph.compiler.ir.scans import running_dtype
 from tgraph.runtime.dtypes import (
     ALL_DTYPES,
     DType,
@@ -69,6 +70,16 @@ def _reductions(name: str) -> Iterator[Case]:
                             ((2, 3), ()), ((0, 3), (1,)), ((0, 3), (0,))]:  # fmt: skip
             for keepdims in (False, True):
                 yield name, [sample(shape, dtype)], {"axes": axes, "keepdims": keepdims}
+
+
+def _scans(name: str) -> Iterator[Case]:
+    for dtype in ALL_DTYPES:
+        for shape, axis in [((5,), 0), ((2, 3, 4), 1), ((2, 1), 1), ((0, 3), 0), ((0, 3), 1)]:
+            for reverse in (False, True):
+                x, attrs = sample(shape, dtype), {"axis": axis, "reverse": reverse}
+                yield name, [x], attrs
+                start = sample((*shape[:axis], 1, *shape[axis + 1 :]), running_dtype(dtype))
+                yield name, [x, start], attrs
 
 
 _MOVEMENT: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
@@ -215,6 +226,8 @@ def _all(name: str) -> Iterator[Case]:
         return _elementwise(name, primitive.arity)
     if family is Family.REDUCE:
         return _reductions(name)
+    if family is Family.SORT_SCAN:
+        return _scans(name)
     if family in (Family.GATHER, Family.SCATTER):
         return _indexing(name)
     if family is Family.CONTRACTION:
