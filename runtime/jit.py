@@ -235,16 +235,20 @@ class _Compiler:
         try:
             # A context of its own: its types and constants go with the module.
             module = self._llvm.parse_assembly(text, self._llvm.create_context())
-            module.verify()
         except RuntimeError as error:
-            raise JitError(f"LLVM rejects a module: {error}\n{_numbered(text)}") from None
-        module.triple = self._machine.triple
-        module.data_layout = str(self._machine.target_data)
-        if opt != _NO_PASSES:
-            self._optimise(module, opt, unroll)
-        machine = self._machine if opt != 0 else self._quick_machine
-        data: bytes = machine.emit_object(module)
-        module.close()
+            raise _refused(error, text) from None
+        try:
+            module.verify()
+            module.triple = self._machine.triple
+            module.data_layout = str(self._machine.target_data)
+            if opt != _NO_PASSES:
+                self._optimise(module, opt, unroll)
+            machine = self._machine if opt != 0 else self._quick_machine
+            data: bytes = machine.emit_object(module)
+        except RuntimeError as error:
+            raise _refused(error, text) from None
+        finally:
+            module.close()  # before its context goes: garbage is collected in any order
         return data
 
     def _optimise(self, module: Any, opt: int, unroll: bool) -> None:
@@ -280,6 +284,10 @@ class _Compiler:
             ) from None
         self._trackers.append(tracker)
         return {name: tracker[name] for name in names}
+
+
+def _refused(error: RuntimeError, text: str) -> JitError:
+    return JitError(f"LLVM rejects a module: {error}\n{_numbered(text)}")
 
 
 def _defined_functions(text: str) -> list[str]:

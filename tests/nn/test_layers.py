@@ -352,7 +352,7 @@ def test_activations_in_place():
         out = layer(x)
         assert out is x
         if not isinstance(layer, nn.LeakyReLU):
-            assert tg.equal(x, expected)
+            assert tg.allclose(x, expected)  # a second call may be a plan, which rounds apart
 
 
 def test_softmax_and_log_softmax():
