@@ -11,7 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 from unittest import mock
 
@@ -19,7 +19,7 @@ import numpy as np
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.plan_builder import StepInfo
 from tgraph.runtime import memory
-from tgraph.runtime.plan import ARENA_SLOT, ArrayRef, BufferRef, Plan
+from tgraph.runtime.plan import ARENA_SLOT, BufferRef, Plan
 
 import tgraph
 
@@ -62,7 +62,7 @@ def _moved(value: Any, slot: int) -> Any:
         return tuple(_moved(each, slot) for each in value)
     if isinstance(value, BufferRef):
         return replace(value, slot=slot) if value.slot == ARENA_SLOT else value
-    if isinstance(value, ArrayRef) or (hasattr(value, "name") and hasattr(value, "__slots__")):
+    if is_dataclass(value) and not isinstance(value, type):
         names = [each.name for each in fields(value)]
         moved = {name: _moved(getattr(value, name), slot) for name in names}
         return type(value)(**moved)
