@@ -20,6 +20,7 @@ import tgraph.nn.functional as F
 from tgraph import plan_table, planned
 from tgraph.dispatch import EAGER, use_context
 from tgraph.eager_plan import EagerPlan
+from tgraph.fused import fused_update
 
 
 def plainly(function: Callable[..., Any], *args: Any) -> Any:
@@ -91,9 +92,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     class Noted(EagerPlan):
         __slots__ = ()
 
-        def __init__(self, call: Any, *args: Any) -> None:
-            names.append(call.name)
-            super().__init__(call, *args)
+        def __init__(self, traced: Any, *args: Any) -> None:
+            names.append(traced.function.name)
+            super().__init__(traced, *args)
 
     monkeypatch.setattr(planned, "EagerPlan", Noted)
     return names
@@ -162,7 +163,7 @@ def test_a_float_whose_value_is_asked_for_is_fixed(made):
     for by in (1.0, -2.0) * 4 + (5.0,):
         expected = plainly(function, x, by)
         np.testing.assert_allclose(function(x, by).numpy(), expected.numpy(), rtol=1e-6)
-    assert len(made) == 3  # the first found out, then one for each value that came again
+    assert len(made) == 2  # one for each value that came again
 
 
 def test_kinds_of_numbers_are_told_apart():
@@ -259,6 +260,41 @@ def test_errors_are_those_of_eager_code_and_name_the_line():
     assert str(found.value) == str(expected.value)
 
 
+def test_a_refused_write_is_made_once():
+    @fused_update
+    def update(x, y):
+        x.mul_(2)
+        y.add_(x)
+
+    x, y = of(4), of(4)
+    for _ in range(3):
+        update(x, y)
+    doubled, versions = x.numpy() * 2, (x._version, y._version)
+    shared = y.numpy()
+    memory = shared.copy()
+    memory.flags.writeable = False
+    refused = tg.from_numpy(memory)
+    before = refused._version
+    with pytest.raises(RuntimeError, match="read-only"):
+        update(x, refused)
+    assert np.array_equal(x.numpy(), doubled)
+    assert np.array_equal(memory, shared)
+    assert (x._version - versions[0], refused._version - before) == (1, 0)
+
+
+def test_an_error_of_the_compiler_is_not_hidden(monkeypatch):
+    function = planned.planned(lambda x: tg.exp(x) * 2)
+    x = of(3)
+    function(x)
+
+    def fails(*args: Any) -> None:
+        raise RuntimeError("this kernel cannot be built")
+
+    monkeypatch.setattr(planned, "EagerPlan", fails)
+    with pytest.raises(RuntimeError, match="cannot be built"):
+        function(x)
+
+
 def test_hooks_see_gradients():
     x, seen = of(3, 4).requires_grad_(), []
     x.register_hook(lambda g: seen.append(g) or g * 2)
@@ -278,7 +314,7 @@ def test_random_numbers_are_those_of_eager_code(made, patient):
                 results.append(F.dropout(x, 0.25).tolist())
         results.append(tg.default_generator.counter)
     assert found == expected
-    assert made.count("_dropped") == 2  # the first one found that it needs to know p
+    assert made.count("_dropped") == 1
 
 
 def test_without_gradients_nothing_is_recorded():

@@ -19,7 +19,7 @@ from .compiler.ir.layouts import node_strides, row_major
 from .derivation import derive
 from .dispatch import user_site
 from .graph_function import CompiledRecord, GraphFunction
-from .inplace import prepare_direct_write
+from .inplace import check_memory, count_writes
 from .state import state
 from .tensor import Tensor, intern_type, root_of, wrap
 from .trace_context import Trace
@@ -58,9 +58,8 @@ class EagerPlan:
         "_types", "_written", "hits", "kept",
     )  # fmt: skip
 
-    def __init__(self, call: Call, leaves: Sequence[Any], kept: Any) -> None:
+    def __init__(self, traced: TracedCall, kept: Any) -> None:
         self.hits, self.kept = 0, kept
-        traced = _trace(call, leaves)
         self._function, self._tree, self._orders = traced.function, traced.tree, traced.orders
         self._types, self._written = traced.types, traced.written
         self._draws = [(use.generator, use.calls) for use in traced.trace.generators.values()]
@@ -80,12 +79,14 @@ class EagerPlan:
         return self._call(leaves)
 
     def _call(self, leaves: Sequence[Any]) -> Any:
+        for at in self._written:
+            check_memory(leaves[at])
         arrays = [_value(source, leaves) for source in self._sources]
         values = self._run(arrays)
         for generator, calls in self._draws:
             generator.counter += calls
         for at in self._written:
-            prepare_direct_write(leaves[at])
+            count_writes(leaves[at], 1)
         if self._written:
             return None
         outputs = self._function.outputs.expand(values, arrays)
@@ -132,7 +133,9 @@ def _value(source: Source, leaves: Sequence[Any]) -> Array:
 # --- from a function to a graph ------------------------------------------------------------------
 
 
-class _Traced(NamedTuple):
+class TracedCall(NamedTuple):
+    """The graph of a call, and what its results are made to by it."""
+
     trace: Trace
     function: GraphFunction
     tree: pytree.TreeSpec | None  # None where the result is one tensor
@@ -141,8 +144,11 @@ class _Traced(NamedTuple):
     written: list[int]  # leaves that the function writes in place
 
 
-def _trace(call: Call, leaves: Sequence[Any]) -> _Traced:
-    """The graph of a call; NotPlannableError where its arguments are not all that it needs."""
+def trace_call(call: Call, leaves: Sequence[Any]) -> TracedCall:
+    """The graph of a call; NotPlannableError where its arguments are not all that it needs.
+
+    Also raises what the function raises, and Specialize for the numbers whose values it asks for.
+    """
     trace = Trace(function=call.name)
     previous = state.context
     try:
@@ -174,7 +180,7 @@ def _trace(call: Call, leaves: Sequence[Any]) -> _Traced:
     function.keeps_arenas = False  # there are many plans, of which few run at a time
     written = [trace.inputs[at].source.key for at in donate.values()]
     inverse = [None if each is None else _inverse(each) for each in orders]
-    return _Traced(trace, function, tree, inverse, types, written)
+    return TracedCall(trace, function, tree, inverse, types, written)
 
 
 def _stand_in(trace: Trace, call: Call, at: int, leaf: Any) -> Any:

@@ -124,7 +124,7 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
         check_devices(operation, (target._type, new._type))
     _check_cast(target, new)
     _check_shape(target, new)
-    _check_memory(target)
+    check_memory(target)
     recording = _is_recorded(target, new)
     if recording:
         _check_leaf(target)
@@ -146,7 +146,7 @@ def write(target: Tensor, new: Tensor) -> None:
     context = current_context()
     context.touch(target)
     context.write(target, new)
-    _count(target, 1, follow=not context.tracing)
+    count_writes(target, 1, follow=not context.tracing)
 
 
 def write_directly(target: Tensor, new: Tensor) -> bool:
@@ -168,12 +168,12 @@ def _is_recorded(target: Tensor, new: Tensor) -> bool:
 
 def prepare_direct_write(target: Tensor) -> None:
     """Count a write into the memory of `target`, after the checks that every write makes."""
-    _check_memory(target)
-    _count(target, 1)
+    check_memory(target)
+    count_writes(target, 1)
 
 
-def _count(target: Tensor, times: int, follow: bool = True) -> None:
-    """Count a write; with `follow`, a view without history of its own is up to date."""
+def count_writes(target: Tensor, times: int, follow: bool = True) -> None:
+    """Count writes; with `follow`, a view without history of its own is up to date."""
     storage, view = storage_of(target), target._view
     storage.version += times
     storage.written = user_site()
@@ -212,7 +212,8 @@ def _check_shape(target: Tensor, new: Tensor) -> None:
         )
 
 
-def _check_memory(target: Tensor) -> None:
+def check_memory(target: Tensor) -> None:
+    """Raise RuntimeError where the memory of `target` cannot be written in place."""
     if not target._type.numel:
         return
     view = target._view
@@ -473,7 +474,7 @@ def set_data(self: Tensor, new: Tensor) -> None:
             )
         context.touch(self)
         context.write(self, new)
-        _count(self, 0, follow=False)
+        count_writes(self, 0, follow=False)
         return
     self._value, self._type = context.value_of(new), new._type
     self._view = None

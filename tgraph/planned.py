@@ -17,7 +17,7 @@ import numpy as np
 from .compiler.ir import TensorType, promotion
 from .compiler.ir.node import attr_key
 from .dispatch import refresh_view
-from .eager_plan import Call, EagerPlan
+from .eager_plan import Call, EagerPlan, trace_call
 from .plan_table import Entry, Never, Once, PlanTable
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType
@@ -138,16 +138,17 @@ class Planned:
         floats = frozenset(at for at, each in enumerate(leaves) if type(each) is float)
         call = Call(self.function, self.name, build, floats - fixed, self.writes)
         try:
-            made = EagerPlan(call, leaves, _kept(leaves))
+            traced = trace_call(call, leaves)
         except Specialize as asked:
             general = key.general if type(key) is _Values else key
             positions = fixed.union(source.key for source in asked.sources)
             self.table.plans[general] = _ByValue(_kept(leaves), positions)
             return None
         except Exception:
+            # As it is written, the function does it, or raises the error with the user's line.
             self.table.plans[key] = Never(_kept(leaves))
             return None
-        self.table.plans[key] = made
+        self.table.plans[key] = made = EagerPlan(traced, _kept(leaves))
         return made
 
 

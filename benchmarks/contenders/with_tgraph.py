@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
 import tgraph as tg
 from tgraph.nn import functional as F
 
@@ -163,6 +165,16 @@ class Workloads:
 
         sgd = tg.optim.SGD(values, SGD.rate, momentum=SGD.momentum)
         return self.training(loss_of, sgd, values)
+
+    def step(self, data: Data, optimizer_of: Callable[[list[tg.Tensor]], Any]) -> Case:
+        """A step of an optimizer of the parameters in `data`, whose gradients are given."""
+        values = self.parameters(data)
+        names = [f"g{number}" for number in range(len(values))]
+        for value, gradient in zip(values, self.tensors(data, *names), strict=True):
+            value.grad = gradient
+        optimizer = optimizer_of(values)
+        step = self.compiled(lambda: optimizer.step())
+        return Case(step, lambda result: [np.ones(()), *arrays(tuple(values))])
 
 
 def block(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -170,6 +171,16 @@ class Workloads:
 
         sgd = torch.optim.SGD(values, SGD.rate, momentum=SGD.momentum, fused=True)
         return self.training(loss_of, sgd, values)
+
+    def step(self, data: Data, optimizer_of: Callable[[list[torch.Tensor]], Any]) -> Case:
+        """A step of an optimizer of the parameters in `data`, whose gradients are given."""
+        values = self.parameters(data)
+        names = [f"g{number}" for number in range(len(values))]
+        for value, gradient in zip(values, self.tensors(data, *names), strict=True):
+            value.grad = gradient
+        optimizer = optimizer_of(values)
+        step = self.compiled(lambda: optimizer.step())
+        return Case(step, lambda result: [np.ones(()), *arrays(tuple(values))])
 
 
 def arrays(result: Any) -> list[Array]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import tgraph as tg
 from tgraph.nn import functional as F
 
@@ -86,13 +84,7 @@ class Workloads(base.Workloads):
         return self.case(function, *self.tensors(data, "x", "upstream"))
 
     def adam_many(self, data: Data) -> Case:
-        values = self.parameters(data)
-        names = [f"g{number}" for number in range(len(values))]
-        for value, gradient in zip(values, self.tensors(data, *names), strict=True):
-            value.grad = gradient
-        optimizer = base.adamw(values)
-        step = self.compiled(lambda: optimizer.step())
-        return Case(step, lambda result: [np.ones(()), *base.arrays(tuple(values))])
+        return self.step(data, base.adamw)
 
     def bfloat16_mlp(self, data: Data) -> Case:
         x, *values = (each.bfloat16() for each in self.tensors(data, *data))

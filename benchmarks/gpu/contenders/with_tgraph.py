@@ -6,8 +6,6 @@ import gc
 import importlib
 from typing import Any
 
-import numpy as np
-
 import tgraph as tg
 from tgraph.nn import functional as F
 
@@ -52,13 +50,7 @@ class Contender(base.Workloads):
         return self.case(function, *self.tensors(data, "u"))
 
     def adamw(self, data: Data) -> Case:
-        values = self.parameters(data)
-        names = [f"g{number}" for number in range(len(values))]
-        for value, gradient in zip(values, self.tensors(data, *names), strict=True):
-            value.grad = gradient
-        optimizer = base.adamw(values)
-        step = self.compiled(lambda: optimizer.step())
-        return Case(step, lambda result: [np.ones(()), *base.arrays(tuple(values))])
+        return self.step(data, base.adamw)
 
     def gpt2_train(self, data: Data) -> Case:
         tokens, labels = self.tensors(data, "tokens", "labels")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -61,16 +60,8 @@ class Contender(base.Workloads):
 
     def adamw(self, data: Data) -> Case:
         """The fused optimizer; compiled, the one over all parameters at once that can be fused."""
-        values = self.parameters(data)
-        for value, gradient in zip(values, self.gradients(data, len(values)), strict=True):
-            value.grad = gradient
-        optimizer = base.adamw(values) if self.eager else _compiled_adamw(values, self.device)
-        step = self.compiled(lambda: optimizer.step())
-        return Case(step, lambda result: [np.ones(()), *base.arrays(tuple(values))])
-
-    def gradients(self, data: Data, count: int) -> list[torch.Tensor]:
-        """Given gradients of as many parameters."""
-        return self.tensors(data, *(f"g{number}" for number in range(count)))
+        compiled = functools.partial(_compiled_adamw, device=self.device)
+        return self.step(data, base.adamw if self.eager else compiled)
 
     def gpt2_train(self, data: Data) -> Case:
         tokens, labels = self.tensors(data, "tokens", "labels")
