@@ -89,6 +89,13 @@ def long_sum() -> Graph:
 
 
 @golden
+def scan() -> Graph:
+    make = Make()
+    x = make.input(100, 700)
+    return make.graph(make.log(make.cumsum(make.exp(x), axis=1, reverse=False)))
+
+
+@golden
 def pairwise_forces() -> Graph:
     make = Make()
     x = make.input(500, 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from copy import copy
 from typing import Any
 
@@ -52,6 +52,11 @@ class StageBody:
         lane = [] if schedule.lane is None else [schedule.lane]
         self._depends = dependences(schedule.kernel, stage, lane)
         self._hidden = _chosen_constants(stage)
+
+    @property
+    def written(self) -> Set[int]:
+        """The instructions that are written already."""
+        return self._values.keys()
 
     def copy(self) -> StageBody:
         """The same body as far as it is written, to write the rest of it once more."""

@@ -22,6 +22,7 @@ from ..kernel.dependences import dependences
 from ..kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ..kernel.kernel import POSITIONS, Instr, Stage, compute_dtype, long_sums
 from ..kernel.regions import Box, Part
+from ..kernel.scan_loops import CHUNK, CHUNK_AXIS, scan_loops
 from ..kernel.schedule_cpu import Schedule, TaskAxis
 from .llvm_instructions import StageBody
 from .llvm_math import definitions
@@ -459,7 +460,10 @@ class _KernelWriter:
             if number:
                 self.storage.seal(stage)
             for piece, first, last in self._pieces(part, regions.whole(stage, axis), low, high):
-                if axis in self.cut:
+                loops = self._scan_loops(steps[0].body, piece)
+                if loops:
+                    self._walk_chunks(steps, piece, loops, int(first), int(last))
+                elif axis in self.cut:
                     self._walk_blocks(steps, piece, int(first), int(last), self.cut[axis])
                 else:
                     self._walk_piece(steps, piece, first, last)
@@ -524,6 +528,42 @@ class _KernelWriter:
             self._walk_piece(steps, part, str(high - rest), str(high))
             self.storage.carry(part.stages[0])
 
+    def _scan_loops(self, body: StageBody, part: Part) -> tuple[Stage, ...]:
+        """The loops of a part with scans, where one after another is faster than all in one."""
+        is_own = part.axis in body.stage.axes and part.step == 1
+        if not (is_own and self._is_large) or self.kernel.is_sequential:
+            return ()
+        found = scan_loops(part.stages[0], body.written, self.storage.rows)
+        if found is None:
+            return ()
+        for dtype in found.rows:
+            self.storage.add_row(dtype, CHUNK)
+        return found.stages
+
+    def _walk_chunks(
+        self, steps: Sequence[_Step], part: Part, loops: Sequence[Stage], low: int, high: int
+    ) -> None:
+        """A piece of the last axis of a stage with scans, chunk by chunk."""
+        chunks, rest = divmod(high - low, CHUNK)
+        if chunks:
+            with self.writer.loop("0", str(chunks)) as number:
+                start = self.writer.op(f"mul nuw nsw i64 {number}, {CHUNK}")
+                self._walk_chunk(steps, part, loops, self._number("add", start, low), CHUNK)
+        if rest:
+            self._walk_chunk(steps, part, loops, str(high - rest), rest)
+
+    def _walk_chunk(
+        self, steps: Sequence[_Step], part: Part, loops: Sequence[Stage], start: str, count: int
+    ) -> None:
+        for stage in loops:
+            each = replace(part, stages=(stage,))
+            for first, last, vector in self._vector_loops(each, "0", str(count)):
+                with self.writer.loop(first, last, vector) as at:
+                    self.axes[CHUNK_AXIS] = at
+                    self._step_all(steps, each, self._number("add", at, start))
+        if part.axis in self.cut:
+            self.storage.carry(part.stages[0])
+
     def _walk_piece(self, steps: Sequence[_Step], part: Part, low: str, high: str) -> None:
         for first, last, vector in self._vector_loops(part, low, high):
             with self.writer.loop(first, last, vector) as at:
@@ -582,6 +622,7 @@ class _KernelWriter:
         ]
         body = [instr for stage in stages for instr in stage.body]
         moved += [self.kernel.results[instr.value[0]] for instr in body if instr.op == "scan"]
+        moved += [instr.dtype for instr in body if instr.op in ("save", "saved")]
         widest = max((compute_dtype(dtype).itemsize for dtype in moved), default=8)
         return self.vector_bytes // widest
 

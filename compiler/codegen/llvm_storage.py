@@ -31,6 +31,7 @@ class Storage:
         tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
         self.lanes = tiles[0] if tiles else 1
         self._long: set[int] = set()
+        self._rows: list[DType] = []
         self._hidden: dict[tuple[str, str], str] = {}
         self._declare()
 
@@ -40,9 +41,8 @@ class Storage:
         for instr in self.kernel.instructions():
             if instr.op == "reduce" and instr.value[1] in POSITIONS:
                 self._alloca(f"%b{instr.value[0]}", llvm_type(instr.dtype), self.lanes)
-        for number, (dtype, elements) in enumerate(self.kernel.scratch):
-            whole = f"[{elements} x {llvm_type(dtype)}]"
-            self.writer.allocas.append(f"%s{number} = alloca {whole}, align 64")
+        for dtype, elements in self.kernel.scratch:
+            self.add_row(dtype, elements)
 
     def _alloca(self, name: str, type_: str, lanes: int) -> None:
         whole = type_ if lanes == 1 else f"[{lanes} x {type_}]"
@@ -218,16 +218,37 @@ class Storage:
 
     # -- saved rows ----------------------------------------------------------------------
 
+    def add_row(self, dtype: DType, elements: int) -> int:
+        """Room for one more row of saved values; gives its number."""
+        number = len(self._rows)
+        self._rows.append(dtype)
+        self.writer.allocas.append(
+            f"%s{number} = alloca [{elements} x {_row_type(dtype)}], align 64"
+        )
+        return number
+
+    @property
+    def rows(self) -> int:
+        """How many rows of saved values there are."""
+        return len(self._rows)
+
     def save(self, number: int, at: str, value: str) -> str:
-        type_, address = self._element(number, at)
-        self.writer.line(f"store {type_} {value}, ptr {address}")
+        dtype = self._rows[number]
+        kept = narrow(self.writer, value, dtype) if dtype.kind == "bool" else value
+        address = self._element(number, at)
+        self.writer.line(f"store {_row_type(dtype)} {kept}, ptr {address}")
         return value
 
     def saved(self, number: int, at: str) -> str:
-        type_, address = self._element(number, at)
-        return self.writer.op(f"load {type_}, ptr {address}")
+        dtype = self._rows[number]
+        kept = self.writer.op(f"load {_row_type(dtype)}, ptr {self._element(number, at)}")
+        return widen(self.writer, kept, dtype) if dtype.kind == "bool" else kept
 
-    def _element(self, number: int, at: str) -> tuple[str, str]:
-        type_ = llvm_type(self.kernel.scratch[number][0])
-        address = self.writer.op(f"getelementptr inbounds {type_}, ptr %s{number}, i64 {at}")
-        return type_, address
+    def _element(self, number: int, at: str) -> str:
+        type_ = _row_type(self._rows[number])
+        return self.writer.op(f"getelementptr inbounds {type_}, ptr %s{number}, i64 {at}")
+
+
+def _row_type(dtype: DType) -> str:
+    """How values of a row lie in memory: 16-bit floats as they are computed."""
+    return memory_type(dtype) if dtype.kind == "bool" else llvm_type(dtype)

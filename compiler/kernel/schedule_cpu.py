@@ -29,6 +29,8 @@ LANE_TILE = 256
 TRANSPOSE_RUN = 256
 TRANSPOSE_LANES = 16
 MIN_LANES = 8
+# Of so few steps scans go many rows at a time, though accesses are strided then.
+SHORT_SCAN = 16
 
 
 @record()
@@ -125,7 +127,8 @@ def _lane_axis(kernel: Kernel) -> Axis | None:
     along_stage = _affinity(_strides(kernel, last, True))
     best = max(kernel.rows, key=lambda axis: (_affinity(_strides(kernel, axis, True)), axis.size))
     along_rows = _affinity(_strides(kernel, best, True))
-    small_stage = last.size < MIN_LANES <= best.size
+    scans = any(instr.op == "scan" for stage in looped for instr in stage.body)
+    small_stage = last.size < MIN_LANES or (scans and last.size <= SHORT_SCAN)
     if best.size >= MIN_LANES and (along_rows > along_stage or small_stage):
         return best
     return None

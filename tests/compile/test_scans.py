@@ -7,6 +7,7 @@ import pytest
 from tgraph.runtime import parallel
 
 import tgraph as tg
+import tgraph.nn.functional as F
 
 DTYPES = (tg.float16, tg.bfloat16, tg.float32, tg.float64, tg.int32, tg.int64)
 # Rows, columns, few rows of which each is cut, with a rest too, and sizes of which nothing is left.
@@ -112,6 +113,35 @@ def test_one_kernel_computes_what_goes_with_a_scan(function):
     compiled = tg.compile(function)
     np.testing.assert_allclose(compiled(x).numpy(), function(x).numpy(), rtol=1e-4, atol=1e-4)
     assert len(compiled.explain(x).kernels) == 1
+
+
+def among_costly_functions(x, y):
+    """Scans in loops of their own, and what passes from one loop to the next."""
+    running = y.sigmoid().cumsum(-1)
+    chosen = x.exp() > y.exp()
+    yield running.sigmoid(), x.exp() * running, x.exp()
+    yield (x.sigmoid().cumsum(-1) * y.exp()).sum(-1)
+    yield tg.where(chosen, chosen.to(tg.float32).cumsum(-1).sigmoid(), y.exp())
+    yield (x.exp().cumsum(-1) + running).tanh()
+    yield x.exp().cumsum(-1).sigmoid().cumsum(-1)
+    yield F.pad(x.exp(), (3, 5)).cumsum(-1).sigmoid()
+    yield tg.cat([x.exp(), y.sigmoid()], -1).cumsum(-1).sqrt()
+    yield x.exp().flip(-1).cumsum(-1).flip(-1).sqrt()
+    places = (x.abs() * 3).to(tg.int64) % x.shape[-1]
+    yield tg.softmax(y, -1).gather(-1, places).cumsum(-1).exp()
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(2000, 16), (300, 17), (40, 512), (33, 513), (3, 5, 1600)])
+def test_costly_functions_around_a_scan(shape, dtype):
+    x, y = numbers(shape, dtype, 1), numbers(shape, dtype, 2)
+    tolerance = {"float64": 1e-6, "float32": 2e-5, "bfloat16": 4e-2}[dtype.name]
+    compiled = tg.compile(lambda x, y: list(among_costly_functions(x, y)))(x, y)
+    for found, expected in zip(compiled, among_costly_functions(x, y), strict=True):
+        pairs = zip(found, expected) if isinstance(found, tuple) else [(found, expected)]
+        for have, want in pairs:
+            have, want = have.to(tg.float64).numpy(), want.to(tg.float64).numpy()
+            np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(

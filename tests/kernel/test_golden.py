@@ -181,3 +181,11 @@ def test_vectors_are_as_wide_as_the_machine_and_the_type_say() -> None:
     (schedule,) = scheduled(CASES["gelu"]())
     for size in (64, 32, 16):
         assert {loop.width for loop in kernel_text(schedule, size).loops} == {size // 4}
+
+
+def test_only_scans_themselves_go_step_by_step() -> None:
+    (schedule,) = scheduled(CASES["scan"]())
+    assert [loop.width for loop in kernel_text(schedule, 64).loops] == [
+        16, 1, 16,  # of a whole chunk: exponentials, sums, logarithms
+        16, 16, 1, 16, 16,  # of the rest of a row, whose last vectors are masked
+    ]  # fmt: skip

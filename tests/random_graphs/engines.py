@@ -12,7 +12,7 @@ from tgraph.compiler.codegen import llvm_kernel
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
-from tgraph.compiler.kernel import regions, schedule_cpu
+from tgraph.compiler.kernel import regions, scan_loops, schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
 from tgraph.compiler.passes import decompose_positions, split_scans
@@ -114,6 +114,9 @@ def as_if_large() -> Iterator[None]:
     """Small kernels are vectorised, cut and shared among threads too, as large ones are."""
     with (
         patch.object(llvm_kernel, "SMALL_WORK", 0),
+        patch.object(llvm_kernel, "CHUNK", 5),
+        patch.object(scan_loops, "WORTHWHILE", 0),
+        patch.object(schedule_cpu, "SHORT_SCAN", 2),
         patch.object(regions, "MIN_PART", 3),
         patch.object(schedule_cpu, "GRAIN_OPERATIONS", 40),
     ):
