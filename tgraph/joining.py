@@ -10,6 +10,7 @@ from .compiler.ir.shapes import normalize_axes, normalize_axis
 from .dispatch import apply
 from .movement import Sizes, as_sizes, clone, reshape, slice_axis, unsqueeze
 from .operands import cast, require_tensor, result_type
+from .planned import planned
 from .tensor import Tensor
 
 
@@ -20,7 +21,12 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     >>> tg.cat([tg.zeros(2), tg.ones(1)])
     tensor([0., 0., 1.])
     """
-    parts = _list_of_tensors(tensors, "cat")
+    return _cat(dim, *_several(tensors, "cat"))
+
+
+@planned
+def _cat(dim: int, *tensors: Tensor) -> Tensor:
+    parts = _tensors(tensors, "cat")
     dtype = result_type(*parts)
     if any(each.ndim > 1 for each in parts):  # as PyTorch does, leave empty vectors out
         parts = [each for each in parts if each._type.shape != (0,)]
@@ -33,9 +39,13 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
 
 
-def _list_of_tensors(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
+def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
     if isinstance(tensors, Tensor):
         raise TypeError(f"{operation}(): argument 'tensors' must be tuple of Tensors, not Tensor")
+    return tensors
+
+
+def _tensors(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
     parts = [require_tensor(each, operation, f"tensors[{at}]") for at, each in enumerate(tensors)]
     if not parts:
         raise RuntimeError(f"{operation}(): expected a non-empty list of Tensors")
@@ -57,7 +67,12 @@ def _check_fits(first: tuple[int, ...], shape: tuple[int, ...], axis: int, at: i
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new dimension `dim`."""
-    parts = _list_of_tensors(tensors, "stack")
+    return _stack(dim, *_several(tensors, "stack"))
+
+
+@planned
+def _stack(dim: int, *tensors: Tensor) -> Tensor:
+    parts = _tensors(tensors, "stack")
     shape = parts[0]._type.shape
     for at, each in enumerate(parts):
         if each._type.shape != shape:

@@ -21,6 +21,7 @@ from .compiler.ir.shapes import (
 from .dispatch import apply, base_to_view, current_context, would_alias
 from .operands import require_tensor
 from .overlap import Span, span_of
+from .planned import planned
 from .tensor import Size, Tensor, strides_of
 
 Sizes = int | Sequence[int]
@@ -446,6 +447,7 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return input if is_contiguous(input) else row_major_copy(input)
 
 
+@planned
 def row_major_copy(input: Tensor) -> Tensor:
     """A copy with memory of its own, in row-major order."""
     return apply(p.copy, input, strides=contiguous_strides(input._type.shape))

@@ -13,6 +13,7 @@ from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, constant, current_context, make_source
 from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
 from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
+from .planned import planned
 from .runtime.arrays import current
 from .runtime.dtypes import bool_, int32, int64
 from .sorting import cumsum, searchsorted
@@ -76,6 +77,7 @@ def _check_index(index: Tensor, operation: str) -> Tensor:
 
 
 @with_one_element
+@planned
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
     _check_index(index, "gather")
@@ -116,6 +118,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 @with_one_element
+@planned
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The places `index` (a vector) of dimension `dim`."""
     _check_index(index, "index_select")

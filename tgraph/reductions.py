@@ -271,6 +271,20 @@ def _extreme(
         return Extremes(apply(p.copy, x), zero)
     axis = normalize_axis(dim, len(x._type.shape))
     _check_not_empty(x, (axis,), name)
+    return (_greatest if position is p.argmax else _least)(x, axis, keepdim)
+
+
+@planned
+def _greatest(x: Tensor, axis: int, keepdim: bool) -> Extremes:
+    return _at_extreme(p.argmax, x, axis, keepdim)
+
+
+@planned
+def _least(x: Tensor, axis: int, keepdim: bool) -> Extremes:
+    return _at_extreme(p.argmin, x, axis, keepdim)
+
+
+def _at_extreme(position: Primitive, x: Tensor, axis: int, keepdim: bool) -> Extremes:
     at = _reduce(position, _ordered(x), (axis,), True)
     values = apply(p.gather, x, at, axis=axis)
     if keepdim:

@@ -72,6 +72,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return _positions(input, axis, size, "argsort", order.stable_order, descending)
 
 
+@planned
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
     """The elements in order along `dim`, and where they came from."""
     at = argsort(input, dim, descending)
@@ -82,6 +83,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 @with_one_element
+@planned
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
     """The `k` largest (or smallest) elements along `dim`, in order, and their positions."""
     axis = normalize_axis(dim, input.ndim)
@@ -92,6 +94,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 @with_one_element
+@planned
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
     """The `k`-th smallest element along `dim` (from 1), and its position."""
     axis = normalize_axis(dim, input.ndim)
