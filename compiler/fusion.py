@@ -159,6 +159,7 @@ class Fuser:
     """Decides roots, then merges them."""
 
     max_serial = MAX_SERIAL
+    scatters_in_place = True
 
     def __init__(self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None) -> None:
         self.graph = graph
@@ -182,7 +183,28 @@ class Fuser:
         for node in self.graph.nodes:
             if self.is_step(node):
                 wanted.update(self.step_operands(node))
+            elif self.scatters_in_place and node.primitive.family is Family.SCATTER:
+                wanted.update(self._readers_of_base(node))
         return {node for node in wanted if not is_given(node)}
+
+    def _readers_of_base(self, scatter: Node) -> list[Node]:
+        """Operands that are computed from the base, which the scatter may write over."""
+        base = alias_base(scatter.inputs[0])
+        return [
+            alias_base(each) for each in scatter.inputs[1:]
+            if is_given(base) and each is not base and self._is_made_of(each, base)
+        ]  # fmt: skip
+
+    def _is_made_of(self, node: Node, source: Node) -> bool:
+        pending, seen = [node], {node}
+        while pending:
+            for each in pending.pop().inputs:
+                if each is source:
+                    return True
+                if each not in seen and each not in self.fixed:
+                    seen.add(each)
+                    pending.append(each)
+        return False
 
     def is_step(self, node: Node) -> bool:
         """Whether a node runs on its own on this target."""

@@ -27,6 +27,7 @@ class CudaFuser(BiasFuser):
     """The fuser of plans for CUDA; `scatters` has the form of additions that are sorted."""
 
     max_serial = 1 << 13  # one block has less memory bandwidth than one core
+    scatters_in_place = False
 
     def __init__(
         self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None, epilogues: bool = True

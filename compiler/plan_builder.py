@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -77,8 +77,19 @@ class Pattern:
         self.kernel, self.params, self.schedule = kernel, params, schedule
         self.sharing: dict[tuple[tuple[int, int], ...], AnySchedule] = {}
         self.in_step: dict[tuple[int, int], bool] = {}
-        self.bytes = _moved_bytes(kernel)
-        self.flops = _operations(kernel)
+        self.bytes = moved_bytes(kernel)
+        self.flops = operations(kernel)
+
+
+class Piece(NamedTuple):
+    """One of the kernels of a group, with the nodes of its parameters, and what it does."""
+
+    role: str
+    kernel: Kernel
+    schedule: AnySchedule
+    nodes: list[Node | None]
+    bytes: int
+    flops: int
 
 
 class Scheduled(NamedTuple):
@@ -119,6 +130,7 @@ class PlanBuilder(ABC):
         self.in_place: dict[Node, Node] = {}
         self.written: set[Node] = set()  # what steps write, all of its elements
         self.overwritten: set[Node] = set()  # inputs in whose memory an output is computed
+        self.checked_early: list[Group] = []  # what they check is checked before they are written
         self.lowered: dict[Group, Scheduled] = {}
         self.patterns: dict[Any, Pattern] = {}  # by structure, and by that and the lines
 
@@ -129,6 +141,9 @@ class PlanBuilder(ABC):
         self._place_outputs()
         last = self._last_uses()
         for position, group in enumerate(self.groups):
+            for each in self.checked_early if position == self.first_writer else ():
+                for piece in self.early_checks(each):
+                    self.write_piece(self.position[each], each, piece)
             self._write_group(position, group, last)
         self.steps += self.copies
         self._verify_outputs()
@@ -206,9 +221,11 @@ class PlanBuilder(ABC):
             return False
         writer = self.fuser.group_of[node]
         at = self.position[writer]
-        if writer.kind != "kernel" or at <= self.last_failure:
+        if at <= self.last_failure or self.last_read.get(replaced, at) > at:
             return False
-        if self.last_read.get(replaced, at) > at:
+        if writer.kind == "scatter":
+            return self.scatters_into(writer, node, replaced)
+        if writer.kind != "kernel":
             return False
         return replaced not in writer.reads or self._reads_in_step(writer, node, replaced)
 
@@ -228,6 +245,7 @@ class PlanBuilder(ABC):
         What cannot come after the last step that may fail is written elsewhere and copied.
         """
         self.late_copies: dict[Group, list[tuple[Node, Node, BufferRef]]] = {}
+        self.first_writer = -1
         failing = {group for group in self.groups if self.donate and self._may_fail(group)}
         if failing:
             late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
@@ -236,15 +254,25 @@ class PlanBuilder(ABC):
                 after = any(self.fuser.group_of.get(read) in writers for read in group.reads)
                 if after or not late.isdisjoint(group.nodes):
                     writers.add(group)
-            self.groups = [
-                *(group for group in self.groups if group not in writers),
-                *(group for group in self.groups if group in writers),
+            first = [group for group in self.groups if group not in writers]
+            last = [group for group in self.groups if group in writers]
+            self.groups, self.first_writer = first + last, len(first)
+            ready = {node for group in first for node in group.nodes}
+            self.checked_early = [
+                group for group in last if group in failing and self._can_check_early(group, ready)
             ]
+            failing.difference_update(self.checked_early)
         self.position = {group: number for number, group in enumerate(self.groups)}
         self.last_read = {
             read: position for position, group in enumerate(self.groups) for read in group.reads
         }
         self.last_failure = max((self.position[group] for group in failing), default=-1)
+
+    def _can_check_early(self, group: Group, ready: Container[Node]) -> bool:
+        """Whether all that a group checks can be checked once the nodes `ready` are computed."""
+        checks = self.early_checks(group)
+        read = [self.in_memory(each) for piece in checks for each in piece.nodes if each]
+        return bool(checks) and all(is_given(each) or each in ready for each in read)
 
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":
@@ -315,31 +343,43 @@ class PlanBuilder(ABC):
         return pattern
 
     def _write_kernel(self, position: int, group: Group) -> None:
-        pattern, nodes, inside = self.scheduled(group)
+        pattern, nodes, _ = self.scheduled(group)
+        self.written.update(_written_in_full(pattern.kernel, nodes))
+        for piece in self.kernels_of(group):
+            self.write_piece(position, group, piece)
+
+    def kernels_of(self, group: Group) -> list[Piece]:
+        """The kernels of a group, in the order in which they run."""
+        pattern, nodes, _ = self.scheduled(group)
         schedule, nodes = self._share_params(pattern, nodes)
-        name = f"k{position}_" + "_".join(
-            dict.fromkeys(root.node.primitive.name for root in group.roots)
-        )
+        return [Piece("", pattern.kernel, schedule, nodes, pattern.bytes, pattern.flops)]
+
+    def write_piece(self, position: int, group: Group, piece: Piece) -> None:
+        names = dict.fromkeys(root.node.primitive.name for root in group.roots)
+        name = "_".join([f"k{position}", *names])[:48] + (piece.role and f"_{piece.role}")
         outputs = tuple(root.node for root in group.roots if root.stored)
+        inside = self.scheduled(group).inside
         info = StepInfo(
-            name[:48],
-            "kernel",
-            inside,
-            outputs,
-            pattern.bytes,
-            pattern.flops,
-            pattern.kernel,
-            schedule,
+            name, "kernel", inside, outputs, piece.bytes, piece.flops, piece.kernel, piece.schedule
         )
         self.infos.append(info)
-        self.written.update(_written_in_full(pattern.kernel, self.scheduled(group).nodes))
-        if schedule.extent > 0 and any(param.elements for param in pattern.kernel.params):
+        if piece.schedule.extent > 0 and any(param.elements for param in piece.kernel.params):
             self.kernel_of_step[len(self.steps)] = info
             args = tuple(
                 BufferRef(STATUS_SLOT) if node is None else self.place[self.in_memory(node)]
-                for node in nodes
+                for node in piece.nodes
             )
-            self.write_kernel(info, schedule, args)
+            self.write_kernel(info, piece.schedule, args)
+
+    # What only some targets do: see `CpuPlanBuilder`.
+
+    def early_checks(self, group: Group) -> list[Piece]:
+        """What checks all that a group checks, apart from it; nothing where that cannot be."""
+        return []
+
+    def scatters_into(self, group: Group, node: Node, replaced: Node) -> bool:
+        """Whether a scatter may write `node` into the memory of `replaced`, which none reads."""
+        return False
 
     def _share_params(
         self, pattern: Pattern, nodes: list[Node | None]
@@ -498,7 +538,7 @@ def _reads_before_writing(kernel: Kernel, read: int, written: int) -> bool:
     )
 
 
-def _operations(kernel: Kernel) -> int:
+def operations(kernel: Kernel) -> int:
     rows = prod(axis.size for axis in kernel.rows)
     return rows * sum(
         prod(axis.size for axis in stage.axes)
@@ -528,7 +568,7 @@ def _with_shared_params(kernel: Kernel, shared: Mapping[int, int]) -> Kernel:
     return replace(kernel, params=tuple(params), stages=stages)
 
 
-def _moved_bytes(kernel: Kernel) -> int:
+def moved_bytes(kernel: Kernel) -> int:
     """Bytes that must move at least: what is accessed of each buffer, every element once."""
     rows = prod(axis.size for axis in kernel.rows)
     accesses = [0] * len(kernel.params)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..runtime import jit
 from ..runtime.plan import Plan
@@ -12,9 +12,11 @@ from ..runtime.plan_steps import BufferRef, KernelStep, LaunchStep, Step
 from .codegen.llvm_kernel import KernelText, kernel_text
 from .codegen.loader import load_kernels
 from .fusion import Group
+from .ir import Node
 from .kernel.lower import Lowering
+from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
-from .plan_builder import PlanBuilder, StepInfo
+from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 
 if TYPE_CHECKING:
     from .plan_builder import AnySchedule
@@ -28,6 +30,7 @@ class CpuPlanBuilder(PlanBuilder):
 
         Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones.
         """
+        self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
         self.texts: dict[int, KernelText] = {}
         self.text_of: dict[int, KernelText] = {}  # by id of a schedule, which `patterns` holds
         self.write()
@@ -50,6 +53,49 @@ class CpuPlanBuilder(PlanBuilder):
             if saving.run().scratch:
                 return saving, schedule_cpu(saving.kernel)
         return lowering, schedule
+
+    # -- scatters ------------------------------------------------------------------------
+
+    def kernels_of(self, group: Group) -> list[Piece]:
+        """A scatter may come in several kernels, without its base where it is in that's memory."""
+        if group.kind != "scatter":
+            return super().kernels_of(group)
+        pattern, nodes, _ = self.scheduled(group)
+        replaced = self.in_place.get(group.roots[0].node)
+        on_base = replaced is not None and replaced in nodes
+        is_checked = group in self.checked_early
+        return self._of_scatter(
+            group, (on_base, is_checked), lambda: scatter_parts(pattern.kernel, on_base, is_checked)
+        )
+
+    def early_checks(self, group: Group) -> list[Piece]:
+        if group.kind != "scatter":
+            return []
+        checks = checks_of(self.scheduled(group).pattern.kernel)
+        return [] if checks is None else self._of_scatter(group, "checks", lambda: [checks])
+
+    def _of_scatter(
+        self, group: Group, which: Any, parts: Callable[[], list[ScatterPart]]
+    ) -> list[Piece]:
+        """Some parts of a scatter, made once for each structure of groups."""
+        pattern, nodes, _ = self.scheduled(group)
+        found = self.parts.get((id(pattern), which))
+        if found is None:
+            found = [(part, schedule_cpu(part.kernel)) for part in parts()]
+            self.parts[id(pattern), which] = found
+        return [
+            Piece(
+                part.role, part.kernel, schedule, [nodes[at] for at in part.params],
+                moved_bytes(part.kernel), operations(part.kernel),
+            )
+            for part, schedule in found
+        ]  # fmt: skip
+
+    def scatters_into(self, group: Group, node: Node, replaced: Node) -> bool:
+        pattern, nodes, _ = self.scheduled(group)
+        if replaced not in nodes:
+            return replaced not in group.reads
+        return copies_base(pattern.kernel, nodes.index(replaced), nodes.index(node))
 
     def write_kernel(
         self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]

@@ -261,8 +261,10 @@ print(refused)
 def test_no_memory_for_the_first_compilation(tmp_path, monkeypatch) -> None:
     """LLVM, which is not there yet, ends processes that do not give it memory."""
     monkeypatch.setenv("TGRAPH_CACHE_DIR", str(tmp_path / "none" / "yet"))
-    for kilobytes in ("100", "3000", "60000"):
+    for kilobytes in ("100", "3000"):
         assert output(LIMITED, "cold", kilobytes) in ("1\n", "2\n")
+    # Enough where LLVM, which another thread begins to load at once, happens to be there already.
+    assert output(LIMITED, "cold", "60000") in ("0\n", "1\n", "2\n")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

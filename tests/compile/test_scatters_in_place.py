@@ -1,0 +1,146 @@
+"""Writes at positions that are data, into memory of the caller: in place, all or nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+
+ROWS, WIDTH, COUNT = 300, 64, 7  # the base is large enough for a kernel of its own
+
+
+def given(seed=0, rows=ROWS):
+    generator = np.random.default_rng(seed)
+    base = tg.tensor(generator.standard_normal((rows, WIDTH)).astype(np.float32))
+    at = tg.tensor(generator.integers(0, rows, COUNT))
+    values = tg.tensor(generator.standard_normal((COUNT, WIDTH)).astype(np.float32))
+    return base, at, values
+
+
+def puts(x, at, values):
+    x[at] = values * 2
+
+
+def adds(x, at, values):
+    x.index_add_(0, at, values)
+
+
+def adds_elements(x, at, values):
+    x.scatter_add_(0, at[:, None].expand(values.shape), values)
+
+
+def adds_columns(x, at, values):
+    x.index_add_(1, at % WIDTH, values.T[:, :7].repeat(5, 1)[:300])
+
+
+def multiplies_positions(x, at, values):
+    x[(at * 7) % x.shape[0]] += values.exp()
+
+
+def reads_itself(x, at, values):
+    x[at] = x[at.flip(0)] + values
+
+
+def reads_later(x, at, values):
+    before = x.sum()
+    x[at] = values
+    return before, x.sum()
+
+
+def twice(x, at, values):
+    x[at] = values
+    x.index_add_(0, at + 1 - 1, values)
+
+
+def of_something_else(x, at, values):
+    x.copy_((x * 2).index_add(0, at, values))
+
+
+FUNCTIONS = (
+    puts, adds, adds_elements, adds_columns, multiplies_positions, reads_itself, reads_later,
+    twice, of_something_else,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [300, 20], ids=["large", "small"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+def test_values(function, rows):
+    if function is adds_columns and rows != ROWS:
+        pytest.skip("its values have 300 rows")
+    compiled = tg.compile(function)
+    for seed in range(3):
+        base, at, values = given(seed, rows)
+        expected = base.clone()
+        wanted = function(expected, at, values)
+        found = compiled(base, at, values)
+        np.testing.assert_allclose(base.numpy(), expected.numpy(), rtol=1e-6, atol=1e-6)
+        if wanted is not None:
+            for one, other in zip(found, wanted, strict=True):
+                assert one.item() == pytest.approx(other.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("function", [puts, adds, multiplies_positions])
+def test_only_what_is_written_moves(function):
+    base, at, values = given()
+    compiled = tg.compile(function)
+    compiled(base, at, values)
+    moved = sum(info.bytes for info in compiled.explain(base, at, values).kernels)
+    assert moved < base.nbytes / 2
+
+
+def append(keys, others, at, where, new):
+    """As two caches of a decoder get a row."""
+    keys[at] = new
+    others[where] = new * 2
+    return (keys * 1).sum() + others.sum()
+
+
+@pytest.mark.parametrize("wrong", ["first", "second"])
+def test_a_failed_call_writes_nothing(wrong):
+    keys, at, new = given(1)
+    others, where, _ = given(2)
+    compiled = tg.compile(append)
+    expected = [keys.clone(), others.clone()]
+    total = append(*expected, at, where, new)
+    assert compiled(keys, others, at, where, new).item() == pytest.approx(total.item(), rel=1e-3)
+    before = keys.numpy().copy(), others.numpy().copy()
+    np.testing.assert_array_equal(before[0], expected[0].numpy())
+    bad = tg.tensor([0, 1, 2, 3, 4, 5, ROWS])
+    positions = (bad, where) if wrong == "first" else (at, bad)
+    with pytest.raises(IndexError, match=f"{ROWS} is out of bounds"):
+        compiled(keys, others, *positions, new)
+    np.testing.assert_array_equal(keys.numpy(), before[0])
+    np.testing.assert_array_equal(others.numpy(), before[1])
+    compiled(keys, others, at, where, new)
+
+
+def test_positions_that_are_computed_after_a_write_are_checked_too():
+    @tg.compile
+    def chained(x, y, at, values):
+        x[at] = values
+        y[(x.sum(1)[:COUNT] * 0 + at).to(tg.int64)] = values
+
+    x, at, values = given(1)
+    y, _, _ = given(2)
+    chained(x, y, at, values)
+    np.testing.assert_array_equal(y.numpy()[at.numpy()], x.numpy()[at.numpy()])
+    before = x.numpy().copy(), y.numpy().copy()
+    with pytest.raises(IndexError, match="out of bounds"):
+        chained(x, y, tg.full((COUNT,), ROWS, dtype=tg.int64), values)
+    np.testing.assert_array_equal(x.numpy(), before[0])
+    np.testing.assert_array_equal(y.numpy(), before[1])
+
+
+def test_results_do_not_depend_on_threads():
+    before, results = tg.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            tg.set_num_threads(threads)
+            base, at, values = given(3, 5000)
+            tg.compile(lambda x, at, values: x.index_add_(0, at % 3, values))(base, at, values)
+            gradient = tg.compile(lambda at, v: tg.zeros(5000, WIDTH).index_add(0, at, v))
+            results.append(base.numpy().tobytes() + gradient(at, values).numpy().tobytes())
+    finally:
+        tg.set_num_threads(before)
+    assert len(set(results)) == 1
