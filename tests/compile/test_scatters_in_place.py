@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
+from tgraph.compiler.kernel import scatter_parts
 
 import tgraph as tg
 
+SEEDS = 60
 ROWS, WIDTH, COUNT = 300, 64, 7  # the base is large enough for a kernel of its own
 
 
@@ -97,21 +101,22 @@ def append(keys, others, at, where, new):
 
 
 @pytest.mark.parametrize("wrong", ["first", "second"])
-def test_a_failed_call_writes_nothing(wrong):
+def test_a_failed_call_writes_what_eager_code_does(wrong):
+    """The plan writes nothing; then the function runs as it is written."""
     keys, at, new = given(1)
     others, where, _ = given(2)
     compiled = tg.compile(append)
     expected = [keys.clone(), others.clone()]
     total = append(*expected, at, where, new)
     assert compiled(keys, others, at, where, new).item() == pytest.approx(total.item(), rel=1e-3)
-    before = keys.numpy().copy(), others.numpy().copy()
-    np.testing.assert_array_equal(before[0], expected[0].numpy())
     bad = tg.tensor([0, 1, 2, 3, 4, 5, ROWS])
     positions = (bad, where) if wrong == "first" else (at, bad)
     with pytest.raises(IndexError, match=f"{ROWS} is out of bounds"):
-        compiled(keys, others, *positions, new)
-    np.testing.assert_array_equal(keys.numpy(), before[0])
-    np.testing.assert_array_equal(others.numpy(), before[1])
+        compiled(keys, others, *positions, new + 1)
+    with pytest.raises(IndexError, match=f"{ROWS} is out of bounds"):
+        append(*expected, *positions, new + 1)
+    np.testing.assert_array_equal(keys.numpy(), expected[0].numpy())
+    np.testing.assert_array_equal(others.numpy(), expected[1].numpy())
     compiled(keys, others, at, where, new)
 
 
@@ -144,3 +149,60 @@ def test_results_do_not_depend_on_threads():
     finally:
         tg.set_num_threads(before)
     assert len(set(results)) == 1
+
+
+STATEMENTS = (
+    "{x}[{i}] = {v}", "{x}[{i}] += {v}", "{x}.index_add_(0, {i}, {v})", "{x}[:, {c}] = {v}.T",
+    "{x}[{i}, {c}] = {v}[:, :5].sum(1)[:5]", "{x}.scatter_add_(0, {i}[:, None].expand(5, 6), {v})",
+    "{x}[{i}] = {x}[{j}] * 0.5", "{x}.mul_(0.5)", "{x}[{i}] = {y}[{j}]",
+    "{x}.add_({y})", "r = r + {x}.sum()", "{x} = {x}.index_copy(0, {i}, {v})",
+    "{x}.index_put_(({i},), {v}, accumulate=True)", "{i} = ({i} + 1) % 6",
+)  # fmt: skip
+
+
+def random_program(seed):
+    """A function that writes to x and y at positions i, j (of rows) and c (of columns)."""
+    pick = random.Random(seed)
+    lines = ["def function(x, y, i, j, c, v, w):", "    r = x[0, 0] * 1"]
+    for _ in range(pick.randint(2, 6)):
+        x, y = pick.sample("xy", 2)
+        i, j = pick.sample("ij", 2)
+        v = pick.choice("vw")
+        lines.append("    " + pick.choice(STATEMENTS).format(x=x, y=y, i=i, j=j, c="c", v=v))
+    names = {"tg": tg}
+    exec("\n".join([*lines, "    return r, x * 1, y * 1"]), names)
+    return names["function"], "\n".join(lines)
+
+
+def arguments(seed, wrong=False):
+    generator = np.random.default_rng(seed)
+    floats = [generator.standard_normal(shape) for shape in ((6, 6), (6, 6), (5, 6), (5, 6))]
+    x, y, v, w = (tg.tensor(each.astype(np.float32)) for each in floats)
+    i, j, c = (tg.tensor(generator.permutation(6)[:5]) for _ in range(3))
+    if wrong:
+        (i, j, c)[seed % 3][generator.integers(5)] = 6
+    return x, y, i, j, c, v, w
+
+
+@pytest.mark.parametrize("chunk", range(6))
+def test_random_sequences_of_writes(chunk, monkeypatch):
+    """As eager code: where it fails it has written what comes before, and nothing twice."""
+    monkeypatch.setattr(scatter_parts, "APART", 0 if chunk % 2 else 1 << 16)
+    for seed in range(chunk, SEEDS, 6):
+        function, text = random_program(seed)
+        compiled = tg.compile(function)
+        for number, wrong in enumerate((False, True, False, True)):
+            given, expected = arguments(seed + number, wrong), arguments(seed + number, wrong)
+            try:
+                wanted = function(*expected)
+            except IndexError:
+                wanted = ()
+                with pytest.raises(IndexError):
+                    compiled(*given)
+            else:
+                found = compiled(*given)
+            pairs = zip((*(found if wanted else ()), *given), (*wanted, *expected), strict=True)
+            for have, want in pairs:
+                np.testing.assert_allclose(
+                    have.numpy(), want.numpy(), rtol=2e-5, atol=2e-5, err_msg=f"{seed}\n{text}"
+                )
