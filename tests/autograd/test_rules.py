@@ -146,6 +146,17 @@ OTHERS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
         ),
         (normal(1, 1, 4), normal(1, 1, 2)),
     ),
+    "convolution of nothing but its padding": (
+        applied(
+            p.convolution,
+            strides=(1,),
+            padding=((1, 2),),
+            dilation=(1,),
+            input_dilation=(2,),
+            groups=1,
+        ),
+        (normal(2, 1, 0), normal(1, 1, 2)),
+    ),
     # Composites with rules of their own.
     "fmod": (tg.fmod, (X, positive(4))),
     "logsumexp": (lambda x: tg.logsumexp(x, 1), (X,)),

@@ -52,7 +52,7 @@ def _convolution_input(
 
     It is computed for the padded and spread input, of which the input's own places are taken.
     """
-    if 0 in out.shape:
+    if 0 in out.shape or 0 in x.shape:
         return apply(p.broadcast, _zero(g), shape=x.shape)
     mirrored = _mirrored(w, groups)
     reach = [by * (taps - 1) for by, taps in zip(dilation, w._type.shape[2:])]
