@@ -11,15 +11,12 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
 from unittest import mock
 
-import numpy as np
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.plan_builder import StepInfo
-from tgraph.runtime import memory
-from tgraph.runtime.plan import ARENA_SLOT, BufferRef, Plan
+from tgraph.compiler.step_summary import step_summary
+from tgraph.compiler.step_times import step_times
 
 import tgraph
 
@@ -31,16 +28,14 @@ from .workloads import BY_NAME
 
 
 def observed_call(workload: Workload) -> tuple[Executable, list[Array]]:
-    """The compiled workload and the arrays of one of its calls."""
+    """The compiled workload and the inputs of one of its calls."""
     case = implementation("tgraph", workload)(workload.data())
     seen: list[tuple[Executable, list[Array]]] = []
     run = Executable.run
 
     def watched(self: Executable, inputs: Sequence[Array]) -> list[Array]:
-        outputs = run(self, inputs)
-        fresh = [outputs[number] for number in self.planning.fresh]
-        seen.append((self, [*inputs, *fresh]))
-        return outputs
+        seen.append((self, list(inputs)))
+        return run(self, inputs)
 
     # The compiled call keeps the method that it finds when it is made.
     with mock.patch.object(Executable, "run", watched):
@@ -48,53 +43,18 @@ def observed_call(workload: Workload) -> tuple[Executable, list[Array]]:
     return seen[-1]
 
 
-def single_plans(plan: Plan) -> list[Plan]:
-    """A plan for each step; they share one arena, so that they can be run one after another."""
-    arena = memory.arena(plan.arena_bytes)
-    slot = plan.num_slots
-    constants = {**plan.constants, slot: arena}
-    return [Plan([_moved(step, slot)], 0, slot + 1, constants) for step in plan.steps]
-
-
-def _moved(value: Any, slot: int) -> Any:
-    """A step, reference or tuple of them with the arena's slot replaced."""
-    if isinstance(value, tuple):
-        return tuple(_moved(each, slot) for each in value)
-    if isinstance(value, BufferRef):
-        return replace(value, slot=slot) if value.slot == ARENA_SLOT else value
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [each.name for each in fields(value)]
-        moved = {name: _moved(getattr(value, name), slot) for name in names}
-        return type(value)(**moved)
-    return value
-
-
-def step_times(plan: Plan, arrays: Sequence[Array], rounds: int) -> tuple[list[float], float]:
-    """Median seconds of each step, and of the whole plan."""
-    plans = single_plans(plan)
-    given = tuple(arrays)
-    samples: list[list[float]] = [[] for _ in plans]
-    whole = []
+def whole_time(executable: Executable, inputs: Sequence[Array], rounds: int) -> float:
+    """Median seconds of the whole plan."""
+    taken = []
     for _ in range(rounds):
-        for each, taken in zip(plans, samples):
-            taken.append(_timed(each, given))
-        whole.append(_timed(plan, given))
-    return [statistics.median(taken) for taken in samples], statistics.median(whole)
+        began = time.perf_counter()
+        executable.run(inputs)
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
 
 
-def _timed(plan: Plan, arrays: tuple[Array, ...]) -> float:
-    began = time.perf_counter()
-    stopped = plan.run(arrays)
-    took = time.perf_counter() - began
-    if stopped:
-        raise RuntimeError(f"step {plan.steps[stopped - 1]} stopped: {plan.status}")
-    return took
-
-
-def line(took: float, info: StepInfo | None) -> str:
+def line(took: float, info: StepInfo) -> str:
     """One row of the table."""
-    if info is None:
-        return f"{seconds(took):>9}"
     rate = f"{info.bytes / took / 1e9:7.1f} GB/s {info.flops / took / 1e9:8.1f} GFlop/s"
     shapes = " ".join(str(node.type) for node in info.outputs[:4])
     names = " ".join(node.primitive.name for node in info.nodes[:12])
@@ -109,12 +69,11 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true", help="print the kernels' text")
     options = parser.parse_args()
     tgraph.set_num_threads(options.threads)
-    executable, arrays = observed_call(BY_NAME[options.workload])
-    times, whole = step_times(
-        executable.plan, [np.asarray(each) for each in arrays], options.rounds
-    )
-    for number, took in enumerate(times):
-        print(f"{number:3d} {line(took, executable._steps_to_kernels.get(number))}")
+    executable, inputs = observed_call(BY_NAME[options.workload])
+    times = step_times(executable, inputs)
+    whole = whole_time(executable, inputs, options.rounds)
+    for number, (took, info) in enumerate(zip(times, executable.kernels, strict=True)):
+        print(f"{number:3d} {line(took, info) if took else 'nothing to do'}")
     print(
         f"steps {seconds(sum(times))}, plan {seconds(whole)}, "
         f"arena {executable.plan.arena_bytes / 1e6:.1f} MB"
@@ -127,10 +86,7 @@ def main() -> None:
     if options.kernels:
         for info in executable.kernels:
             if info.kernel is not None:
-                print(
-                    f"\n{info.name}\n{info.schedule.kernel}\n  tasks {info.schedule.tasks} "
-                    f"lane {info.schedule.lane} direct {info.schedule.direct}"
-                )
+                print(f"\n{info.name}\n{info.schedule.kernel}\n  {step_summary(info)}")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class Program:
         declared = declared_shared(self.source)
         self.shared = {each.name: declared[each.name] + each.shared for each in self.launches}
         self.checks = tuple(builder.checks)
-        self.kernel_of_step: Mapping[int, StepInfo] = builder.kernel_of_step
+        self.kernel_of_step: Mapping[int, StepInfo] = builder.info_of_step
         self.constants: Mapping[int, npt.NDArray[np.generic]] = builder.constants
         self.arena_bytes, self.num_slots = builder.arena.size, builder.slots
         self.buffers = self._name_buffers(planned, builder)

@@ -25,7 +25,8 @@ class Executable:
     except donated ones: those are written into the array of the input that they replace, which is
     returned for them. `overwritten` are the inputs that are written, by the plan or by who calls
     it: where one is read-only, `run` raises ReadOnlyError and does nothing. `kernels` tells of each
-    step, `refused` of each fusion that was not made.
+    step, also of those with nothing to do, which the plan does not have; `info_of_step` has what is
+    told by the plan's steps. `refused` tells of each fusion that was not made.
     `seconds` is how long optimising, and fusing and generating, took.
     """
 
@@ -47,7 +48,7 @@ class Executable:
         written = {*overwritten, *self.donate.values()}
         self.plan: Plan = builder.build(number for number in written if numel[number])
         self.kernels: list[StepInfo] = builder.infos
-        self._steps_to_kernels = builder.kernel_of_step
+        self.info_of_step = builder.info_of_step
         fresh = self.planning.types(self.planning.fresh)
         self._fresh = [
             (memory.allocator(type_.nbytes), type_.shape, type_.dtype.numpy) for type_ in fresh
@@ -64,7 +65,7 @@ class Executable:
 
     def _raise(self, stopped: int) -> None:
         code, position, size = (int(word) for word in self.plan.status[:3])
-        info = self._steps_to_kernels.get(stopped - 1)
+        info = self.info_of_step.get(stopped - 1)
         assert info is not None and info.kernel is not None
         raise info.kernel.checks[code - 1].error(position, size)
 

@@ -35,6 +35,7 @@ from ..runtime.plan_steps import (
 from ..runtime.records import record
 from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
 from .ir import Family, Graph, Node, TensorType
+from .kernel.dependences import dependences
 from .kernel.kernel import Kernel
 from .kernel.lower import Lowering
 from .kernel.schedule_cpu import cost
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
 class StepInfo:
     """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
 
-    `kernel` and `schedule` are None for library calls and Python functions.
+    `kernel` and `schedule` are None for products, copies and Python functions, `product` for all
+    but products.
     """
 
     name: str
@@ -63,6 +65,7 @@ class StepInfo:
     flops: int
     kernel: Kernel | None = None
     schedule: AnySchedule | TemplateSchedule | None = None
+    product: GemmStep | None = None
 
 
 class Pattern:
@@ -122,7 +125,7 @@ class PlanBuilder(ABC):
         self.donate = donate
         self.place: dict[Node, BufferRef] = {}
         self.infos: list[StepInfo] = []
-        self.kernel_of_step: dict[int, StepInfo] = {}
+        self.info_of_step: dict[int, StepInfo] = {}
         self.steps: list[Step | CudaStep] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
         self.arena = _Arena(self.alignment, self.never_reused)
@@ -364,7 +367,7 @@ class PlanBuilder(ABC):
         )
         self.infos.append(info)
         if piece.schedule.extent > 0 and any(param.elements for param in piece.kernel.params):
-            self.kernel_of_step[len(self.steps)] = info
+            self.info_of_step[len(self.steps)] = info
             args = tuple(
                 BufferRef(STATUS_SLOT) if node is None else self.place[self.in_memory(node)]
                 for node in piece.nodes
@@ -403,14 +406,12 @@ class PlanBuilder(ABC):
         if node.primitive.family is Family.GET:
             return
         moved = sum(each.type.nbytes for each in (*node.inputs,))
-        flops = 0
-        kind = "python"
+        flops, kind, product = 0, "python", None
         outputs: tuple[Node, ...] = (node,)
         if node.primitive.name == "matmul" and node.type.dtype.name in self.products:
-            step: Step = self._gemm(node)
-            assert isinstance(step, GemmStep)
-            flops = 2 * prod(size for size, *_ in step.batch) * step.m * step.n * step.k
-            kind = "gemm"
+            step: Step = (product := self._gemm(node))
+            items = prod(size for size, *_ in product.batch)
+            flops, kind = 2 * items * product.m * product.n * product.k, "gemm"
         elif node.primitive.family is Family.OPAQUE:
             step = self._host_call(node)
             outputs = tuple(self._results(node))
@@ -423,8 +424,10 @@ class PlanBuilder(ABC):
             )
         moved += sum(each.type.nbytes for each in outputs)
         self.written.update(outputs)
+        info = StepInfo(step.name, kind, (node,), outputs, moved, flops, product=product)
+        self.info_of_step[len(self.steps)] = info
         self.steps.append(step)
-        self.infos.append(StepInfo(step.name, kind, (node,), outputs, moved, flops))
+        self.infos.append(info)
 
     def _host_call(self, node: Node) -> PythonStep:
         results = {each.attrs["index"]: each for each in self._results(node)}
@@ -539,12 +542,16 @@ def _reads_before_writing(kernel: Kernel, read: int, written: int) -> bool:
 
 
 def operations(kernel: Kernel) -> int:
-    rows = prod(axis.size for axis in kernel.rows)
-    return rows * sum(
-        prod(axis.size for axis in stage.axes)
-        * sum(cost(i) for i in stage.body if i.op not in ("load", "store", "const", "index"))
-        for stage in kernel.stages
-    )
+    """Operations with multiplicity: each stands in the outermost loop that it allows."""
+    total = 0
+    for stage in kernel.stages:
+        loops = [*kernel.rows, *stage.axes]
+        for instr, axes in zip(stage.body, dependences(kernel, stage, kernel.rows), strict=True):
+            if instr.op in ("load", "store", "const", "index"):
+                continue
+            needed = [at + 1 for at, axis in enumerate(loops) if axes is None or axis in axes]
+            total += cost(instr) * prod(axis.size for axis in loops[: max(needed, default=0)])
+    return total
 
 
 def _with_shared_params(kernel: Kernel, shared: Mapping[int, int]) -> Kernel:

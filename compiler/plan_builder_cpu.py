@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime import jit
 from ..runtime.plan import Plan
-from ..runtime.plan_steps import BufferRef, KernelStep, LaunchStep, Step
+from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, Step
 from .codegen.llvm_kernel import KernelText, kernel_text
 from .codegen.loader import load_kernels
 from .fusion import Group
@@ -34,6 +34,7 @@ class CpuPlanBuilder(PlanBuilder):
         self.texts: dict[int, KernelText] = {}
         self.text_of: dict[int, KernelText] = {}  # by id of a schedule, which `patterns` holds
         self.write()
+        self._tell_of_copies()
         addresses = load_kernels(self.texts.values())
         steps: list[Step] = []
         for position, step in enumerate(self.steps):
@@ -43,6 +44,13 @@ class CpuPlanBuilder(PlanBuilder):
             steps.append(step)
         written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
         return Plan(steps, self.arena.size, self.slots, self.constants, written)
+
+    def _tell_of_copies(self) -> None:
+        for number, step in enumerate(self.steps):
+            if isinstance(step, CopyStep):
+                info = StepInfo(step.name, "copy", (), (), 2 * step.nbytes, 0)
+                self.info_of_step[number] = info
+                self.infos.append(info)
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages only in row schedules."""

@@ -123,7 +123,7 @@ class CudaPlanBuilder(PlanBuilder):
             )
         else:
             name = self.module.add(name, comments, partial(write, as_function=False))
-            self.kernel_of_step[len(self.steps)] = self._renamed(info, name)
+            self.info_of_step[len(self.steps)] = self._renamed(info, name)
         args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
         self.steps.append(LaunchStep(name, args, schedule.grid, schedule.block, schedule.shared))
 
@@ -165,9 +165,9 @@ class CudaPlanBuilder(PlanBuilder):
 
     def _launch_together(self) -> None:
         """Order the steps by what they wait for; small kernels that do not wait become one."""
-        steps, infos, pieces = self.steps, self.kernel_of_step, self.pieces
+        steps, infos, pieces = self.steps, self.info_of_step, self.pieces
         level = levels([self._accesses(number) for number in range(len(steps))])
-        self.steps, self.kernel_of_step = [], {}
+        self.steps, self.info_of_step = [], {}
         for group in _joined(level, pieces):
             first, *others = group
             step, info = steps[first], infos.get(first)
@@ -176,7 +176,7 @@ class CudaPlanBuilder(PlanBuilder):
             elif first in pieces:
                 step, info = self._alone(pieces[first], step, info)
             if info is not None:
-                self.kernel_of_step[len(self.steps)] = info
+                self.info_of_step[len(self.steps)] = info
             self.steps.append(step)
 
     def _alone(
@@ -264,7 +264,7 @@ class CudaPlanBuilder(PlanBuilder):
                 schedule.kernel, schedule,
             )  # fmt: skip
             self.infos.append(info)
-            self.kernel_of_step[len(self.steps)] = info
+            self.info_of_step[len(self.steps)] = info
             self.write_kernel(info, schedule, tuple(self._place_of(a, own) for a in launch.args))
         self.written.add(node)
         for key in own.values():
@@ -282,6 +282,7 @@ class CudaPlanBuilder(PlanBuilder):
         moved = info.bytes + step.n * total.type.dtype.itemsize
         nodes = (product, *self.fuser.structure(Group([Root(total, ())])).inside)
         self.infos[-1] = replace(info, nodes=nodes, outputs=(total,), bytes=moved)
+        self.info_of_step[len(self.steps) - 1] = self.infos[-1]
         self.written.add(total)
 
     def _place_of(self, argument: Node | Workspace | None, own: dict[Workspace, Node]) -> BufferRef:

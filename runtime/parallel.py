@@ -57,6 +57,17 @@ def parallel_for_address() -> int:
     return _loaded_pool().parallel_for
 
 
+def shared_out(count: int, grain: int, what: str) -> str:
+    """How many threads may share `count` things, of which no thread gets less than `grain`.
+
+    >>> shared_out(64, 16, "task"), shared_out(1, 16, "task")
+    ('64 tasks for up to 4 threads', '1 task on one thread')
+    """
+    shares = -(-count // max(grain, 1))
+    total = f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{total} on one thread" if shares < 2 else f"{total} for up to {shares:,} threads"
+
+
 def _loaded_pool() -> ThreadPool:
     global _pool
     if _pool is None:

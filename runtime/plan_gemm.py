@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from . import blas, gemm_native, gemm_text, jit, plan_native
+from .parallel import shared_out
 from .plan_steps import RANGES_PER_THREAD, BufferRef, GemmStep, merged_batch
 
 MAX_BATCH_DIMS = 4
@@ -70,6 +71,27 @@ def native_product(step: GemmStep) -> NativeProduct | None:
         # A row times a matrix is the transposed matrix times a column.
         return _vector_product(step if step.n == 1 else _transposed(step), items)
     return _matrix_product(step, items)
+
+
+def product_summary(step: GemmStep) -> str:
+    """A line for people on how the CPU makes a product: by which code, of what sizes, how cut.
+
+    >>> a, b, c = map(BufferRef, (1, 2, 3))
+    >>> step = GemmStep("x", "float32", 8, 16, 4, a, b, c, False, False, 4, 16, 16)
+    >>> product_summary(step)
+    'generated product: float32 8 x 16 x 4 (m x n x k); 1 piece on one thread'
+    """
+    product = native_product(step)
+    code = "BLAS, matrix times vector" if calls_blas(step) else "generated product"
+    pieces = "" if product is None else f"; {shared_out(product.extent, product.grain, 'piece')}"
+    return f"{code}: {sizes(step)}{pieces}"
+
+
+def sizes(step: GemmStep) -> str:
+    """Such as "float32 8 x 16 x 4 (m x n x k)"."""
+    numbers = [*(size for size, *_ in step.batch), step.m, step.n, step.k]
+    names = "batch x m x n x k" if step.batch else "m x n x k"
+    return f"{step.dtype} {' x '.join(f'{number:,}' for number in numbers)} ({names})"
 
 
 def _matrix_product(step: GemmStep, items: int) -> NativeProduct:

@@ -20,7 +20,7 @@ LATE = ("scipy", "llvmlite", "networkx", "graphviz", "cupy", "matplotlib", "skle
 DOORS = {
     "tgraph.compiler.compile_graph": ("tgraph.compiler.executable_cuda",),
     "tgraph.graph_function": ("tgraph.compiler.compile_graph",),
-    "tgraph.compile": ("tgraph.check",),
+    "tgraph.compile": ("tgraph.check", "tgraph.explain"),
     "tgraph.cuda": ("tgraph.compiler.cuda_program",),
     "tgraph.fused_program": ("tgraph.compiler.codegen.cuda_elementwise",),
     "tgraph.draw": ("tgraph.compiler.executable", "tgraph.draw_"),

@@ -15,17 +15,17 @@ import numpy as np
 
 from . import pytree
 from .autograd.engine import run_backward
-from .call_helpers import overlap, random_key
+from .call_helpers import overlap
+from .call_inputs import call_inputs, copies, tensor_at
 from .compiled_call import CompiledCall
 from .compiler.compile_graph import compile_graph
 from .compiler.interpret import interpret
 from .compiler.ir import Graph, Node, TensorType
 from .compiler.pipeline import optimize
 from .graph_function import odd_strides
-from .runtime.arrays import beside, module_of, place, to_host
-from .tensor import Tensor, wrap
+from .runtime.arrays import place, to_host
+from .tensor import wrap
 from .trace_state import Source
-from .traced_number import number_value
 
 Array = np.ndarray[Any, Any]
 
@@ -53,17 +53,17 @@ def run_checked(
 ) -> Any:
     """The result of `eager()`, after holding the plan against it; CheckError where they differ."""
     leaves = plan.with_places(leaves)
-    inputs = [_value(entry.source, leaves) for entry in plan.call.inputs]
+    inputs = call_inputs(plan, leaves)
     if _shares_memory(plan, inputs):  # such calls run eagerly
         return eager()
     try:
-        outputs, record = _run_plan(plan, _copies(inputs))
+        outputs, record = _run_plan(plan, copies(inputs))
         for output in outputs:  # a check that failed on a device is told by who waits for it
             to_host(output)
     except Exception:
         eager()  # leaves behind what comes before the failure, and should fail too
         raise
-    before = _copies(inputs)
+    before = copies(inputs)
     result = eager()
     for what, compiled, wanted in _pairs(plan, leaves, outputs, result):
         if not close(compiled, wanted):
@@ -80,34 +80,6 @@ def _run_plan(plan: CompiledCall, inputs: list[Array]) -> tuple[list[Array], Any
     return plan.function.run_recorded(inputs, inputs)
 
 
-def _value(source: Source, leaves: Sequence[Any]) -> Array:
-    match source.kind:
-        case "number":
-            return np.array(number_value(source.key, lambda each: _number(each, leaves)))
-        case "host":
-            return source.key()  # type: ignore[no-any-return]
-        case "random":
-            return random_key(source.key)
-    tensor = _tensor(source, leaves)
-    assert tensor is not None
-    array: Array = tensor._value
-    return array
-
-
-def _number(source: Source, leaves: Sequence[Any]) -> Any:
-    return leaves[source.key] if source.kind == "number" else source.key()
-
-
-def _tensor(source: Source, leaves: Sequence[Any]) -> Tensor | None:
-    """The tensor of the outside that is found at a source now."""
-    if source.kind == "argument":
-        return leaves[source.key]  # type: ignore[no-any-return]
-    if source.kind == "captured":
-        return source.key  # type: ignore[no-any-return]
-    owner = _tensor(source.key, leaves)
-    return None if owner is None else owner._grad
-
-
 def _shares_memory(plan: CompiledCall, inputs: Sequence[Array]) -> bool:
     written = {write.input for write in plan.call.effects.writes}
     shown = {at for at, entry in enumerate(plan.call.inputs) if entry.shown}
@@ -115,30 +87,8 @@ def _shares_memory(plan: CompiledCall, inputs: Sequence[Array]) -> bool:
     return overlap([inputs[at] for at in written], others)
 
 
-def _copies(arrays: Sequence[Array]) -> list[Array]:
-    """Copies that lie in memory as the originals do."""
-    found = []
-    for array in arrays:
-        with beside(array):
-            found.append(_copy(array))
-    return found
-
-
-def _copy(array: Array) -> Array:
-    xp = module_of(array)
-    if array.flags.c_contiguous or min(array.strides) < 0:
-        return xp.array(array, order="C")
-    extent = 1 + sum(
-        (size - 1) * stride // array.itemsize for size, stride in zip(array.shape, array.strides)
-    )
-    memory = xp.zeros(extent, array.dtype)
-    copy = xp.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
-    copy[...] = array
-    return copy
-
-
 def _on_host(arrays: Sequence[Array]) -> list[Array]:
-    return list(map(to_host, _copies(arrays)))
+    return list(map(to_host, copies(arrays)))
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -180,12 +130,12 @@ def _pairs(
     ]
     for write in call.effects.writes:
         source = call.inputs[write.input].source
-        tensor = _tensor(source, leaves)
+        tensor = tensor_at(source, leaves)
         if write.output is not None and tensor is not None:
             what = f"the new value of `{call.inputs[write.input].node.attrs['name']}`"
             pairs.append((what, outputs[write.output], tensor._value))
     for owner, ref in call.effects.grads:
-        grad = _tensor(Source("grad", owner), leaves)
+        grad = tensor_at(Source("grad", owner), leaves)
         if ref is not None and ref.kind == "output" and grad is not None:
             pairs.append((f"`{_owner_name(plan, owner)}.grad`", outputs[ref.key], grad._value))
     return pairs
@@ -217,7 +167,7 @@ def _check_gradients(
         for t in record.outputs
     ]
     results = [shown[output] for output in function.differentiable]
-    asked = [_tensor(plan.call.inputs[at].source, leaves) for at in function.asked]
+    asked = [tensor_at(plan.call.inputs[at].source, leaves) for at in function.asked]
     tensors = [each for each in asked if each is not None]
     wanted = run_backward(results, cotangents, True, False, tensors, False)
     compiled = record.cotangents(list(cotangents), [True] * len(function.asked))
@@ -300,7 +250,7 @@ def _located(message: str, graph: Graph, inputs: Sequence[Array]) -> CheckError:
 
 
 def _agrees(graph: Graph, wanted: Sequence[Array], inputs: Sequence[Array]) -> bool:
-    values = compile_graph(graph, strides=odd_strides(graph)).run(_copies(inputs))
+    values = compile_graph(graph, strides=odd_strides(graph)).run(copies(inputs))
     return all(map(close, values, wanted))
 
 

@@ -15,6 +15,7 @@ from .compiler.executable import Executable
 from .compiler.ir import Family, Graph, Node, Provenance, TensorType
 from .compiler.ir.text import format_attr, format_node, format_type, node_names
 from .compiler.plan_builder import StepInfo
+from .compiler.step_summary import step_summary
 from .draw_picture import Arrow, Box, Cluster, Picture
 
 # A constant of at most this many elements is written inside of what reads it.
@@ -400,5 +401,5 @@ def _schedule_lines(step: StepInfo) -> list[str]:
     # A hand-written kernel tells by its schedule alone what it does.
     lines = [f"rows {rows}, stages of {stages}"] if step.kernel.stages else []
     if step.schedule is not None:
-        lines.append(step.schedule.summary())
+        lines.append(step_summary(step))
     return lines

@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from .compiled_call import CompiledCall
 from .compiler.ir import Node
+from .compiler.plan_builder import StepInfo
+from .compiler.step_summary import step_summary
+from .measure import Speed, measured
 from .runtime.records import record
 
 
 @record()
 class KernelLine:
-    """One step of a plan: a generated kernel, a library call or a Python function."""
+    """One step of a plan: a generated kernel, a product, a copy or a Python function.
 
-    name: str
-    kind: str
-    nodes: tuple[Node, ...]
-    bytes: int
-    flops: int
+    `speed` is None where nothing was measured.
+    """
+
+    info: StepInfo
+    speed: Speed | None = None
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def kind(self) -> str:
+        """ "kernel", "gemm", "copy" or "python"."""
+        return self.info.kind
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.info.nodes
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it reads and writes."""
+        return self.info.bytes
+
+    @property
+    def flops(self) -> int:
+        """Its operations, roughly: an exponential is as many as it takes."""
+        return self.info.flops
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, if that was measured."""
+        return 0.0 if self.speed is None else self.speed.seconds
+
+    @property
+    def schedule(self) -> str:
+        """How it runs, such as "vectorised along i0 < 512 (16 lanes); 1 task on one thread"."""
+        return step_summary(self.info)
 
     @property
     def operations(self) -> str:
@@ -36,7 +73,25 @@ class KernelLine:
     def __str__(self) -> str:
         head = f"{self.name} [{self.kind}]: {self.operations or 'copy'}"
         moved = f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}"
-        return "\n".join([head, f"    {moved}", *(f"    {line}" for line in self.lines)])
+        texts = [moved, self.schedule, self._speed_text(), *self.lines]
+        return "\n".join([head, *(f"    {text}" for text in texts if text)])
+
+    def _speed_text(self) -> str:
+        speed = self.speed
+        if speed is None or not speed.seconds:
+            return ""
+        rates = [
+            _amount(amount / speed.seconds, unit)
+            for amount, unit in ((self.bytes, "B/s"), (self.flops, "flop/s"))
+            if amount
+        ]
+        limit = (
+            f"{speed.share:.0%} of {speed.limit} ({_amount(speed.possible, _UNITS[speed.limit])})"
+        )
+        return f"{_amount(speed.seconds, 's')}: {', '.join([*rates, limit])}"
+
+
+_UNITS = {"bandwidth": "B/s", "peak": "flop/s"}
 
 
 @record()
@@ -56,11 +111,17 @@ class PlanExplanation:
     def flops(self) -> int:
         return sum(kernel.flops for kernel in self.kernels)
 
+    @property
+    def seconds(self) -> float:
+        """How long the kernels take, one by one, if that was measured."""
+        return sum(kernel.seconds for kernel in self.kernels)
+
     def __str__(self) -> str:
         count = len(self.kernels)
+        took = f", {_amount(self.seconds, 's')}" if self.seconds else ""
         lines = [
             f"{self.title}: {count} kernel{'' if count == 1 else 's'}, "
-            f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}"
+            f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}{took}"
         ]
         for number, kernel in enumerate(self.kernels, 1):
             first, *rest = str(kernel).splitlines()
@@ -97,31 +158,40 @@ class Explanation:
     def flops(self) -> int:
         return sum(plan.flops for plan in self.plans)
 
+    @property
+    def seconds(self) -> float:
+        return sum(plan.seconds for plan in self.plans)
+
     def __str__(self) -> str:
         return "\n".join([f"{self.name} (compiled for: {self.reason})", *map(str, self.plans)])
 
     __repr__ = __str__
 
 
-def explain_plan(name: str, reason: str, plan: CompiledCall) -> Explanation:
-    """The report on one plan, with its backward plan where it has one."""
+def explain_plan(
+    name: str, reason: str, plan: CompiledCall, leaves: Sequence[Any] | None = None
+) -> Explanation:
+    """The report on one plan, with its backward plan where it has one.
+
+    With `leaves` of a call, its kernels are measured.
+    """
     function = plan.function
     if not plan.function.differentiable:
-        plans = [_explained("plan", function.plain)]
+        plans = [("plan", function.plain)]
     else:
-        wanted = (True,) * len(function.asked)
-        backward, _ = function.backward_plan(wanted)
-        plans = [
-            _explained("forward", function.forward.executable), _explained("backward", backward)
-        ]  # fmt: skip
-    return Explanation(name, reason, tuple(plans))
-
-
-def _explained(title: str, executable: Any) -> PlanExplanation:
-    kernels = tuple(
-        KernelLine(info.name, info.kind, tuple(info.nodes), info.bytes, info.flops)
-        for info in executable.kernels
+        backward, _ = function.backward_plan((True,) * len(function.asked))
+        plans = [("forward", function.forward.executable), ("backward", backward)]
+    if leaves is None:
+        speeds: list[list[Speed | None]] = [[None] * len(each.kernels) for _, each in plans]
+    else:
+        speeds = [list(each) for each in measured(plan, leaves)]
+    return Explanation(
+        name, reason, tuple(_explained(*each, found) for each, found in zip(plans, speeds))
     )
+
+
+def _explained(title: str, executable: Any, speeds: Sequence[Speed | None]) -> PlanExplanation:
+    kernels = tuple(map(KernelLine, executable.kernels, speeds))
     return PlanExplanation(title, kernels, tuple(executable.refused))
 
 
@@ -134,7 +204,14 @@ def _refusal(refusal: Any) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Such as "1.5 MB"."""
+    """Such as "1.5 MB" or "12 us"."""
+    if unit == "s":
+        value, unit = value * 1e9, "ns"
+        for larger in ("us", "ms", "s"):
+            if value < 1000:
+                break
+            value, unit = value / 1000, larger
+        return f"{value:.3g} {unit}"
     for prefix in ("", "k", "M", "G", "T"):
         if abs(value) < 1000 or prefix == "T":
             break

@@ -26,6 +26,7 @@ from ..kernel.scan_loops import CHUNK, CHUNK_AXIS, scan_loops
 from ..kernel.schedule_cpu import Schedule, TaskAxis
 from .llvm_instructions import StageBody
 from .llvm_math import definitions
+from .llvm_notes import Notes, schedule_line
 from .llvm_storage import Storage
 from .llvm_writer import ONE_BY_ONE, VectorLoop, Writer
 
@@ -86,6 +87,13 @@ def kernel_text(schedule: Schedule, vector_bytes: int = 64) -> KernelText:
         tuple(writer.loops),
         schedule.work < SMALL_WORK,
     )
+
+
+def schedule_summary(schedule: Schedule, vector_bytes: int = 64) -> str:
+    """A line for people on how the kernel of a schedule is written."""
+    kernel = _KernelWriter(schedule, vector_bytes)
+    kernel.write()
+    return schedule_line(schedule, kernel.notes)
 
 
 def kernels_module(kernels: Mapping[str, KernelText]) -> str:
@@ -155,6 +163,7 @@ class _KernelWriter:
         self.vector_bytes = vector_bytes
         self.kernel = schedule.kernel
         self.writer = Writer()
+        self.notes = Notes()
         self.storage = Storage(self.writer, schedule)
         self.axes: dict[Axis, str] = {}
         self.cut: dict[Axis, int] = {}  # the axis of the current stage that goes in blocks
@@ -195,6 +204,7 @@ class _KernelWriter:
         checks = any(instr.op == "check" for instr in self.kernel.instructions())
         plain = not checks and all(self._has_vectors(stage, lane) for stage in stages)
         vector = VectorLoop(self._width(lane, stages)) if plain else ONE_BY_ONE
+        self.notes.loop(lane, vector.width)
         with self.writer.loop("%lo", "%hi", vector) as at:
             self._enter_lane(at)
             for stage in self.kernel.stages:
@@ -331,6 +341,7 @@ class _KernelWriter:
         """The loops of a stage, and apart from them those for rows where conditions are known."""
         rows = [axis for axis in self.kernel.rows if axis != self.schedule.lane]
         boxes = regions.boxes(stage, rows) if self._is_large else []
+        self.notes.split(len(boxes), regions.fill(boxes))
         done = self.writer.fresh("done")
         for box in boxes:
             inside, outside = self.writer.fresh("inside"), self.writer.fresh("outside")
@@ -456,7 +467,9 @@ class _KernelWriter:
         Along the last axis of a stage it also goes in blocks where that is cut.
         """
         stage = steps[0].body.stage
-        for number, part in enumerate(self._parts(stage, axis)):
+        parts = self._parts(stage, axis)
+        self.notes.cut(axis, len(parts), max(part.step for part in parts))
+        for number, part in enumerate(parts):
             if number:
                 self.storage.seal(stage)
             for piece, first, last in self._pieces(part, regions.whole(stage, axis), low, high):
@@ -515,6 +528,7 @@ class _KernelWriter:
         vector = ONE_BY_ONE
         if together > 1:
             vector = VectorLoop(together // SIDE_BY_SIDE, False, SIDE_BY_SIDE)
+        self.notes.loop(part.axis, vector.width)
         block = count * together
         blocks, rest = divmod(high - low, block)
         if blocks:
@@ -544,6 +558,7 @@ class _KernelWriter:
         self, steps: Sequence[_Step], part: Part, loops: Sequence[Stage], low: int, high: int
     ) -> None:
         """A piece of the last axis of a stage with scans, chunk by chunk."""
+        self.notes.in_chunks = True
         chunks, rest = divmod(high - low, CHUNK)
         if chunks:
             with self.writer.loop("0", str(chunks)) as number:
@@ -558,6 +573,7 @@ class _KernelWriter:
         for stage in loops:
             each = replace(part, stages=(stage,))
             for first, last, vector in self._vector_loops(each, "0", str(count)):
+                self.notes.loop(part.axis, vector.width)
                 with self.writer.loop(first, last, vector) as at:
                     self.axes[CHUNK_AXIS] = at
                     self._step_all(steps, each, self._number("add", at, start))
@@ -566,6 +582,7 @@ class _KernelWriter:
 
     def _walk_piece(self, steps: Sequence[_Step], part: Part, low: str, high: str) -> None:
         for first, last, vector in self._vector_loops(part, low, high):
+            self.notes.loop(part.axis, vector.width)
             with self.writer.loop(first, last, vector) as at:
                 self._step_all(steps, part, at)
 

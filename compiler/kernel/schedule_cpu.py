@@ -66,12 +66,6 @@ class Schedule:
     def extent(self) -> int:
         return prod(task.count for task in self.tasks)
 
-    def summary(self) -> str:
-        """A line for people."""
-        lane = self.lane
-        across = "the last axis of each stage" if lane is None else f"{lane.name} < {lane.size}"
-        return f"vectorised along {across}; {self.extent:,} tasks"
-
 
 def schedule_cpu(kernel: Kernel) -> Schedule:
     """The schedule for `kernel`."""

@@ -14,7 +14,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from tgraph.runtime.plan_steps import ARENA_SLOT, references
 
 from benchmarks import commits, contenders, measure, report, steps
 from benchmarks.contenders import with_numpy
@@ -165,12 +164,10 @@ def test_a_copy_moves_the_least_bytes_of_its_own_row() -> None:
 
 
 def test_the_steps_of_a_plan_are_timed() -> None:
-    executable, arrays = steps.observed_call(BY_NAME["tiny_mlp"])
-    assert executable.plan.arena_bytes
-    for plan in steps.single_plans(executable.plan):  # of one step, which have no arena
-        assert all(each.slot != ARENA_SLOT for each in references(plan.steps[0]))
-    times, whole = steps.step_times(executable.plan, [np.asarray(each) for each in arrays], 2)
-    assert len(times) == len(executable.plan.steps) and min(times) > 0 and whole > 0
+    executable, inputs = steps.observed_call(BY_NAME["tiny_mlp"])
+    times = steps.step_times(executable, inputs)
+    assert len(times) == len(executable.kernels) and min(times) > 0
+    assert steps.whole_time(executable, inputs, 2) > 0
 
 
 def measured(*rounds: float) -> Result:

@@ -1,6 +1,13 @@
 """explain() and graph() of compiled functions, and the text of traced graphs."""
 
+import re
+
+import pytest
+from test_ops import COMPILED, ids, tensors
+
 import tgraph as tg
+
+F = tg.nn.functional
 
 
 def test_explain_lists_kernels_with_lines_and_sizes():
@@ -84,3 +91,86 @@ def test_trace_shows_effects_as_outputs():
 
 def test_the_trace_of_a_matrix_is_still_its_trace():
     assert tg.trace(tg.ones(3, 3)).item() == 3
+
+
+# -- schedules --------------------------------------------------------------------------------
+
+
+def schedules(function, *arguments):
+    """The schedule lines of a function's kernels; lanes are those of the machine."""
+    report = tg.compile(function).explain(*arguments)
+    for kernel in report.kernels:
+        assert kernel.schedule in str(report)
+    return [re.sub(r"\d+ lanes", "W lanes", kernel.schedule) for kernel in report.kernels]
+
+
+def windows(x):
+    padded = F.pad(x, (2, 2, 2, 2))
+    return padded[2:, 1:] * 2
+
+
+def strided(x):
+    return tg.autograd.grad(F.avg_pool2d(x, 2).sum(), x)[0]
+
+
+SCHEDULES = {
+    "rows": (lambda x: x.sum(1), (1000, 1000), ["along j0 < 1,000 (W lanes); 1,000 tasks for"]),
+    "columns": (lambda x: x.sum(0), (999, 1000), ["along i0 < 1,000 (W lanes); tiles of 256; 4 t"]),
+    "elements": (tg.exp, (1000, 1000), ["along i0 < 1,000,000 (W lanes); 1,000,000 elements for"]),
+    "transposed": (lambda x: x.t() + 1, (512, 512), ["(W lanes); tiles of 256 x 16; 64 tasks"]),
+    "parts": (
+        lambda x: tg.cat([x[:, 1:], x[:, :-1] * 2], 1), (500, 700), ["i1 in 2 parts; 500 tasks"],
+    ),
+    "boxes": (windows, (500, 700), ["i1 in 3 parts; rows in 1 box and the rest; 502 tasks"]),
+    "phases": (strided, (4, 4, 64, 64), ["2 phases; rows in 2 boxes"]),
+    "chunks": (lambda x: tg.cumsum(x.exp(), 1).log(), (100, 5000), ["scans in chunks of 512; 1"]),
+    "scan": (lambda x: tg.cumsum(x, 1), (100, 5000), ["not vectorised; step by step along j0 <"]),
+    "one task": (lambda x: x + 1, (8,), ["8 elements on one thread"]),
+    "nothing to do": (lambda x: x + 1, (0, 3), []),
+    "product": (lambda x: x @ x, (128, 128), ["generated product: float32 128 x 128 x 128 (m x n"]),
+    "batch": (lambda x: x @ x, (4, 8, 8), ["float32 4 x 8 x 8 x 8 (batch x m x n x k); "]),
+    "vector": (lambda x: x @ x[0], (512, 512), ["BLAS, matrix times vector: float32 512 x 1"]),
+    "function": (lambda x: tg.sort(x).values, (9,), [""]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_are_told_in_a_line(name):
+    function, shape, expected = SCHEDULES[name]
+    x = tg.randn(shape).requires_grad_(name == "phases")
+    found = schedules(function, x)
+    for text in expected:
+        assert any(text in line for line in found), found
+    assert all("\n" not in line for line in found)
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=ids)
+def test_every_operation_is_explained(case):
+    report = tg.compile(case.function).explain(*tensors(case.arrays(case.dtypes[0])))
+    text = str(report)
+    assert report.name in text
+    for kernel in report.kernels:
+        assert f"{kernel.name} [{kernel.kind}]" in text
+        assert bool(kernel.schedule) == (kernel.kind in ("kernel", "gemm"))
+
+
+def test_operations_count_where_they_stand():
+    """A root of one number is not taken again for every element."""
+    scale = tg.tensor(2.0)
+    alone = tg.compile(lambda x: x * scale).explain(tg.ones(1000)).flops
+    beside = tg.compile(lambda x: x * (scale.sqrt() + 1)).explain(tg.ones(1000)).flops
+    assert 1000 == alone < beside < 1100
+
+
+def test_copies_are_told_of():
+    """What cannot be computed in the memory that it replaces is copied there."""
+    a, b = tg.zeros(100), tg.ones(100)
+
+    def swap():
+        old = a.flip(0)
+        a.copy_(b.flip(0))
+        b.copy_(old)
+
+    report = tg.compile(swap).explain()
+    copies = [kernel for kernel in report.kernels if kernel.kind == "copy"]
+    assert copies and all(kernel.bytes == 800 for kernel in copies)

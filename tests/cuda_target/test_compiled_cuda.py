@@ -669,3 +669,13 @@ def test_batches_of_nothing(cuda):
     outputs, total, product = function(tg.zeros(0, 3).cuda())
     assert outputs.shape == (0, 2) and outputs.is_cuda
     assert total.tolist() == [1.0] * 3 and product.item() == 1.0
+
+
+def test_kernels_and_products_are_explained_but_not_measured(cuda):
+    function = compiled(lambda x, w: tg.softmax(x @ w, dim=-1))
+    x, w = tg.ones(8, 16).cuda(), tg.ones(16, 4).cuda()
+    kinds = {kernel.kind: kernel.schedule for kernel in function.explain(x, w).kernels}
+    assert kinds["gemm"] == "cuBLAS float32 8 x 4 x 16 (m x n x k)"
+    assert "blocks of" in kinds["kernel"]
+    with pytest.raises(NotImplementedError, match=r"on the CPU only.*explain\(\)"):
+        function.explain(x, w, measure=True)

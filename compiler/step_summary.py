@@ -1,0 +1,25 @@
+"""How a step of a plan is run, in a line for people."""
+
+from __future__ import annotations
+
+from ..runtime import jit
+from ..runtime.device import CPU
+from ..runtime.plan_gemm import product_summary, sizes
+from .codegen.llvm_kernel import schedule_summary
+from .kernel.schedule_cpu import Schedule
+from .plan_builder import StepInfo
+
+
+def step_summary(info: StepInfo) -> str:
+    """The schedule of a kernel, the code and the sizes of a product; "" for other steps.
+
+    Kernels for the CPU are written once more for it, as what is told stands in no other place.
+    """
+    if isinstance(info.schedule, Schedule):
+        return schedule_summary(info.schedule, jit.vector_bytes())
+    if info.schedule is not None:
+        return info.schedule.summary()
+    if info.product is None:
+        return ""
+    on_cpu = info.outputs[0].type.device is CPU
+    return product_summary(info.product) if on_cpu else f"cuBLAS {sizes(info.product)}"
