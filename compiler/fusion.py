@@ -16,10 +16,10 @@ from itertools import islice
 from math import prod
 from typing import Any
 
+from ..runtime.dtypes import float32, float64
 from ..runtime.records import record
 from .ir import Family, Graph, Node
-from .ir.shapes import contiguous_strides, numel
-from .kernel.index import Axis, Index, flatten, of_axis
+from .ir.shapes import numel
 from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
 from .kernel.roots import (
@@ -32,7 +32,7 @@ from .kernel.roots import (
     kept_axes,
     row_sizes,
 )
-from .kernel.views import operand_needs
+from .memory_views import alias_base, is_matrix, spread_view, strided_view, unfolded, view_base
 from .running_order import RunningOrder
 from .structure import Structure, Structures
 
@@ -111,48 +111,8 @@ def is_given(node: Node) -> bool:
     return name == "input" or (name == "constant" and node.type.numel != 1)
 
 
-def strided_view(node: Node, base: Node, memory: Buffer) -> tuple[tuple[int, ...], int] | None:
-    """Element strides and offset of `node` in the memory of `base`, if views alone lead there."""
-    if alias_base(node) is base and memory == Buffer.contiguous(base.shape):
-        return contiguous_strides(node.shape), 0
-    axes = [Axis(f"v{number}", size) for number, size in enumerate(node.shape)]
-    coords: tuple[Index, ...] = tuple(map(of_axis, axes))
-    while node is not base:
-        needs = operand_needs(node, coords, ())
-        if node.primitive.family is not Family.VIEW or len(needs) != 1 or needs[0][2]:
-            return None
-        node, coords, _ = needs[0]
-    offset = flatten(list(coords), memory.strides) + memory.offset
-    if any(atom not in axes for atom in offset.terms):
-        return None
-    return tuple(offset.terms.get(axis, 0) for axis in axes), offset.const
-
-
-def is_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether BLAS can read the last two axes as they lie, transposed or not."""
-    rows, columns = shape[-2:]
-    row, column = strides[-2:]
-    plain = (column == 1 or columns == 1) and (row >= columns or rows == 1)
-    transposed = (row == 1 or rows == 1) and (column >= rows or columns == 1)
-    return plain or transposed
-
-
-def view_base(node: Node) -> Node:
-    """The node below a chain of views that only re-address its elements."""
-    while node.primitive.name in ("reshape", "permute", "slice", "broadcast"):
-        node = node.inputs[0]
-    return node
-
-
 def is_virtual_source(node: Node) -> bool:
     return node.primitive.family is Family.SOURCE and not is_given(node)
-
-
-def alias_base(node: Node) -> Node:
-    """The node whose memory a materialised reshape shares."""
-    while node.primitive.name == "reshape":
-        node = node.inputs[0]
-    return node
 
 
 class Fuser:
@@ -160,6 +120,7 @@ class Fuser:
 
     max_serial = MAX_SERIAL
     scatters_in_place = True
+    gathers = True  # matrix products read windows from the images
 
     def __init__(self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None) -> None:
         self.graph = graph
@@ -217,9 +178,20 @@ class Fuser:
     def step_operand(self, step: Node, operand: Node) -> Node:
         """What must lie in memory for `step` to read `operand`."""
         if step.primitive.name == "matmul":
-            return self._matrix_base(operand)
+            return self.windows_base(step, operand) or self._matrix_base(operand)
         base = alias_base(operand)
         return operand if is_virtual_source(base) else base
+
+    def windows_base(self, step: Node, node: Node) -> Node | None:
+        """What a product must find in memory to gather windows itself, if it can."""
+        windows = unfolded(node) if self.gathers and 1 not in step.shape[-2:] else None
+        if windows is None or node.type.dtype not in (float32, float64):
+            return None
+        (x,) = windows.inputs
+        for base in dict.fromkeys((view_base(x), alias_base(x), x)):
+            if not is_virtual_source(base) and spread_view(node, base, self.buffer(base)):
+                return base
+        return None
 
     def _matrix_base(self, node: Node) -> Node:
         """What a matrix product must find in memory to read `node`: `node`, or what it views."""

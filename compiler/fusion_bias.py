@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .fusion import Fuser, Fusion, Group, alias_base, strided_view
+from .fusion import Fuser, Fusion, Group
 from .ir import Family, Graph, Node
 from .ir import primitives as p
 from .ir.shapes import contiguous_strides, numel
 from .kernel.roots import Buffer, Root
+from .memory_views import alias_base, strided_view
 
 DTYPES = frozenset(("float32", "float16", "bfloat16"))
 BIAS_ALIGNMENT = 16

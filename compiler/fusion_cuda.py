@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .fusion import alias_base, is_step, is_virtual_source, strided_view
+from .fusion import is_step, is_virtual_source
 from .fusion_bias import BiasFuser
 from .ir import Family, Graph, Node
 from .ir import primitives as p
 from .kernel.roots import Buffer
 from .kernel.scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
+from .memory_views import View, alias_base, strided_view
 
 _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
 
@@ -20,12 +21,11 @@ _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
 COSTLY_NUMBER = 24
 MANY_READERS = 4096
 
-View = tuple[tuple[int, ...], int]
-
 
 class CudaFuser(BiasFuser):
     """The fuser of plans for CUDA; `scatters` has the form of additions that are sorted."""
 
+    gathers = False
     max_serial = 1 << 13  # one block has less memory bandwidth than one core
     scatters_in_place = False
 

@@ -29,16 +29,18 @@ from ..runtime.plan_steps import (
     CudaStep,
     GemmStep,
     PythonStep,
+    Spread,
     Step,
     merged_batch,
 )
 from ..runtime.records import record
-from .fusion import Fuser, Fusion, Group, alias_base, is_given, strided_view
+from .fusion import Fuser, Fusion, Group, is_given
 from .ir import Family, Graph, Node, TensorType
 from .kernel.dependences import dependences
 from .kernel.kernel import Kernel
 from .kernel.lower import Lowering
 from .kernel.schedule_cpu import cost
+from .memory_views import alias_base, spread_view, strided_view
 from .structure import Structure
 
 if TYPE_CHECKING:
@@ -474,10 +476,13 @@ class PlanBuilder(ABC):
         return GemmStep(
             "matmul", node.type.dtype.name, m, n, k, left.ref, right.ref, self.place[node],
             left.transposed, right.transposed, left.leading, right.leading, max(n, 1),
-            merged_batch(batch[::-1]),
+            merged_batch(batch[::-1]), spread_a=left.spread, spread_b=right.spread,
         )  # fmt: skip
 
     def _matrix(self, node: Node, operand: Node, transpose: bool) -> _Matrix:
+        images = self.fuser.windows_base(node, operand)
+        if images is not None:
+            return self._spread(operand, self.in_memory(images), transpose)
         base = self.in_memory(self.fuser.step_operand(node, operand))
         view = strided_view(operand, base, self.fuser.buffer(base))
         assert view is not None, f"{operand} is no view of {base}"
@@ -489,22 +494,42 @@ class PlanBuilder(ABC):
             leading = max(row if rows > 1 else 0, columns, 1)
         else:
             leading = max(column if columns > 1 else 0, rows, 1)
-        ref = self.place[base]
-        place = BufferRef(ref.slot, ref.offset + offset * operand.type.dtype.itemsize)
-        lead = dict(zip(range(-len(operand.shape) + 2, 0), strides[:-2], strict=True))
-        sizes = dict(zip(range(-len(operand.shape) + 2, 0), operand.shape[:-2], strict=True))
-        batch = {axis: 0 if sizes[axis] == 1 else stride for axis, stride in lead.items()}
+        place, batch = self._place_in(operand, base, strides[:-2], offset)
         return _Matrix(place, transpose == plain, leading, batch)
+
+    def _spread(self, operand: Node, base: Node, transpose: bool) -> _Matrix:
+        """A matrix of windows, which the product gathers from the images themselves."""
+        found = spread_view(operand, base, self.fuser.buffer(base))
+        assert found is not None, f"{operand} is no view of {base}"
+        spread, (strides, offset) = found
+        place, batch = self._place_in(operand, base, strides, offset)
+        turned = Spread(spread.columns, spread.rows) if transpose else spread
+        return _Matrix(place, False, 0, batch, turned)
+
+    def _place_in(
+        self, operand: Node, base: Node, strides: Sequence[int], offset: int
+    ) -> tuple[BufferRef, dict[int, int]]:
+        """Where an operand begins, and the strides of its leading axes."""
+        ref, axes = self.place[base], range(-len(strides), 0)
+        place = BufferRef(ref.slot, ref.offset + offset * operand.type.dtype.itemsize)
+        sizes = operand.shape[:-2]
+        return place, {
+            axis: 0 if size == 1 else stride for axis, size, stride in zip(axes, sizes, strides)
+        }
 
 
 @record()
 class _Matrix:
-    """A matrix operand: whether BLAS must transpose it as stored, and its strides."""
+    """A matrix operand: whether BLAS must transpose it as stored, and its strides.
+
+    One of windows is `spread`, without such strides.
+    """
 
     ref: BufferRef
     transposed: bool
     leading: int
     batch: Mapping[int, int]
+    spread: Spread | None = None
 
     def stride(self, from_end: int) -> int:
         return self.batch.get(from_end, 0)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..runtime.arrays import copy_elements
-from .fusion import alias_base, is_given, is_matrix, is_step, strided_view, view_base
+from .fusion import is_given, is_step
 from .ir import Builder, Graph, Node, TensorType, transform
 from .ir import primitives as p
 from .kernel.roots import Buffer
+from .memory_views import alias_base, is_matrix, strided_view, view_base
 from .passes.replace_empty import replace_empty
 
 Array = Any  # of NumPy or CuPy

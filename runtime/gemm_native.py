@@ -8,18 +8,23 @@ they are read, in blocks that fit into the caches. Small operands are read where
 An element of C is always the same sum, whatever else is computed beside it: from the first product
 to the last by multiply-adds, restarted every `depth` products. So a row of a product does not
 depend on the number of rows, nor any result on how the work is split.
+
+An operand may have several axes for its rows and for its columns, as the windows of a convolution
+have: then blocks of it are gathered (`gemm_gather.py`) before they are multiplied or packed, and
+the matrix is never in memory as a whole.
 """
 
 from __future__ import annotations
 
 from . import jit
+from .gemm_gather import NO_AXES, Operand, gather, offset
 from .gemm_packing import pack_a, pack_b, turn
 from .gemm_text import TYPES, VECTORS, GemmText, Tiles, tiles
 from .gemm_tiles import bulk, micro, tile
 
 SCRATCH = 64
 """Packing buffers that are kept, one for each thread that multiplies."""
-PARAMETERS = 15
+PARAMETERS = 17
 """Words of a product's parameters before those of its batch: see `_body`."""
 
 _loaded: dict[str, int] = {}
@@ -45,8 +50,10 @@ def text(of: Tiles) -> str:
     parts = [bulk(of)]
     for vectors in range(1, VECTORS + 1):
         parts += [micro(of, rows, vectors) for rows in (of.rows, *of.parts)]
-    parts += [tile(of), turn(of), pack_a(of), pack_b(of), _plain(of), _block(of), _body(of)]
-    return "\n".join([_HEAD.replace("SCRATCH", str(SCRATCH)), *parts, *_declarations(of)])
+    parts += [tile(of), turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
+    parts += [_plain(of), _block(of), _body(of)]
+    head = _HEAD.replace("SCRATCH", str(SCRATCH))
+    return "\n".join([head, NO_AXES, *parts, *_declarations(of)])
 
 
 def _declarations(of: Tiles) -> list[str]:
@@ -112,9 +119,11 @@ none:
 """
 
 
+# The axes of an operand are null for a matrix; otherwise its strides are 0, and the piece begins at
+# the given row of A or column of B.
 _OPERANDS = (
-    "i64 %m, i64 %n, i64 %k, ptr %a, i64 %ars, i64 %acs, ptr %b, i64 %brs, i64 %bcs, "
-    "ptr %c, i64 %crs"
+    "i64 %m, i64 %n, i64 %k, ptr %a, i64 %ars, i64 %acs, ptr %a_axes, i64 %row, "
+    "ptr %b, i64 %brs, i64 %bcs, ptr %b_axes, i64 %column, ptr %c, i64 %crs"
 )
 
 
@@ -123,6 +132,7 @@ def _plain(of: Tiles) -> str:
     head = f"internal void @plain({_OPERANDS}, {of.type} %alpha, i1 %adds)"
     write = GemmText(of, head)
     zero, total = f"{of.type} 0.0", write.op(f"alloca {of.type}")
+    left_axes, right_axes = Operand(write, "%a_axes"), Operand(write, "%b_axes")
     with write.each("0", "%k", of.depth) as pc:
         depth = write.least(write.sub("%k", pc), of.depth)
         later = write.op(f"icmp sgt i64 {pc}, 0")
@@ -133,8 +143,11 @@ def _plain(of: Tiles) -> str:
             c = write.at("%c", write.mul(i, "%crs"), j)
             write.store("0.0", total)
             with write.each("0", depth) as p:
-                left = write.load(write.at(a, write.mul(p, "%acs")))
-                right = write.load(write.at(b, write.mul(p, "%brs")))
+                at = write.add(pc, p)
+                further = left_axes.offset(write.add("%row", i), at)
+                left = write.load(write.at(a, write.mul(p, "%acs"), further))
+                further = right_axes.offset(write.add("%column", j), at)
+                right = write.load(write.at(b, write.mul(p, "%brs"), further))
                 right = write.op(f"fmul {of.type} {right}, %alpha")
                 operands = f"{of.type} {left}, {of.type} {right}, {of.type} {write.load(total)}"
                 more = write.op(f"call {of.type} @llvm.fmuladd.{of.scalar}({operands})")
@@ -164,6 +177,7 @@ def _block(of: Tiles) -> str:
     none = write.op(f"xor i1 {some}, true")
     with write.choice(none):
         pass
+    left_axes, right_axes = Operand(write, "%a_axes"), Operand(write, "%b_axes")
     # What one row or column of tiles reads is not worth packing, if its rows are contiguous.
     packs_b = write.far("%k", "%brs")
     packs_b = write.op(f"and i1 {packs_b}, {write.op(f'icmp sgt i64 %m, {of.rows}')}")
@@ -175,19 +189,28 @@ def _block(of: Tiles) -> str:
     packs_rows = write.op(f"and i1 {packs_rows}, {write.op(f'icmp sgt i64 %n, {of.columns}')}")
     lined = write.op("icmp eq i64 %acs, 1")
     packs_a = write.choose(lined, packs_rows, write.far("%k", "%acs"), "i1")
+    packs_a = write.choose(left_axes.given, wide, packs_a, "i1")
     borrows = write.op(f"or i1 {packs_a}, {packs_b}") if of.masked else "true"
+    borrows = write.op(f"or i1 {borrows}, {left_axes.given}")
     number = write.op("alloca i64")
     write.line(f"store i64 0, ptr {number}")
     with write.when(borrows):
-        found = write.op(f"call i64 @acquire(i64 {of.packed_a + of.packed_b})")
+        found = write.op(f"call i64 @acquire(i64 {of.buffer})")
         with write.choice(write.op(f"icmp slt i64 {found}, 0")):
             write.line(f"call void @plain({_OPERANDS}, {of.type} %alpha, i1 {adds})")
         write.line(f"store i64 {found}, ptr {number}")
     held = write.op(f"load i64, ptr {number}")
     pa = write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr @buffers, i64 {held}')}")
     pb = write.op(f"getelementptr i8, ptr {pa}, i64 {of.packed_a}")
-    ars = write.choose(packs_a, 1, "%ars")
-    acs = write.choose(packs_a, of.rows, "%acs")
+    gathered = write.op(f"getelementptr i8, ptr {pb}, i64 {of.packed_b}")
+    # A as it lies, or in the block that is gathered.
+    unpacked_ars = write.choose(left_axes.along_k, of.depth, 1)
+    unpacked_ars = write.choose(left_axes.given, unpacked_ars, "%ars")
+    unpacked_acs = write.choose(left_axes.along_k, 1, of.gathered_rows)
+    unpacked_acs = write.choose(left_axes.given, unpacked_acs, "%acs")
+    ars = write.choose(packs_a, 1, unpacked_ars)
+    acs = write.choose(packs_a, of.rows, unpacked_acs)
+    block_rows = write.choose(left_axes.given, of.gathered_rows, of.block_rows)
     with write.each("0", "%k", of.depth) as pc:
         kc = write.least(write.sub("%k", pc), of.depth)
         later = write.op(f"icmp sgt i64 {pc}, 0")
@@ -200,17 +223,19 @@ def _block(of: Tiles) -> str:
                 with write.when(packs):
                     source = write.at(b, write.mul(jr, "%bcs"))
                     target = write.at(pb, write.mul(jr, kc))
-                    write.line(
-                        f"call void @pack_b(ptr {source}, i64 %brs, i64 %bcs, ptr {target}, "
-                        f"i64 {kc}, i64 {w}, {of.type} %alpha)"
-                    )
-            with write.each("0", "%m", of.block_rows) as ic:
-                mc = write.least(write.sub("%m", ic), of.block_rows)
+                    column = write.add(write.add("%column", jc), jr)
+                    _pack_panel(write, right_axes, source, column, w, pc, kc, target, gathered)
+            with write.each("0", "%m", block_rows) as ic:
+                mc = write.least(write.sub("%m", ic), block_rows)
+                with write.when(left_axes.given):
+                    row = write.add("%row", ic)
+                    left_axes.gather("%a", row, mc, pc, kc, gathered, of.gathered_rows)
                 a = write.at("%a", write.mul(ic, "%ars"), write.mul(pc, "%acs"))
+                a = write.choose(left_axes.given, gathered, a, "ptr")
                 with write.when(packs_a):
                     write.line(
-                        f"call void @pack_a(ptr {a}, i64 %ars, i64 %acs, ptr {pa}, i64 {mc}, "
-                        f"i64 {kc})"
+                        f"call void @pack_a(ptr {a}, i64 {unpacked_ars}, i64 {unpacked_acs}, "
+                        f"ptr {pa}, i64 {mc}, i64 {kc})"
                     )
                 with write.each("0", nc, of.columns) as jr:
                     w, packs = _panel(write, nc, jr, packs_b)
@@ -223,7 +248,7 @@ def _block(of: Tiles) -> str:
                         left = write.choose(
                             packs_a,
                             write.at(pa, write.mul(ir, kc)),
-                            write.at(a, write.mul(ir, "%ars")),
+                            write.at(a, write.mul(ir, unpacked_ars)),
                             "ptr",
                         )
                         row = write.mul(write.add(ic, ir), "%crs")
@@ -237,6 +262,34 @@ def _block(of: Tiles) -> str:
         flag = write.op(f"getelementptr i64, ptr @flags, i64 {held}")
         write.line(f"store atomic i64 0, ptr {flag} release, align 8")
     return write.finish()
+
+
+def _pack_panel(
+    write: GemmText,
+    axes: Operand,
+    source: str,
+    column: str,
+    w: str,
+    pc: str,
+    kc: str,
+    target: str,
+    gathered: str,
+) -> None:
+    """A panel of B: where its columns lie side by side, what is gathered is packed."""
+    of = write.of
+    across = write.op(f"xor i1 {axes.along_k}, true")
+    done = write.op(f"and i1 {axes.given}, {across}")
+    with write.when(axes.given):
+        out = write.choose(done, target, gathered, "ptr")
+        axes.gather("%b", column, w, pc, kc, out, of.columns)
+    source = write.choose(axes.given, gathered, source, "ptr")
+    brs = write.choose(axes.given, 1, "%brs")
+    bcs = write.choose(axes.given, of.depth, "%bcs")
+    with write.when(write.op(f"xor i1 {done}, true")):
+        write.line(
+            f"call void @pack_b(ptr {source}, i64 {brs}, i64 {bcs}, ptr {target}, "
+            f"i64 {kc}, i64 {w}, {of.type} %alpha)"
+        )
 
 
 def _panel(write: GemmText, nc: str, jr: str, packs_b: str) -> tuple[str, str]:
@@ -253,8 +306,9 @@ def _body(of: Tiles) -> str:
 
     Arguments: a, b, c. Parameters: 0-2 m, n, k, 3-4 elements from row to row and from column to
     column of A, 5-6 of B, 7 from row to row of C, 8 alpha, 9 beta, 10-11 rows and columns of a
-    piece, 12-13 pieces down and across, of which one is 1, 14 batch dimensions, then for each of
-    them its size and the elements that a, b and c go on. Neighbouring pieces are done as one.
+    piece, 12-13 pieces down and across, of which one is 1, 14 batch dimensions, 15-16 where the
+    axes of A and B begin (see `Operand`), or 0, then for each dimension of the batch its size and
+    the elements that a, b and c go on. Neighbouring pieces are done as one.
     """
     write = GemmText(of, "void @gemm(ptr %args, i64 %lo, i64 %hi)")
     bases = [
@@ -268,7 +322,8 @@ def _body(of: Tiles) -> str:
 
     m, n, k, ars, acs, brs, bcs, crs = (word(at) for at in range(8))
     alpha, beta = word(8, of.type), word(9, of.type)
-    height, width, down, across, dims = (word(at) for at in range(10, PARAMETERS))
+    height, width, down, across, dims = (word(at) for at in range(10, 15))
+    a_axes, b_axes = (_axes(write, words, word(at)) for at in (15, 16))
     pieces = write.mul(down, across)
     by_rows = write.op(f"icmp eq i64 {across}, 1")
     first_item = write.op(f"sdiv i64 %lo, {pieces}")
@@ -308,7 +363,14 @@ def _body(of: Tiles) -> str:
         rows, columns = write.sub(below, row), write.sub(behind, column)
         write.line(
             f"call void @block(i64 {rows}, i64 {columns}, i64 {k}, ptr {a}, i64 {ars}, i64 {acs}, "
-            f"ptr {b}, i64 {brs}, i64 {bcs}, ptr {c}, i64 {crs}, {of.type} {alpha}, "
-            f"{of.type} {beta})"
+            f"ptr {a_axes}, i64 {row}, ptr {b}, i64 {brs}, i64 {bcs}, ptr {b_axes}, i64 {column}, "
+            f"ptr {c}, i64 {crs}, {of.type} {alpha}, {of.type} {beta})"
         )
     return write.finish()
+
+
+def _axes(write: GemmText, words: str, position: str) -> str:
+    """Their address, null for a matrix."""
+    none = write.op(f"icmp eq i64 {position}, 0")
+    place = write.op(f"getelementptr i64, ptr {words}, i64 {position}")
+    return write.choose(none, "null", place, "ptr")

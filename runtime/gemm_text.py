@@ -67,6 +67,17 @@ class Tiles:
         return (self.block_columns + self.columns) * self.depth * self.item
 
     @property
+    def gathered_rows(self) -> int:
+        """Of A where it is gathered; whole tiles, so few that they stay in the caches."""
+        return 4 * self.rows
+
+    @property
+    def buffer(self) -> int:
+        """Bytes that a thread needs at most."""
+        lines = max(self.gathered_rows, self.columns)
+        return self.packed_a + self.packed_b + lines * self.depth * self.item
+
+    @property
     def vector(self) -> str:
         return f"<{self.lanes} x {self.type}>"
 
@@ -110,6 +121,10 @@ class GemmText(Text):
 
     def sub(self, one: str | int, other: str | int) -> str:
         return self.op(f"sub i64 {one}, {other}")
+
+    def word(self, words: str, at: str | int) -> str:
+        """A word of a table."""
+        return self.op(f"load i64, ptr {self.op(f'getelementptr i64, ptr {words}, i64 {at}')}")
 
     def least(self, one: str | int, other: str | int) -> str:
         return self.op(f"call i64 @llvm.smin.i64(i64 {one}, i64 {other})")
@@ -159,5 +174,5 @@ class GemmText(Text):
             self.line("ret void")
             self.label(self.fresh("unreachable"))  # LLVM drops it
 
-    def finish(self) -> str:
-        return "\n".join([f"define {self.head} {{", "entry:", *self.lines, "  ret void", "}"])
+    def finish(self, result: str = "void") -> str:
+        return "\n".join([f"define {self.head} {{", "entry:", *self.lines, f"  ret {result}", "}"])

@@ -44,7 +44,7 @@ class Text:
         self.label(done)
 
     @contextmanager
-    def each(self, low: str, high: str, step: int = 1) -> Iterator[str]:
+    def each(self, low: str, high: str, step: int | str = 1) -> Iterator[str]:
         """A loop over low, low + step, ... below high, which LLVM leaves as it is."""
         head, body, done = (self.fresh(stem) for stem in ("head", "loop", "done"))
         entry = self.block

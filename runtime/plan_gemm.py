@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from . import blas, gemm_native, gemm_text, jit, plan_native
 from .parallel import shared_out
-from .plan_steps import RANGES_PER_THREAD, BufferRef, GemmStep, merged_batch
+from .plan_steps import RANGES_PER_THREAD, Axes, BufferRef, GemmStep, Spread, merged_batch
 
 MAX_BATCH_DIMS = 4
 MIN_FLOPS = 500_000
@@ -42,7 +42,7 @@ class NativeProduct(NamedTuple):
 
 def calls_blas(step: GemmStep) -> bool:
     """Whether BLAS is asked for the product."""
-    return step.k > 0 and 1 in (step.m, step.n)
+    return step.k > 0 and 1 in (step.m, step.n) and not (step.spread_a or step.spread_b)
 
 
 class _Call(NamedTuple):
@@ -99,6 +99,11 @@ def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
     flops = 2 * m * n * max(k, 1)
     height, width = _piece(m, n, items, step.dtype)
     down, across = -(-m // height), -(-n // width)
+    left, right = step.spread_a, step.spread_b
+    a_axes = _words_of_axes(left.rows, left.columns) if left else []
+    b_axes = _words_of_axes(right.columns, right.rows) if right else []
+    batch_end = gemm_native.PARAMETERS + 4 * len(step.batch)
+    a_end = batch_end + len(a_axes)
     return NativeProduct(
         gemm_native.load(step.dtype),
         (step.a, step.b, step.c),
@@ -106,14 +111,28 @@ def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
         max(1, MIN_FLOPS * down * across // flops),
         1,  # range of neighbouring pieces: an operand is packed for each
         [
-            *(m, n, k),
-            *((1, step.lda) if step.transpose_a else (step.lda, 1)),
-            *((1, step.ldb) if step.transpose_b else (step.ldb, 1)),
+            *(m, n, k, *_strides(step.spread_a, step.transpose_a, step.lda)),
+            *_strides(step.spread_b, step.transpose_b, step.ldb),
             *(step.ldc, _bits(step.alpha, step.dtype), _bits(step.beta, step.dtype)),
             *(height, width, down, across, len(step.batch)),
+            *(batch_end if step.spread_a else 0, a_end if step.spread_b else 0),
             *(word for words in step.batch for word in words),
+            *(*a_axes, *b_axes),
         ],
     )
+
+
+def _strides(spread: Spread | None, transpose: bool, leading: int) -> tuple[int, int]:
+    """Elements from row to row and from column to column."""
+    if spread is not None:
+        return 0, 0
+    return (1, leading) if transpose else (leading, 1)
+
+
+def _words_of_axes(across: Axes, along_k: Axes) -> list[int]:
+    """What `gemm_gather.Operand` reads."""
+    words = [word for axis in (*across, *along_k) for word in axis]
+    return [int(along_k[-1][1] == 1), len(across), len(along_k), *words]
 
 
 def _vector_product(step: GemmStep, items: int) -> NativeProduct:
@@ -144,7 +163,12 @@ def _check(step: GemmStep) -> None:
         )
     a = (step.k, step.m) if step.transpose_a else (step.m, step.k)
     b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
-    stored = [("a", step.lda, a), ("b", step.ldb, b), ("c", step.ldc, (step.m, step.n))]
+    stored = [("c", step.ldc, (step.m, step.n))]
+    stored += [] if step.spread_a else [("a", step.lda, a)]
+    stored += [] if step.spread_b else [("b", step.ldb, b)]
+    for spread, size in ((step.spread_a, (step.m, step.k)), (step.spread_b, (step.k, step.n))):
+        if spread is not None:
+            _check_spread(step, spread, size)
     for name, leading, (rows, width) in stored:
         if rows > 1 and leading < width:
             raise ValueError(
@@ -153,9 +177,20 @@ def _check(step: GemmStep) -> None:
             )
 
 
+def _check_spread(step: GemmStep, spread: Spread, size: tuple[int, int]) -> None:
+    found = tuple(math.prod(n for n, _ in axes) for axes in (spread.rows, spread.columns))
+    if found != size:
+        raise ValueError(f"gemm {step.name}: expected axes of {size} elements, got {found}")
+    if 1 not in (spread.rows[-1][1], spread.columns[-1][1]) or step.alpha != 1:
+        raise ValueError(
+            f"gemm {step.name}: expected an axis with stride 1 and no factor, got {spread} and "
+            f"{step.alpha}"
+        )
+
+
 def _merge_into_rows(step: GemmStep) -> GemmStep:
     """A batch of A with one B and rows that follow each other is one taller product."""
-    if step.transpose_a or not step.batch:
+    if step.transpose_a or step.spread_a or not step.batch:
         return step
     size, a, b, c = step.batch[-1]
     if b or a != step.m * step.lda or c != step.m * step.ldc:

@@ -83,6 +83,21 @@ class LaunchStep:
         )
 
 
+Axes = tuple[tuple[int, int], ...]
+"""Axes of an operand in memory, the last one fastest: size, and stride in elements."""
+
+
+@record()
+class Spread:
+    """A matrix whose rows and whose columns have axes of their own, as windows of images have.
+
+    The last axis of one of the two has stride 1.
+    """
+
+    rows: Axes
+    columns: Axes
+
+
 @record()
 class GemmStep:
     """C = alpha * op(A) @ op(B) + beta * C for row-major matrices, once per batch item.
@@ -92,6 +107,9 @@ class GemmStep:
     has up to four dimensions (size, stride of a, of b, of c), in elements. `dtype` is 'float32'
     or 'float64', on CUDA also 'float16' or 'bfloat16', whose sums are float32. C must not overlap
     A or B.
+
+    `spread_a` and `spread_b` tell how op(A) and op(B) lie where that is no matrix, on the CPU only;
+    their flags and leading dimensions then mean nothing, and alpha is 1.
 
     `epilogue` is what else is done before C is stored, on CUDA only: "bias" adds the n numbers at
     `bias` to every row of C; "" does nothing.
@@ -115,11 +133,13 @@ class GemmStep:
     beta: float = 0.0
     epilogue: str = ""
     bias: BufferRef | None = None
+    spread_a: Spread | None = None
+    spread_b: Spread | None = None
 
     def __str__(self) -> str:
         batch = "x".join(str(size) for size, *_ in self.batch)
-        a = f"{self.a}{'.T' if self.transpose_a else ''}"
-        b = f"{self.b}{'.T' if self.transpose_b else ''}"
+        a = f"{self.a}{'.windows' if self.spread_a else '.T' if self.transpose_a else ''}"
+        b = f"{self.b}{'.windows' if self.spread_b else '.T' if self.transpose_b else ''}"
         return (
             f"gemm {self.name}: {self.c} = {a} @ {b} "
             f"{f'+ {self.bias} ' if self.bias else ''}"

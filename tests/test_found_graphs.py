@@ -248,6 +248,14 @@ def running_sum_of_one() -> Case:
     return make.case(make(p.cumsum, *make.inputs, axis=1, reverse=False))
 
 
+@found
+def windows_of_a_product_with_one_column() -> Case:
+    """BLAS reads them, as a matrix that lies where the windows are."""
+    make = Make(np.ones((4, 1, 16)), np.ones((1, 1, 3)))
+    attrs = {"strides": (2,), "padding": ((1, 2),), "dilation": (1,), "input_dilation": (2,)}
+    return make.case(make(p.convolution, *make.inputs, groups=1, **attrs))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", FOUND, ids=lambda make: make.__name__)
 def test_found_graph(make, engine):

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from tgraph.compiler import memory_views
 from tgraph.compiler.codegen import llvm_kernel
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
@@ -128,6 +129,7 @@ def small_pieces() -> Iterator[None]:
     """Passes that cut long loops, or change them, do so with short ones too."""
     changed: list[tuple[Any, str, Any]] = [
         (decompose_positions, "MIN_LENGTH", 3),
+        (memory_views, "SHORTEST_RUN", 1),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
         (split_scans, "PIECES", range(3, 1, -1)),

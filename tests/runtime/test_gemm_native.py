@@ -31,7 +31,20 @@ def multiply(function, a, b, alpha=1.0, c=None, beta=0.0):
     (m, k), n, item = a.shape, b.shape[1], a.itemsize
     out = np.full((m, n), np.nan, a.dtype) if c is None else c.copy()
     scales = np.array([alpha, 0, beta, 0], a.dtype)
-    words = [*(m, n, k), *(s // item for s in (*a.strides, *b.strides)), n, 0, 0, m, n, 1, 1, 0]
+    words = [
+        *(m, n, k),
+        *(s // item for s in (*a.strides, *b.strides)),
+        n,
+        0,
+        0,
+        m,
+        n,
+        1,
+        1,
+        0,
+        0,
+        0,
+    ]
     table = np.array(words, np.int64)
     memory = table.view(a.dtype)
     width = 8 // item
@@ -83,6 +96,27 @@ def test_without_memory_to_pack_sums_are_the_same():
         for alpha, beta in ((1.0, 0.0), (1.0, 1.0), (-0.5, 2.0)):
             wanted = multiply(function, a, b, alpha, c, beta)
             np.testing.assert_array_equal(multiply(poor, a, b, alpha, c, beta), wanted)
+
+
+def test_without_memory_to_gather_sums_are_the_same():
+    function, poor = functions_with_and_without_memory()
+    generator = np.random.default_rng(1)
+    images = generator.standard_normal((3, 12, 12, 60)).astype("float32")  # [n, y, x, c]
+    right = generator.standard_normal((9 * 60, 40)).astype("float32")
+    places, taps = [3, 8640, 10, 720, 10, 60], [3, 720, 180, 1]  # sizes and strides of windows
+    m, n, k, at = 300, 40, 540, gemm_native.PARAMETERS
+    table = np.array([*(m, n, k, 0, 0, 40, 1, 40, 0, 0, m, n, 1, 1, 0, at, 0), 1, 3, 2])
+    table = np.concatenate([table, places, taps]).astype(np.int64)
+    table.view(np.float32)[16] = 1
+    results = []
+    for each in (function, poor):
+        results.append(np.full((m, n), np.nan, np.float32))
+        args = np.array([x.ctypes.data for x in (images, right, results[-1], table)], np.int64)
+        each(args.ctypes.data, 0, 1)
+    windows = np.lib.stride_tricks.sliding_window_view(images, (3, 3), (1, 2))
+    stored = windows.transpose(0, 1, 2, 4, 5, 3).reshape(m, k)
+    np.testing.assert_allclose(results[0], stored @ right, rtol=0, atol=1e-3)
+    np.testing.assert_array_equal(*results)
 
 
 def test_buffers_are_given_back_and_few():

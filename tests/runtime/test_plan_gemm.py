@@ -9,6 +9,7 @@ import pytest
 from tgraph.runtime import blas, parallel
 from tgraph.runtime.plan import BufferRef, GemmStep, Plan
 from tgraph.runtime.plan_gemm import native_product
+from tgraph.runtime.plan_steps import Spread
 
 
 @pytest.fixture(autouse=True, params=[1, 2, 3])
@@ -121,6 +122,77 @@ def test_batch_with_one_b_becomes_rows():
     step = run(8, 6, 7, batch=(5, 4), batch_b=())
     product = native_product(step)
     assert product.parameters[:3] == [160, 6, 7] and product.parameters[14] == 0
+
+
+def windows(generator, shape, kernel, stride, dilation, channels_last, dtype):
+    """Windows [n, y, x, ky, kx, c] of images of the shape [n, c, h, w], with their memory."""
+    n, c, height, width = shape
+    memory = generator.standard_normal((n, height, width, c) if channels_last else shape)
+    memory = memory.astype(dtype)
+    seen = memory if channels_last else memory.transpose(0, 2, 3, 1)
+    by_n, by_y, by_x, by_c = seen.strides
+    sizes = [(size - dilation * (kernel - 1) - 1) // stride + 1 for size in (height, width)]
+    strides = (by_n, stride * by_y, stride * by_x, dilation * by_y, dilation * by_x, by_c)
+    shape = (n, *sizes, kernel, kernel, c)
+    return memory, np.lib.stride_tricks.as_strided(seen, shape, strides)
+
+
+def axes_of(view, *axes):
+    return tuple((view.shape[at], view.strides[at] // view.itemsize) for at in axes)
+
+
+def product(a, b, c, sizes, dtype, **spread):
+    m, n, k = sizes
+    names = (BufferRef(a), BufferRef(b), BufferRef(c))
+    return GemmStep("product", dtype, m, n, k, *names, False, False, k, n, n, **spread)
+
+
+IMAGES = [
+    *(((2, 5, 9, 11), 3, 1, 1), ((3, 33, 30, 31), 3, 1, 1), ((1, 40, 13, 12), 3, 2, 1)),
+    *(((2, 17, 14, 15), 3, 1, 2), ((2, 2, 40, 20), 1, 1, 1), ((40, 16, 8, 8), 3, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [3, 40, 150])
+@pytest.mark.parametrize("by_taps", [False, True])
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize(("shape", "kernel", "stride", "dilation"), IMAGES)
+def test_windows(shape, kernel, stride, dilation, channels_last, by_taps, width, dtype):
+    """As A and as B, rows being places or taps: to the last bit the sums of the stored matrix."""
+    if stride > 1 and not channels_last:
+        channels_last = True  # nothing lies side by side
+    generator = np.random.default_rng(width)
+    memory, view = windows(generator, shape, kernel, stride, dilation, channels_last, dtype)
+    spread = Spread(axes_of(view, 0, 1, 2), axes_of(view, 3, 4, 5))
+    stored = view.reshape(np.prod(view.shape[:3]), -1)
+    if by_taps:
+        spread, stored = Spread(spread.columns, spread.rows), stored.T
+    stored, turned = np.ascontiguousarray(stored), np.ascontiguousarray(stored.T)
+    (m, k), swapped = stored.shape, Spread(spread.columns, spread.rows)
+    right = generator.standard_normal((k, width)).astype(dtype)
+    left = np.ascontiguousarray(right.T)
+    results = [np.full(shape, np.nan, dtype) for shape in 2 * [(m, width)] + 2 * [(width, m)]]
+    steps = [
+        product(1, 4, 6, (m, width, k), dtype, spread_a=spread),
+        product(2, 4, 7, (m, width, k), dtype),
+        product(5, 1, 8, (width, m, k), dtype, spread_b=swapped),
+        product(5, 3, 9, (width, m, k), dtype),
+    ]
+    assert Plan(steps, 0, 10).run((memory, stored, turned, right, left, *results)) == 0
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[2], results[3])
+
+
+def test_spread_operands_have_an_axis_of_neighbours():
+    steps = [
+        product(1, 2, 3, (4, 3, 6), "float32", spread_a=Spread(((4, 2),), ((6, 8),))),
+        product(1, 2, 3, (4, 3, 6), "float32", spread_b=Spread(((6, 2),), ((3, 12),))),
+        product(1, 2, 3, (4, 3, 6), "float32", spread_a=Spread(((5, 1),), ((6, 8),))),
+    ]
+    for step in steps:
+        with pytest.raises(ValueError, match="expected a"):
+            native_product(step)
 
 
 class Recorder:
