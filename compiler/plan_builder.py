@@ -407,7 +407,7 @@ class PlanBuilder(ABC):
     def _write_step(self, node: Node) -> None:
         if node.primitive.family is Family.GET:
             return
-        moved = sum(each.type.nbytes for each in (*node.inputs,))
+        moved = sum(min(each.type.nbytes, self._read_of(node, each)) for each in node.inputs)
         flops, kind, product = 0, "python", None
         outputs: tuple[Node, ...] = (node,)
         if node.primitive.name == "matmul" and node.type.dtype.name in self.products:
@@ -430,6 +430,10 @@ class PlanBuilder(ABC):
         self.info_of_step[len(self.steps)] = info
         self.steps.append(step)
         self.infos.append(info)
+
+    def _read_of(self, step: Node, operand: Node) -> int:
+        """Bytes of what a step finds in memory for an operand."""
+        return int(self.in_memory(self.fuser.step_operand(step, operand)).type.nbytes)
 
     def _host_call(self, node: Node) -> PythonStep:
         results = {each.attrs["index"]: each for each in self._results(node)}
