@@ -70,6 +70,18 @@ def spread_view(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] |
 
     None where they would have to be gathered element by element.
     """
+    found = _spread(node, base, memory)
+    return found if found and _run(found[0]) >= SHORTEST_RUN else None
+
+
+def longest_run(node: Node, base: Node, memory: Buffer) -> int:
+    """How many elements lie side by side along rows or columns of what `spread_view` gives."""
+    found = spread_view(node, base, memory)
+    return _run(found[0]) if found else 0
+
+
+def _spread(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] | None:
+    """How they lie, even if numbers are far apart."""
     (split, *_) = node.inputs
     groups = reshape_groups(split.shape, node.shape) if node.primitive is p.reshape else []
     view = strided_view(split, base, memory) if groups else None
@@ -84,9 +96,15 @@ def spread_view(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] |
         if wide:
             axes[wide[0]] = _merged([(split.shape[at], strides[at]) for at in inner])
     *lead, rows, columns = (each or ((1, 1),) for each in axes)
-    if any(len(each) > 1 for each in lead) or _run(rows, columns) < SHORTEST_RUN:
+    if any(len(each) > 1 for each in lead):
         return None
     return Spread(rows, columns), (tuple(each[0][1] for each in lead), offset)
+
+
+def _run(spread: Spread) -> int:
+    """How many elements lie side by side along the rows or the columns."""
+    sides = (spread.rows[-1], spread.columns[-1])
+    return max((size for size, stride in sides if stride == 1), default=0)
 
 
 def _merged(axes: list[tuple[int, int]]) -> Axes:
@@ -100,8 +118,3 @@ def _merged(axes: list[tuple[int, int]]) -> Axes:
         else:
             merged.append((size, stride))
     return tuple(merged)
-
-
-def _run(rows: Axes, columns: Axes) -> int:
-    """How many elements lie side by side along the rows or the columns."""
-    return max((each[-1][0] for each in (columns, rows) if each[-1][1] == 1), default=0)

@@ -13,6 +13,7 @@ from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
+from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
 from .passes.split_reductions import split_reductions, split_reductions_for_gpu
@@ -37,6 +38,8 @@ PASSES = (
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
     Pass("fold_constants_again", fold_constants, "constants that were decomposed or permuted"),
     Pass("simplify_again", simplify, "what became neighbours when permutes and slices moved"),
+    # After the permutes found their places, which would move behind the windows again.
+    Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),
     # After the algebra, which would join the pieces again.
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
@@ -51,7 +54,7 @@ _FOR_CUDA = {
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
     ),
 }
-_NOT_FOR_CUDA = ("decompose_positions", "split_scans")
+_NOT_FOR_CUDA = ("lay_out_windows", "decompose_positions", "split_scans")
 # The same for CUDA, but for what depends on the machine. Its threads fold pairs as they are.
 CUDA_PASSES = tuple(
     _FOR_CUDA.get(each.name, each) for each in PASSES if each.name not in _NOT_FOR_CUDA

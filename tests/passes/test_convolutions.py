@@ -135,3 +135,18 @@ def test_two_layers_stay_in_the_layout_of_the_products():
     assert [node.inputs[0].primitive for node in between] == [p.unfold, p.unfold]
     pool = next(node for node in after.nodes if node.primitive is p.max_)
     assert pool.shape == (2, 4, 4, 4) and pool.inputs[0].attrs["axes"] == (1, 2)
+
+
+def test_images_are_turned_where_strided_windows_would_be_gathered_one_by_one():
+    """One copy with channels last; where windows do not overlap, their matrix is no larger."""
+    strided = {"strides": (2, 2), "padding": ((1, 1), (1, 1))}
+    make, y = convolution((2, 5, 8, 8), (4, 5, 3, 3), strided)
+    after = assert_pass_keeps_values(optimize, make.graph(y), rtol=1e-12, special=False)
+    (windows,) = (node for node in after.nodes if node.primitive is p.unfold)
+    assert windows.attrs["axes"] == (1, 2)
+    turned = windows.inputs[0]
+    assert turned.primitive is p.permute and turned.shape == (2, 9, 9, 5)
+    make, y = convolution((2, 5, 8, 8), (4, 5, 2, 2), {"strides": (2, 2)})
+    after = assert_pass_keeps_values(optimize, make.graph(y), rtol=1e-12, special=False)
+    (windows,) = (node for node in after.nodes if node.primitive is p.unfold)
+    assert windows.inputs[0].primitive is p.input_

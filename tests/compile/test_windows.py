@@ -120,7 +120,10 @@ def test_results_do_not_depend_on_the_number_of_threads(case):
             np.testing.assert_array_equal(one, another)
 
 
-GATHERED = ["same", "one image", "no padding", "dilated", "groups", "one channel", "long sums"]
+GATHERED = [
+    *("same", "one image", "no padding", "dilated", "groups", "one channel", "long sums"),
+    *("strided", "strides by axis", "dilated and strided", "strided groups"),
+]
 
 
 @pytest.mark.parametrize("case", GATHERED)
