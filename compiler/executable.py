@@ -27,8 +27,12 @@ class Executable:
     it: where one is read-only, `run` raises ReadOnlyError and does nothing. `kernels` tells of each
     step, also of those with nothing to do, which the plan does not have; `info_of_step` has what is
     told by the plan's steps. `refused` tells of each fusion that was not made.
-    `seconds` is how long optimising, and fusing and generating, took.
+    `seconds` is how long optimising, and fusing and generating, took. `refuses_gaps`: where an
+    array is not C-contiguous for which no strides were given, `run` raises NotDenseError and does
+    nothing.
     """
+
+    refuses_gaps = True
 
     def __init__(
         self,

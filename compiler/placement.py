@@ -173,6 +173,8 @@ class PlacedExecutable:
     `compile_segment(segment, donate, strides, from_host)` makes that of a segment.
     """
 
+    refuses_gaps = False
+
     def __init__(
         self,
         graph: Graph,

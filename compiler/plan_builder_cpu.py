@@ -28,7 +28,8 @@ class CpuPlanBuilder(PlanBuilder):
     def build(self, overwritten: Iterable[int] = ()) -> Plan:
         """The plan; its arrays are the graph's inputs, then one array per fresh output.
 
-        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones.
+        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones. It refuses
+        inputs with gaps too, where it was not made for their strides.
         """
         self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
         self.texts: dict[int, KernelText] = {}
@@ -43,7 +44,10 @@ class CpuPlanBuilder(PlanBuilder):
                 step = replace(step, address=addresses[self.texts[position]])
             steps.append(step)
         written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
-        return Plan(steps, self.arena.size, self.slots, self.constants, written)
+        dense = [
+            self.place[each].slot for each in self.graph.inputs if each not in self.fuser.inputs
+        ]
+        return Plan(steps, self.arena.size, self.slots, self.constants, written, dense)
 
     def _tell_of_copies(self) -> None:
         for number, step in enumerate(self.steps):

@@ -39,6 +39,7 @@ __all__ = [
     "CopyStep",
     "GemmStep",
     "KernelStep",
+    "NotDenseError",
     "Plan",
     "PythonStep",
     "ReadOnlyError",
@@ -54,13 +55,18 @@ class ReadOnlyError(ValueError):
     """An array that a plan was to write must not be written; nothing has happened."""
 
 
+class NotDenseError(ValueError):
+    """An array that a plan reads or writes as dense is not; nothing has happened."""
+
+
 class Plan:
     """Steps that are ready to run.
 
     `arena_bytes` is the size of slot 0; slots 1 to `num_slots` - 1 are arrays: those in
     `constants` are bound here for good (and kept alive), the others are given to `run` in the
     order of their slots. Those in `written` must be writeable in NumPy's sense: where one is not,
-    a call raises ReadOnlyError before it does anything. Several threads may run one plan at once;
+    a call raises ReadOnlyError before it does anything, and where one of those in `dense` is not
+    C-contiguous, NotDenseError. Several threads may run one plan at once;
     each call has its own arena.
 
     >>> source, target = np.arange(3.0), np.zeros(3)
@@ -78,13 +84,14 @@ class Plan:
         num_slots: int,
         constants: Mapping[int, Array] | None = None,
         written: Iterable[int] = (),
+        dense: Iterable[int] = (),
     ) -> None:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
         self.keeps_arena = True  # between calls, which then have it without asking for memory
         self.num_slots = max(num_slots, 1)
         self.constants = dict(constants or {})
-        self.written = frozenset(written)
+        self.written, self.dense = frozenset(written), frozenset(dense)
         self._call_slots = [s for s in range(1, self.num_slots) if s not in self.constants]
         self._call_count = len(self._call_slots)
         self._check()
@@ -141,6 +148,9 @@ class Plan:
         if -plan_native.READ_ONLY < position <= -plan_native.NOT_AN_ARRAY:
             items = self._exact(items)
             position = self._walk(frame.address, self._table_address, 0, items)
+        if position <= -plan_native.NOT_DENSE:
+            slot = self._call_slots[-position - plan_native.NOT_DENSE]
+            raise NotDenseError(f"plan: the array for slot {slot} must be C-contiguous")
         if position <= -plan_native.READ_ONLY:
             slot = self._call_slots[-position - plan_native.READ_ONLY]
             raise ReadOnlyError(f"plan: the array for slot {slot} must not be written")
@@ -194,13 +204,16 @@ class Plan:
         get, limit = (library.get_threads, library.set_threads) if library else (0, 0)
         first = plan_native.HEAD + self._call_count
         head = [first, self._call_count, get, limit, self._scratch_offset(), id(np.ndarray)]
-        marks = dict.fromkeys(self.written, plan_native.WRITTEN)
-        words = [*head, *(slot + marks.get(slot, 0) for slot in self._call_slots)]
+        words = [*head, *map(self._slot_word, self._call_slots)]
         index_of = {}
         for index, step in enumerate(self.steps):
             index_of[len(words)] = index
             words += _encode_step(step)
         return np.array([*words, plan_native.END], np.int64), index_of
+
+    def _slot_word(self, slot: int) -> int:
+        written = plan_native.WRITTEN if slot in self.written else 0
+        return slot + written + (plan_native.DENSE if slot in self.dense else 0)
 
     def _scratch_offset(self) -> int:
         return 8 * (plan_native.SLOT_WORDS + self.num_slots)

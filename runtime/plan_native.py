@@ -4,7 +4,8 @@ A table is one array of 64-bit words. Its head::
 
     0 position of the first step   1 number of call-time arrays   2 BLAS get_threads or 0
     3 BLAS set_threads or 0        4 scratch offset in the frame  5 address of ndarray's type
-    6... slot of each call-time array, plus WRITTEN where the plan writes to it
+    6... slot of each call-time array, plus WRITTEN where the plan writes to it, and DENSE where its
+         elements must lie side by side
 
 A native step calls ``void body(ptr args, i64 lo, i64 hi)`` over [0, extent) on the thread pool::
 
@@ -40,9 +41,12 @@ NOT_AN_ARRAY = 1 << 40
 READ_ONLY = 1 << 41
 """The runner returns -(READ_ONLY + i) where it would write to i, which must not be written."""
 
-_WRITEABLE = 0x400
-"""NumPy's NPY_ARRAY_WRITEABLE among the flags of an array."""
-WRITTEN = _WRITEABLE << 32
+NOT_DENSE = 1 << 42
+"""The runner returns -(NOT_DENSE + i) where array i has gaps, or another order of its elements."""
+
+_CONTIGUOUS, _WRITEABLE = 0x1, 0x400
+"""NumPy's NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_WRITEABLE among the flags of an array."""
+DENSE, WRITTEN = _CONTIGUOUS << 32, _WRITEABLE << 32
 """In the word of a slot: the flags that its array must have, in the upper half."""
 
 
@@ -89,6 +93,8 @@ def _walk_text() -> str:
         .replace("FLAGS_OFFSET", str(_flags_offset()))
         .replace("NOT_AN_ARRAY", str(NOT_AN_ARRAY))
         .replace("READ_ONLY", str(READ_ONLY))
+        .replace("NOT_DENSE", str(NOT_DENSE))
+        .replace("WRITEABLE", str(_WRITEABLE))
     )
 
 
@@ -170,16 +176,22 @@ bind:
   br i1 %fits, label %fitting, label %refuse
 fitting:
   %is_read = icmp eq i64 %wanted, 0
-  br i1 %is_read, label %bound, label %written
-written:
+  br i1 %is_read, label %bound, label %flagged
+flagged:
   %flags_at = getelementptr i8, ptr %item, i64 FLAGS_OFFSET
   %flags = load i32, ptr %flags_at
   %flags_word = zext i32 %flags to i64
   %there = and i64 %flags_word, %wanted
   %may = icmp eq i64 %there, %wanted
-  br i1 %may, label %bound, label %refuse
+  br i1 %may, label %bound, label %unfit
+unfit:
+  %missing = xor i64 %there, %wanted
+  %unwriteable = and i64 %missing, WRITEABLE
+  %dense = icmp ne i64 %unwriteable, 0
+  %lack = select i1 %dense, i64 READ_ONLY, i64 NOT_DENSE
+  br label %refuse
 refuse:
-  %why = phi i64 [NOT_AN_ARRAY, %bind], [READ_ONLY, %written]
+  %why = phi i64 [NOT_AN_ARRAY, %bind], [%lack, %unfit]
   %fault = add i64 %i, %why
   %refused = sub i64 0, %fault
   ret i64 %refused

@@ -23,7 +23,7 @@ from .runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
 from .runtime.cuda.arrays import bounds as cuda_bounds
 from .runtime.device import defaults
 from .runtime.interrupts import hold, release
-from .runtime.plan import ReadOnlyError
+from .runtime.plan import NotDenseError, ReadOnlyError
 from .state import state
 from .tensor import Tensor, shared_storage, storage_of, wrap
 
@@ -232,6 +232,7 @@ HELPERS: dict[str, Any] = {
     "ABSENT": ABSENT,
     "MISS": MISS,
     "OrderedDict": OrderedDict,
+    "NotDenseError": NotDenseError,
     "ReadOnlyError": ReadOnlyError,
     "ndarray": np.ndarray,
     "defaults": defaults,

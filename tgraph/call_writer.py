@@ -67,6 +67,9 @@ class CallWriter:
             "matmul_precision": get_precision,
         }
         kinds = [entry.source.kind for entry in call.inputs]
+        sources = [entry.source for entry in call.inputs] if self._is_plain() else []
+        # The plan itself refuses those that are not dense, which is faster than to look here.
+        self._looked_at_by_plan = {each.key for each in sources if each.kind == "argument"}
         self._loops = {kind for kind in ("captured", "grad") if kinds.count(kind) >= LOOPED}
         self._captured_rows: list[tuple[Tensor, str, bool]] = []
         self._grad_rows: list[tuple[Tensor, Any]] = []
@@ -173,7 +176,8 @@ class CallWriter:
         if leaf._requires_grad:
             conditions.append(self._hooks(name, leaf))
         if leaf._value.flags.c_contiguous:
-            conditions.append(f"{value}.flags.c_contiguous")
+            if position not in self._looked_at_by_plan:
+                conditions.append(f"{value}.flags.c_contiguous")
         else:
             conditions.append(f"{value}.strides == {leaf._value.strides}")
         self._miss_unless(*conditions)
@@ -415,11 +419,24 @@ class CallWriter:
             or effects.generators or effects.changes
         )  # fmt: skip
 
+    def _is_plain(self) -> bool:
+        """Whether the call is nothing but that of one plan for the CPU."""
+        function = self.function
+        if function.differentiable or self._has_effects() or not function.outputs.simple:
+            return False
+        return bool(function.plain.refuses_gaps)
+
     def _execute(self, inputs: Sequence[str]) -> None:
         """Run the plan. One that fails has written nothing: eager code does what comes before.
 
         On a device failures are told late, but for memory that must not be written.
         """
+        if self._looked_at_by_plan:
+            self._add("try:")
+            self._add(f"    o = {self._run_of_plain(inputs)}")
+            self._add("except NotDenseError:")
+            self._add("    return MISS")
+            return
         if not self._has_effects():
             self._run_plan(inputs)
             return
@@ -435,17 +452,21 @@ class CallWriter:
         self._add("    return after_failure(error, eager, leaves, given)")
 
     def _run_plan(self, inputs: Sequence[str]) -> None:
-        arrays = "".join(f"{each}, " for each in inputs)
         function = self.function
         if self.function.differentiable:
             tensors = "".join(
                 f"{self._owner(entry.source) if entry.handle is not None else None}, "
                 for entry in self.call.inputs
             )
+            arrays = "".join(f"{each}, " for each in inputs)
             self._add(f"o, record = {self._const(function.run_recorded)}(({tensors}), ({arrays}))")
             return
-        run = function.plain.run if function.outputs.simple else function.run
-        self._add(f"o = {self._const(run)}(({arrays}))")
+        self._add(f"o = {self._run_of_plain(inputs)}")
+
+    def _run_of_plain(self, inputs: Sequence[str]) -> str:
+        arrays = "".join(f"{each}, " for each in inputs)
+        run = self.function.plain.run if self.function.outputs.simple else self.function.run
+        return f"{self._const(run)}(({arrays}))"
 
     def _ref(self, ref: Ref) -> str:
         """A variable with what stands for `ref` after the call."""

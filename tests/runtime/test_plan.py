@@ -16,8 +16,10 @@ from tgraph.runtime.plan import (
     CopyStep,
     GemmStep,
     KernelStep,
+    NotDenseError,
     Plan,
     PythonStep,
+    ReadOnlyError,
 )
 
 LOOP = """
@@ -230,6 +232,22 @@ def test_errors_of_python_steps_propagate(error):
     fails.clear()
     assert plan.run((x,)) == 0 and x[0] == 1
     assert len(plan._frames) == 1
+
+
+def test_arrays_are_as_the_plan_takes_them_to_be():
+    step = CopyStep("x", BufferRef(2), BufferRef(1), 24)
+    plan = Plan([step], 0, 3, written=[2], dense=[1, 2])
+    source, target = np.arange(3.0), np.zeros(3)
+    assert plan.run((source, target)) == 0 and target.tolist() == [0, 1, 2]
+    target[...] = 7
+    with pytest.raises(NotDenseError, match="slot 1 must be C-contiguous"):
+        plan.run((np.arange(6.0)[::2], target))
+    with pytest.raises(NotDenseError, match="slot 2"):
+        plan.run((source, np.zeros(6)[::2]))
+    target.flags.writeable = False
+    with pytest.raises(ReadOnlyError, match="slot 2"):
+        plan.run((source, target))
+    assert target.tolist() == [7, 7, 7]
 
 
 def test_python_steps_see_strided_read_only_inputs():
