@@ -13,7 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
-from .dispatch import apply, data, detach, settled, user_site
+from .dispatch import data, detach, settled, shown, user_site
 from .graph_function import CompiledRecord, dense
 from .inplace import take_history
 from .recording.guards import same_content, same_elements, same_static
@@ -25,7 +25,7 @@ from .runtime.device import defaults
 from .runtime.interrupts import hold, release
 from .runtime.plan import NotDenseError, ReadOnlyError
 from .state import state
-from .tensor import Tensor, shared_storage, storage_of, wrap
+from .tensor import Step, Tensor, shared_storage, storage_of, wrap
 
 Array = np.ndarray[Any, Any]
 
@@ -148,13 +148,12 @@ def count_write(tensor: Tensor, times: int, written: Any) -> None:
         view.changes = memory.changes
 
 
-def view_of(base: Tensor, steps: Sequence[Any], differentiable: bool, apart: bool) -> Tensor:
+def view_of(base: Tensor, steps: tuple[Step, ...], differentiable: bool, apart: bool) -> Tensor:
     """The view of `base` that a recorded call returned."""
-    for step in steps:
-        base = apply(step.primitive, base, **step.attrs)
+    view = shown(base, steps)
     if differentiable:
-        return base
-    return data(base) if apart else detach(base)
+        return view
+    return data(view) if apart else detach(view)
 
 
 def freed(tensor: Tensor, message: str) -> Tensor:

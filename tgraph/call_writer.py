@@ -422,7 +422,9 @@ class CallWriter:
     def _is_plain(self) -> bool:
         """Whether the call is nothing but that of one plan for the CPU."""
         function = self.function
-        if function.differentiable or self._has_effects() or not function.outputs.simple:
+        if not self.call.graph.outputs or function.differentiable or self._has_effects():
+            return False
+        if not function.outputs.simple:
             return False
         return bool(function.plain.refuses_gaps)
 
@@ -431,6 +433,8 @@ class CallWriter:
 
         On a device failures are told late, but for memory that must not be written.
         """
+        if not self.call.graph.outputs:  # results are views, or known
+            return
         if self._looked_at_by_plan:
             self._add("try:")
             self._add(f"    o = {self._run_of_plain(inputs)}")

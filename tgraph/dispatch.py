@@ -471,6 +471,24 @@ def link_view(source: Tensor, steps: tuple[Step, ...], result: Tensor) -> None:
         result._view = View(view.base, steps, view.differentiable, view.without_grad or quiet)
 
 
+def shown(base: Tensor, steps: tuple[Step, ...]) -> Tensor:
+    """The view of `base` after `steps`, of which none copies; as if they were applied one by one.
+
+    Where nothing is recorded, it is made at once.
+    """
+    value = settled(base)._value
+    is_recorded = state.grad_enabled and base._requires_grad
+    if not steps or is_recorded or state.context is not None or type(value) is not np.ndarray:
+        for step in steps:
+            base = apply(step.primitive, base, **step.attrs)
+        return base
+    for step in steps:
+        value = _FUNCTIONS[step.primitive.name](np, value, **step.attrs)
+    result = wrap(value, intern_type(value.shape, base._type.dtype))
+    link_view(base, steps, result)
+    return result
+
+
 def would_alias(source: Tensor, shape: tuple[int, ...]) -> bool:
     """Whether `source` can be shown as `shape` without a copy, going by its strides."""
     return view_strides(source._type.shape, strides_of(source), shape) is not None

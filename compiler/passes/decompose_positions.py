@@ -15,9 +15,7 @@ from ..ir.shapes import numel
 from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .matching import call, cast, reshape, scalar
 
-# Shorter rows have hardly a vector; and where this many elements lie side by side that do not meet,
-# lanes fold pairs, and read them once.
-MIN_LENGTH = 64
+# Where this many elements lie side by side that do not meet, lanes fold pairs, and read them once.
 MIN_LANES = 8
 
 
@@ -26,7 +24,7 @@ def position_as_two_reductions(build: RewriteBuilder, node: Node) -> Node | None
     """Where one is NaN the extreme is NaN too, and nothing else equals it."""
     (x,), (axis,) = node.inputs, node.attrs["axes"]
     size, beside = x.shape[axis], numel(x.shape[axis + 1 :])
-    if size < MIN_LENGTH or beside >= MIN_LANES or not x.type.numel:
+    if beside >= MIN_LANES or not x.type.numel:
         return None
     whole, kept = (p.max_ if node.primitive is p.argmax else p.min_), {"axes": (axis,)}
     here = call(build, p.eq, x, call(build, whole, x, **kept, keepdims=True))

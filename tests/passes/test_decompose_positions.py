@@ -28,7 +28,7 @@ def test_the_text():
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", [float16, float32, float64, int32])
-@pytest.mark.parametrize("shape, axis", [((70,), 0), ((4, 65), 1), ((2, 130, 3), 1)])
+@pytest.mark.parametrize("shape, axis", [((70,), 0), ((4, 5), 1), ((2, 130, 3), 1), ((3, 1), 1)])
 def test_numbers(name, shape, axis, dtype):
     for keepdims in (False, True):
         before = position(name, shape, axis, dtype, keepdims)
@@ -36,13 +36,13 @@ def test_numbers(name, shape, axis, dtype):
         assert name not in str(after)
 
 
-@pytest.mark.parametrize("shape, axis", [((10, 20), 1), ((100, 8), 0), ((0, 100), 1)])
-def test_short_rows_and_columns_stay(shape, axis):
+@pytest.mark.parametrize("shape, axis", [((100, 8), 0), ((0, 100), 1)])
+def test_columns_and_nothing_stay(shape, axis):
     before = position("argmax", shape, axis)
     assert decompose_positions(before) is before
 
 
-@pytest.mark.parametrize("length", [64, 100, 1024, 40_000])
+@pytest.mark.parametrize("length", [15, 64, 100, 1024, 40_000])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_the_first_of_equals_and_of_nan(name, length):
     generator = np.random.default_rng(length)
