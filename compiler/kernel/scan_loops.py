@@ -45,7 +45,8 @@ def scan_loops(stage: Stage, written: Set[int], first_row: int) -> ScanLoops | N
     body = stage.body
     scans = [number for number, instr in enumerate(body) if instr.op == "scan"]
     beside = sum(cost(each) for each in body if each.op not in _ACCESSES)
-    if not scans or beside < WORTHWHILE:
+    folds = any(each.op == "reduce" for each in body)  # of which each step waits, too
+    if not scans or (beside < WORTHWHILE and not folds):
         return None
     after = _consumers(body, scans)
     if after.intersection(scans):  # a scan of what another makes
