@@ -32,7 +32,15 @@ from .kernel.roots import (
     kept_axes,
     row_sizes,
 )
-from .memory_views import alias_base, is_matrix, spread_view, strided_view, unfolded, view_base
+from .memory_views import (
+    alias_base,
+    can_read,
+    reads_strided,
+    spread_view,
+    strided_view,
+    unfolded,
+    view_base,
+)
 from .running_order import RunningOrder
 from .structure import Structure, Structures
 
@@ -178,7 +186,9 @@ class Fuser:
     def step_operand(self, step: Node, operand: Node) -> Node:
         """What must lie in memory for `step` to read `operand`."""
         if step.primitive.name == "matmul":
-            return self.windows_base(step, operand) or self._matrix_base(operand)
+            return self.windows_base(step, operand) or self._strided_base(step, operand)
+        if reads_strided(step):
+            return self._strided_base(step, operand)
         base = alias_base(operand)
         return operand if is_virtual_source(base) else base
 
@@ -193,15 +203,15 @@ class Fuser:
                 return base
         return None
 
-    def _matrix_base(self, node: Node) -> Node:
-        """What a matrix product must find in memory to read `node`: `node`, or what it views."""
+    def _strided_base(self, step: Node, node: Node) -> Node:
+        """What `step` must find in memory to read `node`: `node`, or what it views."""
         base = view_base(node)
         if base is node or is_virtual_source(base):
             return node
         view = strided_view(node, base, self.buffer(base))
         if view is None:
             return node
-        return base if is_matrix(node.shape, view[0]) else node
+        return base if can_read(step, node, view[0]) else node
 
     # -- roots ---------------------------------------------------------------------------
 

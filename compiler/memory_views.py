@@ -58,6 +58,19 @@ def is_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return plain or transposed
 
 
+def reads_strided(step: Node) -> bool:
+    """Whether a step reads operands that are views of others as they lie."""
+    return step.primitive in (p.matmul, p.attention)
+
+
+def can_read(step: Node, operand: Node, strides: tuple[int, ...]) -> bool:
+    """Whether such a step reads an operand that lies in memory with these strides."""
+    if step.primitive is p.matmul:
+        return is_matrix(operand.shape, strides)
+    is_value = operand is step.inputs[2]
+    return not is_value or strides[-1] == 1 or operand.shape[-1] == 1
+
+
 def unfolded(node: Node) -> Node | None:
     """The windows that a matrix is made of by views alone, if it is."""
     while node.primitive in (p.reshape, p.permute, p.slice_):

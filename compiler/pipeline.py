@@ -13,6 +13,7 @@ from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
+from .passes.join_attention import join_attention
 from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
@@ -41,7 +42,9 @@ PASSES = (
     # After the permutes found their places, which would move behind the windows again.
     Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),
-    # After the algebra, which would join the pieces again.
+    # After the algebra, whose rules know its parts, and not the whole.
+    Pass("join_attention", join_attention, "scores are never stored, nor those that are masked"),
+    # The algebra would join the pieces again.
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
     Pass("split_scans", split_scans, "and long scans"),
 )
@@ -54,7 +57,7 @@ _FOR_CUDA = {
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
     ),
 }
-_NOT_FOR_CUDA = ("lay_out_windows", "decompose_positions", "split_scans")
+_NOT_FOR_CUDA = ("lay_out_windows", "decompose_positions", "join_attention", "split_scans")
 # The same for CUDA, but for what depends on the machine. Its threads fold pairs as they are.
 CUDA_PASSES = tuple(
     _FOR_CUDA.get(each.name, each) for each in PASSES if each.name not in _NOT_FOR_CUDA

@@ -407,29 +407,34 @@ class PlanBuilder(ABC):
     def _write_step(self, node: Node) -> None:
         if node.primitive.family is Family.GET:
             return
-        moved = sum(min(each.type.nbytes, self._read_of(node, each)) for each in node.inputs)
-        flops, kind, product = 0, "python", None
         outputs: tuple[Node, ...] = (node,)
-        if node.primitive.name == "matmul" and node.type.dtype.name in self.products:
-            step: Step = (product := self._gemm(node))
-            items = prod(size for size, *_ in product.batch)
-            flops, kind = 2 * items * product.m * product.n * product.k, "gemm"
-        elif node.primitive.family is Family.OPAQUE:
-            step = self._host_call(node)
+        if node.primitive.family is Family.OPAQUE:
             outputs = tuple(self._results(node))
-        else:
-            step = PythonStep(
-                f"{node.primitive.name}",
-                partial(_run_primitive, node.primitive.name, dict(node.attrs)),
-                tuple(self._array(node, operand) for operand in node.inputs),
-                (self._contiguous(node, node.type),),
-            )
+        step, kind, flops = self.library_step(node)
+        moved = sum(min(each.type.nbytes, self._read_of(node, each)) for each in node.inputs)
         moved += sum(each.type.nbytes for each in outputs)
         self.written.update(outputs)
+        product = step if isinstance(step, GemmStep) else None
         info = StepInfo(step.name, kind, (node,), outputs, moved, flops, product=product)
         self.info_of_step[len(self.steps)] = info
         self.steps.append(step)
         self.infos.append(info)
+
+    def library_step(self, node: Node) -> tuple[Step, str, int]:
+        """The step of a node that is no kernel, its kind and its operations."""
+        if node.primitive.name == "matmul" and node.type.dtype.name in self.products:
+            step = self._gemm(node)
+            rows = prod(size for size, *_ in step.batch) * step.m
+            return step, "gemm", 2 * rows * step.n * step.k
+        if node.primitive.family is Family.OPAQUE:
+            return self._host_call(node), "python", 0
+        function = partial(_run_primitive, node.primitive.name, dict(node.attrs))
+        results = (self._contiguous(node, node.type),)
+        return PythonStep(node.primitive.name, function, self.arrays(node), results), "python", 0
+
+    def arrays(self, step: Node) -> tuple[ArrayRef, ...]:
+        """The operands of a step as they lie in memory."""
+        return tuple(self._array(step, operand) for operand in step.inputs)
 
     def _read_of(self, step: Node, operand: Node) -> int:
         """Bytes of what a step finds in memory for an operand."""
@@ -444,8 +449,8 @@ class PlanBuilder(ABC):
         )
         function = partial(_run_host_call, node.attrs["function"], tuple(sorted(results)))
         function = partial(function, len(node.inputs))
-        inputs = tuple(self._array(node, operand) for operand in node.inputs)
-        return PythonStep(str(node.attrs.get("name", "host_call")), function, inputs, outputs)
+        name = str(node.attrs.get("name", "host_call"))
+        return PythonStep(name, function, self.arrays(node), outputs)
 
     def _contiguous(self, node: Node, type_: TensorType) -> ArrayRef:
         return ArrayRef(self.place[node], type_.shape, type_.dtype.numpy)

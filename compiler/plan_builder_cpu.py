@@ -13,9 +13,11 @@ from .codegen.llvm_kernel import KernelText, kernel_text
 from .codegen.loader import load_kernels
 from .fusion import Group
 from .ir import Node
+from .ir import primitives as p
 from .kernel.lower import Lowering
 from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
+from .plan_attention import attention_step, flops_of
 from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class CpuPlanBuilder(PlanBuilder):
         steps: list[Step] = []
         for position, step in enumerate(self.steps):
             assert not isinstance(step, LaunchStep)
-            if isinstance(step, KernelStep):
+            if isinstance(step, KernelStep) and position in self.texts:
                 step = replace(step, address=addresses[self.texts[position]])
             steps.append(step)
         written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
@@ -65,6 +67,12 @@ class CpuPlanBuilder(PlanBuilder):
             if saving.run().scratch:
                 return saving, schedule_cpu(saving.kernel)
         return lowering, schedule
+
+    def library_step(self, node: Node) -> tuple[Step, str, int]:
+        if node.primitive is not p.attention:
+            return super().library_step(node)
+        step = attention_step(node, self.arrays(node), self.place[node])
+        return step, "attention", flops_of(node)
 
     # -- scatters ------------------------------------------------------------------------
 

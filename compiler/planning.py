@@ -10,7 +10,7 @@ from .fusion import is_given, is_step
 from .ir import Builder, Graph, Node, TensorType, transform
 from .ir import primitives as p
 from .kernel.roots import Buffer
-from .memory_views import alias_base, is_matrix, strided_view, view_base
+from .memory_views import alias_base, can_read, reads_strided, strided_view, view_base
 from .passes.replace_empty import replace_empty
 
 Array = Any  # of NumPy or CuPy
@@ -101,12 +101,12 @@ def _copied_operands(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
         return graph
 
     def is_readable(step: Node, operand: Node) -> bool:
-        is_product = step.primitive is p.matmul
-        base = view_base(operand) if is_product else alias_base(operand)
+        is_strided = reads_strided(step)
+        base = view_base(operand) if is_strided else alias_base(operand)
         if base not in inputs:
             return True
         view = strided_view(operand, base, inputs[base])
-        return view is not None and (not is_product or is_matrix(operand.shape, view[0]))
+        return view is not None and (not is_strided or can_read(step, operand, view[0]))
 
     def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
         if is_step(node):

@@ -50,7 +50,11 @@ class RewriteBuilder(Builder):
         return super()._apply(what, primitive, operands, attrs, where)
 
     def read_once(self, node: Node) -> bool:
-        """Whether one node only reads `node`, as far as the graph before the walk tells.
+        """Whether one node only reads `node`: see `readers`."""
+        return self.readers(node) == 1
+
+    def readers(self, node: Node) -> int:
+        """How many nodes, and outputs, read `node`, as far as the graph before the walk tells.
 
         A node that a rule made counts as read by the one that is looked at. Only in a walk with
         `count_reads`.
@@ -59,7 +63,7 @@ class RewriteBuilder(Builder):
         if self.reads is None:
             assert self.graph is not None
             self.reads = _reads(self.graph)
-        return self.reads.get(node, 1) == 1
+        return self.reads.get(node, 1)
 
     def comes_after(self, node: Node, other: Node) -> bool:
         """Whether the walk needed `node` later than `other`."""

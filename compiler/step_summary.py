@@ -7,11 +7,12 @@ from ..runtime.device import CPU
 from ..runtime.plan_gemm import product_summary, sizes
 from .codegen.llvm_kernel import schedule_summary
 from .kernel.schedule_cpu import Schedule
+from .plan_attention import attention_summary
 from .plan_builder import StepInfo
 
 
 def step_summary(info: StepInfo) -> str:
-    """The schedule of a kernel, the code and the sizes of a product; "" for other steps.
+    """The schedule of a kernel, code and sizes of a product or of attention; "" for other steps.
 
     Kernels for the CPU are written once more for it, as what is told stands in no other place.
     """
@@ -19,6 +20,8 @@ def step_summary(info: StepInfo) -> str:
         return schedule_summary(info.schedule, jit.vector_bytes())
     if info.schedule is not None:
         return info.schedule.summary()
+    if info.kind == "attention":
+        return attention_summary(info.outputs[0])
     if info.product is None:
         return ""
     on_cpu = info.outputs[0].type.device is CPU

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions over an array module; half types compute in float32."""
+"""Products, convolutions and attention over an array module; half types compute in float32."""
 
 from __future__ import annotations
 
@@ -110,4 +110,34 @@ def _spread(xp: Any, x: Array, padding: tuple[tuple[int, int], ...], input_dilat
     return result
 
 
-FUNCTIONS: dict[str, Function] = {"matmul": _matmul, "convolution": _convolution}
+@quiet
+def _attention(
+    xp: Any,
+    query: Array,
+    key: Array,
+    value: Array,
+    *masks: Array,
+    scale: float,
+    bias: bool,
+    mask: bool,
+    fill: float,
+    diagonal: int | None,
+) -> Array:
+    scores = _matmul(xp, query * query.dtype.type(scale), key, False, True)
+    if bias:
+        scores = scores + masks[0]
+    if mask:
+        scores = xp.where(masks[-1], scores, scores.dtype.type(fill))
+    if diagonal is not None:
+        queries, keys = (xp.arange(size) for size in scores.shape[-2:])
+        scores = xp.where(keys <= queries[:, None] + diagonal, scores, scores.dtype.type(-math.inf))
+    weights = xp.exp(scores - scores.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    return _matmul(xp, weights, value, False, False)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "matmul": _matmul,
+    "convolution": _convolution,
+    "attention": _attention,
+}

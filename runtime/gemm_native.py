@@ -53,10 +53,11 @@ def text(of: Tiles) -> str:
     parts += [tile(of), turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
     parts += [_plain(of), _block(of), _body(of)]
     head = _HEAD.replace("SCRATCH", str(SCRATCH))
-    return "\n".join([head, NO_AXES, *parts, *_declarations(of)])
+    return "\n".join([head, NO_AXES, *parts, *declarations(of)])
 
 
-def _declarations(of: Tiles) -> list[str]:
+def declarations(of: Tiles) -> list[str]:
+    """What the functions of products call of LLVM and of libc."""
     v, suffix, mask = of.vector, of.suffix, f"<{of.lanes} x i1>"
     return [
         f"declare {v} @llvm.fmuladd.{suffix}({v}, {v}, {v})",

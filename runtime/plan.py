@@ -264,7 +264,10 @@ class _Memory:
 def _encode_step(step: Step) -> list[int]:
     match step:
         case KernelStep():
-            return _native(step.address, step.args, step.extent, step.grain, RANGES_PER_THREAD)
+            return _native(
+                *(step.address, step.args, step.extent, step.grain, RANGES_PER_THREAD),
+                step.parameters,
+            )
         case GemmStep():
             product = native_product(step)
             if product is None:

@@ -43,9 +43,9 @@ class ArrayRef:
 class KernelStep:
     """Call the native ``void kernel(ptr args, i64 lo, i64 hi)`` over [0, extent).
 
-    `args` points at the addresses of `args`, in order. The range is split over threads where it
-    has more than `grain` items, the least that is worth a thread; the kernel guarantees that
-    the split does not change results.
+    `args` points at the addresses of `args`, in order, and then at the words of `parameters`. The
+    range is split over threads where it has more than `grain` items, the least that is worth a
+    thread; the kernel guarantees that the split does not change results.
     """
 
     name: str
@@ -53,6 +53,7 @@ class KernelStep:
     args: tuple[BufferRef, ...]
     extent: int
     grain: int
+    parameters: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         arguments = ", ".join(map(str, self.args))

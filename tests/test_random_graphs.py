@@ -83,7 +83,8 @@ def test_programs_cover_the_primitives():
     found = set()
     for seed in range(1000):
         found.update(node.primitive.name for node in program_of_seed(seed).graph().nodes)
-    assert found == set(PRIMITIVES) - {"transfer"}  # of one device
+    # Of one device; and what only a pass writes.
+    assert found == set(PRIMITIVES) - {"transfer", "attention"}
 
 
 def test_programs_do_not_depend_on_when_they_are_made():
@@ -111,13 +112,6 @@ def test_bounds_hold():
 
 def test_a_wrong_engine_is_found_and_shrunk(monkeypatch):
     """An engine that negates cosines: what is left is one cosine."""
-    seed = next(
-        seed
-        for seed in range(1000)
-        if "cos" in {node.primitive.name for node in program_of_seed(seed).graph().nodes}
-        and not program_of_seed(seed).hazard
-    )
-    case = case_of(program_of_seed(seed))
 
     def wrong(case: Case) -> list[np.ndarray]:
         build = Builder()
@@ -132,7 +126,13 @@ def test_a_wrong_engine_is_found_and_shrunk(monkeypatch):
         return [values[node] for node in graph.outputs]
 
     monkeypatch.setitem(RUN, "wrong", wrong)
-    assert fails(case, "wrong")
+    programs = (program_of_seed(seed) for seed in range(1000))
+    cases = (case_of(each) for each in programs if not each.hazard)
+    case = next(
+        case
+        for case in cases
+        if "cos" in {node.primitive.name for node in case.graph.nodes} and fails(case, "wrong")
+    )
     small = shrink(case, "wrong")
     assert [node.primitive.name for node in small.graph.nodes] == ["input", "cos"]
     with pytest.raises(Mismatch, match="wrong: output 0 differs"):

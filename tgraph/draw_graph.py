@@ -77,7 +77,8 @@ def executable_picture(
     infos = executable.kernels
     counts = Counter(info.kind for info in infos)
     parts = [plural(counts["kernel"], "fused kernel")]
-    parts += [plural(counts["gemm"], "library call")] if counts["gemm"] else []
+    calls = counts["gemm"] + counts["attention"]
+    parts += [plural(calls, "library call")] if calls else []
     parts += [plural(counts["python"], "Python step")] if counts["python"] else []
     moved, flops = sum(info.bytes for info in infos), sum(info.flops for info in infos)
     summary = f"{', '.join(parts)}, {si(moved, 'B')} moved, {si(flops, 'flop')}"
@@ -315,7 +316,7 @@ class _Drawing:
         lines, tooltip = [format_type(node.type)], self._tooltip(node)
         cluster = f"k{number}" if step is not None and _is_cluster(step) else ""
         if step is not None and step.kind != "kernel":
-            kind = "gemm" if step.kind == "gemm" else "python"
+            kind = "gemm" if step.kind in ("gemm", "attention") else "python"
             lines += [] if cluster else [_work(step)]
             tooltip = f"{step.name}: {_work(step)}\n{tooltip}"
         elif self.steps and step is None and node.primitive.family is not Family.SOURCE:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...runtime.records import record
 
@@ -50,11 +51,34 @@ class Format:
         """The integer with only the sign bit set, as a signed number."""
         return -(1 << (self.bits - 1))
 
+    def in_vectors(self, lanes: int) -> Format:
+        """The format of so many numbers side by side."""
+        suffix = f"v{lanes}{self.suffix}"
+        return replace(
+            self,
+            suffix=suffix,
+            type=_vector(lanes, self.type),
+            integer=_vector(lanes, self.integer),
+        )
+
 
 FLOAT32 = Format("float32", "f32", "float", "i32", 32, 23, 127)
 FLOAT64 = Format("float64", "f64", "double", "i64", 64, 52, 1023)
 LONG_POLYNOMIAL = 9
 _SUFFIXES = {"float": "f32", "double": "f64"}
+
+
+def _vector(lanes: int, element: str) -> str:
+    """The type of a vector; of a scalar without lanes."""
+    return f"<{lanes} x {element}>" if lanes else element
+
+
+def _parts(type: str) -> tuple[int, str]:
+    """The lanes of a vector's type, none for a scalar, and the type of its elements."""
+    if not type.startswith("<"):
+        return 0, type
+    lanes, element = type[1:-1].split(" x ")
+    return int(lanes), element
 
 
 @record(eq=False)
@@ -71,8 +95,8 @@ class Value:
 
     @property
     def is_float(self) -> bool:
-        """Whether the type is float or double."""
-        return self.type in _SUFFIXES
+        """Whether the type is float or double, or a vector of these."""
+        return _parts(self.type)[1] in _SUFFIXES
 
     def _binary(self, floating: str, integer: str, other: Operand, swap: bool = False) -> Value:
         right = self.builder.operand(other, self.type)
@@ -125,7 +149,8 @@ class Value:
     def _compare(self, floating: str, integer: str, other: Operand) -> Value:
         right = self.builder.operand(other, self.type)
         operation = f"fcmp {floating}" if self.is_float else f"icmp {integer}"
-        return self.builder.emit(f"{operation} {self.type} {self.text}, {right.text}", "i1")
+        truth = _vector(_parts(self.type)[0], "i1")
+        return self.builder.emit(f"{operation} {self.type} {self.text}, {right.text}", truth)
 
     def less(self, other: Operand) -> Value:
         """Whether self < other."""
@@ -159,9 +184,13 @@ def constant_text(value: float, type: str) -> str:
     """A number as LLVM writes it: floats by the bits of the double of the same value.
 
     Example:
-        >>> constant_text(0.1, "float"), constant_text(-3, "i32")
-        ('0x3FB99999A0000000', '-3')
+        >>> constant_text(0.1, "float"), constant_text(-3, "i32"), constant_text(1, "<2 x i32>")
+        ('0x3FB99999A0000000', '-3', '<i32 1, i32 1>')
     """
+    lanes, type = _parts(type)
+    if lanes:
+        one = f"{type} {constant_text(value, type)}"
+        return f"<{', '.join([one] * lanes)}>"
     if type not in _SUFFIXES:
         return str(int(value))
     if type == "float" and math.isfinite(value):
@@ -222,7 +251,8 @@ class FunctionBuilder:
         """A call of an overloaded intrinsic whose operands and result have one type."""
         values = [first, *(self.operand(other, first.type) for other in others)]
         operands = ", ".join(f"{value.type} {value.text}" for value in values)
-        suffix = _SUFFIXES.get(first.type, first.type)
+        lanes, element = _parts(first.type)
+        suffix = f"v{lanes}" * bool(lanes) + _SUFFIXES.get(element, element)
         return self.emit(f"call {first.type} @llvm.{name}.{suffix}({operands})", first.type)
 
     def convert(self, operation: str, value: Value, type: str) -> Value:
@@ -262,7 +292,8 @@ class FunctionBuilder:
         type = next(v.type for v in (yes, no, self.constant(0)) if isinstance(v, Value))
         first, second = self.operand(yes, type), self.operand(no, type)
         return self.emit(
-            f"select i1 {condition.text}, {type} {first.text}, {type} {second.text}", type
+            f"select {condition.type} {condition.text}, {type} {first.text}, {type} {second.text}",
+            type,
         )
 
     def clamp(self, x: Value, low: float | None, high: float | None) -> Value:
@@ -273,15 +304,18 @@ class FunctionBuilder:
 
     def shift_right(self, value: Value, count: int) -> Value:
         """The logical right shift of an integer."""
-        return self.emit(f"lshr {value.type} {value.text}, {count}", value.type)
+        by = self.operand(count, value.type)
+        return self.emit(f"lshr {value.type} {value.text}, {by.text}", value.type)
 
     def bits(self, x: Value) -> Value:
         """The bits of a float as an integer."""
-        return self.convert("bitcast", x, "i32" if x.type == "float" else "i64")
+        lanes, element = _parts(x.type)
+        return self.convert("bitcast", x, _vector(lanes, "i32" if element == "float" else "i64"))
 
     def from_bits(self, x: Value) -> Value:
         """The float that an integer's bits are."""
-        return self.convert("bitcast", x, "float" if x.type == "i32" else "double")
+        lanes, element = _parts(x.type)
+        return self.convert("bitcast", x, _vector(lanes, "float" if element == "i32" else "double"))
 
     def absolute(self, x: Value) -> Value:
         """|x|."""

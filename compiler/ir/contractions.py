@@ -1,11 +1,17 @@
-"""Matrix products and convolutions.
+"""Matrix products, convolutions and attention.
 
 - `matmul(a, b; transpose_a, transpose_b)`: a is [..., m, k] (or [..., k, m] when transposed),
   b is [..., k, n]; leading axes broadcast; same dtype; half types accumulate in float32;
 - `convolution(x, w; strides, padding, dilation, input_dilation, groups)`: x is
   [n, c, *spatial], w is [o, c / groups, *window]; a cross-correlation as in every
   neural-network library; `padding` is a (low, high) pair per spatial axis, `input_dilation`
-  spreads the input by zeros, which makes the gradient of a convolution a convolution.
+  spreads the input by zeros, which makes the gradient of a convolution a convolution;
+- `attention(query, key, value, *masks; scale, bias, mask, fill, diagonal)`:
+  softmax(scale query keyᵀ) value, where query is [..., m, d], key [..., n, d] and value
+  [..., n, e]; leading axes broadcast. With `bias` the first of the masks is a number added to each
+  score; with `mask` the last of them is false where a score is `fill` instead, and unless
+  `diagonal` is None those of a query i for the keys behind i + diagonal are -inf. What gives the
+  same result step by step is made of other primitives: only a pass writes this one.
 """
 
 from __future__ import annotations
@@ -65,5 +71,25 @@ def _infer_convolution(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return x.with_shape((x.shape[0], w.shape[0], *spatial))
 
 
+def _infer_attention(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    query, key, value, *masks = types
+    if len(masks) != attrs["bias"] + attrs["mask"]:
+        raise IRTypeError(f"attention with {len(masks)} masks does not fit {dict(attrs)}")
+    if any(each.dtype is not query.dtype for each in (key, value, *masks[: attrs["bias"]])):
+        raise IRTypeError(f"attention expected operands of one type, got {query}, {key}, {value}")
+    if attrs["mask"] and masks[-1].dtype is not bool_:
+        raise IRTypeError(f"attention expected a boolean mask, got {masks[-1]}")
+    (m, width), (n, key_width), (values, value_width) = (each.shape[-2:] for each in types[:3])
+    if width != key_width or n != values:
+        raise IRTypeError(f"attention cannot join {query}, {key} and {value}")
+    scores = (*broadcast(query.shape[:-2], key.shape[:-2]), m, n)
+    for each in masks:
+        scores = broadcast(scores, each.shape)
+    if scores[-2:] != (m, n):
+        raise IRTypeError(f"attention's masks go beyond its {m} queries and {n} keys")
+    return query.with_shape((*broadcast(scores[:-2], value.shape[:-2]), m, value_width))
+
+
 matmul = register(Primitive("matmul", Family.CONTRACTION, _infer_matmul, arity=2))
 convolution = register(Primitive("convolution", Family.CONTRACTION, _infer_convolution, arity=2))
+attention = register(Primitive("attention", Family.CONTRACTION, _infer_attention))

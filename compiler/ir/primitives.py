@@ -1,6 +1,6 @@
 """Every primitive under one name: `from tgraph.compiler.ir import primitives as p`."""
 
-from .contractions import convolution, matmul
+from .contractions import attention, convolution, matmul
 from .elementwise import (
     abs_,
     acos,
@@ -81,13 +81,13 @@ from .transfers import transfer
 
 __all__ = [
     "PRIMITIVES", "abs_", "acos", "add", "all_", "any_", "argmax", "argmin", "asin", "atan",
-    "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "cast",
-    "ceil", "concatenate", "constant", "convolution", "copy", "cos", "cosh", "cumsum", "div", "eq",
-    "erf", "exp", "exp2", "expm1", "flip", "floor", "floor_divide", "fold", "full", "gather", "ge",
-    "get", "gt", "host_call", "index", "index_put", "input_", "iota", "isinf", "isnan", "le",
-    "log", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-    "matmul", "max_", "maximum", "min_", "minimum", "mul", "ne", "neg", "pad", "permute", "pow_",
-    "prod", "random_bits", "reciprocal", "remainder", "reshape", "round_", "rsqrt",
-    "scatter_add", "shift_left", "shift_right", "sign", "sin", "sinh", "slice_", "slice_update",
-    "sqrt", "sub", "sum_", "tan", "tanh", "transfer", "trunc", "unfold", "where",
+    "atan2", "attention", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
+    "cast", "ceil", "concatenate", "constant", "convolution", "copy", "cos", "cosh", "cumsum",
+    "div", "eq", "erf", "exp", "exp2", "expm1", "flip", "floor", "floor_divide", "fold", "full",
+    "gather", "ge", "get", "gt", "host_call", "index", "index_put", "input_", "iota", "isinf",
+    "isnan", "le", "log", "log1p", "log2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "matmul", "max_", "maximum", "min_", "minimum", "mul", "ne", "neg", "pad",
+    "permute", "pow_", "prod", "random_bits", "reciprocal", "remainder", "reshape", "round_",
+    "rsqrt", "scatter_add", "shift_left", "shift_right", "sign", "sin", "sinh", "slice_",
+    "slice_update", "sqrt", "sub", "sum_", "tan", "tanh", "transfer", "trunc", "unfold", "where",
 ]  # fmt: skip

@@ -9,14 +9,14 @@ from unittest.mock import patch
 
 import numpy as np
 from tgraph.compiler import memory_views
-from tgraph.compiler.codegen import llvm_kernel
+from tgraph.compiler.codegen import llvm_attention, llvm_kernel
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import regions, scan_loops, schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
-from tgraph.compiler.passes import split_scans
+from tgraph.compiler.passes import join_attention, split_scans
 from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.runtime.arrays import evaluate
 
@@ -117,6 +117,7 @@ def as_if_large() -> Iterator[None]:
         patch.object(llvm_kernel, "SMALL_WORK", 0),
         patch.object(llvm_kernel, "CHUNK", 5),
         patch.object(scan_loops, "WORTHWHILE", 0),
+        patch.object(llvm_attention, "KEYS", 3),
         patch.object(schedule_cpu, "SHORT_SCAN", 2),
         patch.object(regions, "MIN_PART", 3),
         patch.object(schedule_cpu, "GRAIN_OPERATIONS", 40),
@@ -129,6 +130,7 @@ def small_pieces() -> Iterator[None]:
     """Passes that cut long loops, or change them, do so with short ones too."""
     changed: list[tuple[Any, str, Any]] = [
         (memory_views, "SHORTEST_RUN", 1),
+        (join_attention, "FEW_QUERIES", 0),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
         (split_scans, "PIECES", range(3, 1, -1)),

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from tgraph.compiler.ir import Node
 from tgraph.compiler.ir import primitives as p
 from tgraph.runtime.dtypes import int64
 
@@ -162,10 +163,39 @@ def attention(program: Program) -> None:
     query, key = split(x), split(program.op(p.neg, x) if program.choose(2) else x)
     scores = program.op(p.matmul, query, key, transpose_a=False, transpose_b=True)
     scale = program.const(0.5, x.dtype)
-    weights = _softmax(program, program.op(p.mul, scores, scale), (3,))
+    scores = _masked(program, program.op(p.mul, scores, scale))
+    weights = _softmax(program, scores, (3,))
     mixed = program.op(p.matmul, weights, split(x), transpose_a=False, transpose_b=False)
     joined = program.op(p.permute, mixed, axes=(0, 2, 1, 3))
     program.keep(program.op(p.reshape, joined, shape=x.shape, bound=max(x.bound, 1.0)))
+
+
+def _masked(program: Program, scores: Value) -> Value:
+    """Some scores hidden, but none of the first key: by positions, by a mask, or as both say."""
+    which = program.choose(4)
+    if which & 1:
+        scores = _hidden(program, scores, _is_seen(program, scores.shape[-2:], program.choose(3)))
+    if which & 2:
+        shape = program.pick((scores.shape, scores.shape[-2:], scores.shape[-1:]))
+        flags = np.random.default_rng(program.choose(100)).random(shape) < 0.6
+        flags[..., 0] = True
+        scores = _hidden(program, scores, program.build.apply(p.constant, [], {"value": flags}))
+    return scores
+
+
+def _is_seen(program: Program, shape: tuple[int, ...], diagonal: int) -> Node:
+    queries, keys = (
+        program.build.apply(p.iota, [], {"size": size, "dtype": int64}) for size in shape
+    )
+    queries = program.build.apply(p.reshape, [queries], {"shape": (shape[0], 1)})
+    shifted = program.build.apply(p.add, [queries, program.build.full((), diagonal, int64)])
+    return program.build.apply(p.le, [keys, shifted])
+
+
+def _hidden(program: Program, scores: Value, seen: Node) -> Value:
+    nothing = program.build.full((), -np.inf, scores.dtype)
+    node = program.build.apply(p.where, [seen, scores.node, nothing])
+    return program.known(node, scores.bound, scores.error, scores.grain)
 
 
 def convolution(program: Program) -> None:
