@@ -105,8 +105,15 @@ def _hidden(index: Index, axis: Axis) -> bool:
 
 
 def _affinity(strides: list[int]) -> float:
-    """How well an axis suits as lane axis: unit strides are best, broadcasts fine."""
-    return sum(1.0 if abs(stride) == 1 else 0.5 if stride == 0 else 0.0 for stride in strides)
+    """How well an axis suits as lane axis: unit strides are best, broadcasts fine, long ones bad."""
+    return sum(map(_ease, strides))
+
+
+def _ease(stride: int) -> float:
+    """The share of a cache line that is used, halved where elements have to be brought together."""
+    if stride == 0:
+        return 0.5
+    return 1.0 if abs(stride) == 1 else 0.5 / abs(stride)
 
 
 def _lane_axis(kernel: Kernel) -> Axis | None:
