@@ -19,6 +19,10 @@ MIN_ELEMENTS = 1 << 15
 MAX_ROWS = 64
 MIN_PIECE = 512
 PIECES = (256, 128, 64, 32)
+# Results that lie side by side are lanes of one vector loop, which one thread runs: so many numbers
+# are worth more of them. Each piece then has a row of results.
+MIN_COLUMN_ELEMENTS = 1 << 17
+FEWEST_PIECES = 8
 # On a GPU: blocks that keep it busy (two on each of 132 multiprocessors; one of columns, which has
 # more threads), columns that one block has, and how long a piece of a row or of a column must be to
 # be worth a second kernel.
@@ -47,10 +51,11 @@ def _split(pieces_of: Pieces, build: Builder, node: Node, inputs: tuple[Node, ..
     same = build.rebuild(node, inputs)
     if node.primitive not in _SPLIT:
         return same
+    lead = _leading_axes(node) if pieces_of is _pieces_for_threads else ()
+    if lead:
+        return _by_axes(build, node, inputs[0], lead)
     pieces = pieces_of(node)
-    if pieces == 0:
-        return same
-    return _in_pieces(build, node, inputs[0], _longest(node), pieces)
+    return _in_pieces(build, node, inputs[0], _longest(node), pieces) if pieces else same
 
 
 def _longest(node: Node) -> int:
@@ -66,10 +71,46 @@ def _length(node: Node) -> int:
 
 def _pieces_for_threads(node: Node) -> int:
     length = _length(node)
-    if length < MIN_ELEMENTS or node.type.numel > MAX_ROWS:
+    columns = node.type.numel if _is_of_few_columns(node) else 1
+    if length * columns < MIN_ELEMENTS or node.type.numel > MAX_ROWS:
         return 0
     size = node.inputs[0].shape[_longest(node)]
-    return next((n for n in PIECES if size >= n and length // n >= MIN_PIECE), 0)
+    return next((n for n in PIECES if size >= n and length * columns // n >= MIN_PIECE), 0)
+
+
+def _is_of_few_columns(node: Node) -> bool:
+    """Whether a thread alone would add up much for results that lie side by side."""
+    shape, axes = node.inputs[0].shape, node.attrs["axes"]
+    if not axes:
+        return False
+    side_by_side = prod(shape[max(axes) + 1 :])
+    few = 1 < side_by_side == node.type.numel <= MAX_ROWS
+    return few and _length(node) * side_by_side >= MIN_COLUMN_ELEMENTS
+
+
+def _leading_axes(node: Node) -> tuple[int, ...]:
+    """Outermost axes of few columns whose indices are the pieces, if there are such."""
+    if not _is_of_few_columns(node):
+        return ()
+    shape, pieces = node.inputs[0].shape, 1
+    lead: list[int] = []
+    for axis in node.attrs["axes"][:-1]:
+        lead, pieces = [*lead, axis], pieces * shape[axis]
+        if pieces >= FEWEST_PIECES:
+            return tuple(lead) if pieces <= PIECES[0] else ()
+    return ()
+
+
+def _by_axes(build: Builder, node: Node, operand: Node, lead: tuple[int, ...]) -> Node:
+    """Reduce the other axes first, then these."""
+    wide, joint = _wider(node)
+    rest = tuple(axis for axis in node.attrs["axes"] if axis not in lead)
+    attrs = {"axes": rest, "keepdims": True}
+    rows = build.apply(node.primitive, [_cast(build, operand, wide)], attrs, node.where)
+    attrs = {"axes": lead, "keepdims": True}
+    rows = _cast(build, rows, joint)
+    total = _cast(build, build.apply(node.primitive, [rows], attrs, node.where), node.type.dtype)
+    return build.apply(p.reshape, [total], {"shape": node.shape}, node.where)
 
 
 def _pieces_for_gpu(node: Node) -> int:

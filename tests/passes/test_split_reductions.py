@@ -9,7 +9,7 @@ from tgraph.compiler.passes.split_reductions import (
     split_reductions,
     split_reductions_for_gpu,
 )
-from tgraph.runtime.dtypes import bool_, float16, float64, int64
+from tgraph.runtime.dtypes import bool_, float16, float32, float64, int64
 
 LONG = MIN_ELEMENTS
 
@@ -58,6 +58,47 @@ def test_the_text_of_a_split_with_a_rest():
                                          ("all", bool_)])  # fmt: skip
 def test_numbers(name, dtype, shape, axes, keepdims):
     graph = reduced(name, shape, axes, keepdims, dtype)
+    after = assert_pass_keeps_values(split_reductions, graph, rtol=1e-9, special=False)
+    assert len(after.nodes) > 2
+
+
+def test_few_columns_are_split_by_their_outermost_axes():
+    """Sums to 32 numbers side by side are one vector loop: each sample gets a row of its own."""
+    graph = reduced("sum", (16, 20, 20, 32), (0, 1, 2), dtype=float32)
+    after = assert_pass_keeps_values(split_reductions, graph, rtol=1e-4, special=False)
+    assert body(after) == (
+        "%0 = sum(%x; axes=(1, 2), keepdims=True) | %1 = cast(%0; dtype=float64) | "
+        "%2 = sum(%1; axes=(0,), keepdims=True) | %3 = cast(%2; dtype=float32) | "
+        "%4 = reshape(%3; shape=(32,)) | return %4"
+    )
+
+
+@pytest.mark.parametrize(
+    "shape, axes, first",
+    [
+        ((16, 90, 100), (0, 1), None),  # too many columns
+        ((16, 90, 60), (0, 1), None),  # too few numbers
+        ((4, 50, 50, 60), (0, 1, 2), (4, 50, 1, 60)),
+        ((4, 2, 400, 60), (0, 1, 2), (4, 2, 1, 60)),
+        ((10, 20, 700), (0, 2), None),  # rows
+        ((10, 20, 9, 40, 2), (0, 1, 2, 3), (10, 1, 1, 1, 2)),
+        ((9000, 40), (0,), (256, 1, 40)),
+    ],
+)
+def test_which_columns_are_split(shape, axes, first):
+    make = Maker()
+    after = split_reductions(make.graph(make.sum(make.input(*shape), axes=axes, keepdims=False)))
+    found = next(node for node in after.nodes if node.primitive.name == "sum")
+    if first is None:
+        assert found.attrs["axes"] == axes and len(after.nodes) == 2
+    else:
+        assert found.shape == first
+
+
+@pytest.mark.parametrize("name, dtype", [("sum", float64), ("max", int64), ("prod", float64)])
+@pytest.mark.parametrize("shape", [(9, 30, 30, 17), (5001, 33), (2, 5, 500, 30)])
+def test_numbers_of_few_columns(name, dtype, shape):
+    graph = reduced(name, shape, tuple(range(len(shape) - 1)), dtype=dtype)
     after = assert_pass_keeps_values(split_reductions, graph, rtol=1e-9, special=False)
     assert len(after.nodes) > 2
 
