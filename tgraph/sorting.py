@@ -1,7 +1,7 @@
 """Functions that need an order: sort, argsort, topk, unique, searchsorted, median.
 
-They run on the host, in compiled code too, where they are a step between kernels. Values are then
-gathered by position, so gradients follow them.
+Those that put elements in order run on the host, in compiled code too, where they are a step between
+kernels. Values are then gathered by position, so gradients follow them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from . import reductions as r
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
 from .dispatch import apply, apply_several, current_context, make_source
-from .operands import cast
+from .operands import cast, result_type
 from .planned import planned
 from .runtime import order
-from .runtime.dtypes import DType, int32, int64
+from .runtime.dtypes import DType, float64, int32, int64
 from .tensor import Tensor, intern_type
 from .zero_dim import with_one_element
 
@@ -134,21 +134,6 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return Sorted(values if keepdim else m.squeeze(values, axis), at)
 
 
-def _search_left(boundaries: Array, values: Array) -> tuple[Array]:
-    return (_searched(boundaries, values, "left"),)
-
-
-def _search_right(boundaries: Array, values: Array) -> tuple[Array]:
-    return (_searched(boundaries, values, "right"),)
-
-
-def _searched(boundaries: Array, values: Array, side: Any) -> Array:
-    """NaN belongs behind everything."""
-    boundaries, values = _ordered(boundaries), _ordered(values)
-    found = np.searchsorted(boundaries, values, side=side)
-    return np.where(values == values, found, boundaries.size).astype(np.int64)
-
-
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor,
@@ -166,15 +151,39 @@ def searchsorted(
     right = right or side == "right"
     if sorted_sequence.ndim != 1:
         raise NotImplementedError("searchsorted(): the sorted sequence must be a vector")
-    (found,) = apply_several(
-        p.host_call,
-        sorted_sequence,
-        values,
-        function=_search_right if right else _search_left,
-        results=(intern_type(values._type.shape, int64, values._type.device),),
-        name="searchsorted",
-    )
-    return cast(found, int32) if out_int32 else found
+    found = _searched(sorted_sequence, values, right)
+    return found if out_int32 else cast(found, int64)
+
+
+@planned
+def _searched(sorted_sequence: Tensor, values: Tensor, right: bool) -> Tensor:
+    """How many elements precede each value: the count grows by halves of what is left.
+
+    NaN belongs behind everything.
+    """
+    common = _common_type(sorted_sequence, values)
+    sequence, values = cast(sorted_sequence, common), cast(values, common)
+    size = sequence._type.shape[0]
+    found = m.expand(make_source(p.full, values._type.device, shape=(), value=0, dtype=int32),
+                     values._type.shape)  # fmt: skip
+    step = 1 << size.bit_length() >> 1
+    while step:
+        last = e.add(found, step - 1)
+        seen = apply(p.index, sequence, e.minimum(last, size - 1), axis=0)
+        precedes = e.le(seen, values) if right else e.lt(seen, values)
+        found = e.where(e.logical_and(precedes, e.lt(last, size)), e.add(last, 1), found)
+        step >>= 1
+    return e.where(e.isnan(values), size, found) if common.is_floating_point else found
+
+
+def _common_type(a: Tensor, b: Tensor) -> DType:
+    """A type that keeps the order of both: of whole numbers beside others, float64."""
+    one, other = a._type.dtype, b._type.dtype
+    if one is other:
+        return one
+    if one.is_floating_point is not other.is_floating_point:
+        return float64
+    return result_type(a, b)
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:

@@ -272,6 +272,9 @@ class StageBody:
         writer = self.writer
         size, site, status = instr.value
         bad = writer.op(f"icmp uge i64 {position}, {size}")
+        if self.storage.notes:
+            self.storage.note(bad)
+            return writer.op(f"select i1 {bad}, i64 0, i64 {position}")
         fail, join = writer.fresh("fail"), writer.fresh("join")
         writer.line(f"br i1 {bad}, label %{fail}, label %{join}")
         writer.label(fail)

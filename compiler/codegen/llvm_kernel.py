@@ -466,6 +466,40 @@ class _KernelWriter:
 
         Along the last axis of a stage it also goes in blocks where that is cut.
         """
+        with self._noted_checks(steps, axis, low, high):
+            self._walk_parts(steps, axis, low, high)
+
+    @contextmanager
+    def _noted_checks(
+        self, steps: Sequence[_Step], axis: Axis, low: str, high: str
+    ) -> Iterator[None]:
+        """Loops in which a failed check is noted; if there was one, all checks report once more.
+
+        A loop that reports has more ways out than one, and is not vectorised.
+        """
+        stage = steps[0].body.stage
+        if not self._notes_checks(stage, axis):
+            yield
+            return
+        self.storage.notes = True
+        yield
+        self.storage.notes = False
+        report, done = self.writer.fresh("report"), self.writer.fresh("done")
+        self.writer.line(f"br i1 {self.storage.noted()}, label %{report}, label %{done}")
+        self.writer.label(report)
+        self._walk_piece(steps, regions.whole(_checks_alone(stage), axis), low, high)
+        self.writer.line(f"br label %{done}")
+        self.writer.label(done)
+
+    def _notes_checks(self, stage: Stage, axis: Axis) -> bool:
+        """Whether checks stand inside of a loop along `axis` that could have vectors."""
+        if not self._is_large or any(instr.op == "scan" for instr in stage.body):
+            return False
+        inside = dependences(self.kernel, stage)
+        checks = [at for at, instr in enumerate(stage.body) if instr.op == "check"]
+        return any(axes is None or axis in axes for axes in map(inside.__getitem__, checks))
+
+    def _walk_parts(self, steps: Sequence[_Step], axis: Axis, low: str, high: str) -> None:
         stage = steps[0].body.stage
         parts = self._parts(stage, axis)
         self.notes.cut(axis, len(parts), max(part.step for part in parts))
@@ -656,7 +690,8 @@ class _KernelWriter:
         folds = False
         depends = dependences(self.kernel, stage)
         for instr, axes in zip(stage.body, depends, strict=True):
-            if instr.op == "check" and (axes is None or axis in axes):  # leaves the path to report
+            inside = axes is None or axis in axes
+            if instr.op == "check" and inside and not self.storage.notes:
                 return False
             if instr.op == "scan" and axis in stage.axes:  # each step waits for the one before
                 return False
@@ -682,6 +717,14 @@ class _KernelWriter:
     def _enter_lane(self, at: str) -> None:
         assert self.schedule.lane is not None
         self.axes[self.schedule.lane] = self.storage.lane = at
+
+
+def _checks_alone(stage: Stage) -> Stage:
+    """A stage that only checks; its instructions keep their numbers."""
+    nothing = Instr("const", value=0)
+    left_out = ("store", "reduce", "save")
+    body = (nothing if instr.op in left_out else instr for instr in stage.body)
+    return replace(stage, body=tuple(body))
 
 
 def _folds(stage: Stage) -> bool:

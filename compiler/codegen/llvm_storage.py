@@ -32,6 +32,8 @@ class Storage:
         self.lanes = tiles[0] if tiles else 1
         self._long: set[int] = set()
         self._rows: list[DType] = []
+        self._has_notes = False
+        self.notes = False  # whether failed checks are noted, to be reported later
         self._hidden: dict[tuple[str, str], str] = {}
         self._declare()
 
@@ -83,6 +85,26 @@ class Storage:
             ]
             self._hidden[type_, constant] = value
         return self._hidden[type_, constant]
+
+    # -- checks --------------------------------------------------------------------------
+
+    def note(self, failed: str) -> None:
+        """Remember whether a check failed."""
+        wide = self.writer.op(f"zext i1 {failed} to i32")
+        before = self.writer.op(f"load i32, ptr {self._failed()}")
+        self.writer.line(
+            f"store i32 {self.writer.op(f'or i32 {before}, {wide}')}, ptr {self._failed()}"
+        )
+
+    def noted(self) -> str:
+        """Whether a check has failed."""
+        return self.writer.op(f"icmp ne i32 {self.writer.op(f'load i32, ptr {self._failed()}')}, 0")
+
+    def _failed(self) -> str:
+        if not self._has_notes:
+            self.writer.allocas += ["%failed = alloca i32", "store i32 0, ptr %failed"]
+            self._has_notes = True
+        return "%failed"
 
     # -- reductions ----------------------------------------------------------------------
 
