@@ -1,7 +1,7 @@
 """Functions that need an order: sort, argsort, topk, unique, searchsorted, median.
 
-Those that put elements in order run on the host, in compiled code too, where they are a step between
-kernels. Values are then gathered by position, so gradients follow them.
+Those that put elements in order run on the host, in compiled code too, where they are a step
+between kernels. Values are then gathered by position, so gradients follow them.
 """
 
 from __future__ import annotations

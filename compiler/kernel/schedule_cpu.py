@@ -105,7 +105,7 @@ def _hidden(index: Index, axis: Axis) -> bool:
 
 
 def _affinity(strides: list[int]) -> float:
-    """How well an axis suits as lane axis: unit strides are best, broadcasts fine, long ones bad."""
+    """How well an axis suits as lane axis: unit strides are best, broadcasts fine."""
     return sum(map(_ease, strides))
 
 
