@@ -27,6 +27,12 @@ SCRATCH = 64
 PARAMETERS = 17
 """Words of a product's parameters before those of its batch: see `_body`."""
 
+SHARED = {
+    "tile": "i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i1",
+    "pack_b": "ptr, i64, i64, ptr, i64, i64, TYPE",
+}
+"""What other modules may call, once a product's is loaded, and its arguments: see `shared`."""
+
 _loaded: dict[str, int] = {}
 
 
@@ -34,9 +40,27 @@ def load(dtype: str) -> int:
     """The address of ``void body(ptr args, i64 lo, i64 hi)``, which does pieces of a product."""
     address = _loaded.get(dtype)
     if address is None:
-        module = jit.compile_module(text(tiles(dtype, jit.vector_bytes())), passes=False)
+        of = tiles(dtype, jit.vector_bytes())
+        module = jit.compile_module(text(of), passes=False)
+        for name in SHARED:
+            jit.add_symbol(_shared_name(of, name), module.address(name))
         address = _loaded[dtype] = module.address("gemm")
     return address
+
+
+def shared(of: Tiles, text: str) -> str:
+    """The text of a module that calls functions of products as if they were its own."""
+    for name in SHARED:
+        text = text.replace(f"@{name}(", f"@{_shared_name(of, name)}(")
+    declared = (
+        f"declare void @{_shared_name(of, name)}({arguments.replace('TYPE', of.type)})"
+        for name, arguments in SHARED.items()
+    )
+    return "\n".join([text, *declared])
+
+
+def _shared_name(of: Tiles, name: str) -> str:
+    return f"tgraph_{name}_{of.scalar}"
 
 
 def prepare(dtype: str) -> None:

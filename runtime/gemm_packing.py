@@ -104,10 +104,7 @@ def pack_a(of: Tiles) -> str:
 
 def pack_b(of: Tiles) -> str:
     """Up to `columns` columns of B as a panel, the elements of a row side by side, scaled."""
-    head = (
-        "internal void @pack_b(ptr %b, i64 %brs, i64 %bcs, ptr %out, i64 %k, i64 %w, "
-        f"{of.type} %alpha)"
-    )
+    head = f"void @pack_b(ptr %b, i64 %brs, i64 %bcs, ptr %out, i64 %k, i64 %w, {of.type} %alpha)"
     write = GemmText(of, head)
     dense = write.op("icmp eq i64 %bcs, 1")
     full = write.op(f"icmp eq i64 %w, {of.columns}")

@@ -145,7 +145,7 @@ def _write_whole_tile(write: GemmText, sums: list[str], vectors: int) -> None:
 
 def tile(of: Tiles) -> str:
     """Up to `rows` x `columns` of C: the kernels that fit."""
-    write = GemmText(of, f"internal void @tile(i64 %h, ptr %a, i64 %ars, i64 %acs, {_MICRO})")
+    write = GemmText(of, f"void @tile(i64 %h, ptr %a, i64 %ars, i64 %acs, {_MICRO})")
     wide = write.op(f"icmp sgt i64 %w, {of.lanes}")
     whole = write.op(f"icmp eq i64 %w, {of.columns}")
     full = write.op(f"icmp eq i64 %h, {of.rows}")

@@ -18,9 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ...runtime import gemm_native, jit
-from ...runtime.gemm_packing import pack_b, turn
 from ...runtime.gemm_text import VECTORS, GemmText, Tiles, tiles
-from ...runtime.gemm_tiles import bulk, micro, tile
 from .llvm_math_builder import FLOAT32, FLOAT64, FunctionBuilder, Value
 from .llvm_math_exponential import EXP_RANGE, exp_near, zero_below
 
@@ -49,6 +47,7 @@ def load(dtype: str) -> int:
     """The address of ``void body(ptr args, i64 lo, i64 hi)``, which does units of attention."""
     address = _loaded.get((dtype, KEYS))
     if address is None:
+        gemm_native.load(dtype)  # whose tiles and packing it calls
         module = jit.compile_module(text(tiles(dtype, jit.vector_bytes())), passes=False)
         address = _loaded[dtype, KEYS] = module.address("attention")
     return address
@@ -56,13 +55,10 @@ def load(dtype: str) -> int:
 
 def text(of: Tiles) -> str:
     """The module for one type."""
-    parts = [bulk(of)]
-    for vectors in range(1, VECTORS + 1):
-        parts += [micro(of, rows, vectors) for rows in (of.rows, *of.parts)]
-    parts += [tile(of), turn(of), pack_b(of), _add(of), _widen(of), _hide(of), _hide_later(of)]
-    parts += [_weigh(of), _shrink(of), _score(of), _mix(of), _vanish(of), _finish(of)]
-    parts += [_block(of), _unit(of), _body(of)]
-    return "\n".join([*parts, *gemm_native.declarations(of)])
+    parts = [_add(of), _widen(of), _hide(of), _hide_later(of), _weigh(of), _shrink(of), _score(of)]
+    parts += [_mix(of), _vanish(of), _finish(of), _block(of), _unit(of), _body(of)]
+    own = "\n".join([*parts, *gemm_native.declarations(of)])
+    return gemm_native.shared(of, own)
 
 
 class _Inline(FunctionBuilder):
