@@ -11,7 +11,6 @@ drawn by a logarithm or cosine may differ in their last bits.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -147,6 +146,45 @@ def uniform(
     return cast(e.mul(cast(words, float32), 2.0**-kept), dtype)
 
 
+_SINE_OF_TURNS = {  # sin(2 pi z) / z in z**2, for |z| <= 1/4 (tools/fit_polynomials.py)
+    "float32": (
+        6.283185307046689,
+        -41.34170209692579,
+        81.60522369011294,
+        -76.70417025179891,
+        42.00779713394504,
+        -14.381390760195016,
+    ),
+    "float64": (
+        6.283185307179586,
+        -41.34170224039958,
+        81.60524927603468,
+        -76.70585974901206,
+        42.05869372651455,
+        -15.094635769221755,
+        3.819827925238541,
+        -0.7168305222605351,
+        0.09753718457436954,
+    ),
+}
+
+
+def _cosine_of_turns(turns: Tensor, dtype: DType) -> Tensor:
+    """cos(2 pi turns) in float64, for turns in [0, 1), as precise as `dtype` needs.
+
+    Those are multiples of a small number, so that which part of a turn it is can be told exactly: a
+    cosine of any number would have to find that out first, which takes most of its time. Sums and
+    products give the same bits on every device.
+    """
+    quarter = e.sub(e.abs(e.sub(turns, 0.5)), 0.25)  # of whose turns the sine is that cosine
+    square = e.mul(quarter, quarter)
+    *rest, total = _SINE_OF_TURNS["float64" if dtype is float64 else "float32"]
+    value: Any = total
+    for coefficient in reversed(rest):
+        value = e.add(e.mul(square, value), coefficient)
+    return e.mul(quarter, value)
+
+
 @planned
 def _normal(
     shape: tuple[int, ...], dtype: DType, generator: Generator | None, device: Device
@@ -156,7 +194,7 @@ def _normal(
     pair = uniform((2, *shape), wide, generator, device)
     chance, turns = m.select(pair, 0, 0), cast(m.select(pair, 0, 1), float64)
     radius = _rounded(e.sqrt(e.mul(_waiting_time(chance), 2)), wide)
-    along = _rounded(e.cos(e.mul(turns, 2 * math.pi)), wide)
+    along = _rounded(_cosine_of_turns(turns, wide), wide)
     return cast(cast(e.mul(radius, along), wide), dtype)
 
 

@@ -1,4 +1,4 @@
-"""Fits the polynomials of compiler/codegen/llvm_math_*.py: minimax by Remez's exchange.
+"""Fits polynomials of compiler/codegen/llvm_math_*.py and tgraph/random.py: Remez's exchange.
 
 Run: python tools/fit_polynomials.py [name ...]   (needs mpmath, which nothing else here does)
 
@@ -186,6 +186,11 @@ def cos_rest(t: mp.mpf) -> mp.mpf:
     return (mp.cos(ROOT(t)) - 1 + t / 2) / t**2
 
 
+def sine_of_turns(t: mp.mpf) -> mp.mpf:
+    """sin(2 pi sqrt(t)) / sqrt(t)."""
+    return mp.sin(2 * mp.pi * ROOT(t)) / ROOT(t)
+
+
 QUARTER_PI = float(mp.pi / 4) ** 2 * 1.001
 TINY = 1e-9
 
@@ -213,6 +218,8 @@ FITS: dict[str, Fit] = {
     "atanh_f64": Fit(atanh_rest, lambda t: t**2, TINY, 0.0296, 7, "d"),
     **both("sin", (3, 6), odd_rest(mp.sin), odd_weight(mp.sin), TINY, QUARTER_PI),
     **both("cos", (3, 6), cos_rest, lambda t: t**2 / mp.cos(ROOT(t)), TINY, QUARTER_PI),
+    "sine_of_turns_f32": Fit(sine_of_turns, lambda t: 1 / sine_of_turns(t), TINY, 0.0625, 6, "d"),
+    "sine_of_turns_f64": Fit(sine_of_turns, lambda t: 1 / sine_of_turns(t), TINY, 0.0625, 9, "d"),
     **both("asin", (5, 12), odd_rest(mp.asin), odd_weight(mp.asin), TINY, 0.2501),
     **both("atan", (9, 19), odd_rest(mp.atan), odd_weight(mp.atan), TINY, 1.0),
 }

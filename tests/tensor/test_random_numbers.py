@@ -11,6 +11,7 @@ import pytest
 from tgraph.runtime import philox
 
 import tgraph as tg
+from tgraph import random
 from tgraph.nn import functional as F
 
 
@@ -77,6 +78,22 @@ def test_normal_numbers(dtype: tg.dtype) -> None:
     assert abs(x.mean().item()) < 0.02 and abs(x.std().item() - 1) < 0.02
     kurtosis = (x**4).mean().item()
     assert abs(kurtosis - 3) < 0.2
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(tg.float32, 2**-35), (tg.float64, 2**-51)])
+def test_the_angle_of_normal_numbers(dtype: tg.dtype, error: float) -> None:
+    """Quarters of a turn are exact, and what is near them relative to its own size."""
+    bits = 24 if dtype is tg.float32 else 53
+    least = 2.0**-bits
+    special = [0, 0.25, 0.5, 0.75, least, 1 - least, 0.25 + least, 0.25 - least, 0.75 + least]
+    drawn = np.random.default_rng(0).integers(0, 1 << bits, 20_000) * least
+    turns = np.concatenate([special, drawn])
+    found = random._cosine_of_turns(tg.tensor(turns), dtype).numpy()
+    np.testing.assert_allclose(found[:4], [1, 0, -1, 0], rtol=error)
+    # sin(2 pi z) of an exact z loses nothing near zero.
+    expected = -np.sin(2 * np.pi * (turns - np.where(turns < 0.5, 0.25, 0.75)))
+    expected = np.where(turns < 0.5, expected, -expected)
+    np.testing.assert_allclose(found, expected, rtol=error + 2**-51)
 
 
 def test_integers() -> None:
