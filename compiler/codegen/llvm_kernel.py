@@ -493,7 +493,10 @@ class _KernelWriter:
 
     def _notes_checks(self, stage: Stage, axis: Axis) -> bool:
         """Whether checks stand inside of a loop along `axis` that could have vectors."""
-        if not self._is_large or any(instr.op == "scan" for instr in stage.body):
+        stores = [instr for instr in stage.body if instr.op == "store"]
+        scattered = any(instr.index is not None and data_atoms(instr.index) for instr in stores)
+        scans = any(instr.op == "scan" for instr in stage.body)
+        if not self._is_large or scattered or scans:
             return False
         inside = dependences(self.kernel, stage)
         checks = [at for at, instr in enumerate(stage.body) if instr.op == "check"]
@@ -697,6 +700,8 @@ class _KernelWriter:
                 return False
             if instr.op == "store" and not _moves(instr, axis):  # all into one element
                 return False
+            if instr.op == "store" and _is_scattered(instr, axis, depends):  # twice into one, maybe
+                return False
             if instr.op == "reduce" and axis in stage.axes:
                 if instr.value[1] in POSITIONS:
                     return False
@@ -737,6 +742,13 @@ def _is_equality(condition: InRange) -> bool:
     low, high = condition.index.bounds
     inside = min(condition.high, high + 1) - max(condition.low, low)
     return 1 in (inside, high + 1 - low - inside)
+
+
+def _is_scattered(store: Instr, axis: Axis, depends: Sequence[frozenset[Axis] | None]) -> bool:
+    """Whether data tell where neighbours along `axis` are stored."""
+    assert store.index is not None
+    sources = [depends[atom.key] for atom in data_atoms(store.index)]
+    return any(axes is None or axis in axes for axes in sources)
 
 
 def _moves(access: Instr, axis: Axis) -> bool:
