@@ -71,7 +71,7 @@ def prepare(dtype: str) -> None:
 
 def text(of: Tiles) -> str:
     """The module for one type."""
-    parts = [bulk(of)]
+    parts = [bulk(of), micro(of, of.rows, VECTORS, whole=True)]
     for vectors in range(1, VECTORS + 1):
         parts += [micro(of, rows, vectors) for rows in (of.rows, *of.parts)]
     parts += [tile(of), turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]

@@ -36,15 +36,20 @@ def bulk(of: Tiles) -> str:
     return write.finish()
 
 
-def micro(of: Tiles, rows: int, vectors: int) -> str:
-    """A tile of fewer rows or columns, from operands with any strides."""
-    name = f"@micro_{rows}_{vectors}"
+def micro(of: Tiles, rows: int, vectors: int, whole: bool = False) -> str:
+    """A tile of fewer rows or columns, from operands with any strides.
+
+    A `whole` one has all columns, and so no masks, for which there are few registers to spare.
+    """
+    name = f"@whole_{rows}_{vectors}" if whole else f"@micro_{rows}_{vectors}"
     write = GemmText(of, f"internal void {name}(ptr %a, i64 %ars, i64 %acs, {_MICRO})")
     # Rows in groups of three: two of them are addressed from the first by a scaled register.
     twice = write.mul("%ars", 2)
     bases = [write.at("%a", write.mul("%ars", row)) for row in range(0, rows, 3)]
 
-    masks = [write.mask(write.sub("%w", i * of.lanes)) for i in range(vectors)]
+    masks = None
+    if of.masked and not whole:
+        masks = [write.mask(write.sub("%w", i * of.lanes)) for i in range(vectors)]
 
     def step(at: str, sums: list[str]) -> list[str]:
         along = write.mul(at, "%acs")
@@ -52,10 +57,10 @@ def micro(of: Tiles, rows: int, vectors: int) -> str:
         moves: tuple[str | int, ...] = (0, "%ars", twice)
         places = [write.at(firsts[row // 3], moves[row % 3]) for row in range(rows)]
         b = write.at("%b", write.mul(at, "%brs"))
-        return _products(write, places, b, vectors, sums, masks if of.masked else None)
+        return _products(write, places, b, vectors, sums, masks)
 
     sums = _accumulate(write, "0", "%k", 1, ["zeroinitializer"] * (rows * vectors), step)
-    _write_tile(write, sums, vectors)
+    (_write_whole_tile if whole else _write_tile)(write, sums, vectors)
     return write.finish()
 
 
@@ -159,6 +164,11 @@ def tile(of: Tiles) -> str:
     with write.choice(bulk):
         write.line("call void @bulk(ptr %a, ptr %b, ptr %c, i64 %crs, i64 %k, i1 %adds)")
     operands = "ptr %b, i64 %brs"
+    with write.choice(write.op(f"and i1 {whole}, {full}")):
+        write.line(
+            f"call void @whole_{of.rows}_{VECTORS}(ptr %a, i64 %ars, i64 %acs, {operands}, "
+            "ptr %c, i64 %crs, i64 %k, i64 %w, i1 %adds)"
+        )
     for vectors, suits in ((2, wide), (1, "true")):
         with write.choice(suits):
             with write.choice(full):
