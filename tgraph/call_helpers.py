@@ -13,7 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
-from .dispatch import data, detach, settled, shown, user_site
+from .dispatch import ArrayViews, data, detach, settled, shown, user_site
 from .graph_function import CompiledRecord, dense
 from .inplace import take_history
 from .recording.guards import same_content, same_elements, same_static
@@ -148,9 +148,11 @@ def count_write(tensor: Tensor, times: int, written: Any) -> None:
         view.changes = memory.changes
 
 
-def view_of(base: Tensor, steps: tuple[Step, ...], differentiable: bool, apart: bool) -> Tensor:
-    """The view of `base` that a recorded call returned."""
-    view = shown(base, steps)
+def view_of(
+    base: Tensor, steps: tuple[Step, ...], views: ArrayViews, differentiable: bool, apart: bool
+) -> Tensor:
+    """The view of `base` that a recorded call returned; see `shown`."""
+    view = shown(base, steps, views)
     if differentiable:
         return view
     return data(view) if apart else detach(view)

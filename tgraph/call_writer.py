@@ -15,6 +15,7 @@ from . import pytree
 from .call_helpers import HELPERS, root_of
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
+from .dispatch import array_views
 from .graph_function import GraphFunction
 from .recorded_call import Call, Change, Ref, follows_its_base
 from .recording.guards import Guard, same_elements, same_static
@@ -501,7 +502,7 @@ class CallWriter:
                 base = self._ref(ref.key)
                 steps = self._const(ref.steps)
                 # Made later, when the base has its final value and history.
-                how = f"{ref.differentiable}, {ref.apart}"
+                how = f"{self._const(array_views(ref.steps))}, {ref.differentiable}, {ref.apart}"
                 self._views.append(f"{name} = view_of({base}, {steps}, {how})")
                 if ref.leaf:
                     self._views.append(f"{name}._requires_grad = True")

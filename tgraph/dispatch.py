@@ -9,7 +9,8 @@ in `tgraph` is functions over `apply`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from .out_of_memory import note
 from .provenance import Site as Site
 from .provenance import is_internal as is_internal
 from .provenance import user_site as user_site
+from .runtime.array_functions_movement import slices_of
 from .runtime.arrays import (
     FUNCTIONS,
     array_module,
@@ -471,10 +473,23 @@ def link_view(source: Tensor, steps: tuple[Step, ...], result: Tensor) -> None:
         result._view = View(view.base, steps, view.differentiable, view.without_grad or quiet)
 
 
-def shown(base: Tensor, steps: tuple[Step, ...]) -> Tensor:
+ArrayViews = tuple[Callable[[Any], Any], ...]
+
+
+def array_views(steps: tuple[Step, ...]) -> ArrayViews:
+    """What `steps` do to an array of NumPy, made ready for many calls."""
+    return tuple(
+        itemgetter(slices_of(**step.attrs))
+        if step.primitive is p.slice_
+        else partial(_FUNCTIONS[step.primitive.name], np, **step.attrs)
+        for step in steps
+    )
+
+
+def shown(base: Tensor, steps: tuple[Step, ...], views: ArrayViews) -> Tensor:
     """The view of `base` after `steps`, of which none copies; as if they were applied one by one.
 
-    Where nothing is recorded, it is made at once.
+    Where nothing is recorded, it is made at once, by `views`, the `array_views` of the steps.
     """
     value = settled(base)._value
     is_recorded = state.grad_enabled and base._requires_grad
@@ -482,8 +497,8 @@ def shown(base: Tensor, steps: tuple[Step, ...]) -> Tensor:
         for step in steps:
             base = apply(step.primitive, base, **step.attrs)
         return base
-    for step in steps:
-        value = _FUNCTIONS[step.primitive.name](np, value, **step.attrs)
+    for view in views:
+        value = view(value)
     result = wrap(value, intern_type(value.shape, base._type.dtype))
     link_view(base, steps, result)
     return result

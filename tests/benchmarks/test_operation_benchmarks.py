@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tgraph as tg
-from benchmarks import chart, compiled, eager, eager_worker, overheads, pairs, scaling
+from benchmarks import chart, compiled, eager, eager_worker, overheads, pairs, scaling, table
 from benchmarks.operations import BY_NAME, OPERATIONS, SIZES, Operation
 from benchmarks.pairs import Pair
 
@@ -59,6 +59,33 @@ def test_a_compiled_worker_compiles() -> None:
     worker = eager_worker.Worker("tgraph_compiled", tg.get_num_threads())
     assert worker.compiled is tg.compile
     assert worker.library is tg
+
+
+def test_rows_grow_as_far_as_they_allow() -> None:
+    def sizes(name: str, elements: int) -> list[tuple[int, ...]]:
+        return [each.shape for each in table.grown(table.ROWS[name], elements).arguments]
+
+    assert sizes("add", 0) == [each.shape for each in table.ROWS["add"].arguments]
+    (whole, row, column) = (*sizes("add", 1 << 14), (1,))[:3]
+    assert np.prod(whole) >= 1 << 14 and np.broadcast_shapes(whole, row, column) == whole
+    a, b = sizes("matmul", 1 << 12)
+    assert a[-1] == b[-2] and max(np.prod(a), np.prod(b)) >= 1 << 12
+    assert set(table.NOT_COMPILED).isdisjoint(table.ROWS)
+
+
+def test_rows_are_measured_and_told_of() -> None:
+    how = table.How(rounds=2, seconds=1e-5, most=3, pause=0.0)
+    rows = list(table.compare(["add", "positive"], ["small", "middle"], how))
+    assert [(row.operation, row.size) for row in rows[:2]] == [("add", "small"), ("add", "middle")]
+    assert [row.computes for row in rows] == [row.operation == "add" for row in rows]
+    assert all(row.ratio > 0 for row in rows)
+    slow = table.Row("add", "small", (3e-6,), (1e-6,))
+    still = table.Row("positive", "small", (9e-7,), (3e-7,), computes=False)
+    text = "\n".join(compiled.table_parts([slow, still]))
+    assert "in 1 of 1 rows at a size" in text and "- add, small: 3.00" in text
+    assert (
+        "in 1 of 1 such" in text and "| positive | small | 0.90 µs | 0.30 µs | 3.00 | no |" in text
+    )
 
 
 def test_summaries_and_offenders() -> None:
