@@ -6,13 +6,23 @@ where `out` and `k` stand for all spatial axes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from math import gcd
+from typing import NamedTuple
 
 from ..ir import Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
 from ..rewrite import RewriteBuilder
 from .matching import call, permute, reshape
+
+# Convolutions that one over an input with zeros in between is cut into: more would be too small.
+MAX_PHASES = 9
+# Columns of each of their products, which with fewer would compute mostly what nobody wants.
+FEWEST_OUTPUTS = 8
+# Multiplications that are worth the kernels and products more, which must be compiled and started.
+LEAST_FOR_PHASES = 1 << 22
 
 Ints = tuple[int, ...]
 Pairs = Sequence[tuple[int, int]]
@@ -66,6 +76,127 @@ def convolution_by_channel(build: RewriteBuilder, node: Node) -> Node:
     products = call(build, p.mul, windows, kernels)
     axes = (*range(3, first), *range(first + len(out), first + len(out) + len(taps)))
     return reshape(build, call(build, p.sum_, products, axes=axes, keepdims=False), node.shape)
+
+
+class _Phase(NamedTuple):
+    """Along one axis, the results that lie `steps` apart: a convolution of the input as it is.
+
+    The taps first, first + apart, ... meet numbers, the others zeros between them. The first
+    result is made of the element `start` and following ones, `dilation` apart.
+    """
+
+    first: int
+    apart: int
+    taps: int
+    start: int
+    dilation: int
+
+
+def _phases(node: Node, axis: int) -> list[_Phase]:
+    """Of each remainder of a result's place; fewer where no tap meets a number.
+
+    A result at p is the sum over taps t of the spread input at p + t * dilation - low, which holds
+    a number where `steps` divides that.
+    """
+    taps, steps = node.inputs[1].shape[2 + axis], node.attrs["input_dilation"][axis]
+    dilation, (low, _) = node.attrs["dilation"][axis], node.attrs["padding"][axis]
+    apart, found = steps // gcd(dilation, steps), []
+    for place in range(steps):
+        hits = [tap for tap in range(taps) if (place + tap * dilation - low) % steps == 0]
+        if hits:
+            start = (place + hits[0] * dilation - low) // steps
+            phase = _Phase(hits[0], apart, len(hits), start, dilation * apart // steps)
+            found.append(phase)
+    return found
+
+
+def has_phases(node: Node) -> bool:
+    """Whether windows overlap on the spread input, and its phases are few and wide products."""
+    (x, w), steps = node.inputs, node.attrs["input_dilation"]
+    wide = node.shape[1] >= FEWEST_OUTPUTS * node.attrs["groups"]
+    large = x.type.numel // x.shape[1] * w.type.numel >= LEAST_FOR_PHASES
+    overlap = all(tap > step or step == 1 for tap, step in zip(w.shape[2:], steps, strict=True))
+    if numel(steps) > MAX_PHASES or not (wide and large and overlap):
+        return False
+    return all(len(_phases(node, axis)) == step for axis, step in enumerate(steps))
+
+
+def convolution_by_phases(build: RewriteBuilder, node: Node) -> Node:
+    """The input is spread by zeros: results that meet the same taps are a convolution each.
+
+    All read the same padded input, and none multiplies zeros.
+    """
+    steps, spatial = node.attrs["input_dilation"], len(node.shape) - 2
+    phases = [_phases(node, axis) for axis in range(spatial)]
+    sizes = [-(-size // step) for size, step in zip(node.shape[2:], steps, strict=True)]
+    padded, low = _padded_for_phases(build, node, phases, sizes)
+    parts = {
+        which: _phase(
+            build, node, padded, low, [each[at] for each, at in zip(phases, which)], sizes
+        )
+        for which in itertools.product(*map(range, steps))
+    }
+    for axis in reversed(range(spatial)):
+        ahead = dict.fromkeys(which[:axis] for which in parts)
+        parts = {
+            which: _joined(build, [parts[(*which, at)] for at in range(steps[axis])], 3 + 2 * axis)
+            for which in ahead
+        }
+    whole = [size * step for size, step in zip(sizes, steps, strict=True)]
+    result = reshape(build, parts[()], (*node.shape[:2], *whole))
+    cut = [(0, size - every) for size, every in zip(node.shape[2:], whole, strict=True)]
+    return pad_or_cut(build, result, 2, cut)
+
+
+def _joined(build: RewriteBuilder, parts: list[Node], axis: int) -> Node:
+    return parts[0] if len(parts) == 1 else call(build, p.concatenate, *parts, axis=axis)
+
+
+def _padded_for_phases(
+    build: RewriteBuilder, node: Node, phases: list[list[_Phase]], sizes: list[int]
+) -> tuple[Node, list[int]]:
+    """The input with what any phase reads beyond it, and how much that is in front."""
+    (x, _), low, high = node.inputs, [], []
+    for each, size, length in zip(phases, sizes, x.shape[2:], strict=True):
+        low.append(max(0, *(-phase.start for phase in each)))
+        high.append(max(0, *(phase.start + _reach(phase, size) - length for phase in each)))
+    return pad_or_cut(build, x, 2, list(zip(low, high, strict=True))), low
+
+
+def _reach(phase: _Phase, size: int) -> int:
+    """Elements from the first to the last that so many results are made of."""
+    return size + (phase.taps - 1) * phase.dilation
+
+
+def _phase(
+    build: RewriteBuilder,
+    node: Node,
+    x: Node,
+    low: list[int],
+    along: list[_Phase],
+    sizes: list[int],
+) -> Node:
+    """The results of one phase, [n, o, size, 1, size, 1, ...]."""
+    w = node.inputs[1]
+    kernel = call(
+        build, p.slice_, w,
+        starts=(0, 0, *(each.first for each in along)),
+        stops=(*w.shape[:2], *(each.first + (each.taps - 1) * each.apart + 1 for each in along)),
+        steps=(1, 1, *(each.apart for each in along)),
+    )  # fmt: skip
+    starts = [before + each.start for before, each in zip(low, along, strict=True)]
+    padding = tuple(
+        (-start, start + _reach(each, size) - length)
+        for start, each, size, length in zip(starts, along, sizes, x.shape[2:], strict=True)
+    )
+    ones = (1,) * len(along)
+    result = call(
+        build, p.convolution, x, kernel, strides=ones, padding=padding,
+        dilation=tuple(each.dilation for each in along), input_dilation=ones,
+        groups=node.attrs["groups"],
+    )  # fmt: skip
+    spread = (part for size in sizes for part in (size, 1))
+    return reshape(build, result, (*node.shape[:2], *spread))
 
 
 def convolution_by_fold(build: RewriteBuilder, node: Node) -> Node:

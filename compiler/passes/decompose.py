@@ -5,8 +5,8 @@
   times the kernels, [o, window * c]. The gradient with respect to the kernels, a convolution of
   the input with samples and channels swapped, is the same product with the matrix of windows
   transposed, so that both share it. The gradient with respect to the input of a strided
-  convolution, whose input is spread by zeros, multiplies first and adds up overlapping windows
-  (`fold`).
+  convolution, whose input is spread by zeros, is cut into convolutions of the results that meet the
+  same taps; where windows are apart, it multiplies first and puts them in place (`fold`).
 - A convolution of every channel by itself multiplies and sums; it has no matrix to speak of.
 
 A GPU has a kernel for convolutions; there only these last ones, and products of single points, are
@@ -23,8 +23,10 @@ from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .convolutions import (
     convolution_by_channel,
     convolution_by_fold,
+    convolution_by_phases,
     convolution_by_windows,
     convolution_by_windows_transposed,
+    has_phases,
 )
 from .matching import call, cast, full, reshape
 
@@ -51,7 +53,8 @@ def convolution_as_matmul(build: RewriteBuilder, node: Node) -> Node | None:
         return convolution_by_channel(build, node)
     spread, strided = max(node.attrs["input_dilation"]) > 1, max(node.attrs["strides"]) > 1
     if spread and not strided:
-        return convolution_by_fold(build, node)
+        by_phases = has_phases(node)
+        return (convolution_by_phases if by_phases else convolution_by_fold)(build, node)
     if groups == 1 and _swaps_samples_and_channels(x):
         return convolution_by_windows_transposed(build, node)
     return convolution_by_windows(build, node)

@@ -17,6 +17,7 @@ CASES = {
     "no padding": (3, 5, 4, (12, 11), (3, 2), {}),
     "points": (2, 16, 8, (9, 9), (1, 1), {}),
     "strided": (2, 3, 16, (21, 23), (5, 5), {"stride": 2, "padding": 2}),
+    "strided with channels": (3, 40, 64, (25, 30), (3, 3), {"stride": 2, "padding": 1}),
     "strided points": (2, 16, 8, (9, 9), (1, 1), {"stride": 2}),
     "strides by axis": (2, 6, 7, (15, 16), (3, 3), {"stride": (1, 2), "padding": (0, 1)}),
     "dilated": (2, 8, 5, (16, 15), (3, 3), {"dilation": 2, "padding": 2}),

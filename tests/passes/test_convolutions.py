@@ -3,6 +3,7 @@
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body
 from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.passes import convolutions
 from tgraph.compiler.passes.decompose import decompose
 from tgraph.compiler.pipeline import optimize
 from tgraph.runtime.dtypes import bfloat16, float16, float64
@@ -26,6 +27,16 @@ CASES = [
                                   "padding": ((2, 1), (1, 2))}),
     ((2, 3, 4, 4), (4, 3, 2, 2), {"input_dilation": (2, 3), "strides": (2, 1),
                                   "padding": ((1, -2), (-1, 1))}),
+    # Spread inputs with windows that overlap: a convolution for each phase.
+    ((2, 3, 4, 5), (8, 3, 3, 3), {"input_dilation": (2, 2), "padding": ((1, 2), (1, 1))}),
+    ((2, 3, 4, 5), (8, 3, 3, 5), {"input_dilation": (1, 3), "padding": ((1, -1), (-2, 6))}),
+    ((2, 3, 6, 7), (8, 3, 5, 4), {"input_dilation": (2, 2), "padding": ((-3, 0), (4, -1))}),
+    ((2, 3, 5, 6), (8, 3, 3, 4), {"input_dilation": (2, 3), "dilation": (3, 2),
+                                  "padding": ((6, 6), (5, 4))}),
+    ((2, 3, 5, 6), (8, 3, 7, 3), {"input_dilation": (4, 2), "dilation": (2, 1)}),
+    ((2, 4, 5, 5), (16, 2, 3, 3), {"input_dilation": (2, 2), "groups": 2,
+                                  "padding": ((2, 1), (0, 1))}),
+    ((1, 2, 3), (8, 2, 5), {"input_dilation": (3,), "padding": ((0, -5),)}),
     ((2, 3, 8), (4, 3, 3), {"padding": ((-2, -1),)}),
     ((2, 3, 8), (4, 3, 3), {"padding": ((-1, 1),)}),
     ((2, 3, 3, 3, 3), (2, 3, 2, 2, 2), {"padding": ((1, 0),) * 3, "strides": (1, 2, 1)}),
@@ -33,6 +44,11 @@ CASES = [
     ((1, 1, 2), (1, 1, 5), {}),
     ((2, 0, 5), (3, 0, 2), {}),
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _as_if_large(monkeypatch):
+    monkeypatch.setattr(convolutions, "LEAST_FOR_PHASES", 1)
 
 
 def convolution(x_shape, w_shape, options, dtype=float64, swapped=False):
@@ -150,3 +166,19 @@ def test_images_are_turned_where_strided_windows_would_be_gathered_one_by_one():
     after = assert_pass_keeps_values(optimize, make.graph(y), rtol=1e-12, special=False)
     (windows,) = (node for node in after.nodes if node.primitive is p.unfold)
     assert windows.inputs[0].primitive is p.input_
+
+
+def test_a_spread_input_is_cut_into_phases_that_read_one_padded_image():
+    """None of the four multiplies zeros; windows apart are put in place behind one product."""
+    spread = {"input_dilation": (2, 2), "padding": ((1, 2), (1, 2))}
+    make, y = convolution((2, 3, 6, 6), (8, 3, 3, 3), spread)
+    after = assert_pass_keeps_values(optimize, make.graph(y), rtol=1e-12, special=False)
+    primitives = [node.primitive for node in after.nodes]
+    assert primitives.count(p.matmul) == 4 and primitives.count(p.pad) == 1
+    assert p.fold not in primitives
+    products = [node for node in after.nodes if node.primitive is p.matmul]
+    assert sum(node.inputs[1].type.numel for node in products) == 8 * 3 * 9
+    for kernels in ((8, 3, 2, 2), (3, 3, 3, 3)):  # apart, and few columns
+        make, y = convolution((2, 3, 6, 6), kernels, {"input_dilation": (2, 2)})
+        after = optimize(make.graph(y))
+        assert [node.primitive for node in after.nodes].count(p.matmul) == 1

@@ -16,7 +16,7 @@ from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import regions, scan_loops, schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
-from tgraph.compiler.passes import join_attention, split_scans
+from tgraph.compiler.passes import convolutions, join_attention, split_scans
 from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.runtime.arrays import evaluate
 
@@ -130,6 +130,8 @@ def small_pieces() -> Iterator[None]:
     """Passes that cut long loops, or change them, do so with short ones too."""
     changed: list[tuple[Any, str, Any]] = [
         (memory_views, "SHORTEST_RUN", 1),
+        (convolutions, "FEWEST_OUTPUTS", 1),
+        (convolutions, "LEAST_FOR_PHASES", 1),
         (join_attention, "FEW_QUERIES", 0),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
