@@ -19,7 +19,7 @@ from .matching import call, permute, reshape, scalar_of
 
 MAX_WIDTH = 512
 """Of queries and values: a thread works on some of them on its stack."""
-FEW_QUERIES = 4
+FEW_QUERIES = 6
 """So many queries or fewer leave most lanes of vectors without work: products by rows are better.
 """
 FACTORS = (2.0**-20, 2.0**20)
