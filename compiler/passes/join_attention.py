@@ -55,8 +55,9 @@ def attention_of_products(build: RewriteBuilder, node: Node) -> Node | None:
         value = _swapped(build, value)
     bias = () if scores.bias is None else (scores.bias,)
     mask = _all_of(build, scores.masks)
+    operands = (query, key, value, *bias, *mask)
     joined = call(
-        build, p.attention, query, key, value, *bias, *mask,
+        build, p.attention, *(_grouped(build, operands) or operands),
         scale=scale, bias=bool(bias), mask=bool(mask), fill=scores.fill, diagonal=scores.diagonal,
     )  # fmt: skip
     return reshape(build, joined, node.shape)
@@ -216,6 +217,44 @@ def _unscaled(build: RewriteBuilder, query: Node, product: Node) -> tuple[Node, 
     if factor is None or not once or product.attrs["transpose_a"]:
         return query, 1.0
     return reshape(build, factor[0], query.shape), factor[1]
+
+
+def _grouped(build: RewriteBuilder, operands: tuple[Node, ...]) -> list[Node] | None:
+    """The operands with heads in groups, where those of a group have the same keys and values.
+
+    These were repeated for each head; now they are read where they lie.
+    """
+    query, key, value, *masks = operands
+    keys, values = _unrepeated(key), _unrepeated(value)
+    if keys is None or values is None or query.shape[:-2] != key.shape[:-2]:
+        return None
+    if keys.shape[:-2] != values.shape[:-2]:
+        return None
+    groups = (keys.shape[-4], query.shape[-3] // keys.shape[-4])
+    return [_in_groups(build, query, groups), keys, values] + [
+        _in_groups(build, each, groups) for each in masks
+    ]
+
+
+def _unrepeated(node: Node) -> Node | None:
+    """[..., groups, 1, n, d] where `node`, [..., h, n, d], has that for each head of a group."""
+    if node.primitive is not p.reshape or node.inputs[0].primitive is not p.broadcast:
+        return None
+    (wide,) = node.inputs
+    (narrow,) = wide.inputs
+    *lead, groups, each, rows, columns = wide.shape if wide.type.ndim > 3 else (0, 0, 0, 0)
+    if node.shape != (*lead, groups * each, rows, columns):
+        return None
+    return narrow if narrow.shape == (*lead, groups, 1, rows, columns) else None
+
+
+def _in_groups(build: RewriteBuilder, node: Node, groups: tuple[int, int]) -> Node:
+    """The axis of heads, the third from the end, as two, if there is one."""
+    if node.type.ndim < 3:
+        return node
+    *lead, heads, rows, columns = node.shape
+    split = (1, 1) if heads == 1 else groups
+    return reshape(build, node, (*lead, *split, rows, columns))
 
 
 # -- conditions on positions --------------------------------------------------------------------

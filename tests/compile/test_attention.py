@@ -220,14 +220,22 @@ def test_strided_arguments():
     check(found, exactly(query, key, value, 6**-0.5), tg.float32)
 
 
-def test_grouped_heads():
+@pytest.mark.parametrize("form", [None, (20, 30), (1, 20, 30), (6, 20, 30), (2, 1, 1, 30)])
+def test_grouped_heads(form):
+    """Keys and values are not repeated in memory."""
     query, _, _ = operands(((2, 6), 20, 1, 8, 8))
     _, key, value = operands(((2, 2), 1, 30, 8, 8))
-    found = compiled(
-        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True), query, key, value
+    flags = np.random.default_rng(0).random(form or (20, 30)) < 0.8
+    flags[..., 0] = True
+    masks = [] if form is None else [tg.tensor(flags)]
+    plan = tg.compile(
+        lambda q, k, v, *m: F.scaled_dot_product_attention(q, k, v, *m, enable_gqa=True)
     )
+    found = plan(query, key, value, *masks)
+    assert [each.name for each in plan.explain(query, key, value, *masks).kernels] == ["attention"]
     wide = [each.repeat_interleave(3, -3) for each in (key, value)]
-    check(found, exactly(query, *wide, 8**-0.5), tg.float32)
+    wanted = exactly(query, *wide, 8**-0.5, seen=flags if masks else True)
+    check(found.to(tg.float64).numpy(), wanted, tg.float32)
 
 
 def test_a_row_is_the_same_however_the_work_is_cut(monkeypatch):
