@@ -14,8 +14,12 @@ from ..runtime.plan_steps import ArrayRef, BufferRef, KernelStep
 from .codegen import llvm_attention
 from .ir import Node
 
-PANEL_BYTES = 64 << 10
-"""Of the panels of queries and sums of a unit, which read each block of keys one after another."""
+PANEL_BYTES = 32 << 10
+"""Of the panels of queries and sums of a unit, which read each block of keys one after another.
+
+They lie on the stack, with three blocks of scores and masks: of 128 KiB, as threads have on some
+systems, that leaves enough, for the widest panel, too.
+"""
 MOST_PANELS = 4
 ENOUGH_UNITS = 16
 """So many are easily shared by threads."""

@@ -17,8 +17,8 @@ from ..ir import primitives as p
 from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .matching import call, permute, reshape, scalar_of
 
-MAX_WIDTH = 512
-"""Of queries and values: a thread works on some of them on its stack."""
+MAX_WIDTH = 256
+"""Of queries and values: a thread works on a panel of them on its stack."""
 FEW_QUERIES = 6
 """So many queries or fewer leave most lanes of vectors without work: products by rows are better.
 """

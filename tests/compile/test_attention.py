@@ -4,6 +4,7 @@ gets it."""
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -309,3 +310,30 @@ def test_explain_tells_of_blocks():
     seen = 200 * 201 // 2 + 100 * 200
     assert kernel.flops == 2 * 6 * seen * (16 + 8)
     assert "1 library call" in compiled_picture(plan, (query, key, value), {}).summary
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda each: each.name)
+def test_a_thread_with_a_small_stack_is_enough(dtype):
+    """The widest panels, with masks, in a call of a thread that has little more than these need."""
+    width = join_attention.MAX_WIDTH
+    given = (
+        *operands(((), 100, 200, width, width), dtype),
+        tg.zeros(100, 200, dtype=dtype),
+        tg.ones(100, 200, dtype=tg.bool),
+    )
+
+    def function(q, k, v, bias, flags):
+        return tg.softmax(tg.where(flags, q @ k.mT / 16 + bias, -math.inf), -1) @ v
+
+    plan, found = tg.compile(function), []
+    wanted = plan(*given).numpy()
+    before, threads = threading.stack_size(256 << 10), tg.get_num_threads()
+    try:
+        tg.set_num_threads(1)
+        thread = threading.Thread(target=lambda: found.append(plan(*given).numpy()))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+        tg.set_num_threads(threads)
+    np.testing.assert_array_equal(found[0], wanted)
