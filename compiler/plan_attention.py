@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from math import prod
@@ -41,6 +42,7 @@ def attention_step(node: Node, arrays: Sequence[ArrayRef], result: BufferRef) ->
         "value_width": value_width,
         "scale": _bits(scale, node.type.dtype.name),
         "fill": _bits(node.attrs["fill"], node.type.dtype.name),
+        "empty": _bits(0.0 if node.attrs["zeros"] else math.inf, node.type.dtype.name),
         "has_bias": bias is not None,
         "has_mask": mask is not None,
         "is_causal": diagonal is not None,

@@ -122,6 +122,7 @@ def _attention(
     mask: bool,
     fill: float,
     diagonal: int | None,
+    zeros: bool,
 ) -> Array:
     scores = _matmul(xp, query * query.dtype.type(scale), key, False, True)
     if bias:
@@ -131,8 +132,10 @@ def _attention(
     if diagonal is not None:
         queries, keys = (xp.arange(size) for size in scores.shape[-2:])
         scores = xp.where(keys <= queries[:, None] + diagonal, scores, scores.dtype.type(-math.inf))
+    hidden = (scores.max(-1, keepdims=True) == -math.inf) & zeros
+    scores = xp.where(hidden, scores.dtype.type(0), scores)
     weights = xp.exp(scores - scores.max(-1, keepdims=True))
-    weights = weights / weights.sum(-1, keepdims=True)
+    weights = xp.where(hidden, scores.dtype.type(0), weights / weights.sum(-1, keepdims=True))
     return _matmul(xp, weights, value, False, False)
 
 

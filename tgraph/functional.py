@@ -13,6 +13,7 @@ from . import linalg as la
 from . import movement as m
 from . import positions
 from . import random as rng
+from . import reductions as r
 from .activations import softmax
 from .compiler.ir import primitives as p
 from .convolution import conv1d, conv2d, conv3d
@@ -130,6 +131,14 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return applied(_dropped, input, "dropout2d_", inplace, shape, p)
 
 
+def _safe_softmax(scores: Tensor) -> Tensor:
+    """The softmax along the last axis, zeros where all scores are -inf."""
+    if not scores._type.shape[-1]:
+        return softmax(scores, -1)
+    hidden = e.eq(r.amax(scores, -1, True), -math.inf)
+    return e.where(hidden, 0.0, softmax(e.where(hidden, 0.0, scores), -1))
+
+
 @planned
 def scaled_dot_product_attention(
     query: Tensor,
@@ -143,8 +152,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
-    A boolean mask says which keys take part, a float one is added; `is_causal` masks keys that
-    come later than the query. Source: Vaswani et al., "Attention Is All You Need" (2017).
+    A boolean mask says which keys take part, a float one is added; `is_causal` masks keys that come
+    later than the query. A query for which a mask leaves no key gets zeros. Source: Vaswani et al.,
+    "Attention Is All You Need" (2017).
     """
     if enable_gqa:
         times = query.shape[-3] // key.shape[-3]
@@ -161,5 +171,5 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         is_choice = attn_mask._type.dtype is bool_
         scores = e.where(attn_mask, scores, -math.inf) if is_choice else e.add(scores, attn_mask)
-    weights = softmax(scores, -1)
+    weights = softmax(scores, -1) if attn_mask is None or is_causal else _safe_softmax(scores)
     return la.matmul(dropout(weights, dropout_p) if dropout_p else weights, value)

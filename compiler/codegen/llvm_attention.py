@@ -29,12 +29,13 @@ WORDS = (
     "queries", "keys", "width", "value_width",
     "query_row", "query_column", "key_row", "key_column", "value_row", "value_column",
     "bias_row", "bias_column", "mask_row", "mask_column",
-    "scale", "fill", "has_bias", "has_mask", "is_causal", "diagonal",
+    "scale", "fill", "empty", "has_bias", "has_mask", "is_causal", "diagonal",
     "panels", "units", "dimensions",
 )  # fmt: skip
 """The parameters of a call, behind which stand for each dimension of the batch its size and how
-many elements the operands go on. A causal query i sees the keys up to i + diagonal. A unit of work
-are so many panels of queries, and there are so many units for each item of the batch."""
+many elements the operands go on. Sums of weights that are 0 are multiplied by `empty`. A causal
+query i sees the keys up to i + diagonal. A unit of work are so many panels of queries, and there
+are so many units for each item of the batch."""
 
 OPERANDS = ("query", "key", "value", "bias", "mask", "result")
 _FORMATS = {"float": FLOAT32, "double": FLOAT64}
@@ -350,12 +351,14 @@ def _finish(of: Tiles) -> str:
     """The sums of a panel over the sums of its weights, and what vanished."""
     head = (
         "internal void @finish(ptr %o, i64 %pitch, ptr %z, ptr %totals, ptr %out, i64 %rows, "
-        "i64 %width)"
+        f"i64 %width, {of.type} %empty)"
     )
     write = GemmText(of, head)
     with write.each("0", "%rows") as row:
         total = write.load(write.at("%totals", row))
-        factor = write.splat(write.op(f"fdiv {of.type} 1.0, {total}"))
+        none = write.op(f"fcmp oeq {of.type} {total}, 0.0")
+        share = write.op(f"fdiv {of.type} 1.0, {total}")
+        factor = write.splat(write.choose(none, "%empty", share, of.type))
         sums = write.at("%o", write.mul(row, "%pitch"))
         target = write.at("%out", write.mul(row, "%width"))
         with write.each("0", "%width", of.lanes) as column:
@@ -498,7 +501,7 @@ def _unit(of: Tiles) -> str:
         following = write.least(write.add(behind, of.columns), "%end")
         others = _limit(write, given, write.sub(following, 1))
         bound = write.choose(write.op(f"icmp slt i64 {behind}, %end"), others, keys)
-        row, value_width = given.value_row, given.value_width
+        row, value_width, empty = given.value_row, given.value_width, given.number("empty")
         write.line(
             f"call void @vanish(ptr %v, i64 {row}, i64 {limit}, i64 {bound}, i64 {value_width}, "
             "ptr %z)"
@@ -506,7 +509,7 @@ def _unit(of: Tiles) -> str:
         target = write.at("%out", write.mul(first, value_width))
         write.line(
             f"call void @finish(ptr {panel.sums}, i64 %pitch, ptr %z, ptr {panel.totals}, "
-            f"ptr {target}, i64 {panel.rows}, i64 {value_width})"
+            f"ptr {target}, i64 {panel.rows}, i64 {value_width}, {of.type} {empty})"
         )
     return write.finish()
 

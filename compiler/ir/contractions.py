@@ -6,12 +6,13 @@
   [n, c, *spatial], w is [o, c / groups, *window]; a cross-correlation as in every
   neural-network library; `padding` is a (low, high) pair per spatial axis, `input_dilation`
   spreads the input by zeros, which makes the gradient of a convolution a convolution;
-- `attention(query, key, value, *masks; scale, bias, mask, fill, diagonal)`:
+- `attention(query, key, value, *masks; scale, bias, mask, fill, diagonal, zeros)`:
   softmax(scale query keyᵀ) value, where query is [..., m, d], key [..., n, d] and value
   [..., n, e]; leading axes broadcast. With `bias` the first of the masks is a number added to each
   score; with `mask` the last of them is false where a score is `fill` instead, and unless
-  `diagonal` is None those of a query i for the keys behind i + diagonal are -inf. What gives the
-  same result step by step is made of other primitives: only a pass writes this one.
+  `diagonal` is None those of a query i for the keys behind i + diagonal are -inf. Where all scores
+  of a query are -inf its weights are NaN, or 0 with `zeros`. What gives the same result step by
+  step is made of other primitives: only a pass writes this one.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ def attention_of_products(build: RewriteBuilder, node: Node) -> Node | None:
     weights, value = node.inputs
     if node.attrs["transpose_a"] or node.type.dtype not in (float32, float64):
         return None
-    whole = _softmaxed(build, weights)
-    scores = None if whole is None else _taken_apart(build, whole)
-    if whole is None or scores is None or scores.product.shape[-2:] != whole.shape[-2:]:
+    found = _softmaxed(build, weights)
+    scores = None if found is None else _taken_apart(build, found.scores)
+    if found is None or scores is None or scores.product.shape[-2:] != found.scores.shape[-2:]:
         return None
     query, key = _oriented(build, scores.product)
     query, factor = _unscaled(build, query, scores.product)
@@ -59,6 +59,7 @@ def attention_of_products(build: RewriteBuilder, node: Node) -> Node | None:
     joined = call(
         build, p.attention, *(_grouped(build, operands) or operands),
         scale=scale, bias=bool(bias), mask=bool(mask), fill=scores.fill, diagonal=scores.diagonal,
+        zeros=found.zeros,
     )  # fmt: skip
     return reshape(build, joined, node.shape)
 
@@ -69,11 +70,39 @@ def _pays(query: Node, key: Node, result: Node) -> bool:
     return queries > FEW_QUERIES and not wide and 0 not in (width, key.shape[-2])
 
 
-def _softmaxed(build: RewriteBuilder, weights: Node) -> Node | None:
+class _Softmax(NamedTuple):
+    """What weights are the softmax of; with `zeros` they are 0 where all scores are -inf."""
+
+    scores: Node
+    zeros: bool = False
+
+
+def _softmaxed(build: RewriteBuilder, weights: Node) -> _Softmax | None:
     """What `weights` are the softmax of along the last axis, if nobody wants what is between."""
     if not build.read_once(weights):
         return None
     weights = _single(weights) or weights
+    if weights.primitive is not p.where:
+        scores = _below_softmax(build, weights)
+        return None if scores is None else _Softmax(scores)
+    condition, zero, rest = weights.inputs
+    shown = _below_softmax(build, rest) if build.read_once(rest) else None
+    if shown is None or shown.primitive is not p.where or shown.inputs[:2] != (condition, zero):
+        return None
+    scores = shown.inputs[2]
+    none_seen = scalar_of(zero) == 0 and _is_hidden(build, condition, scores)
+    return _Softmax(scores, True) if none_seen else None
+
+
+def _is_hidden(build: RewriteBuilder, condition: Node, scores: Node) -> bool:
+    """Whether `condition`, read twice, says of each row of scores that all of them are -inf."""
+    if condition.primitive is not p.eq or build.readers(condition) != 2:
+        return False
+    top, infinity = condition.inputs
+    return scalar_of(infinity) == -math.inf and _folds(build, top, p.max_, scores)
+
+
+def _below_softmax(build: RewriteBuilder, weights: Node) -> Node | None:
     if weights.primitive is not p.div or not build.read_once(weights):
         return None
     powers, total = weights.inputs

@@ -175,11 +175,33 @@ def test_special_values_go_where_they_went(where, value, causal, monkeypatch):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_rows_that_see_nothing_are_nan():
-    query, key, value = operands(((), 20, 30, 4, 4))
-    flags = np.ones((20, 30), bool)
+def hidden_row(is_choice):
+    flags = np.ones((20, 300), bool)
     flags[5] = False
-    found = compiled(F.scaled_dot_product_attention, query, key, value, tg.tensor(flags))
+    return tg.tensor(flags if is_choice else np.where(flags, 0, -np.inf).astype(np.float32))
+
+
+@pytest.mark.parametrize("is_choice", [True, False], ids=["boolean", "additive"])
+def test_rows_that_see_nothing_are_zeros(is_choice):
+    """As in PyTorch, and so are their gradients."""
+    given, mask = operands(((), 20, 300, 4, 4)), hidden_row(is_choice)
+    found = compiled(F.scaled_dot_product_attention, *given, mask)
+    assert (found[5] == 0).all() and (np.delete(found, 5, 0) != 0).all()
+    eager = F.scaled_dot_product_attention(*given, mask).numpy()
+    np.testing.assert_allclose(found, eager, rtol=1e-4, atol=1e-5)
+    given = [each.requires_grad_() for each in given]
+    for function in (F.scaled_dot_product_attention, tg.compile(F.scaled_dot_product_attention)):
+        gradients = tg.autograd.grad(function(*given, mask).sum(), given)
+        assert all(each.isfinite().all() for each in gradients)
+        assert (gradients[0][5] == 0).all() and (gradients[2] != 0).all()
+
+
+def test_rows_that_see_nothing_are_nan_where_the_program_says_so():
+    query, key, value = operands(((), 20, 300, 4, 4))
+    found = compiled(
+        lambda q, k, v, mask: tg.softmax(q @ k.mT + mask, -1) @ v, query, key, value,
+        hidden_row(False),
+    )  # fmt: skip
     assert np.isnan(found[5]).all() and not np.isnan(np.delete(found, 5, 0)).any()
 
 
