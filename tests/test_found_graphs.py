@@ -256,6 +256,16 @@ def windows_of_a_product_with_one_column() -> Case:
     return make.case(make(p.convolution, *make.inputs, groups=1, **attrs))
 
 
+@found
+def division_in_a_part_of_a_concatenation() -> Case:
+    """Elsewhere the divisor is not wanted, and what a masked load gives in its place is 0."""
+    numbers = np.arange(8, dtype=np.uint8).reshape(4, 2)
+    make = Make(numbers, numbers + 3, np.array([[2, 3]], np.uint8))
+    a, b, divisor = make.inputs
+    rest = make(p.remainder, b, divisor)
+    return make.case(make(p.concatenate, a, rest, axis=0), make(p.floor_divide, b, divisor))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", FOUND, ids=lambda make: make.__name__)
 def test_found_graph(make, engine):

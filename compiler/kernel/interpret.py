@@ -49,6 +49,9 @@ class _Interpreter:
         special = getattr(self, f"_{instr.op}_instr", None)
         if special is not None:
             return cast(Array, special(stage, instr, args))
+        if instr.op in ("floor_divide", "remainder") and args[1].dtype.kind in "iu":
+            # What is wanted has passed its check; the rest is divided by what masked loads give.
+            args[1] = np.where(args[1] == 0, args[1].dtype.type(1), args[1])
         return cast(Array, evaluate(instr.op, args, {}))
 
     @property
