@@ -18,7 +18,8 @@ from tgraph.runtime import memory
 import tgraph as tg
 import tgraph.nn.functional as F
 from tgraph import plan_table, planned
-from tgraph.dispatch import EAGER, use_context
+from tgraph.context import use_context
+from tgraph.eager_context import EAGER
 from tgraph.eager_plan import EagerPlan
 from tgraph.fused import fused_update
 

@@ -36,7 +36,6 @@ from .creation import (
     tril,
     triu,
 )
-from .dispatch import detach
 from .dlpack import from_dlpack
 from .draw import draw
 from .functions import (
@@ -276,6 +275,7 @@ from .runtime.parallel import get_num_threads, set_num_threads
 from .sorting import bincount
 from .tensor import Size, Tensor
 from .tracing import TraceError, host
+from .views import detach
 
 float = float32
 double = float64

@@ -13,9 +13,10 @@ from numpy.lib.array_utils import byte_bounds
 
 from .autograd.record import Record
 from .compiler.ir import TensorType, promotion
-from .dispatch import ArrayViews, data, detach, settled, shown, user_site
+from .dispatch import settled
 from .graph_function import CompiledRecord, dense
 from .inplace import take_history
+from .provenance import user_site
 from .recording.guards import same_content, same_elements, same_static
 from .recording.snapshots import ABSENT
 from .runtime.arrays import copy_elements, share_memory
@@ -26,6 +27,7 @@ from .runtime.interrupts import hold, release
 from .runtime.plan import NotDenseError, ReadOnlyError
 from .state import state
 from .tensor import Step, Tensor, shared_storage, storage_of, wrap
+from .views import ArrayViews, data, detach, shown
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,6 @@ from . import pytree
 from .call_helpers import HELPERS, root_of
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
-from .dispatch import array_views
 from .graph_function import GraphFunction
 from .recorded_call import Call, Change, Ref, follows_its_base
 from .recording.guards import Guard, same_elements, same_static
@@ -27,6 +26,7 @@ from .state import state
 from .tensor import Tensor
 from .trace_state import Source, TraceInput
 from .traced_number import FixedNumber
+from .views import array_views
 
 # From so many tensors on, one loop looks at them: Python takes long to compile a line for each.
 LOOPED = 200

@@ -10,7 +10,8 @@ import numpy as np
 
 from .compiler.ir import primitives as p
 from .creation import as_device, as_dtype, from_numpy
-from .dispatch import apply, current_context, settled
+from .dispatch import apply, settled
+from .eager_context import current_context
 from .movement import unbind
 from .operands import cast, require_tensor
 from .runtime.arrays import transfers_without_waiting

@@ -12,7 +12,8 @@ import numpy as np
 from . import elementwise as e
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
-from .dispatch import apply, array_type, constant, current_context, make_source
+from .dispatch import apply, make_source
+from .eager_context import array_type, constant, current_context
 from .movement import as_sizes, contiguous, reshape, transpose
 from .operands import cast, on_device
 from .runtime.cuda.arrays import as_cupy, is_cuda_array

@@ -2,363 +2,26 @@
 
 `apply(primitive, *tensors, **attrs)` infers the type of the result once, asks the current context
 for the value, and remembers the operation for the backward pass where a gradient is wanted. The
-eager context computes at once; a tracing context (`tracing.py`) adds a node to its graph. All else
-in `tgraph` is functions over `apply`.
+eager context (`eager_context.py`) computes at once; a tracing context (`trace_context.py`) adds a
+node to its graph. All else in `tgraph` is functions over `apply`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from operator import itemgetter
+from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from .autograd.record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
-from .compiler.ir import IRTypeError, Node, Primitive, TensorType, infer_type
-from .compiler.ir import primitives as p
-from .compiler.ir.layouts import result_strides, view_strides
-from .out_of_memory import note
-from .provenance import Site as Site
-from .provenance import is_internal as is_internal
-from .provenance import user_site as user_site
-from .runtime.array_functions_movement import slices_of
-from .runtime.arrays import (
-    FUNCTIONS,
-    array_module,
-    contiguous,
-    copy_elements,
-    copy_of,
-    current,
-    module_of,
-    place,
-    share_memory,
-    to_host,
-)
-from .runtime.cuda import backend
-from .runtime.cuda.memory import when_full
+from .compiler.ir import IRTypeError, Primitive, TensorType, infer_type
+from .context import ALIASING
+from .eager_context import EAGER, current_context
+from .provenance import user_site
 from .runtime.device import CPU, Device
-from .runtime.dtypes import DType, from_numpy_dtype, int64
 from .state import state
-from .tensor import (
-    Step,
-    Storage,
-    Tensor,
-    View,
-    intern_type,
-    root_of,
-    storage_of,
-    strides_of,
-    wrap,
-)
-
-# --- contexts ----------------------------------------------------------------------------------
-
-
-class Context:
-    """What computes or records operations. The eager one is always at the bottom of the stack."""
-
-    tracing = False
-
-    def evaluate(
-        self,
-        primitive: Primitive,
-        tensors: tuple[Tensor, ...],
-        attrs: dict[str, Any],
-        type_: TensorType,
-    ) -> Any:
-        """The value of applying `primitive`: what becomes `_value` of the result."""
-        raise NotImplementedError
-
-    def value_of(self, tensor: Tensor) -> Any:
-        """The current value of any tensor, in this context's own terms (ndarray or Node)."""
-        raise NotImplementedError
-
-    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
-        """The elements, for `operation` such as "item()"; an error where there are none yet."""
-        raise NotImplementedError
-
-    def allow_iteration(self) -> None:
-        """An error where a Python loop over a tensor is not what a user can want."""
-
-    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-        """A 0-d tensor of a Python scalar. `value` arrives just as the user gave it."""
-        raise NotImplementedError
-
-    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
-        """A tensor on `device` of an array that nobody else holds."""
-        raise NotImplementedError
-
-    def write(self, tensor: Tensor, new: Tensor) -> None:
-        """Give `tensor` the value of `new`, of the same type, seen by all views of its memory.
-
-        Values only: the caller keeps versions and history (see `inplace.assign`).
-        """
-        raise NotImplementedError
-
-    def memory_of(self, tensor: Tensor) -> Any:
-        """The array that shows what a write of `tensor` overwrites; None where there is none."""
-        return None if type(tensor._value) is Node else tensor._value
-
-    def aliases(
-        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
-    ) -> bool:
-        """Whether the result `value` of a view primitive shows the memory of `source`."""
-        raise NotImplementedError
-
-    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
-        """`derived` is the view `tensor` derived again from its base: take over its value."""
-        raise NotImplementedError
-
-    def reads_current_device(self, current: Callable[[], int]) -> None:
-        """`current()` told which CUDA device is meant: a trace holds as long as it tells this."""
-
-    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
-        """Key and offset for the next `random_bits` call; advances `generator` by one call.
-
-        The key is where bits on `device` are made from it.
-        """
-        raise NotImplementedError
-
-    def random_state(self, generator: Any) -> Tensor:
-        """Seed and counter of `generator` as an int64 tensor of two elements."""
-        raise NotImplementedError
-
-    def seeded(self, generator: Any, seed: int) -> None:
-        """Called before `generator` starts from `seed` (0 to 2**64 - 1), calls counted from 0."""
-
-    def touch(self, tensor: Tensor) -> None:
-        """Called before the metadata of a handle changes: history, version, hooks."""
-
-    def backward_of(self, site: Site | None) -> None:
-        """Operations from now on belong to the backward pass of those made at `site`."""
-
-    def read_grad(self, tensor: Tensor) -> Tensor | None:
-        """The accumulated gradient of `tensor`."""
-        return tensor._grad
-
-    def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
-        """Replace the accumulated gradient of `tensor`."""
-        tensor._grad = grad
-
-
-def current_context() -> Context:
-    """The context in which operations of this thread run now."""
-    context: Context = state.context or EAGER
-    return context
-
-
-class use_context:
-    """Run operations of this thread in `context` for the length of a `with` block.
-
-    No generator: one that Ctrl-C left half-way would put its context back whenever it is collected.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-
-    def __enter__(self) -> Context:
-        self.previous = state.context
-        state.context = self.context
-        return self.context
-
-    def __exit__(self, *error: object) -> None:
-        state.context = self.previous
-
-
-def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    return FUNCTIONS["flip"](xp, x, axes).copy()  # tensors have no negative strides
-
-
-_FUNCTIONS = {**FUNCTIONS, "flip": _flipped}
-
-
-_MANY = 1 << 14
-"""Elements of an operand from which on an operation may be a plan."""
-
-
-class EagerContext(Context):
-    """Computes at once, with NumPy, or by a plan where an operand has many elements.
-
-    `large` has what computes the results of primitives then, or gives None (`operation_plans.py`).
-    """
-
-    large: dict[Primitive, Callable[..., Any]]
-
-    def __init__(self) -> None:
-        self.large = {}
-
-    def evaluate(
-        self,
-        primitive: Primitive,
-        tensors: tuple[Tensor, ...],
-        attrs: dict[str, Any],
-        type_: TensorType,
-    ) -> Any:
-        values, dense, most = [], True, 0
-        for tensor in tensors:
-            value = tensor._value
-            if type(value) is not np.ndarray:
-                return _evaluate_on_device(primitive, tensors, attrs)
-            values.append(value)
-            if dense and not value.flags.c_contiguous:
-                dense = False
-            if value.size > most:
-                most = value.size
-        if attrs and "device" in attrs:
-            return _evaluate_on_device(primitive, tensors, attrs)
-        if most >= _MANY and dense and state.context is None and primitive in self.large:
-            result = self.large[primitive](primitive, tensors, attrs, values)
-            if result is not None:
-                return result
-        result = _FUNCTIONS[primitive.name](np, *values, **attrs)
-        if type(result) is not np.ndarray:
-            result = _as_arrays(result)
-        elif dense and result.flags.c_contiguous:
-            return result
-        return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
-
-    def value_of(self, tensor: Tensor) -> Any:
-        if type(tensor._value) is Node:
-            raise_leaked(tensor)
-        return tensor._value
-
-    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
-        return to_host(self.value_of(tensor))
-
-    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-        constants = _constants if device is CPU else backend.kept()
-        key = (value, type(value), dtype, device)
-        found: Tensor | None = constants.get(key)
-        if found is None:
-            found = _make_constant(value, dtype, device)
-            if len(constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
-                constants[key] = found
-                if device is not CPU:  # other streams do not wait for this one
-                    backend.cupy().cuda.get_current_stream().synchronize()
-        return found
-
-    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
-        return wrap(place(array, device), array_type(array, device))
-
-    def write(self, tensor: Tensor, new: Tensor) -> None:
-        target, source = self.value_of(tensor), self.value_of(new)
-        if type(source) is not np.ndarray and share_memory(target, source):
-            source = copy_of(source)  # a device may read an element after it was overwritten
-        copy_elements(target, source)
-
-    def aliases(
-        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
-    ) -> bool:
-        if primitive is not p.reshape:
-            return True
-        if type(value) is np.ndarray:
-            return np.may_share_memory(source._value, value)
-        return share_memory(source._value, value)
-
-    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
-        """Memory is shared: the value is up to date."""
-
-    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
-        # On the CPU for every device: the array functions read it as numbers.
-        key = np.array([generator.seed_as_int64, generator.counter], np.int64)
-        generator.counter += 1
-        return wrap(key, intern_type((2,), int64)), 0
-
-    def random_state(self, generator: Any) -> Tensor:
-        state_ = np.array([generator.seed_as_int64, generator.counter], np.int64)
-        return wrap(state_, intern_type((2,), int64))
-
-
-_constants: dict[Any, Tensor] = {}
-_CACHED_CONSTANTS = 4096
-
-
-def _make_constant(value: Any, dtype: DType, device: Device) -> Tensor:
-    with current(device):
-        array = FUNCTIONS["full"](array_module(device), (), value, dtype)
-    return wrap(array, intern_type((), dtype, device))
-
-
-def _evaluate_on_device(
-    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]
-) -> Any:
-    """Compute where the operands are, or where a result without operands is to be."""
-    for tensor in tensors:
-        if type(tensor._value) is Node:
-            raise_leaked(tensor)
-    device = attrs["device"] if "device" in attrs else tensors[0]._type.device
-    values = [tensor._value for tensor in tensors]
-    function, xp = _FUNCTIONS[primitive.name], array_module(device)
-    with current(device):
-        result = when_full(lambda: function(xp, *values, **attrs))
-        if primitive not in ALIASING:
-            result = _in_order(primitive, values, attrs, result)
-    for array in result if isinstance(result, tuple) else (result,):
-        if type(array) is not np.ndarray:
-            note(array)
-    return result
-
-
-def _in_order(primitive: Primitive, values: list[Any], attrs: dict[str, Any], result: Any) -> Any:
-    """A result laid out in memory as `layouts` says: array modules go by other rules."""
-    if isinstance(result, tuple):
-        return tuple(map(contiguous, result))
-    if result.ndim < 2 or not result.size:
-        return contiguous(result)
-    if "strides" in attrs:
-        return contiguous(result)
-    operands = [(each.shape, each.strides, each.itemsize) for each in values]
-    strides = _wanted_strides(primitive, result.shape, *operands)
-    wanted = tuple(stride * result.itemsize for stride in strides)
-    if result.strides == wanted:
-        return result
-    if any(map(_is_misplaced, result.shape, result.strides, wanted)):
-        axes = sorted(range(result.ndim), key=lambda axis: -strides[axis])
-        places = sorted(range(result.ndim), key=axes.__getitem__)
-        result = contiguous(result.transpose(axes)).transpose(places)
-    # Where axes have one element, strides tell nothing, but users see them.
-    return module_of(result).lib.stride_tricks.as_strided(result, strides=wanted)
-
-
-def _is_misplaced(size: int, found: int, wanted: int) -> bool:
-    return size > 1 and found != wanted
-
-
-@lru_cache(maxsize=1 << 12)
-def _wanted_strides(primitive: Primitive, shape: Any, *operands: Any) -> tuple[int, ...]:
-    """In elements, for operands of shapes, strides in bytes, and bytes per element."""
-    counted = [(own, tuple(step // size for step in steps)) for own, steps, size in operands]
-    return result_strides(primitive, {}, shape, counted)
-
-
-def _as_arrays(result: Any) -> Any:
-    """NumPy gives scalars for 0-d results; several results come as a tuple."""
-    return tuple(map(np.asarray, result)) if isinstance(result, tuple) else np.asarray(result)
-
-
-def raise_leaked(tensor: Tensor) -> None:
-    """RuntimeError for a tensor whose trace is over."""
-    where = tensor._value.where if isinstance(tensor._value, Node) else "unknown"
-    raise RuntimeError(
-        f"a tensor of type {tensor._type} has no value: it was made inside a traced function, at "
-        f"{where}, and kept after the trace. Return it from the traced function instead."
-    )
-
-
-def array_type(array: np.ndarray[Any, Any], device: Device = CPU) -> TensorType:
-    """The type of a tensor that holds `array`."""
-    return intern_type(array.shape, from_numpy_dtype(array.dtype), device)
-
-
-EAGER = EagerContext()
-
+from .tensor import Step, Tensor, View, intern_type, storage_of, wrap
 
 # --- apply -------------------------------------------------------------------------------------
 
-# The primitives whose results show the memory of their input, as in PyTorch (where flip copies).
-ALIASING = frozenset({p.reshape, p.permute, p.broadcast, p.slice_, p.unfold})
 _inferred: dict[Any, tuple[Any, tuple[TensorType, ...]]] = {}
 _CACHED_INFERENCES = 1 << 16
 
@@ -444,13 +107,6 @@ def make_source(primitive: Primitive, device: Device, **attrs: Any) -> Tensor:
     return apply(primitive, **attrs)
 
 
-def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-    """A 0-d tensor of a Python scalar; OverflowError for an int of more than 64 bits."""
-    if type(value) is int and not -(2**63) <= value < 2**64:
-        raise OverflowError("int too big to convert")
-    return current_context().constant(value, dtype, device)
-
-
 # --- views -------------------------------------------------------------------------------------
 
 
@@ -471,42 +127,6 @@ def link_view(source: Tensor, steps: tuple[Step, ...], result: Tensor) -> None:
     else:
         steps = (*view.steps, *steps)
         result._view = View(view.base, steps, view.differentiable, view.without_grad or quiet)
-
-
-ArrayViews = tuple[Callable[[Any], Any], ...]
-
-
-def array_views(steps: tuple[Step, ...]) -> ArrayViews:
-    """What `steps` do to an array of NumPy, made ready for many calls."""
-    return tuple(
-        itemgetter(slices_of(**step.attrs))
-        if step.primitive is p.slice_
-        else partial(_FUNCTIONS[step.primitive.name], np, **step.attrs)
-        for step in steps
-    )
-
-
-def shown(base: Tensor, steps: tuple[Step, ...], views: ArrayViews) -> Tensor:
-    """The view of `base` after `steps`, of which none copies; as if they were applied one by one.
-
-    Where nothing is recorded, it is made at once, by `views`, the `array_views` of the steps.
-    """
-    value = settled(base)._value
-    is_recorded = state.grad_enabled and base._requires_grad
-    if not steps or is_recorded or state.context is not None or type(value) is not np.ndarray:
-        for step in steps:
-            base = apply(step.primitive, base, **step.attrs)
-        return base
-    for view in views:
-        value = view(value)
-    result = wrap(value, intern_type(value.shape, base._type.dtype))
-    link_view(base, steps, result)
-    return result
-
-
-def would_alias(source: Tensor, shape: tuple[int, ...]) -> bool:
-    """Whether `source` can be shown as `shape` without a copy, going by its strides."""
-    return view_strides(source._type.shape, strides_of(source), shape) is not None
 
 
 def refresh_view(tensor: Tensor) -> None:
@@ -541,52 +161,7 @@ def settled(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def detach(input: Tensor) -> Tensor:
-    """A tensor that shares the memory of `input`, without its history.
-
-    >>> import tgraph as tg
-    >>> x = tg.ones(2, requires_grad=True)
-    >>> x.detach().requires_grad
-    False
-    """
-    result = _detached(input)
-    result._storage = storage_of(input)
-    return result
-
-
-def data(input: Tensor) -> Tensor:
-    """What `.data` gives: as `detach()`, but writes to it are not counted as writes to `input`.
-
-    The backward pass does not notice them, and works with what is in memory then.
-    """
-    result = _detached(input)
-    result._storage = Storage()
-    return result
-
-
-def base_to_view(view: Tensor) -> Tensor | None:
-    """The tensor that `view` shows a part of, such that its views have the history of `view`'s.
-
-    None where there is no such tensor: gradients are asked of the view itself.
-    """
-    how = settled(view)._view
-    if how is None:
-        return view
-    base = how.base
-    if not how.differentiable or base._view is not None:  # detached somewhere
-        return None if view._requires_grad else _unlinked(root_of(base), view)
-    return base if view._requires_grad is base._requires_grad and not how.without_grad else None
-
-
-def _unlinked(base: Tensor, view: Tensor) -> Tensor:
-    result = wrap(current_context().value_of(base), base._type)
-    # A gradient through a view of this twin would not reach `view`: it is refused.
-    result._view = View(base, (), differentiable=False, without_grad=True)
-    result._storage = view._storage
-    return result
-
-
-def _detached(input: Tensor) -> Tensor:
+def detached(input: Tensor) -> Tensor:
     view = settled(input)._view
     result = wrap(current_context().value_of(input), input._type)
     base, steps = (input, ()) if view is None else (view.base, view.steps)
@@ -657,7 +232,7 @@ def without_history(output: Tensor) -> Tensor:
     """`output` as its own record keeps it, which must not refer to itself."""
     context = state.context
     if context is not None and context.tracing:  # where memory is not shared by itself
-        twin = _detached(output)
+        twin = detached(output)
     else:
         twin = wrap(output._value, output._type)
     twin._storage = storage_of(output)

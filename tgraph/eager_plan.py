@@ -17,9 +17,9 @@ from .compiler.ir import Builder, Graph, Node
 from .compiler.ir import primitives as p
 from .compiler.ir.layouts import node_strides, row_major
 from .derivation import derive
-from .dispatch import user_site
 from .graph_function import CompiledRecord, GraphFunction
 from .inplace import check_memory, count_writes
+from .provenance import user_site
 from .state import state
 from .tensor import Tensor, intern_type, root_of, wrap
 from .trace_context import Trace

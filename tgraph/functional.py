@@ -18,7 +18,8 @@ from .activations import softmax
 from .compiler.ir import primitives as p
 from .convolution import conv1d, conv2d, conv3d
 from .creation import tril
-from .dispatch import apply, constant
+from .dispatch import apply
+from .eager_context import constant
 from .inplace import applied
 from .normalization import (
     batch_norm,

@@ -17,7 +17,9 @@ from typing import Any, ParamSpec, TypeVar
 from . import pytree
 from .compiler.ir import Node, TensorType, promotion
 from .compiler.ir.node import attr_key
-from .dispatch import EAGER, raise_leaked, settled, use_context
+from .context import use_context
+from .dispatch import settled
+from .eager_context import EAGER, raise_leaked
 from .fused_expression import Expression, NotElementwiseError
 from .fused_gradient import Derivative, is_made_of_primitives
 from .fused_program import Argument, Output, Program, Traced, compiled, execute

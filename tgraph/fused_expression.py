@@ -9,11 +9,9 @@ import numpy as np
 
 from .compiler.ir import Builder, Family, Node, Primitive, TensorType, input_node
 from .compiler.ir import primitives as p
-from .dispatch import (
-    EAGER,
-    Context,
-    user_site,
-)
+from .context import Context
+from .eager_context import EAGER
+from .provenance import user_site
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float64, int64
 from .tensor import Tensor, intern_type, wrap

@@ -11,8 +11,10 @@ from .autograd.record import Edge, Record, Saved
 from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcast as broadcast_shapes
-from .dispatch import PrimitiveRecord, apply, constant, edge_of, unpack, user_site
+from .dispatch import PrimitiveRecord, apply, edge_of, unpack
+from .eager_context import constant
 from .fused_expression import Expression
+from .provenance import user_site
 from .state import state
 from .tensor import Tensor
 

@@ -18,8 +18,9 @@ from .compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from .compiler.ir import Builder, Graph, Node, input_node, toposort
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
-from .dispatch import edge_of, settled, unpack, user_site, without_history
+from .dispatch import edge_of, settled, unpack, without_history
 from .partition import partition
+from .provenance import user_site
 from .runtime import interrupts, jit, locks, plan_native
 from .runtime.arrays import contiguous, copy_elements, copy_of, place
 from .state import state

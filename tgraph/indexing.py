@@ -17,7 +17,8 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
-from .dispatch import apply, constant, current_context, link_view, settled
+from .dispatch import apply, link_view, settled
+from .eager_context import constant, current_context
 from .inplace import assign, prepare_direct_write, replace, write_directly
 from .operands import cast, is_scalar, on_device, plain_scalar
 from .overlap import refuse_overlap

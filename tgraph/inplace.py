@@ -16,20 +16,12 @@ from .autograd.record import Edge, Record, next_order
 from .compiler.ir import Node, can_cast
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import broadcastable_to
-from .dispatch import (
-    apply,
-    check_devices,
-    constant,
-    current_context,
-    detach,
-    edge_of,
-    settled,
-    use_context,
-    user_site,
-    without_history,
-)
+from .context import use_context
+from .dispatch import apply, check_devices, edge_of, settled, without_history
+from .eager_context import constant, current_context
 from .operands import Scalar, cast, is_scalar, on_device, plain_scalar
 from .overlap import refuse_overlap
+from .provenance import user_site
 from .runtime.arrays import copy_of, transfers_without_waiting
 from .state import state
 from .tensor import (
@@ -43,6 +35,7 @@ from .tensor import (
     strides_of,
     wrap,
 )
+from .views import detach
 
 
 def overwrite(target: Tensor, compute: Callable[[Tensor], Tensor], operation: str) -> Tensor:

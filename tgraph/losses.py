@@ -16,7 +16,8 @@ from .autograd.composite import composite
 from .autograd.record import vjp
 from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
-from .dispatch import apply, constant
+from .dispatch import apply
+from .eager_context import constant
 from .functional import cosine_similarity, pairwise_distance
 from .fused import fused
 from .operands import cast, require_tensor, result_type, widened

@@ -12,7 +12,6 @@ from . import (
     comparison,
     conversion,
     creation,
-    dispatch,
     dlpack,
     elementwise,
     indexing,
@@ -25,6 +24,7 @@ from . import (
     random,
     reductions,
     sorting,
+    views,
 )
 from .autograd import (
     api,
@@ -72,7 +72,7 @@ METHODS: dict[Any, str] = {
     creation: "diag new_empty new_full new_ones new_tensor new_zeros tril triu",
     random: "bernoulli bernoulli_ exponential_ multinomial normal_ random_ uniform_",
     inplace: "copy_ detach_ fill_ zero_",
-    dispatch: "detach",
+    views: "detach",
     api: "register_hook requires_grad_ retain_grad",
     conversion: """
         cpu cuda double get_device half item long numpy pin_memory record_stream short to tolist
@@ -184,7 +184,7 @@ SPECIAL: dict[str, Any] = {
 
 PROPERTIES: dict[str, property] = {
     "T": property(movement.reversed_dims),
-    "data": property(dispatch.data, inplace.set_data),
+    "data": property(views.data, inplace.set_data),
     "grad": property(api.get_grad, api.set_grad, lambda self: api.set_grad(self, None)),
     "grad_fn": property(api.grad_fn),
     "is_leaf": property(api.is_leaf),

@@ -18,11 +18,13 @@ from .compiler.ir.shapes import (
     normalize_axes,
     normalize_axis,
 )
-from .dispatch import apply, base_to_view, current_context, would_alias
+from .dispatch import apply
+from .eager_context import current_context
 from .operands import require_tensor
 from .overlap import Span, span_of
 from .planned import planned
 from .tensor import Size, Tensor, strides_of
+from .views import base_to_view, would_alias
 
 Sizes = int | Sequence[int]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
-from .dispatch import apply, constant
+from .dispatch import apply
+from .eager_context import constant
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, bool_, float32, int64
 from .tensor import Tensor

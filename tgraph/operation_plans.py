@@ -12,7 +12,7 @@ import numpy as np
 
 from .compiler.ir import PRIMITIVES, Builder, Family, Graph, Primitive, TensorType, input_node
 from .compiler.ir import primitives as p
-from .dispatch import EAGER
+from .eager_context import EAGER
 from .graph_function import compile_plan
 from .plan_table import Never, Once, PlanTable
 from .runtime.dtypes import float32

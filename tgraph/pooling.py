@@ -14,7 +14,8 @@ from .autograd.record import vjp
 from .compiler.ir import TensorType
 from .compiler.ir import primitives as p
 from .convolution import Ints, spread
-from .dispatch import apply, constant, make_source
+from .dispatch import apply, make_source
+from .eager_context import constant
 from .joining import cat, flip
 from .operands import cast, widened
 from .planned import planned

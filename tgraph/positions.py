@@ -10,7 +10,8 @@ from . import elementwise as e
 from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
-from .dispatch import apply, constant, current_context, make_source
+from .dispatch import apply, make_source
+from .eager_context import constant, current_context
 from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
 from .operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
 from .planned import planned

@@ -22,7 +22,8 @@ from . import movement as m
 from .compiler.ir import primitives as p
 from .compiler.ir import promotion
 from .creation import DeviceLike, as_device, as_dtype
-from .dispatch import apply, apply_several, current_context
+from .dispatch import apply, apply_several
+from .eager_context import current_context
 from .inplace import assign
 from .operands import Scalar, as_operand, cast, result_type
 from .planned import planned

@@ -10,8 +10,10 @@ from . import pytree
 from .collector import Collector, Given, is_mutable
 from .compile_lock import COMPILE_LOCK, refuse_at_exit
 from .compiler.ir import Graph
+from .context import use_context
 from .derivation import Derivation, derive_what_can_be
-from .dispatch import EAGER, settled, use_context
+from .dispatch import settled
+from .eager_context import EAGER
 from .nn.module import Module
 from .recorded_call import Call
 from .recording.places import Place, standing_in

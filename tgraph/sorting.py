@@ -18,7 +18,8 @@ from . import movement as m
 from . import reductions as r
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import normalize_axis
-from .dispatch import apply, apply_several, current_context, make_source
+from .dispatch import apply, apply_several, make_source
+from .eager_context import current_context
 from .operands import cast, result_type
 from .planned import planned
 from .runtime import order

@@ -9,7 +9,7 @@ from typing import Any
 class _State(threading.local):
     """Read on every operation, so plain attributes with defaults on the class."""
 
-    context: Any = None  # a dispatch.Context; None is the eager one
+    context: Any = None  # a context.Context; None is the eager one
     grad_enabled: bool = True
     module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance
     recorder: Any = None  # the recorder.Recorder of what a traced function reads

@@ -54,7 +54,7 @@ class Storage:
     def __init__(self) -> None:
         self.version = 0
         self.changes = 0
-        self.written: Any = None  # a dispatch.Site
+        self.written: Any = None  # a provenance.Site
 
 
 class Step(NamedTuple):

@@ -19,8 +19,11 @@ import numpy as np
 from .compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
 from .compiler.ir import primitives as p
 from .compiler.ir.layouts import node_strides
-from .dispatch import EAGER, Context, Site, apply, array_type, user_site, would_alias
+from .context import Context
+from .dispatch import apply
+from .eager_context import EAGER, array_type
 from .inplace import written_through
+from .provenance import Site, user_site
 from .recording.hooks import without_hooks
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float64, int64
@@ -37,6 +40,7 @@ from .trace_state import (
     TraceInput,
 )
 from .traced_number import TracedNumber
+from .views import would_alias
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 

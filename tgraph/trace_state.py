@@ -10,7 +10,7 @@ import numpy as np
 
 from .autograd.record import Record
 from .compiler.ir import Node, TensorType
-from .dispatch import user_site
+from .provenance import user_site
 from .runtime.dtypes import float64
 from .runtime.records import record
 from .tensor import Storage, Tensor, intern_type, wrap

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import pytree
-from .dispatch import EAGER, current_context, use_context
+from .context import use_context
+from .eager_context import EAGER, current_context
 from .linalg import trace as matrix_trace
 from .record_call import leaf_names, record_call
 from .recording.recorder import Recorder

@@ -10,7 +10,7 @@ from test_ops import as_tuple, check_values
 from tgraph.runtime.cuda import backend, elementwise
 
 import tgraph as tg
-from tgraph import dispatch
+from tgraph import eager_context
 
 
 class Counted:
@@ -20,7 +20,7 @@ class Counted:
         self.kernels: list[str] = []
         self.texts: list[elementwise.Text] = []
         self.operations: list[str] = []
-        launch, evaluate = elementwise.launch, dispatch._evaluate_on_device
+        launch, evaluate = elementwise.launch, eager_context._evaluate_on_device
 
         def launched(text: Any, *args: Any, **kwargs: Any) -> None:
             self.kernels.append(text.name)
@@ -32,7 +32,7 @@ class Counted:
             return evaluate(primitive, tensors, attrs)
 
         monkeypatch.setattr(elementwise, "launch", launched)
-        monkeypatch.setattr(dispatch, "_evaluate_on_device", evaluated)
+        monkeypatch.setattr(eager_context, "_evaluate_on_device", evaluated)
 
     def clear(self) -> None:
         self.kernels.clear()

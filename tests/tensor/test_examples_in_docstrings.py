@@ -17,7 +17,6 @@ MODULES = [
     "comparison",
     "conversion",
     "creation",
-    "dispatch",
     "elementwise",
     "functional",
     "indexing",
@@ -31,6 +30,7 @@ MODULES = [
     "reductions",
     "sorting",
     "tensor",
+    "views",
 ]
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, constant, current_context, make_source, settled
+from ..dispatch import apply, make_source, settled
+from ..eager_context import constant, current_context
 from ..runtime.dtypes import DType
 from ..tensor import Tensor
 from .engine import run_backward

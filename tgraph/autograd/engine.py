@@ -8,7 +8,8 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, current_context, edge_of, settled
+from ..dispatch import apply, edge_of, settled
+from ..eager_context import current_context
 from ..state import state
 from ..tensor import Tensor
 from .record import Record

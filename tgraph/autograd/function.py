@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dispatch import current_context, edge_of, settled, unpack, user_site, without_history
+from ..dispatch import edge_of, settled, unpack, without_history
+from ..eager_context import current_context
+from ..provenance import user_site
 from ..state import state
 from ..tensor import Tensor, wrap
 from .record import Edge, Record, Saved

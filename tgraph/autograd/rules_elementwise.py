@@ -12,7 +12,8 @@ from typing import Any
 from .. import elementwise as e
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, constant
+from ..dispatch import apply
+from ..eager_context import constant
 from ..tensor import Tensor
 from .record import NON_DIFFERENTIABLE, OUTPUT, vjp
 

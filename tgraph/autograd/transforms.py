@@ -8,9 +8,10 @@ from typing import Any
 
 from .. import pytree
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, detach, settled
+from ..dispatch import apply, settled
 from ..state import state
 from ..tensor import Tensor
+from ..views import detach
 from .api import grad as gradients_of
 from .grad_mode import enable_grad
 from .record import Record

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, array_type, current_context
+from ..dispatch import apply
+from ..eager_context import array_type, current_context
 from ..tensor import Tensor, storage_of
 
 

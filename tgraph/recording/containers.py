@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import user_site
+from ..provenance import user_site
 from ..tensor import Tensor
 from ..trace_state import TraceError
 from . import world

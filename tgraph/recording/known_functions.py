@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from ..dispatch import user_site
+from ..provenance import user_site
 from ..tensor import Tensor
 from ..trace_state import TraceError
 from .guards import is_a

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import user_site
+from ..provenance import user_site
 from ..tensor import Tensor
 from .containers import Containers
 from .guards import is_a

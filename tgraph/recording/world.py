@@ -13,7 +13,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from ..dispatch import user_site
+from ..provenance import user_site
 from ..trace_state import TraceError
 
 ENVIRON = os.environ
