@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..runtime import jit
 from ..runtime.plan import Plan
 from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, Step
-from .codegen.llvm_kernel import KernelText, kernel_text
+from .codegen.llvm_kernel import kernel_text
+from .codegen.llvm_module import KernelText
 from .codegen.loader import load_kernels
 from .fusion import Group
 from .ir import Node

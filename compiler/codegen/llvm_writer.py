@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -12,6 +13,15 @@ from .llvm_math import function_name
 from .llvm_scalar import llvm_type
 
 _SUFFIX = {"float": "f32", "double": "f64"}
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "sdiv": operator.floordiv,
+    "smin": min,
+    "smax": max,
+}
+"""Of numbers that are not negative."""
 
 
 class VectorLoop(NamedTuple):
@@ -56,6 +66,21 @@ class Writer(Text):
         full = f"{name}.{_SUFFIX.get(type, type)}"
         self.declarations.add(f"declare {type} @{full}({', '.join([type] * len(args))})")
         return self.op(f"call {type} @{full}({', '.join(f'{type} {a}' for a in args)})")
+
+    def integer(self, name: str, a: str, b: str | int) -> str:
+        """A sum or the like of two integers; known ones are computed here."""
+        if (name, str(b)) in (("add", "0"), ("sub", "0"), ("mul", "1")):
+            return a
+        if a.isdigit() and str(b).isdigit():
+            return str(_ARITHMETIC[name](int(a), int(b)))
+        if name in ("smin", "smax"):
+            self.declarations.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
+            return self.op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
+        return self.op(f"{name} i64 {a}, {b}")
+
+    def plus(self, a: str, b: str) -> str:
+        """A sum of two integers that are not negative, nor is it too large."""
+        return self.op(f"add nuw nsw i64 {a}, {b}")
 
     def sealed(self, type: str, value: str) -> str:
         """An integer as a value that LLVM knows nothing of, and so leaves as it is."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...runtime import locks
 from ...runtime.jit import compile_module
-from .llvm_kernel import KernelText, kernels_module
+from .llvm_module import KernelText, kernels_module
 
 # Kernels compiled as one module: cheaper than one by one, and a bound on the memory that takes.
 BATCH = 12

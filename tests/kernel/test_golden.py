@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_cases import CASES, Make
-from tgraph.compiler.codegen.llvm_kernel import SMALL_WORK, kernel_text, kernels_module
+from tgraph.compiler.codegen.llvm_inner_loops import SMALL_WORK
+from tgraph.compiler.codegen.llvm_kernel import kernel_text
+from tgraph.compiler.codegen.llvm_module import kernels_module
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 from tgraph.compiler import memory_views
-from tgraph.compiler.codegen import llvm_attention, llvm_kernel
+from tgraph.compiler.codegen import llvm_attention, llvm_inner_loops
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
@@ -114,8 +114,8 @@ class _KernelRun:
 def as_if_large() -> Iterator[None]:
     """Small kernels are vectorised, cut and shared among threads too, as large ones are."""
     with (
-        patch.object(llvm_kernel, "SMALL_WORK", 0),
-        patch.object(llvm_kernel, "CHUNK", 5),
+        patch.object(llvm_inner_loops, "SMALL_WORK", 0),
+        patch.object(llvm_inner_loops, "CHUNK", 5),
         patch.object(scan_loops, "WORTHWHILE", 0),
         patch.object(llvm_attention, "KEYS", 3),
         patch.object(schedule_cpu, "SHORT_SCAN", 2),
