@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import special
-from tgraph.compiler.codegen.llvm_math import MATH_FUNCTIONS, definitions
+from tgraph.compiler.codegen.llvm_math import MATH_FUNCTIONS, definitions, late_definitions
 from tgraph.runtime import jit
 
 COUNT = 1 << 14
@@ -72,7 +72,7 @@ def compiled(op: str, dtype: str, arrays: list[np.ndarray], out: np.ndarray) -> 
         name=function.name,
     )
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(types) + 1), ctypes.c_int64)
-    loop = prototype(jit.compile_module(text).address("loop"))
+    loop = prototype(jit.compile_module(text, late=late_definitions(text)).address("loop"))
     addresses = [array.ctypes.data for array in (*arrays, out)]
     return lambda: loop(*addresses, COUNT)
 

@@ -80,20 +80,23 @@ class Module:
         return f"Module({', '.join(self._addresses)})"
 
 
-def compile_module(text: str, *, opt: int = 3, unroll: bool = False, passes: bool = True) -> Module:
+def compile_module(
+    text: str, *, opt: int = 3, unroll: bool = False, passes: bool = True, late: str = ""
+) -> Module:
     """Compile and load LLVM assembly `text`; the same text gives the same Module again.
 
     `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. At level 0
     machine code, too, is made the quick way: six to ten times faster than at the others, which
     all use the same code generator. Without `passes` there is nothing but that generator, for text
-    that is written as LLVM would leave it. Every function that is defined with external linkage
-    has an address.
+    that is written as LLVM would leave it. `late` is text of functions (``available_externally
+    alwaysinline``) that the module declares, and which become known only when loops are vectors.
+    Every function that is defined with external linkage in `text` has an address.
 
     Raises JitError where LLVM rejects the text or a called function cannot be found.
     """
     if not passes:
         opt = _NO_PASSES
-    key = (text, opt, unroll)
+    key = (text, opt, unroll, late)
     module = _modules.get(key)
     if module is not None:
         return module
@@ -101,7 +104,7 @@ def compile_module(text: str, *, opt: int = 3, unroll: bool = False, passes: boo
         module = _modules.get(key)
         if module is None:
             with interrupts.held():  # llvmlite's own lock does not survive Ctrl-C
-                module = Module(text, _compiler().load(text, opt, unroll))
+                module = Module(text, _compiler().load(text, opt, unroll, late))
                 _modules[key] = module
     return module
 
@@ -122,8 +125,11 @@ def compile_early(load: Callable[[], object]) -> None:
             threading.Thread(target=begin, name="tgraph-prepare").start()
 
 
-def add_symbol(name: str, address: int) -> None:
-    """Let modules that are compiled from now on call `name`, which lives at `address`."""
+def add_symbol(name: str, address: int | Callable[[], int]) -> None:
+    """Let modules that are compiled from now on call `name`, which lives at `address`.
+
+    A function is called for the address when the first module needs it.
+    """
     with locks.RUNTIME:
         _symbols[name] = address
 
@@ -150,8 +156,8 @@ def statistics() -> dict[str, int]:
     return {"modules": len(_modules), **_counts}
 
 
-_modules: dict[tuple[str, int, bool], Module] = {}
-_symbols: dict[str, int] = {}
+_modules: dict[tuple[str, int, bool, str], Module] = {}
+_symbols: dict[str, int | Callable[[], int]] = {}
 _counts = {"compiled": 0, "from_disk": 0}
 
 _instance: _Compiler | None = None
@@ -217,32 +223,33 @@ class _Compiler:
         target = self._llvm.Target.from_default_triple()
         return target.create_target_machine(cpu=self._cpu, features=self._features, opt=opt)
 
-    def load(self, text: str, opt: int, unroll: bool) -> dict[str, int]:
+    def load(self, text: str, opt: int, unroll: bool, late: str) -> dict[str, int]:
         """Addresses of the functions that `text` defines."""
-        key = f"{self._target_key} {opt} {unroll}\n{text}"
+        key = f"{self._target_key} {opt} {unroll}\n{text}{late}"
         data = cache.get(key)
         if data is not None:
             _counts["from_disk"] += 1
         else:
-            data = self._compile(text, opt, unroll)
+            data = self._compile(text, opt, unroll, late)
             _counts["compiled"] += 1
             cache.put(key, data)
         return self._link(data, _defined_functions(text))
 
-    def _compile(self, text: str, opt: int, unroll: bool) -> bytes:
+    def _compile(self, text: str, opt: int, unroll: bool, late: str) -> bytes:
         needed = _MODULE_BYTES + _BYTES_PER_CHARACTER * len(text)
         memory.require(needed, "compiling a kernel")
         try:
             # A context of its own: its types and constants go with the module.
-            module = self._llvm.parse_assembly(text, self._llvm.create_context())
+            context = self._llvm.create_context()
+            module = self._llvm.parse_assembly(text, context)
         except RuntimeError as error:
             raise _refused(error, text) from None
         try:
-            module.verify()
-            module.triple = self._machine.triple
-            module.data_layout = str(self._machine.target_data)
+            self._verify(module)
             if opt != _NO_PASSES:
                 self._optimise(module, opt, unroll)
+            if late:
+                self._inline(module, self._llvm.parse_assembly(late, context))
             machine = self._machine if opt != 0 else self._quick_machine
             data: bytes = machine.emit_object(module)
         except RuntimeError as error:
@@ -250,6 +257,22 @@ class _Compiler:
         finally:
             module.close()  # before its context goes: garbage is collected in any order
         return data
+
+    def _verify(self, module: Any) -> None:
+        module.verify()
+        module.triple = self._machine.triple
+        module.data_layout = str(self._machine.target_data)
+
+    def _inline(self, module: Any, late: Any) -> None:
+        """Put the functions of `late` where the module calls them."""
+        self._verify(late)
+        module.link_in(late)
+        builder = self._llvm.create_pass_builder(
+            self._machine, self._llvm.create_pipeline_tuning_options(speed_level=0)
+        )
+        passes = self._llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, builder)
 
     def _optimise(self, module: Any, opt: int, unroll: bool) -> None:
         """Run LLVM's passes. A pass builder slows down with every use, so each has its own."""
@@ -329,6 +352,8 @@ def _undefined_symbols(data: bytes) -> Iterator[str]:
 
 def _find_symbol(name: str) -> int | None:
     address = _symbols.get(name)
+    if callable(address):
+        address = _symbols[name] = address()
     if address is not None:
         return address
     for library in _math_libraries():

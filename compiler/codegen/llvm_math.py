@@ -3,8 +3,8 @@
 Every function is scalar, branch-free and ``alwaysinline``, so that LLVM's loop vectoriser turns a
 loop over it into vector code of the machine's full width. They keep IEEE semantics (NaN,
 infinities, signed zeros, denormals); the error bounds are asserted by tests/codegen. A definition
-calls intrinsics only, which LLVM's parser (18 and later) declares by itself: `definitions` emits
-no ``declare`` lines, and a kernel that declares the same intrinsics does not clash with it.
+calls intrinsics, which LLVM's parser (18 and later) declares by itself, so that a kernel that
+declares the same ones does not clash with it, and tests for rare arguments (`llvm_math_rare`).
 
 >>> function_name("exp", "float32")
 'tg_exp_f32'
@@ -28,9 +28,11 @@ from functools import cached_property
 from ...runtime.records import record
 from . import llvm_math_arithmetic as arithmetic
 from . import llvm_math_exponential as exponential
+from . import llvm_math_far_angles as far_angles
 from . import llvm_math_integer as integer
 from . import llvm_math_inverse as inverse
 from . import llvm_math_logarithm as logarithm
+from . import llvm_math_rare as rare
 from . import llvm_math_trigonometric as trigonometric
 from .llvm_math_builder import FLOAT32, FLOAT64, Format, FunctionBuilder, Value
 
@@ -86,6 +88,15 @@ FLOAT_FUNCTIONS: dict[str, tuple[Callable[..., Value], int]] = {  # and how many
     "floor_divide": (arithmetic.floor_divide, 2),
     "remainder": (arithmetic.remainder, 2),
 }
+RARE = {
+    test.name: test
+    for format in (FLOAT32, FLOAT64)
+    for test in (
+        rare.Rare("sin", format, trigonometric.NEAR[format.name], far_angles.sin),
+        rare.Rare("cos", format, trigonometric.NEAR[format.name], far_angles.cos),
+        rare.Rare("tan", format, trigonometric.NEAR[format.name], far_angles.tan),
+    )
+}
 INTEGER_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "floor_divide": integer.floor_divide,
     "remainder": integer.remainder,
@@ -111,14 +122,26 @@ def function_name(op: str, dtype: str) -> str:
 def definitions(names: Iterable[str]) -> str:
     """The LLVM IR text that defines the functions named, each once, in the order first asked.
 
-    Nothing is declared (see above). Raises KeyError for an unknown name.
+    Intrinsics are not declared (see above). The module is compiled with `late_definitions` of its
+    text. Raises KeyError for an unknown name.
     """
     texts = []
     for name in dict.fromkeys(names):
         if name not in FUNCTIONS:
             raise KeyError(f"no math function {name!r}; see MATH_FUNCTIONS")
         texts.append(FUNCTIONS[name].text + "\n")
-    return "\n".join(texts)
+    text = "\n".join(texts)
+    return text + rare.declarations(_tests(text))
+
+
+def late_definitions(text: str) -> str:
+    """What has to be inlined late into a module that calls math functions: see `compile_module`."""
+    return rare.late_definitions(_tests(text))
+
+
+def _tests(text: str) -> list[rare.Rare]:
+    """The tests for rare arguments that a text calls."""
+    return [RARE[name] for name in rare.called(text)]
 
 
 def _float_function(op: str, format: Format) -> MathFunction:

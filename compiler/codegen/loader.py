@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...runtime import locks
 from ...runtime.jit import compile_module
+from .llvm_math import late_definitions
 from .llvm_module import KernelText, kernels_module
 
 # Kernels compiled as one module: cheaper than one by one, and a bound on the memory that takes.
@@ -27,6 +28,7 @@ def load_kernels(texts: Iterable[KernelText]) -> dict[KernelText, int]:
 
 def _load_batch(texts: list[KernelText], opt: int) -> None:
     named = {f"k{number}": text for number, text in enumerate(texts)}
-    module = compile_module(kernels_module(named), opt=opt)
+    whole = kernels_module(named)
+    module = compile_module(whole, opt=opt, late=late_definitions(whole))
     for name, text in named.items():
         _addresses[text] = module.address(name)

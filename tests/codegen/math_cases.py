@@ -9,7 +9,12 @@ import sys
 
 import numpy as np
 from scipy import special
-from tgraph.compiler.codegen.llvm_math import FUNCTIONS, MATH_FUNCTIONS, definitions
+from tgraph.compiler.codegen.llvm_math import (
+    FUNCTIONS,
+    MATH_FUNCTIONS,
+    definitions,
+    late_definitions,
+)
 from tgraph.runtime import jit
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
@@ -49,7 +54,8 @@ exit:
 
 def native(name):
     """The compiled loop over a function, taking addresses and a count."""
-    module = jit.compile_module(definitions([name]) + loop_text(name) + ATTRIBUTES)
+    text = definitions([name]) + loop_text(name) + ATTRIBUTES
+    module = jit.compile_module(text, late=late_definitions(text))
     count = len(FUNCTIONS[name].arguments)
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 1), ctypes.c_int64)
     return prototype(module.address("loop"))

@@ -2,16 +2,20 @@
 
 import doctest
 import re
+from fractions import Fraction
 
 import math_cases as cases
 import numpy as np
 import pytest
 from tgraph.compiler.codegen import llvm_math, llvm_math_builder
+from tgraph.compiler.codegen import llvm_math_far_angles as far_angles
+from tgraph.compiler.codegen import llvm_math_trigonometric as trigonometric
 from tgraph.compiler.codegen.llvm_math import (
     FUNCTIONS,
     MATH_FUNCTIONS,
     definitions,
     function_name,
+    late_definitions,
 )
 
 # The largest error in units in the last place that a test accepts: (float32, float64).
@@ -121,6 +125,49 @@ def test_arguments_close_to_multiples_of_half_pi():
     np.testing.assert_allclose(
         cases.apply("cos", "float64", closest), [-4.6871659242546276e-19], rtol=1e-12
     )
+
+
+def closest_to_quarter_turns(top):
+    """Doubles up to 2**top that are closest to multiples of pi/2: convergents of their quotient."""
+    half_pi = Fraction(1 << 1281, far_angles.TWO_OVER_PI << 1)
+    found = []
+    for exponent in range(top):
+        rest, old, new = half_pi / Fraction(2) ** (exponent - 52), (0, 1), (1, 0)
+        while new[0] < 1 << 53:
+            whole = rest.numerator // rest.denominator
+            old, new = new, (whole * new[0] + old[0], whole * new[1] + old[1])
+            if 1 << 50 <= new[0] < 1 << 53:
+                found.append(new[0] * 2.0 ** (exponent - 52))
+            rest = 1 / (rest - whole)
+    return np.array(found)
+
+
+def test_pieces_of_half_pi():
+    for dtype, bits in (("float32", 70), ("float64", 132)):
+        total = sum(map(Fraction, trigonometric.HALF_PI[dtype]))
+        assert abs(total * far_angles.TWO_OVER_PI / 2**1280 - 1) < Fraction(1, 2**bits)
+
+
+@needs_long_double
+@pytest.mark.parametrize("op", ["sin", "cos", "tan"])
+def test_near_angles_closest_to_quarter_turns(op):
+    x = closest_to_quarter_turns(27)
+    assert x.size > 50
+    assert np.any(x > trigonometric.NEAR["float64"]) and np.any(x < trigonometric.NEAR["float64"])
+    assert_close(op, "float64", np.concatenate([x, -x]))
+
+
+@pytest.mark.parametrize("op", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_far_angles_beside_near_ones(op, dtype):
+    near = np.linspace(-9, 9, 203).astype(dtype)
+    far = trigonometric.NEAR[dtype] * near
+    far[::9] = np.inf
+    mixed = np.where(np.arange(203) % 5 == 1, far, near)
+    alone = np.where(mixed == far, cases.apply(op, dtype, far), cases.apply(op, dtype, near))
+    np.testing.assert_array_equal(cases.apply(op, dtype, mixed), alone)
+    one_by_one = [cases.apply(op, dtype, mixed[at : at + 1])[0] for at in range(203)]
+    np.testing.assert_array_equal(one_by_one, alone)
 
 
 def test_exp2_and_log2_of_whole_powers_are_exact():
@@ -234,9 +281,8 @@ def test_definitions_come_once_and_need_no_declarations():
     everything = definitions(FUNCTIONS)
     assert everything.count("define internal") == len(MATH_FUNCTIONS)
     declared = "declare float @llvm.fma.f32(float, float, float)\n"
-    cases.jit.compile_module(
-        declared + everything + cases.loop_text("tg_exp_f32") + cases.ATTRIBUTES
-    )
+    text = declared + everything + cases.loop_text("tg_exp_f32") + cases.ATTRIBUTES
+    cases.jit.compile_module(text, late=late_definitions(text))
 
 
 @pytest.mark.parametrize("module", [llvm_math, llvm_math_builder])
@@ -293,7 +339,7 @@ def test_loops_vectorise(name):
     assert max(widths, default=1) >= lanes
     main = text[: re.search(rf"store <{max(widths)} x", text).end()]
     for called in re.findall(r"call [^@]*@([\w.]+)\(", main):
-        assert re.match(r"llvm\.[\w.]+\.v\d+", called), f"a scalar call of {called}"
+        assert re.match(r"(llvm|tg_rare)[\w.]+\.v\d+", called), f"a scalar call of {called}"
     assert "extractelement" not in main
 
 

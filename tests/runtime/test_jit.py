@@ -123,6 +123,41 @@ define i64 @f(i64 %x) { %y = call i64 @tgraph_test_callback(i64 %x) ret i64 %y }
     assert call(module.address("f"), ctypes.c_int64, (ctypes.c_int64, 11)) == 111
 
 
+def test_asks_for_the_address_of_a_symbol_once():
+    callback, asked = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 7), []
+
+    def load():
+        asked.append("tgraph_test_lazy")
+        return ctypes.cast(callback, ctypes.c_void_p).value
+
+    jit.add_symbol("tgraph_test_lazy", load)
+    assert not asked
+    for name in ("f", "g"):
+        text = f"""
+declare i64 @tgraph_test_lazy()
+define i64 @{name}() {{ %y = call i64 @tgraph_test_lazy() ret i64 %y }}
+"""
+        assert call(jit.compile_module(text).address(name), ctypes.c_int64) == 7
+    assert len(asked) == 1
+
+
+def test_late_functions_are_inlined_and_part_of_the_key():
+    text = """
+declare i64 @tgraph_test_late(i64)
+define i64 @f(i64 %x) { %y = call i64 @tgraph_test_late(i64 %x) ret i64 %y }
+"""
+    for more in (1, 2):
+        late = f"""
+define available_externally i64 @tgraph_test_late(i64 %x) alwaysinline {{
+  %y = add i64 %x, {more}
+  ret i64 %y
+}}
+"""
+        for opt in (0, 3):
+            module = jit.compile_module(text, late=late, opt=opt)
+            assert call(module.address("f"), ctypes.c_int64, (ctypes.c_int64, 11)) == 11 + more
+
+
 def test_unknown_function_is_an_error_that_names_it():
     text = "declare void @nowhere()\ndefine void @f() { call void @nowhere() ret void }\n"
     for _ in range(2):
