@@ -8,8 +8,11 @@ as a causal mask is, become a diagonal, and the keys behind it are not computed 
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
+
+import numpy as np
 
 from ...runtime.dtypes import float32, float64
 from ..ir import Graph, Node
@@ -309,7 +312,7 @@ def _diagonal(condition: Node, is_seen: bool) -> int | None:
 
 def _position(node: Node) -> tuple[int, int] | None:
     """The axis, from the end, along which `node` counts, and the number it begins with."""
-    axis, start = None, 0
+    axis, moves, shape = None, [0], node.shape
     while node.primitive is not p.iota:
         long = [at - node.type.ndim for at, size in enumerate(node.shape) if size > 1]
         if len(long) == 1 and axis is None:
@@ -319,13 +322,25 @@ def _position(node: Node) -> tuple[int, int] | None:
             number = scalar_of(second)
             if not isinstance(number, int):
                 return None
-            start += number if node.primitive is p.add else -number
+            moves.append(number if node.primitive is p.add else -number)
             node = first
         elif node.primitive is p.broadcast or (node.primitive is p.reshape and axis is not None):
             (node,) = node.inputs
         else:
             return None
-    return (-1 if axis is None else axis), start
+    axis = -1 if axis is None else axis
+    counts = shape[axis] == node.attrs["size"]  # otherwise it begins again, or never counts
+    return (axis, sum(moves)) if counts and _fits(node, moves) else None
+
+
+def _fits(iota: Node, moves: list[int]) -> bool:
+    """Whether counting and moving, the last move first, stay in the range of the dtype."""
+    if not iota.type.dtype.is_integral:
+        return False
+    limits = np.iinfo(iota.type.dtype.numpy)
+    starts = itertools.accumulate(reversed(moves))
+    last = iota.attrs["size"] - 1
+    return all(limits.min <= start and start + last <= limits.max for start in starts)
 
 
 RULES = (attention_of_products,)

@@ -156,6 +156,39 @@ def test_a_condition_on_positions_is_not_computed_for_each_score():
     check(found[8:], wanted[8:], tg.float32)
 
 
+def again(places):
+    return tg.arange(6, dtype=places.dtype).expand(2, 6).reshape(12)
+
+
+@pytest.mark.parametrize(
+    "rows, columns, dtype",
+    [
+        (again, again, tg.int64),
+        (again, lambda places: places, tg.int64),
+        (lambda places: again(places) + 2, lambda places: places + 1, tg.int64),
+        (lambda places: places - 5, lambda places: places - 3, tg.uint8),
+        (lambda places: places + 118, lambda places: places + 117, tg.int8),
+    ],
+    ids=["both again", "rows again", "rows again, moved", "below zero", "beyond the type"],
+)
+def test_positions_that_begin_again_are_no_diagonal(rows, columns, dtype):
+    """As those of several texts in a row do, and of narrow types that overflow."""
+    query, key, value = operands(((), 12, 12, 8, 8))
+
+    def function(q, k, v):
+        places = tg.arange(12, dtype=dtype)
+        hidden = rows(places)[:, None] < columns(places)
+        return tg.softmax((q @ k.mT).masked_fill(hidden, -math.inf), -1) @ v
+
+    places = tg.arange(12, dtype=dtype)
+    seen = (rows(places)[:, None] >= columns(places)).numpy()
+    check(
+        compiled(function, query, key, value),
+        exactly(query, key, value, 1.0, 0.0, seen),
+        tg.float32,
+    )
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("where", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])
