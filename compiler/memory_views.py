@@ -32,7 +32,7 @@ def view_base(node: Node) -> Node:
     return node
 
 
-def strided_view(node: Node, base: Node, memory: Buffer) -> tuple[tuple[int, ...], int] | None:
+def strided_view(node: Node, base: Node, memory: Buffer) -> View | None:
     """Element strides and offset of `node` in the memory of `base`, if views alone lead there."""
     if alias_base(node) is base and memory == Buffer.contiguous(base.shape):
         return contiguous_strides(node.shape), 0

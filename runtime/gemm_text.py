@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from .llvm_text import Text
@@ -165,6 +165,34 @@ class GemmText(Text):
         lanes = self.of.lanes
         numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
         return self.op(f"icmp sgt <{lanes} x i64> {self.splat(count, 'i64')}, <{numbers}>")
+
+    @contextmanager
+    def folding(
+        self, starts: Sequence[str], low: str, high: str, by: int
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """A loop that carries vectors: its counter, them, and a list for what they become.
+
+        Behind the loop that list holds their last values.
+        """
+        head, body, done = (self.fresh(stem) for stem in ("head", "loop", "done"))
+        entry, vector = self.block, self.of.vector
+        self.line(f"br label %{head}")
+        self.label(head)
+        at, carried = self.fresh("%p"), [self.fresh("%s") for _ in starts]
+        place = len(self.lines)
+        more = self.op(f"icmp slt i64 {at}, {high}")
+        self.line(f"br i1 {more}, label %{body}, label %{done}")
+        self.label(body)
+        new: list[str] = []
+        yield at, carried, new
+        following, back = self.add(at, by), self.block
+        self.line(f"br label %{head}")
+        phis = [f"  {at} = phi i64 [{low}, %{entry}], [{following}, %{back}]"]
+        for name, before, after in zip(carried, starts, new, strict=True):
+            phis.append(f"  {name} = phi {vector} [{before}, %{entry}], [{after}, %{back}]")
+        self.lines[place:place] = phis
+        self.label(done)
+        new[:] = carried
 
     @contextmanager
     def choice(self, condition: str) -> Iterator[None]:

@@ -5,7 +5,7 @@ They are given up to `rows` rows of A, as many columns of B as VECTORS hold, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 from .gemm_text import VECTORS, GemmText, Tiles
@@ -19,19 +19,15 @@ def bulk(of: Tiles) -> str:
     """A whole tile from packed panels."""
     write = GemmText(of, "internal void @bulk(ptr %a, ptr %b, ptr %c, i64 %crs, i64 %k, i1 %adds)")
     whole = write.op(f"and i64 %k, {-UNROLL}")
-    zeros = ["zeroinitializer"] * (of.rows * VECTORS)
-    sums = zeros
+    sums = ["zeroinitializer"] * (of.rows * VECTORS)
     for low, high, unroll in (("0", whole, UNROLL), (whole, "%k", 1)):
-
-        def step(at: str, sums: list[str], unroll: int = unroll) -> list[str]:
+        with write.folding(sums, low, high, unroll) as (at, now, sums):
             for offset in range(unroll):
                 a = write.at("%a", write.mul(at, of.rows), offset * of.rows)
                 b = write.at("%b", write.mul(at, of.columns), offset * of.columns)
                 rows = [write.at(a, row) for row in range(of.rows)]
-                sums = _products(write, rows, b, VECTORS, sums)
-            return sums
-
-        sums = _accumulate(write, low, high, unroll, sums, step)
+                now = _products(write, rows, b, VECTORS, now)
+            sums += now
     _write_whole_tile(write, sums, VECTORS)
     return write.finish()
 
@@ -51,44 +47,16 @@ def micro(of: Tiles, rows: int, vectors: int, whole: bool = False) -> str:
     if of.masked and not whole:
         masks = [write.mask(write.sub("%w", i * of.lanes)) for i in range(vectors)]
 
-    def step(at: str, sums: list[str]) -> list[str]:
+    zeros = ["zeroinitializer"] * (rows * vectors)
+    with write.folding(zeros, "0", "%k", 1) as (at, now, sums):
         along = write.mul(at, "%acs")
         firsts = [write.at(base, along) for base in bases]
         moves: tuple[str | int, ...] = (0, "%ars", twice)
         places = [write.at(firsts[row // 3], moves[row % 3]) for row in range(rows)]
         b = write.at("%b", write.mul(at, "%brs"))
-        return _products(write, places, b, vectors, sums, masks)
-
-    sums = _accumulate(write, "0", "%k", 1, ["zeroinitializer"] * (rows * vectors), step)
+        sums += _products(write, places, b, vectors, now, masks)
     (_write_whole_tile if whole else _write_tile)(write, sums, vectors)
     return write.finish()
-
-
-_Step = Callable[[str, list[str]], list[str]]
-
-
-def _accumulate(
-    write: GemmText, low: str, high: str, by: int, sums: list[str], step: _Step
-) -> list[str]:
-    """A loop that carries the tile in registers; the sums behind it."""
-    head, body, done = (write.fresh(stem) for stem in ("head", "loop", "done"))
-    entry, vector = write.block, write.of.vector
-    write.line(f"br label %{head}")
-    write.label(head)
-    at, carried = write.fresh("%p"), [write.fresh("%s") for _ in sums]
-    place = len(write.lines)
-    more = write.op(f"icmp slt i64 {at}, {high}")
-    write.line(f"br i1 {more}, label %{body}, label %{done}")
-    write.label(body)
-    after = step(at, carried)
-    following = write.add(at, by)
-    write.line(f"br label %{head}")
-    phis = [f"  {at} = phi i64 [{low}, %{entry}], [{following}, %{body}]"]
-    for name, before, new in zip(carried, sums, after, strict=True):
-        phis.append(f"  {name} = phi {vector} [{before}, %{entry}], [{new}, %{body}]")
-    write.lines[place:place] = phis
-    write.label(done)
-    return carried
 
 
 def _products(

@@ -14,9 +14,6 @@ their weight of zero is multiplied with their values all the same, since NaN and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
 from ...runtime import gemm_native, jit
 from ...runtime.gemm_text import VECTORS, GemmText, Tiles, tiles
 from .llvm_math_builder import FLOAT32, FLOAT64, FunctionBuilder, Value
@@ -110,36 +107,6 @@ def _arithmetic(write: GemmText, operation: str, one: str, other: str) -> str:
     return write.op(f"{operation} {write.of.vector} {one}, {other}")
 
 
-@contextmanager
-def _folding(
-    write: GemmText, starts: Sequence[str], low: str, high: str, step: int
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    """A loop that carries vectors: its counter, them, and a list for what they become.
-
-    Behind the loop that list holds their last values.
-    """
-    head, body, done = (write.fresh(stem) for stem in ("head", "loop", "done"))
-    entry, vector = write.block, write.of.vector
-    write.line(f"br label %{head}")
-    write.label(head)
-    at, carried = write.fresh("%p"), [write.fresh("%s") for _ in starts]
-    place = len(write.lines)
-    more = write.op(f"icmp slt i64 {at}, {high}")
-    write.line(f"br i1 {more}, label %{body}, label %{done}")
-    write.label(body)
-    new: list[str] = []
-    yield at, carried, new
-    following = write.add(at, step)
-    back = write.block
-    write.line(f"br label %{head}")
-    phis = [f"  {at} = phi i64 [{low}, %{entry}], [{following}, %{back}]"]
-    for name, before, after in zip(carried, starts, new, strict=True):
-        phis.append(f"  {name} = phi {vector} [{before}, %{entry}], [{after}, %{back}]")
-    write.lines[place:place] = phis
-    write.label(done)
-    new[:] = carried
-
-
 # -- masks: panels of scores, whose rows are keys -----------------------------------------------
 
 
@@ -225,7 +192,7 @@ def _weigh(of: Tiles) -> str:
         write.store(top, _vectors(write, "%tops")[i], of.vector)
         write.store(factors[i], _vectors(write, "%factors")[i], of.vector)
     zeros = ["zeroinitializer"] * VECTORS
-    with _folding(write, zeros, "0", "%keys", 1) as (key, sums, new):
+    with write.folding(zeros, "0", "%keys", 1) as (key, sums, new):
         for i, place in enumerate(_vectors(write, write.at("%s", write.mul(key, of.columns)))):
             below = _arithmetic(write, "fsub", write.load(place, of.vector), safes[i])
             weight = _exp(write, below)
@@ -243,7 +210,7 @@ def _largest(write: GemmText, starts: list[str]) -> list[str]:
     many = starts * _UNROLL
     whole = write.op(f"and i64 %keys, {-_UNROLL}")
     for low, high, step in (("0", whole, _UNROLL), (whole, "%keys", 1)):
-        with _folding(write, many, low, high, step) as (key, before, new):
+        with write.folding(many, low, high, step) as (key, before, new):
             row = write.at("%s", write.mul(key, of.columns))
             for number, top in enumerate(before):
                 if number >= step * VECTORS:
@@ -283,14 +250,8 @@ def _score(of: Tiles) -> str:
         "i64 %width, i64 %lanes)"
     )
     write = GemmText(of, head)
-    with write.each("0", "%keys", of.rows) as key:
-        rows = write.least(write.sub("%keys", key), of.rows)
-        source, target = write.at("%k", write.mul(key, "%row")), write.mul(key, of.columns)
-        write.line(
-            f"call void @tile(i64 {rows}, ptr {source}, i64 %row, i64 %column, ptr %q, "
-            f"i64 {of.columns}, ptr {write.at('%s', target)}, i64 {of.columns}, i64 %width, "
-            "i64 %lanes, i1 false)"
-        )
+    keys, queries = ("%k", "%row", "%column"), ("%q", of.columns)
+    _product(write, "%keys", keys, queries, ("%s", of.columns), "%width", "%lanes", "false")
     return write.finish()
 
 
@@ -303,18 +264,38 @@ def _mix(of: Tiles) -> str:
     write = GemmText(of, head)
     with write.each("0", "%width", of.columns) as column:
         columns = write.least(write.sub("%width", column), of.columns)
-        values, value_row = write.at("%v", column), "%row"
+        values = write.at("%v", column), "%row"
         if not of.masked:
-            values, value_row = _copied_where_narrow(write, values, columns)
-        with write.each("0", "%rows", of.rows) as row:
-            rows = write.least(write.sub("%rows", row), of.rows)
-            sums = write.at("%o", write.mul(row, "%pitch"), column)
-            write.line(
-                f"call void @tile(i64 {rows}, ptr {write.at('%s', row)}, i64 1, i64 {of.columns}, "
-                f"ptr {values}, i64 {value_row}, ptr {sums}, i64 %pitch, i64 %keys, i64 {columns}, "
-                "i1 true)"
-            )
+            values = _copied_where_narrow(write, values[0], columns)
+        weights, sums = ("%s", 1, of.columns), (write.at("%o", column), "%pitch")
+        _product(write, "%rows", weights, values, sums, "%keys", columns, "true")
     return write.finish()
+
+
+def _product(
+    write: GemmText,
+    rows: str,
+    a: tuple[str, str | int, str | int],
+    b: tuple[str, str | int],
+    c: tuple[str, str | int],
+    k: str,
+    columns: str,
+    adds: str,
+) -> None:
+    """C = A B, or C += A B, a tile of rows at a time.
+
+    Operands are a place, the elements from row to row, and for A those from column to column.
+    """
+    (left, *strides), (right, b_row), (sums, c_row) = a, b, c
+    with write.each("0", rows, write.of.rows) as row:
+        some = write.least(write.sub(rows, row), write.of.rows)
+        source = write.at(left, write.mul(row, strides[0]))
+        target = write.at(sums, write.mul(row, c_row))
+        write.line(
+            f"call void @tile(i64 {some}, ptr {source}, i64 {strides[0]}, i64 {strides[1]}, "
+            f"ptr {right}, i64 {b_row}, ptr {target}, i64 {c_row}, i64 {k}, i64 {columns}, "
+            f"i1 {adds})"
+        )
 
 
 def _copied_where_narrow(write: GemmText, values: str, columns: str) -> tuple[str, str]:
