@@ -20,7 +20,8 @@ class Storage:
     `%rN` are the results, `%bN` the best values so far of those that are positions, `%sN` the
     saved rows. `lane` and `lane_start` name the current lane and the first one of the tile.
     A long sum has its blocks in `%rN`, the total of those that are over in `%tN`, and in `%eN` what
-    rounding took from it.
+    rounding took from it. An extreme of floats without lanes is the extreme of those that are
+    numbers, and `%nN` tells whether all are: two folds that processors have instructions for.
     """
 
     def __init__(self, writer: Writer, schedule: Schedule) -> None:
@@ -31,6 +32,7 @@ class Storage:
         tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
         self.lanes = tiles[0] if tiles else 1
         self._long: set[int] = set()
+        self._flagged: set[int] = set()
         self._rows: list[DType] = []
         self._has_notes = False
         self.notes = False  # whether failed checks are noted, to be reported later
@@ -43,6 +45,10 @@ class Storage:
         for instr in self.kernel.instructions():
             if instr.op == "reduce" and instr.value[1] in POSITIONS:
                 self._alloca(f"%b{instr.value[0]}", llvm_type(instr.dtype), self.lanes)
+            elif instr.op == "reduce" and self.lanes == 1 and _is_extreme(instr):
+                self._flagged.add(instr.value[0])
+        for number in sorted(self._flagged):
+            self._alloca(f"%n{number}", "i1", 1)
         for dtype, elements in self.kernel.scratch:
             self.add_row(dtype, elements)
 
@@ -124,6 +130,8 @@ class Storage:
             else:
                 for name in self._accumulators(number):
                     self._store(start, self._slot(name, self._kept_type(dtype)), dtype)
+            if number in self._flagged:
+                self.writer.line(f"store i1 false, ptr %n{number}")
 
     def _accumulators(self, number: int) -> tuple[str, ...]:
         stems = "rte" if number in self._long else "r"
@@ -132,6 +140,10 @@ class Storage:
     def result(self, number: int, dtype: DType) -> str:
         """The value of a result whose reduction is complete."""
         type_ = llvm_type(dtype)
+        if number in self._flagged:
+            extreme, nan = self._read(f"%r{number}", type_), self._read(f"%n{number}", "i1")
+            nothing = literal(float("nan"), dtype)
+            return self.writer.op(f"select i1 {nan}, {type_} {nothing}, {type_} {extreme}")
         if number not in self._long:
             return self._load(self._slot(f"%r{number}", self._kept_type(dtype)), dtype)
         total, lost = self._read(f"%t{number}", type_), self._read(f"%e{number}", type_)
@@ -185,12 +197,21 @@ class Storage:
         if instr.dtype.kind == "float" and operation in ("sum", "prod"):
             name = "fadd" if operation == "sum" else "fmul"
             new = writer.op(f"{name} reassoc nsz contract {type_} {old}, {args[0]}")
+        elif number in self._flagged:
+            new = self._reduce_extreme(number, f"llvm.{operation}num", type_, old, args[0])
         elif instr.dtype.kind == "float":  # the form that the vectoriser knows as a reduction
             new = writer.intrinsic(f"llvm.{COMBINE[operation]}", type_, [old, args[0]])
         else:
             new = TEMPLATES[COMBINE[operation]](writer, [old, args[0]], instr.dtype)
         self._store(new, slot, instr.dtype)
         return new
+
+    def _reduce_extreme(self, number: int, name: str, type_: str, old: str, value: str) -> str:
+        """The extreme of both, which is anything once there was NaN; that is noted beside it."""
+        writer, before = self.writer, self._read(f"%n{number}", "i1")
+        nan = writer.op(f"fcmp uno {type_} {value}, {value}")
+        writer.line(f"store i1 {writer.op(f'or i1 {before}, {nan}')}, ptr %n{number}")
+        return writer.intrinsic(name, type_, [old, value], "nnan nsz ")
 
     def scan(self, instr: Instr, args: Sequence[str]) -> str:
         """Add a value to a running sum; gives that, and what it starts with, in its own type."""
@@ -269,6 +290,10 @@ class Storage:
     def _element(self, number: int, at: str) -> str:
         type_ = _row_type(self._rows[number])
         return self.writer.op(f"getelementptr inbounds {type_}, ptr %s{number}, i64 {at}")
+
+
+def _is_extreme(instr: Instr) -> bool:
+    return instr.value[1] in ("max", "min") and instr.dtype.kind == "float"
 
 
 def _row_type(dtype: DType) -> str:

@@ -61,11 +61,11 @@ class Writer(Text):
         type_ = llvm_type(dtype)
         return self.op(f"call {type_} @{function}({', '.join(f'{type_} {a}' for a in args)})")
 
-    def intrinsic(self, name: str, type: str, args: Sequence[str]) -> str:
+    def intrinsic(self, name: str, type: str, args: Sequence[str], flags: str = "") -> str:
         """Call an LLVM intrinsic whose operands and result have one type."""
         full = f"{name}.{_SUFFIX.get(type, type)}"
         self.declarations.add(f"declare {type} @{full}({', '.join([type] * len(args))})")
-        return self.op(f"call {type} @{full}({', '.join(f'{type} {a}' for a in args)})")
+        return self.op(f"call {flags}{type} @{full}({', '.join(f'{type} {a}' for a in args)})")
 
     def integer(self, name: str, a: str, b: str | int) -> str:
         """A sum or the like of two integers; known ones are computed here."""

@@ -59,3 +59,16 @@ def test_nothing_is_written_behind_a_row(length):
     fill(values)
     np.testing.assert_allclose(whole[1].numpy(), np.exp(values.numpy()), rtol=1e-6)
     assert not whole[0].any() and not whole[2].any()
+
+
+@pytest.mark.parametrize("extreme", ["amax", "amin"])
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.float16])
+def test_extremes_of_rows_with_nan_anywhere(extreme, dtype):
+    compiled = tg.compile(lambda x: getattr(x, extreme)(-1))
+    for length in (3, 16, 37, 130):
+        rows = np.random.default_rng(length).standard_normal((2 * length + 2, length))
+        rows[:length][np.eye(length, dtype=bool)] = np.nan
+        rows[length : length + 2] = [[np.inf], [-np.inf]]
+        x = tg.tensor(rows).to(dtype)
+        want = getattr(np, extreme)(x.numpy(), axis=-1)
+        np.testing.assert_array_equal(compiled(x).numpy(), want)
