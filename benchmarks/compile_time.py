@@ -134,7 +134,7 @@ class Stages:
             ("passes", pipeline, "optimize"),
             ("fusion", executable.Fuser, "run"),
             ("kernels", builder, "write"),
-            ("llvm", plan_builder_cpu, "load_kernels"),
+            ("llvm", plan_builder_cpu.KernelLoader, "addresses"),
             ("plan", plan_builder_cpu, "Plan"),
             ("call", compiling, "CompiledCall"),
             ("rest", compiling.CompiledFunction, "_call_slowly"),

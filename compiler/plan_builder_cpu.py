@@ -11,7 +11,7 @@ from ..runtime.plan import Plan
 from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, Step
 from .codegen.llvm_kernel import kernel_text
 from .codegen.llvm_module import KernelText
-from .codegen.loader import load_kernels
+from .codegen.loader import KernelLoader
 from .fusion import Group
 from .ir import Node
 from .ir import primitives as p
@@ -37,9 +37,10 @@ class CpuPlanBuilder(PlanBuilder):
         self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
         self.texts: dict[int, KernelText] = {}
         self.text_of: dict[int, KernelText] = {}  # by id of a schedule, which `patterns` holds
+        self.loader = KernelLoader()
         self.write()
         self._tell_of_copies()
-        addresses = load_kernels(self.texts.values())
+        addresses = self.loader.addresses()
         steps: list[Step] = []
         for position, step in enumerate(self.steps):
             assert not isinstance(step, LaunchStep)
@@ -125,5 +126,6 @@ class CpuPlanBuilder(PlanBuilder):
         text = self.text_of.get(id(schedule))
         if text is None:
             text = self.text_of[id(schedule)] = kernel_text(schedule, jit.vector_bytes())
+        self.loader.add(text)
         self.texts[len(self.steps)] = text
         self.steps.append(KernelStep(info.name, 0, args, schedule.extent, schedule.grain))

@@ -16,6 +16,8 @@ the matrix is never in memory as a whole.
 
 from __future__ import annotations
 
+import functools
+
 from . import jit
 from .gemm_gather import NO_AXES, Operand, gather, offset
 from .gemm_packing import pack_a, pack_b, turn
@@ -41,7 +43,7 @@ def load(dtype: str) -> int:
     address = _loaded.get(dtype)
     if address is None:
         of = tiles(dtype, jit.vector_bytes())
-        module = jit.compile_module(text(of), passes=False)
+        (module,) = jit.compile_modules([_source(dtype)])
         for name in SHARED:
             jit.add_symbol(_shared_name(of, name), module.address(name))
         address = _loaded[dtype] = module.address("gemm")
@@ -64,9 +66,14 @@ def _shared_name(of: Tiles, name: str) -> str:
 
 
 def prepare(dtype: str) -> None:
-    """Begin to `load` in another thread: the first time on a machine that takes a tenth second."""
+    """Begin to compile in another thread: the first time on a machine that takes a tenth second."""
     if dtype in TYPES and dtype not in _loaded:
-        jit.compile_early(lambda: load(dtype))
+        jit.compile_early(lambda: jit.make_objects([_source(dtype)]))
+
+
+@functools.cache
+def _source(dtype: str) -> jit.Source:
+    return jit.Source(text(tiles(dtype, jit.vector_bytes())), passes=False)
 
 
 def text(of: Tiles) -> str:

@@ -1,8 +1,10 @@
 """LLVM module text in, native addresses out.
 
 Objects are kept in memory by text and on disk by (text, LLVM, target CPU, pass pipeline), so that
-the same text is compiled once per machine. llvmlite is imported at the first compile. The target is
+the same text is compiled once per machine. LLVM is loaded at the first compile. The target is
 this machine's CPU, or the level of x86-64 that ``TGRAPH_CPU`` names at the first compile.
+
+Objects are made without the runtime's lock, several at a time; they are loaded under it.
 
 Three properties of the pipeline matter to who writes the text. Loops are vectorised and
 interleaved, but unrolled only where their metadata asks for it (``llvm.loop.unroll.full`` or
@@ -23,14 +25,19 @@ import platform
 import re
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import NamedTuple
 
-from . import cache, interrupts, locks, memory
+from . import cache, interrupts, llvm, locks, memory
 
 # Part of the key of cached objects: raise it when passes or code generation options change.
 PIPELINE_VERSION = 2
+
+# More of them would gain little: Python writes the texts one after another.
+THREADS = len(locks.COMPILING)
+"""How many modules may be compiled at a time."""
 
 # LLVM ends the process where it gets no memory. What starting it takes, what a module takes beside
 # its text or object, and how many bytes for each of these.
@@ -40,8 +47,6 @@ _MODULE_BYTES = 16 << 20
 _THREAD_BYTES = 16 << 20
 _BYTES_PER_CHARACTER = 512
 _BYTES_PER_BYTE = 8
-
-_NO_PASSES = -1
 
 LEVELS = {
     "x86-64": "sse2",
@@ -57,6 +62,23 @@ _VECTOR_BYTES = {"avx512f": 64, "avx2": 32}
 
 class JitError(RuntimeError):
     """LLVM refused a module, or a module calls a function that is nowhere."""
+
+
+class Source(NamedTuple):
+    """What is compiled as one module: LLVM assembly, and how.
+
+    `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. At level 0
+    machine code, too, is made the quick way: six to ten times faster than at the others, which
+    all use the same code generator. Without `passes` there is nothing but that generator, for text
+    that is written as LLVM would leave it. `late` is text of functions (``available_externally
+    alwaysinline``) that the module declares, and which become known only when loops are vectors.
+    """
+
+    text: str
+    opt: int = 3
+    unroll: bool = False
+    passes: bool = True
+    late: str = ""
 
 
 class Module:
@@ -85,28 +107,109 @@ def compile_module(
 ) -> Module:
     """Compile and load LLVM assembly `text`; the same text gives the same Module again.
 
-    `opt` is the optimisation level 0-3, `unroll` lets LLVM unroll loops as it likes. At level 0
-    machine code, too, is made the quick way: six to ten times faster than at the others, which
-    all use the same code generator. Without `passes` there is nothing but that generator, for text
-    that is written as LLVM would leave it. `late` is text of functions (``available_externally
-    alwaysinline``) that the module declares, and which become known only when loops are vectors.
-    Every function that is defined with external linkage in `text` has an address.
+    The options are those of a `Source`. Every function that is defined with external linkage in
+    `text` has an address.
 
     Raises JitError where LLVM rejects the text or a called function cannot be found.
     """
-    if not passes:
-        opt = _NO_PASSES
-    key = (text, opt, unroll, late)
-    module = _modules.get(key)
-    if module is not None:
-        return module
-    with locks.RUNTIME:
-        module = _modules.get(key)
-        if module is None:
-            with interrupts.held():  # llvmlite's own lock does not survive Ctrl-C
-                module = Module(text, _compiler().load(text, opt, unroll, late))
-                _modules[key] = module
-    return module
+    return compile_modules([Source(text, opt, unroll, passes, late)])[0]
+
+
+def compile_modules(sources: Sequence[Source]) -> list[Module]:
+    """`compile_module` of each of `sources`, of which several are compiled at a time."""
+    if any(each not in _modules for each in sources):
+        with interrupts.held():  # a module that is half made would stay so
+            make_objects(sources)
+            with locks.RUNTIME:
+                for each in sources:
+                    if each not in _modules:
+                        _modules[each] = _loaded(each)
+    return [_modules[each] for each in sources]
+
+
+def make_objects(sources: Iterable[Source]) -> None:
+    """Do what takes long of `compile_modules`, without the runtime's lock.
+
+    Nothing is told of failures: `compile_modules` meets them again.
+    """
+    waiting = deque(each for each in dict.fromkeys(sources) if not _is_there(each))
+    if not waiting:
+        return
+    compiler = _ready_compiler()  # helpers must not ask for the lock, which may be held here
+
+    def work() -> None:
+        with suppress(IndexError):  # none are left
+            while True:
+                source = waiting.popleft()
+                with suppress(Exception):
+                    _made_object(compiler, source)
+
+    helpers = [_start(work) for _ in range(min(len(waiting), THREADS) - 1)]
+    work()
+    for helper in helpers:
+        if helper is not None:
+            helper.join()
+
+
+def _is_there(source: Source) -> bool:
+    return source in _modules or (
+        (found := _objects.get(source)) is not None and found.done.is_set()
+    )
+
+
+def begin(source: Source) -> None:
+    """Begin to compile what `compile_modules` will be asked for, in another thread."""
+    if source in _modules or source in _objects:
+        return
+    compiler = _ready_compiler()
+    stored = compiler.stored(source)
+    if stored is None:
+        compile_early(lambda: _made_object(compiler, source))
+    else:
+        _objects.setdefault(source, _Object(stored))
+
+
+class _Object:
+    """An object that is being made by the thread that came first, and is awaited by others."""
+
+    def __init__(self, stored: bytes | None = None) -> None:
+        self.from_disk = stored is not None
+        self.data = stored or b""
+        self.done = threading.Event()
+        if self.from_disk:
+            self.done.set()
+
+
+def _made_object(compiler: _Compiler, source: Source) -> _Object:
+    """The object of a module, made here unless another thread makes it already."""
+    mine = _Object()
+    # A fork waits for what is made here, since nobody would go on with it in the child.
+    with locks.one_of(locks.COMPILING):
+        found = _objects.setdefault(source, mine)
+        if found is mine:
+            try:
+                stored = compiler.stored(source)
+                mine.from_disk = stored is not None
+                mine.data = stored or compiler.make(source)
+            finally:
+                if not mine.data:
+                    del _objects[source]
+                mine.done.set()
+    found.done.wait()
+    # Another thread's failure is met again here, if it was not one of that moment.
+    return found if found.data else _made_object(compiler, source)
+
+
+def _loaded(source: Source) -> Module:
+    """The module of an object, under the runtime's lock."""
+    compiler = _compiler()
+    found = _made_object(compiler, source)
+    try:
+        addresses = compiler.link(found.data, _defined_functions(source.text))
+    finally:
+        _objects.pop(source, None)
+    _counts["from_disk" if found.from_disk else "compiled"] += 1
+    return Module(source.text, addresses)
 
 
 def compile_early(load: Callable[[], object]) -> None:
@@ -119,10 +222,19 @@ def compile_early(load: Callable[[], object]) -> None:
         with suppress(Exception):
             load()
 
-    if not locks.ending():
-        with suppress(RuntimeError, MemoryError):  # no more threads
-            memory.require(_THREAD_BYTES, "starting a thread")
-            threading.Thread(target=begin, name="tgraph-prepare").start()
+    _start(begin)
+
+
+def _start(work: Callable[[], None]) -> threading.Thread | None:
+    """A thread that does `work`, if there can be one."""
+    if locks.ending():
+        return None
+    with suppress(RuntimeError, MemoryError):  # no more threads
+        memory.require(_THREAD_BYTES, "starting a thread")
+        thread = threading.Thread(target=work, name="tgraph-prepare")
+        thread.start()
+        return thread
+    return None
 
 
 def add_symbol(name: str, address: int | Callable[[], int]) -> None:
@@ -136,17 +248,14 @@ def add_symbol(name: str, address: int | Callable[[], int]) -> None:
 
 def vector_bytes() -> int:
     """The size of the vector registers of the processor that code is compiled for."""
-    with locks.RUNTIME:
-        return _compiler().vector_bytes
+    return _ready_compiler().vector_bytes
 
 
 def supported_levels() -> list[str]:
     """The levels of x86-64 that this machine has, lowest first; none on other machines."""
-    import llvmlite.binding as llvm
-
     if platform.machine() not in ("x86_64", "AMD64"):
         return []
-    has = {name for name, given in llvm.get_host_cpu_features().items() if given}
+    has = {name for name, given in llvm.host_features().items() if given}
     fits = itertools.takewhile(lambda level: has.issuperset(LEVELS[level].split()), LEVELS)
     return list(fits)
 
@@ -156,11 +265,19 @@ def statistics() -> dict[str, int]:
     return {"modules": len(_modules), **_counts}
 
 
-_modules: dict[tuple[str, int, bool, str], Module] = {}
+_modules: dict[Source, Module] = {}
+_objects: dict[Source, _Object] = {}  # made, or in the making, and not yet loaded
 _symbols: dict[str, int | Callable[[], int]] = {}
 _counts = {"compiled": 0, "from_disk": 0}
 
 _instance: _Compiler | None = None
+
+
+def _ready_compiler() -> _Compiler:
+    if _instance is not None:
+        return _instance
+    with locks.RUNTIME:
+        return _compiler()
 
 
 def _compiler() -> _Compiler:
@@ -173,25 +290,26 @@ def _compiler() -> _Compiler:
     return _instance
 
 
-def _target() -> tuple[str, str, int]:
-    """What to compile for: a name, features beyond the name's, and the size of vectors.
+def _target() -> tuple[llvm.Target, int]:
+    """What to compile for, and the size of its vectors.
 
     This machine, unless the environment's ``TGRAPH_CPU`` names a level of x86-64, such as
     'x86-64-v3' for any processor with AVX2.
     """
-    import llvmlite.binding as llvm
-
     level = os.environ.get("TGRAPH_CPU", "")
     if not level:
-        features = llvm.get_host_cpu_features()
+        features = llvm.host_features()
+        flags = ",".join(
+            f"{'+' if given else '-'}{name}" for name, given in sorted(features.items())
+        )
         names = [name for name, given in features.items() if given]
-        return llvm.get_host_cpu_name(), features.flatten(), _vector_bytes(names)
+        return llvm.Target(llvm.host_name(), flags), _vector_bytes(names)
     levels = supported_levels()
     if level not in levels:
         known = ", ".join(levels) or "none"
         raise ValueError(f"TGRAPH_CPU: expected a level of this machine ({known}), got {level!r}")
     below = levels[: levels.index(level) + 1]
-    return level, "", _vector_bytes([name for one in below for name in LEVELS[one].split()])
+    return llvm.Target(level), _vector_bytes([n for one in below for n in LEVELS[one].split()])
 
 
 def _vector_bytes(features: list[str]) -> int:
@@ -199,114 +317,65 @@ def _vector_bytes(features: list[str]) -> int:
 
 
 class _Compiler:
-    """LLVM's long-lived objects: a target machine and one linker."""
+    """What to compile for, and the one linker."""
 
     def __init__(self) -> None:
-        import llvmlite
-        import llvmlite.binding as llvm
-
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        self._llvm: Any = llvm
-        self._cpu, self._features, self.vector_bytes = _target()
-        self._machine = self._target_machine(2)
-        self._quick_machine = self._target_machine(0)
-        self._jit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
-        self._trackers: list[Any] = []  # dropping one would unload its code
-        self._links = 0
-        self._target_key = (
-            f"{llvm.llvm_version_info} {llvmlite.__version__} {self._machine.triple} "
-            f"{self._cpu} {self._features} {PIPELINE_VERSION}"
+        self.target, self.vector_bytes = _target()
+        self._linker = llvm.Linker(self.target)
+        self._key = (
+            f"{llvm.llvm_version()} {llvm.version()} {self.target.triple} "
+            f"{self.target.processor} {self.target.features} {PIPELINE_VERSION}"
         )
 
-    def _target_machine(self, opt: int) -> Any:
-        target = self._llvm.Target.from_default_triple()
-        return target.create_target_machine(cpu=self._cpu, features=self._features, opt=opt)
+    def stored(self, source: Source) -> bytes | None:
+        """The object of a module, if it is on disk."""
+        return cache.get(self._key_of(source))
 
-    def load(self, text: str, opt: int, unroll: bool, late: str) -> dict[str, int]:
-        """Addresses of the functions that `text` defines."""
-        key = f"{self._target_key} {opt} {unroll}\n{text}{late}"
-        data = cache.get(key)
-        if data is not None:
-            _counts["from_disk"] += 1
-        else:
-            data = self._compile(text, opt, unroll, late)
-            _counts["compiled"] += 1
-            cache.put(key, data)
-        return self._link(data, _defined_functions(text))
-
-    def _compile(self, text: str, opt: int, unroll: bool, late: str) -> bytes:
-        needed = _MODULE_BYTES + _BYTES_PER_CHARACTER * len(text)
-        memory.require(needed, "compiling a kernel")
-        try:
-            # A context of its own: its types and constants go with the module.
-            context = self._llvm.create_context()
-            module = self._llvm.parse_assembly(text, context)
-        except RuntimeError as error:
-            raise _refused(error, text) from None
-        try:
-            self._verify(module)
-            if opt != _NO_PASSES:
-                self._optimise(module, opt, unroll)
-            if late:
-                self._inline(module, self._llvm.parse_assembly(late, context))
-            machine = self._machine if opt != 0 else self._quick_machine
-            data: bytes = machine.emit_object(module)
-        except RuntimeError as error:
-            raise _refused(error, text) from None
-        finally:
-            module.close()  # before its context goes: garbage is collected in any order
+    def make(self, source: Source) -> bytes:
+        """The object of a module, which goes on disk."""
+        data = self._compiled(source)
+        cache.put(self._key_of(source), data)
         return data
 
-    def _verify(self, module: Any) -> None:
-        module.verify()
-        module.triple = self._machine.triple
-        module.data_layout = str(self._machine.target_data)
+    def _key_of(self, source: Source) -> str:
+        text, opt, unroll, passes, late = source
+        return f"{self._key} {opt} {unroll} {passes}\n{text}{late}"
 
-    def _inline(self, module: Any, late: Any) -> None:
-        """Put the functions of `late` where the module calls them."""
-        self._verify(late)
-        module.link_in(late)
-        builder = self._llvm.create_pass_builder(
-            self._machine, self._llvm.create_pipeline_tuning_options(speed_level=0)
+    def _compiled(self, source: Source) -> bytes:
+        memory.require(
+            _MODULE_BYTES + _BYTES_PER_CHARACTER * len(source.text), "compiling a kernel"
         )
-        passes = self._llvm.create_new_module_pass_manager()
-        passes.add_always_inliner_pass()
-        passes.run(module, builder)
-
-    def _optimise(self, module: Any, opt: int, unroll: bool) -> None:
-        """Run LLVM's passes. A pass builder slows down with every use, so each has its own."""
-        options = self._llvm.create_pipeline_tuning_options(speed_level=opt)
-        options.loop_vectorization = options.slp_vectorization = opt > 1
-        options.loop_interleaving = opt > 1
-        options.loop_unrolling = unroll
-        builder = self._llvm.create_pass_builder(self._machine, options)
-        builder.getModulePassManager().run(module, builder)
-
-    def _link(self, data: bytes, names: list[str]) -> dict[str, int]:
-        memory.require(_MODULE_BYTES + _BYTES_PER_BYTE * len(data), "loading a kernel")
-        library = self._llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
-        missing = []
-        for name in _undefined_symbols(data):
-            address = _find_symbol(name)
-            if address is None:
-                missing.append(name)
-            else:
-                library.import_symbol(name, address)
-        for name in names:
-            library.export_symbol(name)
-        self._links += 1  # a name counts as taken even after a failure
         try:
-            tracker = library.link(self._jit, f"tgraph{self._links}")
+            with self.optimised(source) as module:
+                return module.emit()
         except RuntimeError as error:
+            raise _refused(error, source.text) from None
+
+    def optimised(self, source: Source) -> llvm.Module:
+        """The module behind LLVM's passes."""
+        text, opt, unroll, passes, late = source
+        module = llvm.Module(text, self.target, 2 if opt or not passes else 0)
+        if passes:
+            module.optimise(opt, vectors=opt > 1, unroll=unroll)
+        if late:
+            module.inline(late)
+        return module
+
+    def link(self, data: bytes, names: list[str]) -> dict[str, int]:
+        """Load an object; the addresses of the functions `names`."""
+        memory.require(_MODULE_BYTES + _BYTES_PER_BYTE * len(data), "loading a kernel")
+        found = {name: _find_symbol(name) for name in _undefined_symbols(data)}
+        known = {name: address for name, address in found.items() if address is not None}
+        try:
+            return self._linker.link(data, known, names)
+        except RuntimeError as error:
+            missing = [name for name in found if name not in known]
             raise JitError(
                 f"cannot link a module that defines {', '.join(names)}: it calls "
                 f"{', '.join(missing) or 'an unknown function'} ({error}); a called function must "
                 "be defined in the module, registered with add_symbol, or come from libc, libm, "
                 "libmvec or libgcc"
             ) from None
-        self._trackers.append(tracker)
-        return {name: tracker[name] for name in names}
 
 
 def _refused(error: RuntimeError, text: str) -> JitError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -18,7 +20,7 @@ def fork_safe() -> Any:
 
     Locks that are held together are made in the reverse of the order in which they are taken, as
     what is registered last is called first before a fork. Modules are imported in many orders, so
-    there are two only: RUNTIME, made here, and one of a higher floor, taken before it.
+    all are made here but one of a higher floor, which is taken before these.
     """
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
@@ -27,6 +29,29 @@ def fork_safe() -> Any:
         )
     return lock
 
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def one_of(choice: Sequence[Any]) -> Iterator[None]:
+    """Hold one lock of several; the last one of them where none is free."""
+    taken = next((each for each in choice if each.acquire(blocking=False)), None)
+    if taken is None:
+        taken = choice[-1]
+        taken.acquire()
+    try:
+        yield
+    finally:
+        taken.release()
+
+
+COMPILING = tuple(fork_safe() for _ in range(min(_processors(), 4)))
+"""One of them is held while a module is compiled; RUNTIME is never taken inside."""
 
 RUNTIME = fork_safe()
 """Held while something is made once for the process: BLAS, the thread pool, compiled code."""

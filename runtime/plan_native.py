@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import jit, locks, parallel
+from . import jit, locks, parallel, thread_pool
 
 END, NATIVE, PYTHON = 0, 1, 2
 HEAD = 6
@@ -73,12 +73,23 @@ def load() -> Native:
     return _loaded
 
 
+def prepare() -> None:
+    """Compile what `load` needs, without the runtime's lock."""
+    jit.make_objects([thread_pool.source(), *_sources()])
+
+
+def _sources() -> list[jit.Source]:
+    return [
+        jit.Source(_walk_text(), passes=False),  # written as LLVM would leave it
+        # What these call takes so long that better code for them would not pay.
+        jit.Source(_COPY + _GEMV, opt=0),
+    ]
+
+
 def _load() -> Native:
     _check_layouts()
     parallel.parallel_for_address()  # the runner calls it by name
-    walk = jit.compile_module(_walk_text(), passes=False)  # written as LLVM would leave it
-    # What these call takes so long that better code for them would not pay.
-    bodies = jit.compile_module(_bodies_text(), opt=0)
+    walk, bodies = jit.compile_modules(_sources())
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, ctypes.py_object)
     addresses = [bodies.address(name) for name in ("gemv", "copy")]
@@ -96,10 +107,6 @@ def _walk_text() -> str:
         .replace("NOT_DENSE", str(NOT_DENSE))
         .replace("WRITEABLE", str(_WRITEABLE))
     )
-
-
-def _bodies_text() -> str:
-    return _COPY + _GEMV
 
 
 def _flags_offset() -> int:

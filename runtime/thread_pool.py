@@ -27,7 +27,7 @@ class ThreadPool:
     """The generated pool; one per process."""
 
     def __init__(self, threads: int) -> None:
-        module = jit.compile_module(_text(), opt=0)  # written as LLVM would leave it
+        (module,) = jit.compile_modules([source()])
         number = ctypes.c_int64
         self.parallel_for = module.address("tgraph_parallel_for")
         self._reset = ctypes.CFUNCTYPE(None)(module.address("reset"))
@@ -52,6 +52,11 @@ class ThreadPool:
         start = time.perf_counter()
         self._pause(1000)
         return int(1000 * seconds / (time.perf_counter() - start)) + 1
+
+
+def source() -> jit.Source:
+    """The module of the pool, written as LLVM would leave it."""
+    return jit.Source(_text(), opt=0)
 
 
 def _text() -> str:

@@ -506,6 +506,7 @@ def prepare(waited_for: bool = False) -> None:
 
 
 def _load() -> None:
+    plan_native.prepare()
     plan_native.load()
     if not _waited_for:
         with locks.RUNTIME:  # a fork waits: what its child finds half imported stays locked there

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ...runtime import locks
-from ...runtime.jit import compile_module
+from ...runtime import jit
 from .llvm_math import late_definitions
 from .llvm_module import KernelText, kernels_module
 
-# Kernels compiled as one module: cheaper than one by one, and a bound on the memory that takes.
-BATCH = 12
+CHARACTERS = 12_000
+"""Kernels are compiled as modules of about so much text: cheaper than one by one; several modules
+are compiled at a time, while the next kernels are still being written."""
 
 _addresses: dict[KernelText, int] = {}
 
 
-def load_kernels(texts: Iterable[KernelText]) -> dict[KernelText, int]:
-    """The address of every kernel, compiling in batches those that are new."""
-    wanted = list(dict.fromkeys(texts))
-    with locks.RUNTIME:
-        for small in (False, True):
-            new = [text for text in wanted if text not in _addresses and text.small == small]
-            for start in range(0, len(new), BATCH):
-                _load_batch(new[start : start + BATCH], 1 if small else 3)
-        return {text: _addresses[text] for text in wanted}
+class KernelLoader:
+    """Compiles the kernels of a plan, beginning as soon as there are enough for a module."""
 
+    def __init__(self) -> None:
+        self._texts: dict[KernelText, None] = {}
+        self._new: dict[bool, list[KernelText]] = {False: [], True: []}  # by `small`
+        self._batches: list[tuple[jit.Source, list[KernelText]]] = []
 
-def _load_batch(texts: list[KernelText], opt: int) -> None:
-    named = {f"k{number}": text for number, text in enumerate(texts)}
-    whole = kernels_module(named)
-    module = compile_module(whole, opt=opt, late=late_definitions(whole))
-    for name, text in named.items():
-        _addresses[text] = module.address(name)
+    def add(self, text: KernelText) -> None:
+        """Let `addresses` tell that of this kernel, too."""
+        if text in self._texts:
+            return
+        self._texts[text] = None
+        if text in _addresses:
+            return
+        new = self._new[text.small]
+        new.append(text)
+        if sum(len(each.text) for each in new) >= CHARACTERS:
+            self._close(text.small)
+            jit.begin(self._batches[-1][0])
+
+    def addresses(self) -> dict[KernelText, int]:
+        """The address of every kernel, when all are compiled."""
+        for small, new in self._new.items():
+            if new:
+                self._close(small)
+        modules = jit.compile_modules([source for source, _ in self._batches])
+        for module, (_, texts) in zip(modules, self._batches):
+            for number, text in enumerate(texts):
+                _addresses[text] = module.address(f"k{number}")
+        self._batches.clear()
+        return {text: _addresses[text] for text in self._texts}
+
+    def _close(self, small: bool) -> None:
+        """What is new becomes a module."""
+        texts, self._new[small] = self._new[small], []
+        named = {f"k{number}": text for number, text in enumerate(texts)}
+        whole = kernels_module(named)
+        source = jit.Source(whole, 1 if small else 3, late=late_definitions(whole))
+        self._batches.append((source, texts))

@@ -32,8 +32,6 @@ class Raises:
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         if event != "call" and (event != "c_call" or arg.__name__ in WITHOUT_MEMORY):
             return
-        if "llvmlite" in frame.f_code.co_filename:  # LLVM ends the process for it
-            return
         if self.functions and not self._is_inside(frame):
             return
         self.seen += 1

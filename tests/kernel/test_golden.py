@@ -86,13 +86,9 @@ def test_a_long_sum_is_shared() -> None:
 
 def optimised_text(schedule: Schedule) -> str:
     """The kernel after LLVM's passes."""
-    compiler = jit._compiler()
     text = kernels_module({"kernel": kernel_text(schedule)})
-    module = compiler._llvm.parse_assembly(text, compiler._llvm.create_context())
-    module.triple = compiler._machine.triple
-    module.data_layout = str(compiler._machine.target_data)
-    compiler._optimise(module, 3, False)
-    return str(module)
+    with jit._compiler().optimised(jit.Source(text)) as module:
+        return str(module)
 
 
 # Loops whose addresses or order depend on data, or that do too little, are left alone.

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from tgraph.runtime import cache, jit
+from tgraph.runtime import cache, jit, llvm
 
 SCALE = """
 define void @scale(ptr noalias %x, ptr noalias %out, float %f, i64 %n) {
@@ -205,14 +205,12 @@ print(jit.statistics()["compiled"], jit.statistics()["from_disk"])
 
 CHILD_OF_A_CPU = """
 import sys
-from tgraph.runtime import jit
+from tgraph.runtime import jit, llvm
 jit.compile_module(open(sys.argv[1]).read())
-compiler = jit._compiler()
-module = compiler._llvm.parse_assembly(
-    "define <32 x i8> @f(<32 x i8> %x) { %y = add <32 x i8> %x, %x ret <32 x i8> %y }"
-)
+text = "define <32 x i8> @f(<32 x i8> %x) { %y = add <32 x i8> %x, %x ret <32 x i8> %y }"
 print(jit.statistics()["compiled"], jit.vector_bytes(), end=" ")
-print("ymm" in compiler._machine.emit_assembly(module))
+with llvm.Module(text, jit._compiler().target) as module:
+    print(b"ymm" in module.emit(assembly=True))
 """
 
 X86 = platform.machine() in ("x86_64", "AMD64")
@@ -254,10 +252,8 @@ def test_a_processor_that_is_none_is_an_error(monkeypatch, level, message):
 @pytest.mark.skipif(not X86, reason="levels are those of x86-64")
 def test_a_processor_that_this_machine_is_not_is_an_error(monkeypatch):
     """Its code would end the process by an illegal instruction."""
-    import llvmlite.binding as llvm
-
-    features = dict(llvm.get_host_cpu_features())
-    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: features)
+    features = llvm.host_features()
+    monkeypatch.setattr(llvm, "host_features", lambda: features)
     assert "x86-64" in jit.supported_levels()
     features["fma"] = False
     assert not {"x86-64-v3", "x86-64-v4"} & set(jit.supported_levels())
@@ -291,6 +287,132 @@ def test_threads_share_one_compile():
         thread.join()
     assert len({id(module) for module in modules}) == 1 and len(modules) == 8
     assert jit.statistics()["compiled"] == before + 1
+
+
+def numbered(number):
+    """A text of its own for each number, which gives it back."""
+    return f"define i64 @value() {{\n  ret i64 {number}\n}}\n"
+
+
+def test_several_modules_at_once_are_each_compiled_once():
+    before = jit.statistics()
+    sources = [jit.Source(numbered(100 + at % 20)) for at in range(40)]
+    results = []
+    threads = [
+        threading.Thread(target=lambda: results.append(jit.compile_modules(sources)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and all(each == results[0] for each in results)
+    values = [call(each.address("value"), ctypes.c_int64) for each in results[0]]
+    assert values == [100 + at % 20 for at in range(40)]
+    after = jit.statistics()
+    assert after["compiled"] == before["compiled"] + 20
+    assert after["modules"] == before["modules"] + 20
+
+
+def test_one_bad_module_among_several_is_the_error():
+    good = jit.Source(numbered(200))
+    with pytest.raises(jit.JitError, match="LLVM rejects"):
+        jit.compile_modules([good, jit.Source("define i64 @value() {")])
+    (module,) = jit.compile_modules([good])
+    assert call(module.address("value"), ctypes.c_int64) == 200
+
+
+def test_an_object_that_could_not_be_made_is_tried_again(monkeypatch):
+    def refuse(size, what):
+        raise MemoryError(what)
+
+    text = numbered(201)
+    with monkeypatch.context() as patch:
+        patch.setattr(jit.memory, "require", refuse)
+        jit.make_objects([jit.Source(text)])
+    assert call(jit.compile_module(text).address("value"), ctypes.c_int64) == 201
+    assert not jit._objects
+
+
+def test_objects_are_made_while_another_thread_has_the_lock():
+    """What is begun early must not wait for who compiles something else."""
+    jit.compile_module(numbered(202))  # LLVM is there
+    source = jit.Source(numbered(203))
+    done = threading.Event()
+    with jit.locks.RUNTIME:
+        thread = threading.Thread(target=lambda: (jit.make_objects([source]), done.set()))
+        thread.start()
+        assert done.wait(60)
+    thread.join()
+    before = jit.statistics()
+    jit.compile_modules([source])
+    after = jit.statistics()
+    assert after["compiled"] == before["compiled"] + 1
+    assert not jit._objects
+
+
+def test_who_holds_the_lock_compiles_several_modules():
+    jit.compile_module(numbered(204))
+    with jit.locks.RUNTIME:
+        modules = jit.compile_modules([jit.Source(numbered(at)) for at in range(205, 211)])
+    assert [call(each.address("value"), ctypes.c_int64) for each in modules] == [*range(205, 211)]
+
+
+def test_what_was_begun_is_compiled_once(folder):
+    sources = [jit.Source(numbered(at)) for at in range(211, 215)]
+    before = jit.statistics()["compiled"]
+    for each in [*sources, *sources]:
+        jit.begin(each)
+    jit.compile_modules(sources)
+    assert jit.statistics()["compiled"] == before + 4
+    assert len(list(folder.glob("*.bin"))) == 4
+
+
+def test_what_was_begun_is_found_on_disk(monkeypatch):
+    source = jit.Source(numbered(215))
+    jit.compile_modules([source])
+    monkeypatch.setattr(jit, "_modules", {})
+    before = jit.statistics()
+    jit.begin(source)
+    (module,) = jit.compile_modules([source])
+    assert call(module.address("value"), ctypes.c_int64) == 215
+    after = jit.statistics()
+    assert after["from_disk"] == before["from_disk"] + 1
+    assert after["compiled"] == before["compiled"]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_waits_for_what_is_being_compiled():
+    """Its child would wait for ever: for the object, or for a lock within LLVM."""
+    texts = [SCALE + f"; fork {number}\n" for number in range(12)]
+    maker = threading.Thread(target=lambda: jit.make_objects(map(jit.Source, texts)))
+    maker.start()
+    children = []
+    for number in (0, 5, 11):
+        child = os.fork()
+        if child == 0:
+            try:
+                x, out = run_scale(jit.compile_module(texts[number]))
+                os._exit(0 if np.array_equal(out, 3 * x) else 1)
+            finally:
+                os._exit(2)
+        children.append(child)
+    maker.join()
+    assert [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children] == [0, 0, 0]
+
+
+def test_functions_of_the_library_are_those_that_llvmlite_declares():
+    """They are called by our own prototypes: another version may have changed them."""
+    assert llvm.unknown_prototypes() == []
+
+
+def test_another_version_of_the_library_is_compared(monkeypatch):
+    monkeypatch.setattr(llvm, "version", lambda: "9.1.0")
+    llvm.library.__wrapped__()
+    monkeypatch.setitem(llvm.PROTOTYPES, "ContextDispose", (ctypes.c_int, (ctypes.c_int,)))
+    assert llvm.unknown_prototypes() == ["ContextDispose"]
+    with pytest.raises(ImportError, match=r"llvmlite 9\.1\.0 has .* not know: ContextDispose"):
+        llvm.library.__wrapped__()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
