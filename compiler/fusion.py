@@ -69,7 +69,7 @@ _FUSIBLE = frozenset(
         Family.SCATTER,
         Family.WINDOW,
         Family.RANDOM,
-        Family.SORT_SCAN,
+        Family.SCAN,
     )
 )
 
@@ -568,7 +568,7 @@ class Fuser:
 
 
 def _scans(nodes: Iterable[Node]) -> bool:
-    return any(node.primitive.family is Family.SORT_SCAN for node in nodes)
+    return any(node.primitive.family is Family.SCAN for node in nodes)
 
 
 def _row_choices(roots: Sequence[Root], node: Node) -> Iterable[list[Root]]:

@@ -60,14 +60,14 @@ def is_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def reads_strided(step: Node) -> bool:
     """Whether a step reads operands that are views of others as they lie."""
-    return step.primitive in (p.matmul, p.attention)
+    return step.primitive in (p.matmul, p.attention, p.argsort, p.sort)
 
 
 def can_read(step: Node, operand: Node, strides: tuple[int, ...]) -> bool:
     """Whether such a step reads an operand that lies in memory with these strides."""
     if step.primitive is p.matmul:
         return is_matrix(operand.shape, strides)
-    is_value = operand is step.inputs[2]
+    is_value = step.primitive is p.attention and operand is step.inputs[2]
     return not is_value or strides[-1] == 1 or operand.shape[-1] == 1
 
 
@@ -107,7 +107,7 @@ def _spread(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] | Non
         if len(wide) > 1:
             return None
         if wide:
-            axes[wide[0]] = _merged([(split.shape[at], strides[at]) for at in inner])
+            axes[wide[0]] = merged_axes([(split.shape[at], strides[at]) for at in inner])
     *lead, rows, columns = (each or ((1, 1),) for each in axes)
     if any(len(each) > 1 for each in lead):
         return None
@@ -120,7 +120,7 @@ def _run(spread: Spread) -> int:
     return max((size for size, stride in sides if stride == 1), default=0)
 
 
-def _merged(axes: list[tuple[int, int]]) -> Axes:
+def merged_axes(axes: list[tuple[int, int]]) -> Axes:
     """Without axes of one element; neighbours through which memory runs evenly are one."""
     merged: list[tuple[int, int]] = []
     for size, stride in axes:

@@ -17,6 +17,7 @@ from .passes.join_attention import join_attention
 from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
+from .passes.sort_values import sort_values
 from .passes.split_reductions import split_reductions, split_reductions_for_gpu
 from .passes.split_scans import split_scans
 
@@ -35,6 +36,7 @@ PASSES = (
     Pass("fold_constants", fold_constants, "what depends on nothing is computed now"),
     Pass("simplify", simplify, "fewer, cheaper and numerically safer operations"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
+    Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
     Pass("fold_constants_again", fold_constants, "constants that were decomposed or permuted"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -281,7 +282,7 @@ class PlanBuilder(ABC):
 
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":
-            return group.roots[0].node.primitive.family is not Family.CONTRACTION
+            return group.roots[0].node.primitive.family not in (Family.CONTRACTION, Family.SORT)
         return bool(self._lowered(group)[0].checks)
 
     def _last_uses(self) -> dict[Node, int]:
@@ -429,7 +430,7 @@ class PlanBuilder(ABC):
         if node.primitive.family is Family.OPAQUE:
             return self._host_call(node), "python", 0
         function = partial(_run_primitive, node.primitive.name, dict(node.attrs))
-        results = (self._contiguous(node, node.type),)
+        results = (self.contiguous(node, node.type),)
         return PythonStep(node.primitive.name, function, self.arrays(node), results), "python", 0
 
     def arrays(self, step: Node) -> tuple[ArrayRef, ...]:
@@ -443,7 +444,7 @@ class PlanBuilder(ABC):
     def _host_call(self, node: Node) -> PythonStep:
         results = {each.attrs["index"]: each for each in self._results(node)}
         outputs = tuple(
-            self._contiguous(results[number], type_)
+            self.contiguous(results[number], type_)
             for number, type_ in enumerate(node.attrs["results"])
             if number in results
         )
@@ -452,7 +453,7 @@ class PlanBuilder(ABC):
         name = str(node.attrs.get("name", "host_call"))
         return PythonStep(name, function, self.arrays(node), outputs)
 
-    def _contiguous(self, node: Node, type_: TensorType) -> ArrayRef:
+    def contiguous(self, node: Node, type_: TensorType) -> ArrayRef:
         return ArrayRef(self.place[node], type_.shape, type_.dtype.numpy)
 
     def _array(self, step: Node, operand: Node) -> ArrayRef:
@@ -653,14 +654,24 @@ class _Arena:
         self.taken: dict[Node, tuple[int, int]] = {}
 
     def take(self, nbytes: int, node: Node) -> BufferRef:
+        place = self.taken[node] = self._take(nbytes)
+        return BufferRef(ARENA_SLOT, place[0])
+
+    def _take(self, nbytes: int) -> tuple[int, int]:
         wanted = max(-(-nbytes // self.alignment), 1) * self.alignment
         start = self._fill_gap(wanted)
         if start is None:
             ends_free = self.gaps and self.gaps[-1][1] == self.size
             start = self.gaps.pop()[0] if ends_free else self.size
             self.size = start + wanted
-        self.taken[node] = start, start + wanted
-        return BufferRef(ARENA_SLOT, start)
+        return start, start + wanted
+
+    @contextmanager
+    def borrowed(self, nbytes: int) -> Iterator[BufferRef]:
+        """A place for what one step needs while it runs."""
+        place = self._take(nbytes)
+        yield BufferRef(ARENA_SLOT, place[0])
+        self._give_back(*place)
 
     def _fill_gap(self, wanted: int) -> int | None:
         for number, (start, end) in enumerate(self.gaps):
@@ -674,7 +685,9 @@ class _Arena:
         """Give the memory of `node` back, if it has any here."""
         if node not in self.taken:
             return
-        start, end = self.taken.pop(node)
+        self._give_back(*self.taken.pop(node))
+
+    def _give_back(self, start: int, end: int) -> None:
         if end - start <= self.never_reused:
             return
         at = bisect(self.gaps, (start, end))

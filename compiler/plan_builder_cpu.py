@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..runtime import jit
+from ..runtime.order import put_in_order
+from ..runtime.order_native import MOST_ELEMENTS
 from ..runtime.plan import Plan
-from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, Step
+from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, PythonStep, Step
 from .codegen.llvm_kernel import kernel_text
 from .codegen.llvm_module import KernelText
 from .codegen.loader import KernelLoader
@@ -18,6 +21,7 @@ from .ir import primitives as p
 from .kernel.lower import Lowering
 from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
+from .plan_argsort import argsort_step, lists_bytes
 from .plan_attention import attention_step, flops_of
 from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 
@@ -71,10 +75,18 @@ class CpuPlanBuilder(PlanBuilder):
         return lowering, schedule
 
     def library_step(self, node: Node) -> tuple[Step, str, int]:
-        if node.primitive is not p.attention:
-            return super().library_step(node)
-        step = attention_step(node, self.arrays(node), self.place[node])
-        return step, "attention", flops_of(node)
+        if node.primitive is p.attention:
+            step = attention_step(node, self.arrays(node), self.place[node])
+            return step, "attention", flops_of(node)
+        if node.primitive is p.argsort and node.inputs[0].shape[-1] < MOST_ELEMENTS:
+            (operand,) = self.arrays(node)
+            with self.arena.borrowed(lists_bytes(node)) as lists:
+                return argsort_step(node, operand, self.place[node], lists), "sort", 0
+        if node.primitive is p.sort:
+            function = partial(put_in_order, descending=node.attrs["descending"])
+            results = (self.contiguous(node, node.type),)
+            return PythonStep("sort", function, self.arrays(node), results), "python", 0
+        return super().library_step(node)
 
     # -- scatters ------------------------------------------------------------------------
 

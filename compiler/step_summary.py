@@ -7,12 +7,13 @@ from ..runtime.device import CPU
 from ..runtime.plan_gemm import product_summary, sizes
 from .codegen.llvm_kernel import schedule_summary
 from .kernel.schedule_cpu import Schedule
+from .plan_argsort import argsort_summary
 from .plan_attention import attention_summary
 from .plan_builder import StepInfo
 
 
 def step_summary(info: StepInfo) -> str:
-    """The schedule of a kernel, code and sizes of a product or of attention; "" for other steps.
+    """The schedule of a kernel, sizes of products, attention and sorting; "" for other steps.
 
     Kernels for the CPU are written once more for it, as what is told stands in no other place.
     """
@@ -22,6 +23,8 @@ def step_summary(info: StepInfo) -> str:
         return info.schedule.summary()
     if info.kind == "attention":
         return attention_summary(info.outputs[0])
+    if info.kind == "sort":
+        return argsort_summary(info.outputs[0])
     if info.product is None:
         return ""
     on_cpu = info.outputs[0].type.device is CPU

@@ -21,6 +21,7 @@ from . import (
     array_functions_indexing,
     array_functions_movement,
     array_functions_reductions,
+    array_functions_sorting,
     array_functions_sources,
 )
 from .array_functions_elementwise import Array as Array
@@ -33,6 +34,7 @@ FUNCTIONS: dict[str, Function] = {
     **array_functions_elementwise.FUNCTIONS,
     **array_functions_reductions.FUNCTIONS,
     **array_functions_reductions.SCANS,
+    **array_functions_sorting.FUNCTIONS,
     **array_functions_movement.FUNCTIONS,
     **array_functions_indexing.FUNCTIONS,
     **array_functions_contractions.FUNCTIONS,

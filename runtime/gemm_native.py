@@ -350,7 +350,7 @@ def _body(of: Tiles) -> str:
     words = bases.pop()
 
     def word(at: str | int, type: str = "i64") -> str:
-        return write.op(f"load {type}, ptr {write.op(f'getelementptr i64, ptr {words}, i64 {at}')}")
+        return write.word(words, at, type)
 
     m, n, k, ars, acs, brs, bcs, crs = (word(at) for at in range(8))
     alpha, beta = word(8, of.type), word(9, of.type)

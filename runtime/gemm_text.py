@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from .llvm_text import Text
+from .llvm_text import FunctionText
 from .records import record
 
 TYPES = {"float32": ("float", 4), "float64": ("double", 8)}
@@ -99,12 +99,12 @@ def tiles(dtype: str, vector_bytes: int) -> Tiles:
     return Tiles(type_, item, vector_bytes // item, 12 if registers == 32 else 6)
 
 
-class GemmText(Text):
+class GemmText(FunctionText):
     """The body of a function on one type; operands and results of address arithmetic by name."""
 
     def __init__(self, of: Tiles, head: str) -> None:
-        super().__init__()
-        self.of, self.head = of, head
+        super().__init__(head)
+        self.of = of
 
     def at(self, base: str, *moves: str | int) -> str:
         """`base` moved by elements, each a number or a value."""
@@ -112,19 +112,6 @@ class GemmText(Text):
             if move != 0:
                 base = self.op(f"getelementptr {self.of.type}, ptr {base}, i64 {move}")
         return base
-
-    def mul(self, one: str | int, other: str | int) -> str:
-        return self.op(f"mul i64 {one}, {other}")
-
-    def add(self, one: str | int, other: str | int) -> str:
-        return self.op(f"add i64 {one}, {other}")
-
-    def sub(self, one: str | int, other: str | int) -> str:
-        return self.op(f"sub i64 {one}, {other}")
-
-    def word(self, words: str, at: str | int) -> str:
-        """A word of a table."""
-        return self.op(f"load i64, ptr {self.op(f'getelementptr i64, ptr {words}, i64 {at}')}")
 
     def least(self, one: str | int, other: str | int) -> str:
         return self.op(f"call i64 @llvm.smin.i64(i64 {one}, i64 {other})")
@@ -135,9 +122,6 @@ class GemmText(Text):
     def far(self, count: str | int, stride: str) -> str:
         """Whether so many elements span more than what is near."""
         return self.op(f"icmp sgt i64 {self.mul(count, stride)}, {self.of.near}")
-
-    def choose(self, condition: str, one: str | int, other: str | int, type: str = "i64") -> str:
-        return self.op(f"select i1 {condition}, {type} {one}, {type} {other}")
 
     def load(self, at: str, type: str = "") -> str:
         return self.op(f"load {type or self.of.type}, ptr {at}, align {self.of.item}")
@@ -193,14 +177,3 @@ class GemmText(Text):
         self.lines[place:place] = phis
         self.label(done)
         new[:] = carried
-
-    @contextmanager
-    def choice(self, condition: str) -> Iterator[None]:
-        """What is written inside is all that is done where `condition` holds."""
-        with self.when(condition):
-            yield
-            self.line("ret void")
-            self.label(self.fresh("unreachable"))  # LLVM drops it
-
-    def finish(self, result: str = "void") -> str:
-        return "\n".join([f"define {self.head} {{", "entry:", *self.lines, f"  ret {result}", "}"])

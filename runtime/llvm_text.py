@@ -63,3 +63,39 @@ class Text:
         )
         self.line(f"br label %{head}")
         self.label(done)
+
+
+class FunctionText(Text):
+    """A function that begins with `define` and `head`; arithmetic on words by name."""
+
+    def __init__(self, head: str) -> None:
+        super().__init__()
+        self.head = head
+
+    def mul(self, one: str | int, other: str | int) -> str:
+        return self.op(f"mul i64 {one}, {other}")
+
+    def add(self, one: str | int, other: str | int) -> str:
+        return self.op(f"add i64 {one}, {other}")
+
+    def sub(self, one: str | int, other: str | int) -> str:
+        return self.op(f"sub i64 {one}, {other}")
+
+    def word(self, words: str, at: str | int, type: str = "i64") -> str:
+        """A word of a table."""
+        place = self.op(f"getelementptr i64, ptr {words}, i64 {at}")
+        return self.op(f"load {type}, ptr {place}")
+
+    def choose(self, condition: str, one: str | int, other: str | int, type: str = "i64") -> str:
+        return self.op(f"select i1 {condition}, {type} {one}, {type} {other}")
+
+    @contextmanager
+    def choice(self, condition: str) -> Iterator[None]:
+        """What is written inside is all that is done where `condition` holds."""
+        with self.when(condition):
+            yield
+            self.line("ret void")
+            self.label(self.fresh("unreachable"))  # LLVM drops it
+
+    def finish(self, result: str = "void") -> str:
+        return "\n".join([f"define {self.head} {{", "entry:", *self.lines, f"  ret {result}", "}"])

@@ -7,11 +7,15 @@ way. So the positions are made a part of the keys, or found from a threshold.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import parallel
 from .array_functions_elementwise import quietly
 
 Array = npt.NDArray[Any]
@@ -21,6 +25,73 @@ Positions = npt.NDArray[np.int64]
 _FEW = 512
 # Elements of which the extreme is looked at first, where so many such groups come to one wanted.
 _GROUP, _GROUPS_FOR_ONE = 8, 4
+# So many elements are worth a thread.
+_SHARE = 1 << 16
+
+
+def in_order(values: Array, descending: bool = False) -> Array:
+    """Rows in order: `values` at the positions of `stable_order`.
+
+    >>> in_order(np.array([2.0, np.nan, 1.0]), descending=True)
+    array([nan,  2.,  1.])
+    """
+    ordered = np.empty(values.shape, values.dtype)
+    put_in_order(values, ordered, descending)
+    return ordered
+
+
+def put_in_order(values: Array, ordered: Array, descending: bool = False) -> None:
+    """Write `in_order(values)` to `ordered`, which is contiguous."""
+    keys = _comparable(ordered)
+    if _sort_by_threads(values, keys):  # zeros that are equal to others, and not the same
+        ordered[...] = np.take_along_axis(values, stable_order(values, descending), -1)
+        return
+    if descending:
+        keys[...] = keys[..., ::-1]
+    if keys.dtype.itemsize != ordered.dtype.itemsize:
+        quietly(np.copyto, ordered, keys, casting="unsafe")
+
+
+def _sort_by_threads(values: Array, keys: Array) -> bool:
+    """Write rows in order to `keys`; whether there are negative zeros."""
+    length, rows = values.shape[-1], math.prod(values.shape[:-1])
+    source, target = values.reshape(rows, length), keys.reshape(rows, length)
+    count = min(parallel.get_num_threads(), keys.size // _SHARE)
+    if count < 2:
+        return _sort_rows(source, target)
+    if target.shape[0] >= count:
+        return any(
+            _on_threads(_sort_rows, np.array_split(source, count), np.array_split(target, count))
+        )
+    has_negative_zeros = _copy_rows(source, target)
+    limits = [length * number // count for number in range(1, count)]
+    for row in target:  # in parts that are in order once each of them is
+        row.partition(limits)
+        _on_threads(np.ndarray.sort, np.split(row, limits))
+    return has_negative_zeros
+
+
+def _sort_rows(source: Array, target: Array) -> bool:
+    has_negative_zeros = _copy_rows(source, target)
+    target.sort(axis=-1)
+    return has_negative_zeros
+
+
+def _copy_rows(source: Array, target: Array) -> bool:
+    """Whether there are negative zeros in what it copies."""
+    quietly(np.copyto, target, _comparable(source))
+    if target.dtype.kind != "f":
+        return False
+    bits = np.dtype(f"i{target.dtype.itemsize}")
+    return bool((target.view(bits) == np.iinfo(bits).min).any())
+
+
+def _on_threads(function: Callable[..., Any], *pieces: Sequence[Array]) -> list[Any]:
+    """What `function` gives for each piece, the first of them on this thread."""
+    first, *others = zip(*pieces)
+    with ThreadPoolExecutor(len(others)) as pool:
+        later = [pool.submit(function, *each) for each in others]
+        return [function(*first), *(each.result() for each in later)]
 
 
 def stable_order(values: Array, descending: bool = False) -> Positions:

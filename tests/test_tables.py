@@ -33,7 +33,8 @@ NO_GRADIENT = {
     "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor",
     "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "argmax", "argmin", "any", "all",
-    "attention",  # written by a pass, behind all gradients
+    "argsort",
+    "attention", "sort",  # written by passes, behind all gradients
 }  # fmt: skip
 
 
@@ -51,7 +52,16 @@ def test_every_fusible_primitive_has_a_scalar_form() -> None:
     by_table = set(views._NEEDS) | set(COMBINE) | {each.name for each in ELEMENTWISE}
     by_kernel = {"argmax", "argmin", "cumsum", "scatter_add", "index_put"}  # roots of their own
     given = {"input"}
-    steps = {"matmul", "convolution", "attention", "host_call", "get", "transfer"}
+    steps = {
+        "matmul",
+        "convolution",
+        "attention",
+        "argsort",
+        "sort",
+        "host_call",
+        "get",
+        "transfer",
+    }
     assert by_table | by_kernel | given | steps == set(PRIMITIVES)
     for name in by_table | by_kernel:
         assert PRIMITIVES[name].family not in (Family.CONTRACTION, Family.OPAQUE, Family.GET)

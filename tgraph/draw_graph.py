@@ -32,7 +32,8 @@ KINDS = {
     Family.WINDOW: "reduce",
     Family.CONTRACTION: "contraction",
     Family.RANDOM: "sampling",
-    Family.SORT_SCAN: "reduce",
+    Family.SCAN: "reduce",
+    Family.SORT: "reduce",
     Family.TRANSFER: "view",
     Family.OPAQUE: "opaque",
     Family.GET: "view",
@@ -77,7 +78,7 @@ def executable_picture(
     infos = executable.kernels
     counts = Counter(info.kind for info in infos)
     parts = [plural(counts["kernel"], "fused kernel")]
-    calls = counts["gemm"] + counts["attention"]
+    calls = counts["gemm"] + counts["attention"] + counts["sort"]
     parts += [plural(calls, "library call")] if calls else []
     parts += [plural(counts["python"], "Python step")] if counts["python"] else []
     moved, flops = sum(info.bytes for info in infos), sum(info.flops for info in infos)
@@ -316,7 +317,7 @@ class _Drawing:
         lines, tooltip = [format_type(node.type)], self._tooltip(node)
         cluster = f"k{number}" if step is not None and _is_cluster(step) else ""
         if step is not None and step.kind != "kernel":
-            kind = "gemm" if step.kind in ("gemm", "attention") else "python"
+            kind = "gemm" if step.kind in ("gemm", "attention", "sort") else "python"
             lines += [] if cluster else [_work(step)]
             tooltip = f"{step.name}: {_work(step)}\n{tooltip}"
         elif self.steps and step is None and node.primitive.family is not Family.SOURCE:

@@ -30,7 +30,7 @@ class KernelLine:
 
     @property
     def kind(self) -> str:
-        """ "kernel", "gemm", "attention", "copy" or "python"."""
+        """ "kernel", "gemm", "attention", "sort", "copy" or "python"."""
         return self.info.kind
 
     @property

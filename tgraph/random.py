@@ -29,7 +29,7 @@ from .operands import Scalar, as_operand, cast, result_type
 from .planned import planned
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float32, float64, int64
-from .tensor import Tensor, intern_type
+from .tensor import Tensor
 
 _DEFAULT_SEED = 67280421310721  # PyTorch's
 
@@ -297,10 +297,6 @@ def _integers(
     return wide if count >= 1 << 63 else e.remainder(wide, count)
 
 
-def _order(keys: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-    return (np.argsort(keys, kind="stable"),)
-
-
 def randperm(
     n: int,
     *,
@@ -311,8 +307,7 @@ def randperm(
 ) -> Tensor:
     """The integers below `n` in random order."""
     place = as_device(device)
-    keys, type_ = _bits((n,), generator, place), intern_type((n,), int64, place)
-    (order,) = apply_several(p.host_call, keys, function=_order, results=(type_,), name="argsort")
+    order = apply(p.argsort, _bits((n,), generator, place), count=n, descending=False)
     return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
 
 

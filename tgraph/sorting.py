@@ -43,34 +43,25 @@ def _ordered(keys: Array) -> Array:
 
 
 @lru_cache(1 << 12)
-def _of_rows(function: Callable[..., Array], *options: Any) -> Callable[[Array], tuple[Array]]:
+def _nth_in_order(rank: int) -> Callable[[Array], tuple[Array]]:
     """The function over arrays for `host_call`: one object for what does the same."""
-    return lambda rows: (function(rows, *options),)
+    return lambda rows: (order.nth_in_order(rows, rank),)
 
 
-def _positions(
-    input: Tensor, axis: int, count: int, name: str, function: Callable[..., Array], *options: Any
-) -> Tensor:
-    """What `function` finds in the rows of `input` along an axis: `count` positions of each."""
-    moved = m.movedim(input.detach(), axis, -1)
-    shape = (*moved._type.shape[:-1], count)
-    (found,) = apply_several(
-        p.host_call,
-        moved,
-        function=_of_rows(function, *options),
-        results=(intern_type(shape, int64, moved._type.device),),
-        name=name,
-    )
-    return m.movedim(found, -1, axis)
+def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> Tensor:
+    """Where the first `count` elements along an axis are."""
+    rows = m.movedim(input.detach(), axis, -1)
+    return m.movedim(apply(p.argsort, rows, count=count, descending=bool(descending)), -1, axis)
 
 
+@planned
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that put `input` in order along `dim`; equal elements keep their order."""
     if not input._type.shape:
         return make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
     axis = normalize_axis(dim, input.ndim)
     size = input._type.shape[axis]
-    return _positions(input, axis, size, "argsort", order.stable_order, descending)
+    return _first_in_order(input, axis, size, descending)
 
 
 @planned
@@ -90,7 +81,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     axis = normalize_axis(dim, input.ndim)
     if not 0 <= k <= input._type.shape[axis]:
         raise RuntimeError("selected index k out of range")
-    at = _positions(input, axis, k, "topk", order.first_in_order, k, largest)
+    at = _first_in_order(input, axis, k, largest)
     return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
@@ -101,7 +92,15 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     axis = normalize_axis(dim, input.ndim)
     if not 1 <= k <= input._type.shape[axis]:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
-    at = _positions(input, axis, 1, "kthvalue", order.nth_in_order, k - 1)
+    rows = m.movedim(input.detach(), axis, -1)
+    (found,) = apply_several(
+        p.host_call,
+        rows,
+        function=_nth_in_order(k - 1),
+        results=(intern_type((*rows._type.shape[:-1], 1), int64, rows._type.device),),
+        name="kthvalue",
+    )
+    at = m.movedim(found, -1, axis)
     values = apply(p.gather, input, at, axis=axis)
     if keepdim:
         return Sorted(values, at)

@@ -25,7 +25,8 @@ class Family(Enum):
     WINDOW = "window"  # overlapping windows added up
     CONTRACTION = "contraction"  # matrix products and convolutions
     RANDOM = "random"  # counter-based random bits
-    SORT_SCAN = "sort_scan"  # order along an axis matters
+    SCAN = "scan"  # every element is made of all before it
+    SORT = "sort"  # puts elements in order
     TRANSFER = "transfer"  # the same elements on another device
     OPAQUE = "opaque"  # a Python function over arrays
     GET = "get"  # selects one result of a tuple-typed node

@@ -75,9 +75,7 @@ class Lowering:
         self.row_axes, self.unrolled = self.choose_rows()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
-        self.scanned = {
-            root.node for root in roots if root.node.primitive.family is Family.SORT_SCAN
-        }
+        self.scanned = {root.node for root in roots if root.node.primitive.family is Family.SCAN}
         self.nodes = self.group_nodes()
 
     kernel: Kernel

@@ -59,7 +59,7 @@ def inner_sizes(root: Root) -> tuple[int, ...]:
 
 def has_loops(node: Node) -> bool:
     """Whether a node has loops of its own: over the axes that it reduces, or scans."""
-    return node.primitive.family in (Family.REDUCE, Family.SORT_SCAN)
+    return node.primitive.family in (Family.REDUCE, Family.SCAN)
 
 
 def kept_axes(node: Node) -> tuple[bool, ...]:

@@ -20,7 +20,7 @@ MAX_ELEMENTS = 4096
 
 _FOLDED = (
     Family.ELEMENTWISE, Family.REDUCE, Family.VIEW, Family.GATHER, Family.SCATTER, Family.WINDOW,
-    Family.CONTRACTION, Family.SORT_SCAN,
+    Family.CONTRACTION, Family.SCAN, Family.SORT,
 )  # fmt: skip
 
 

@@ -218,11 +218,11 @@ def test_every_primitive_with_float_results_has_a_rule_or_is_listed() -> None:
         "input", "constant", "full", "iota", "random_bits", "isnan", "isinf", "eq", "ne", "lt",
         "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor",
         "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
-        "argmax", "argmin", "any", "all",
+        "argmax", "argmin", "argsort", "any", "all",
         # functions of the host, opaque to differentiation
         "host_call", "get",
         # what only a pass writes, behind all that is differentiated
-        "attention",
+        "attention", "sort",
     }  # fmt: skip
     listed = no_gradient | {each.name for each in NON_DIFFERENTIABLE}
     missing = [

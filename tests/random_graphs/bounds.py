@@ -196,6 +196,10 @@ def _position(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
     return Known(float(operands[0].shape[attrs["axes"][0]]), 0.0, 0)
 
 
+def _rank(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
+    return Known(float(operands[0].shape[-1]), 0.0, 0)
+
+
 def _quotient(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
     """Divisors are at least 1/2."""
     a, b = operands
@@ -225,6 +229,7 @@ _RULES: dict[str, Callable[[Sequence[Any], Any, Any], Known]] = {
     "fold": _folded, "scatter_add": _added_at, "index_put": _added_at, "matmul": _contracted,
     "convolution": _contracted, "cast": _cast, "bitwise_and": _wild, "bitwise_or": _wild,
     "bitwise_xor": _wild, "bitwise_not": _wild, "shift_left": _wild, "shift_right": _same,
-    "argmax": _position, "argmin": _position, "div": _quotient, "floor_divide": _floored,
+    "argmax": _position, "argmin": _position, "argsort": _rank, "div": _quotient,
+    "floor_divide": _floored,
     "remainder": _rest, "atan2": _angle, "random_bits": _wild,
 }  # fmt: skip

@@ -355,6 +355,25 @@ def host_call(program: Program) -> None:
             program.keep(known[at])
 
 
+def order(program: Program) -> None:
+    """The first elements along an axis, or where they are, or both."""
+    value = program.draw(lambda v: v.exact and v.ndim > 0)
+    last = value.ndim - 1
+    axes = list(range(value.ndim))
+    axis = program.choose(value.ndim)
+    axes[axis], axes[last] = axes[last], axes[axis]
+    rows = value if axis == last else program.op(p.permute, value, axes=tuple(axes))
+    count = rows.shape[-1] if program.choose(3) else program.choose(rows.shape[-1] + 1)
+    attrs = {"count": count, "descending": bool(program.choose(2))}
+    at = program.op(p.argsort, rows, **attrs)
+    at = at if axis == last else program.op(p.permute, at, axes=tuple(axes))
+    which = program.choose(4)
+    if which:
+        program.keep(program.op(p.gather, value, at, axis=axis))
+    if which in (0, 3):
+        program.keep(at)
+
+
 def count_matches(program: Program) -> None:
     """Equal positions counted, as accuracy is."""
     value = program.draw(lambda v: v.exact and v.ndim > 0)
@@ -385,4 +404,5 @@ MAKERS = (
     softmax, log_softmax, cross_entropy, layer_norm, layer_norm, variance, gelu, relu_backward,
     matmul, matmul, linear, attention, attention, convolution, stencil, scan, optimizer, optimizer,
     gradient_of_norm, pairwise, embedding, reuse, reuse, count_matches, own_extreme, host_call,
+    order,
 )  # fmt: skip

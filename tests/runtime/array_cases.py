@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,6 +81,15 @@ def _scans(name: str) -> Iterator[Case]:
                 yield name, [x], attrs
                 start = sample((*shape[:axis], 1, *shape[axis + 1 :]), running_dtype(dtype))
                 yield name, [x, start], attrs
+
+
+def _orders(name: str) -> Iterator[Case]:
+    for dtype in ALL_DTYPES:
+        for shape in [(5,), (2, 3, 4), (2, 100), (2, 1), (0, 3), (3, 0), ()]:
+            counts = (0, 1, shape[-1]) if name == "argsort" and shape else (0,)
+            for count, descending in itertools.product(counts, (False, True)):
+                attrs = {"count": count} if name == "argsort" else {}
+                yield name, [sample(shape, dtype)], {**attrs, "descending": descending}
 
 
 _MOVEMENT: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
@@ -226,8 +236,10 @@ def _all(name: str) -> Iterator[Case]:
         return _elementwise(name, primitive.arity)
     if family is Family.REDUCE:
         return _reductions(name)
-    if family is Family.SORT_SCAN:
+    if family is Family.SCAN:
         return _scans(name)
+    if family is Family.SORT:
+        return _orders(name)
     if family in (Family.GATHER, Family.SCATTER):
         return _indexing(name)
     if family is Family.CONTRACTION:

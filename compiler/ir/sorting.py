@@ -1,0 +1,34 @@
+"""The order of elements along the last axis: NaN counts as larger than every number.
+
+- `argsort(x; count, descending)`: the positions of the first `count` elements of each row in
+  order, int64; equal elements keep theirs;
+- `sort(x; descending)`: the elements in order. Zeros of both signs are equal and keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...runtime.dtypes import int64
+from .primitive import Attrs, Family, Primitive, register
+from .types import IRTypeError, TensorType
+
+
+def _infer_argsort(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    (x,), count = types, attrs["count"]
+    if not x.shape or not 0 <= count <= x.shape[-1]:
+        raise IRTypeError(f"argsort cannot take the first {count} of rows of {x}")
+    return TensorType((*x.shape[:-1], count), int64, x.device)
+
+
+def _infer_sort(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    (x,) = types
+    if not x.shape:
+        raise IRTypeError(f"sort expected rows, got {x}")
+    return x
+
+
+argsort = register(
+    Primitive("argsort", Family.SORT, _infer_argsort, arity=1, exact=True, discontinuous=True)
+)
+sort = register(Primitive("sort", Family.SORT, _infer_sort, arity=1, exact=True))
