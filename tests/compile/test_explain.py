@@ -151,7 +151,7 @@ def test_every_operation_is_explained(case):
     assert report.name in text
     for kernel in report.kernels:
         assert f"{kernel.name} [{kernel.kind}]" in text
-        assert bool(kernel.schedule) == (kernel.kind in ("kernel", "gemm", "attention"))
+        assert bool(kernel.schedule) == (kernel.kind in ("kernel", "gemm", "attention", "sort"))
 
 
 def test_operations_count_where_they_stand():
