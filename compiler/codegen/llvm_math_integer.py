@@ -33,16 +33,16 @@ def floored_quotient(b: FunctionBuilder, x: Value, y: Value, bits: int, signed: 
 
 
 def floored_int64(b: FunctionBuilder, x: Value, y: Value) -> Value:
-    """floor(x / y) for y != 0 and no overflow, by two quotients in float64.
+    """floor(x / y) for y != 0 and no overflow, by two products with 1 / y in float64.
 
-    The first leaves a remainder below |y|/2 + 2**12, for |x| * 2**-51 bounds what its rounding
+    The first leaves a remainder below |y|/2 + 2**13, for |x| * 2**-50 bounds what its rounding
     costs; so nothing overflows, and the second quotient is off by one at most.
     """
-    wide_y = b.convert("sitofp", y, "double")
+    inverse = 1.0 / b.convert("sitofp", y, "double")
     quotient = b.operand(0, "i64")
     rest = x
     for _ in range(2):
-        ratio = b.intrinsic("rint", b.convert("sitofp", rest, "double") / wide_y)
+        ratio = b.intrinsic("rint", b.convert("sitofp", rest, "double") * inverse)
         step = b.convert("fptosi", b.clamp(ratio, None, 2.0**63 - 1024), "i64")
         quotient, rest = quotient + step, rest - step * y
     below = rest.unequal(0) & (rest ^ y).less(0)

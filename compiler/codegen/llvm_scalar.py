@@ -81,6 +81,44 @@ def _library(name: str) -> Template:
     return template
 
 
+def _floored(name: str) -> Template:
+    """A quotient or remainder; LLVM writes division by a known positive integer as products."""
+    library = _library(name)
+
+    def template(emit: Emit, args: Sequence[str], dtype: DType) -> str:
+        if dtype.kind == "float" or not args[1].isdigit() or int(args[1]) == 0:
+            return library(emit, args, dtype)
+        if int(args[1]).bit_count() == 1:
+            return _by_power_of_two(emit, name, args[0], int(args[1]), dtype)
+        if dtype.itemsize == 8:  # there are no vector products of so many bits
+            return library(emit, args, dtype)
+        return _by_constant(emit, name, args, dtype)
+
+    return template
+
+
+def _by_power_of_two(emit: Emit, name: str, value: str, divisor: int, dtype: DType) -> str:
+    if name == "remainder":
+        return emit.op(f"and {llvm_type(dtype)} {value}, {divisor - 1}")
+    op = "ashr" if dtype.kind == "int" else "lshr"
+    return emit.op(f"{op} {llvm_type(dtype)} {value}, {divisor.bit_length() - 1}")
+
+
+def _by_constant(emit: Emit, name: str, args: Sequence[str], dtype: DType) -> str:
+    """The quotient towards zero, or what it leaves, and back one step where that is negative."""
+    type_, (value, divisor) = llvm_type(dtype), args
+    sign = "s" if dtype.kind == "int" else "u"
+    quotient = emit.op(f"{sign}div {type_} {value}, {divisor}")
+    rest = emit.op(f"sub {type_} {value}, {emit.op(f'mul {type_} {quotient}, {divisor}')}")
+    if sign == "u":
+        return rest if name == "remainder" else quotient
+    below = emit.op(f"icmp slt {type_} {rest}, 0")
+    if name == "remainder":
+        step = emit.op(f"select i1 {below}, {type_} {divisor}, {type_} 0")
+        return emit.op(f"add {type_} {rest}, {step}")
+    return emit.op(f"add {type_} {quotient}, {emit.op(f'sext i1 {below} to {type_}')}")
+
+
 def _intrinsic(name: str) -> Template:
     def template(emit: Emit, args: Sequence[str], dtype: DType) -> str:
         return emit.intrinsic(f"llvm.{name}", llvm_type(dtype), args)
@@ -227,8 +265,8 @@ TEMPLATES: dict[str, Template] = {
     "sub": _arithmetic("sub"),
     "mul": _arithmetic("mul", " contract"),
     "div": _div,
-    "floor_divide": _library("floor_divide"),
-    "remainder": _library("remainder"),
+    "floor_divide": _floored("floor_divide"),
+    "remainder": _floored("remainder"),
     "pow": _pow,
     "maximum": _extreme("maximum"),
     "minimum": _extreme("minimum"),
