@@ -14,7 +14,6 @@ from . import blas, gemm_native, gemm_text, jit, plan_native
 from .parallel import shared_out
 from .plan_steps import RANGES_PER_THREAD, Axes, BufferRef, GemmStep, Spread, merged_batch
 
-MAX_BATCH_DIMS = 4
 MIN_FLOPS = 500_000
 """The least work that is worth a thread: some microseconds."""
 
@@ -156,11 +155,6 @@ def _check(step: GemmStep) -> None:
         raise ValueError(f"gemm {step.name}: expected float32 or float64, got {step.dtype}")
     if step.epilogue:
         raise ValueError(f"gemm {step.name}: expected no epilogue, got {step.epilogue}")
-    if len(step.batch) > MAX_BATCH_DIMS:
-        raise ValueError(
-            f"gemm {step.name}: expected at most {MAX_BATCH_DIMS} batch dimensions, "
-            f"got {len(step.batch)}"
-        )
     a = (step.k, step.m) if step.transpose_a else (step.m, step.k)
     b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
     stored = [("c", step.ldc, (step.m, step.n))]

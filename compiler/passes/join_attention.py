@@ -26,7 +26,8 @@ FEW_QUERIES = 6
 """So many queries or fewer leave most lanes of vectors without work: products by rows are better.
 """
 FACTORS = (2.0**-20, 2.0**20)
-"""Scales that may move from scores to queries: nothing overflows or underflows that did not."""
+"""Scales that may move from scores to queries: of these, only such overflow or underflow, where
+scores did not, as are nearer than this to the ends of the range."""
 
 
 class _Scores(NamedTuple):
