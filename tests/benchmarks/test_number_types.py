@@ -1,0 +1,15 @@
+"""The table of number types computes the same with all libraries."""
+
+import pytest
+
+pytest.importorskip("torch", reason="the benchmark is held to PyTorch")
+
+from benchmarks import number_types
+
+ROWS = list(number_types.rows())
+
+
+@pytest.mark.parametrize("row", ROWS[::10], ids=lambda row: f"{row.name} {row.dtype}")
+def test_contenders_agree(row):
+    found = number_types.contenders(row, 400, compiles=False)
+    assert {"tgraph", "torch"} <= set(found)
