@@ -11,7 +11,7 @@ the reason is kept for `explain`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from math import prod
 from typing import Any
@@ -74,7 +74,7 @@ _FUSIBLE = frozenset(
 )
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class Group:
     """Roots that one kernel computes.
 
@@ -100,7 +100,7 @@ class Refusal:
     reason: str
 
 
-@dataclass
+@record(eq=False, frozen=False)
 class Fusion:
     """The result: groups in an order in which they can run, and the refused merges."""
 

@@ -7,7 +7,7 @@ makes no cut: its segment gets the input as it is there when a call begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..runtime.arrays import copy_elements, transferred
 from ..runtime.cuda import failures
 from ..runtime.device import CPU, Device
 from ..runtime.plan import ReadOnlyError
+from ..runtime.records import record
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
 from .plan_builder import StepInfo
@@ -24,7 +25,7 @@ Array = Any
 PACKED_BYTES = 64 << 10
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class Segment:
     """What one device computes from `sources` (inputs, transfers, results of other segments).
 

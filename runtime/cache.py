@@ -12,11 +12,13 @@ The cache can only cost time: where the folder cannot be read or written, nothin
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
 import warnings
+
+# What `hashlib` and `hmac` give; these would load OpenSSL first, which takes milliseconds.
+from _blake2 import blake2b
+from _operator import _compare_digest
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -61,7 +63,7 @@ def get(key: str) -> bytes | None:
         head = len(_MAGIC) + _DIGEST_BYTES
         data = stored[head:]
         wanted = _MAGIC + _digest(_secret(opened), key, data)
-        if not hmac.compare_digest(stored[:head], wanted):
+        if not _compare_digest(stored[:head], wanted):
             os.unlink(name, dir_fd=opened)
             return None
         with suppress(OSError):
@@ -168,13 +170,13 @@ def _make_secret(opened: int, replace: bool) -> None:
 
 
 def _name(key: str) -> str:
-    return hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + ".bin"
+    return blake2b(key.encode(), digest_size=20).hexdigest() + ".bin"
 
 
 def _digest(secret: bytes, key: str, data: bytes) -> bytes:
     """BLAKE2b is keyed by itself: an HMAC around it would be no safer, and slower."""
     text = key.encode()
-    digest = hashlib.blake2b(len(text).to_bytes(8), digest_size=_DIGEST_BYTES, key=secret)
+    digest = blake2b(len(text).to_bytes(8), digest_size=_DIGEST_BYTES, key=secret)
     digest.update(text)
     digest.update(data)
     return digest.digest()

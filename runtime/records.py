@@ -1,25 +1,36 @@
-"""Immutable classes of named fields: what `dataclass(frozen=True)` makes, in a third of the time.
+"""Immutable classes of named fields: what `dataclass(frozen=True)` makes, in a quarter of the time.
 
-`dataclasses` writes and compiles up to six methods for every class, which was a third of the time
-that importing our modules takes. Here those that must be quick are written, in one text, and the
-others are shared.
+`dataclasses` looks at every field and writes and compiles up to six methods for every class, which
+was a third of the time that importing our modules takes. Here those methods that must be quick are
+written, in one text, the others are shared, and what `dataclasses` would know is made when it asks.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-def record(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
-    """Make a class one of records, as `dataclasses.dataclass(frozen=True, eq=eq)` would.
+class _Field(NamedTuple):
+    name: str
+    type: Any
+    default: Any = dataclasses.MISSING
+    factory: Any = dataclasses.MISSING
+    compare: bool = True
+    repr: bool = True
 
-    `dataclasses.field`, `fields` and `replace` know it.
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def record(*, eq: bool = True, frozen: bool = True) -> Callable[[type[T]], type[T]]:
+    """Make a class one of records, as `dataclasses.dataclass(frozen=frozen, eq=eq)` would.
+
+    `dataclasses.field`, `fields` and `replace` know it. There are no class variables among its
+    annotations. Records that are not frozen have no `eq`.
 
     >>> @record()
     ... class Point:
@@ -30,52 +41,109 @@ def record(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
     """
 
     def make(cls: type[T]) -> type[T]:
-        made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-        fields = dataclasses.fields(made)  # type: ignore[arg-type]
-        for name, method in {**_written(cls, fields, eq), **_SHARED}.items():
+        fields = _fields(cls)
+        methods: dict[str, Any] = {**_written(cls, fields, eq, frozen), "__repr__": _repr}
+        for name, method in {**methods, **(_REFUSING if frozen else {})}.items():
             if name not in vars(cls):
-                setattr(made, name, method)
-        return made
+                setattr(cls, name, method)
+        known: dict[str, Any] = {"_record_fields": fields, "__match_args__": tuple(fields)}
+        for name in ("__dataclass_fields__", "__dataclass_params__"):
+            known[name] = _Asked(name, cls, fields, frozen)
+        for name, value in known.items():
+            setattr(cls, name, value)
+        return cls
 
     return make
 
 
+def _fields(cls: type) -> dict[str, _Field]:
+    """The fields of a class, those of its bases first."""
+    found: dict[str, _Field] = {}
+    for base in reversed(cls.__mro__[1:]):
+        found.update(vars(base).get("_record_fields", {}))
+    for name, type_ in inspect.get_annotations(cls).items():
+        default = vars(cls).get(name, dataclasses.MISSING)
+        if not isinstance(default, dataclasses.Field):
+            found[name] = _Field(name, type_, default)
+            continue
+        given: dataclasses.Field[Any] = default
+        found[name] = _Field(
+            name, type_, given.default, given.default_factory, given.compare, given.repr
+        )
+        if given.default is dataclasses.MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, given.default)
+    return found
+
+
+class _Asked:
+    """An attribute of the class that is made when `dataclasses` asks for it."""
+
+    def __init__(self, name: str, cls: type, fields: dict[str, _Field], frozen: bool) -> None:
+        self._name, self._cls, self._fields, self._frozen = name, cls, fields, frozen
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        fields = []
+        for name, type_, default, factory, compare, repr_ in self._fields.values():
+            kept = dataclasses.field(
+                default=default, default_factory=factory, compare=compare, repr=repr_
+            )
+            fields.append((name, type_, kept))
+        made = dataclasses.make_dataclass(
+            self._cls.__name__, fields, init=False, repr=False, eq=False, frozen=self._frozen
+        )
+        found = getattr(made, self._name)
+        setattr(self._cls, self._name, found)
+        return found
+
+
 def _written(
-    cls: type, fields: Iterable[dataclasses.Field[Any]], eq: bool
+    cls: type, fields: dict[str, _Field], eq: bool, frozen: bool
 ) -> dict[str, FunctionType]:
     """The methods that would be slow if they did not know the names of the fields."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_made": dataclasses.MISSING}
     parameters, sets = ["self"], ["pass"]
-    for each in fields:
+    for each in fields.values():
         value, default = each.name, ""
         if each.default is not dataclasses.MISSING:
             known[f"_{each.name}"], default = each.default, f"=_{each.name}"
-        elif each.default_factory is not dataclasses.MISSING:
-            known[f"_{each.name}"], default = each.default_factory, "=_made"
+        elif each.factory is not dataclasses.MISSING:
+            known[f"_{each.name}"], default = each.factory, "=_made"
             value = f"_{each.name}() if {each.name} is _made else {each.name}"
         parameters.append(each.name + default)
-        sets.append(f"_set(self, {each.name!r}, {value})")
+        sets.append(
+            f"_set(self, {each.name!r}, {value})" if frozen else f"self.{each.name} = {value}"
+        )
     if hasattr(cls, "__post_init__"):
         sets.append("self.__post_init__()")
     text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(sets)
-    if eq:
-        # Tuples, in which the same object is equal to itself, as NaN is not.
-        own = "".join(f"self.{each.name}, " for each in fields if each.compare)
-        others = own.replace("self.", "other.")
-        text += (
-            "\ndef __eq__(self, other):\n if other.__class__ is not self.__class__:\n"
-            f"  return NotImplemented\n return ({own}) == ({others})"
-            f"\ndef __hash__(self):\n return hash(({own}))"
-        )
+    if eq and frozen:
+        text += _comparisons(fields.values())
     made: dict[str, FunctionType] = {}
     exec(text, known, made)
     return made
 
 
+def _comparisons(fields: Iterable[_Field]) -> str:
+    # Tuples, in which the same object is equal to itself, as NaN is not.
+    own = "".join(f"self.{each.name}, " for each in fields if each.compare)
+    others = own.replace("self.", "other.")
+    return (
+        "\ndef __eq__(self, other):\n if other.__class__ is not self.__class__:\n"
+        f"  return NotImplemented\n return ({own}) == ({others})"
+        f"\ndef __hash__(self):\n return hash(({own}))"
+    )
+
+
 def _repr(self: Any) -> str:
-    fields = (each for each in dataclasses.fields(self) if each.repr)
-    inner = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields)
+    fields = (each.name for each in self._record_fields.values() if each.repr)
+    inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields)
     return f"{type(self).__qualname__}({inner})"
+
+
+def _replace(self: Any, /, **changes: Any) -> Any:
+    return dataclasses.replace(self, **changes)
 
 
 def _refuse_set(self: Any, name: str, value: Any) -> None:
@@ -86,4 +154,4 @@ def _refuse_delete(self: Any, name: str) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-_SHARED = {"__repr__": _repr, "__setattr__": _refuse_set, "__delattr__": _refuse_delete}
+_REFUSING = {"__setattr__": _refuse_set, "__delattr__": _refuse_delete, "__replace__": _replace}

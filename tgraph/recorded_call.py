@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ class Change:
     is_given: bool = False
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class Effects:
     """What a call changes besides computing its result."""
 
@@ -119,7 +119,7 @@ class Effects:
     changes: list[Change] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class Call:
     """One recorded call of a function."""
 

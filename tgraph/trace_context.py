@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ from .provenance import Site, user_site
 from .recording.hooks import without_hooks
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, float64, int64
+from .runtime.records import record
 from .state import state
 from .tensor import Tensor, intern_type, wrap
 from .trace_state import (
@@ -45,7 +46,7 @@ from .views import would_alias
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class Trace(Context):
     """Records into one builder. Used as the current context while a function is traced.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ def _named(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) else f"a tensor of type {kind}"
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class TraceInput:
     """An input of the graph: its node, and the handle that stands for it in the trace."""
 
@@ -105,7 +104,7 @@ class Boundary(Record):
 # --- the state of tensors of the outside ---------------------------------------------------------
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class HandleState:
     """What a trace may change about a tensor of the outside."""
 
@@ -165,7 +164,7 @@ class HandleState:
             tensor._view.changes = self.seen
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class GeneratorUse:
     """A random generator that a trace draws from."""
 
@@ -175,7 +174,7 @@ class GeneratorUse:
     seed: int | None = None  # where it was seeded in the trace
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class GradAccess:
     """How the gradient of one tensor of the outside was used: read as it came, or replaced."""
 

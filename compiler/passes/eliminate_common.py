@@ -6,7 +6,7 @@ compares by identity. Here they are compared by their contents, once.
 
 from __future__ import annotations
 
-import hashlib
+from _blake2 import blake2b  # hashlib would load OpenSSL first, which takes milliseconds
 from typing import Any
 
 from ..ir import Builder, Graph, Node, transform
@@ -26,4 +26,4 @@ def eliminate_common(graph: Graph) -> Graph:
 
 def _contents(node: Node) -> Any:
     value = node.attrs["value"]
-    return node.type, hashlib.sha256(value.tobytes()).digest()
+    return node.type, blake2b(value.tobytes(), digest_size=32).digest()

@@ -18,9 +18,11 @@ import dis
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
+
+from ..runtime.records import record
 
 _OP = dis.opmap
 _EXTENDED = _OP["EXTENDED_ARG"]
@@ -72,7 +74,7 @@ class _Instruction(NamedTuple):
         return dis.opname[self.op]
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class _Item:
     """An instruction of the new code, made for the one that began at `origin`."""
 
@@ -382,7 +384,7 @@ def _signed(value: int) -> Iterator[int]:
     return _varint(-value << 1 | 1 if value < 0 else value << 1)
 
 
-@dataclass
+@record(eq=False, frozen=False)
 class _Lines:
     """Writes a table of positions."""
 

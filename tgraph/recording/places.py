@@ -11,7 +11,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CellType
 from typing import Any
 
@@ -45,7 +45,7 @@ class Place:
             exec(f"holder{self.access} = value", {"holder": self.holder, "value": value})
 
 
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class Places:
     """What is known of the places that one function reads."""
 
