@@ -17,6 +17,7 @@ the matrix is never in memory as a whole.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 from . import jit
 from .gemm_gather import NO_AXES, Operand, gather, offset
@@ -42,22 +43,22 @@ def load(dtype: str) -> int:
     """The address of ``void body(ptr args, i64 lo, i64 hi)``, which does pieces of a product."""
     address = _loaded.get(dtype)
     if address is None:
-        of = tiles(dtype, jit.vector_bytes())
-        (module,) = jit.compile_modules([_source(dtype)])
-        for name in SHARED:
+        of, sources = tiles(dtype, jit.vector_bytes()), _sources(dtype)
+        jit.make_objects(sources)
+        for source, name in zip(sources, SHARED):  # products call tiles
+            (module,) = jit.compile_modules([source])
             jit.add_symbol(_shared_name(of, name), module.address(name))
         address = _loaded[dtype] = module.address("gemm")
     return address
 
 
-def shared(of: Tiles, text: str) -> str:
+def shared(of: Tiles, text: str, names: Iterable[str] = SHARED) -> str:
     """The text of a module that calls functions of products as if they were its own."""
-    for name in SHARED:
+    declared = []
+    for name in names:
         text = text.replace(f"@{name}(", f"@{_shared_name(of, name)}(")
-    declared = (
-        f"declare void @{_shared_name(of, name)}({arguments.replace('TYPE', of.type)})"
-        for name, arguments in SHARED.items()
-    )
+        arguments = SHARED[name].replace("TYPE", of.type)
+        declared.append(f"declare void @{_shared_name(of, name)}({arguments})")
     return "\n".join([text, *declared])
 
 
@@ -66,25 +67,39 @@ def _shared_name(of: Tiles, name: str) -> str:
 
 
 def prepare(dtype: str) -> None:
-    """Begin to compile in another thread: the first time on a machine that takes a tenth second."""
+    """Begin to compile in other threads: the first time on a machine that takes a tenth second."""
     if dtype in TYPES and dtype not in _loaded:
-        jit.compile_early(lambda: jit.make_objects([_source(dtype)]))
+        jit.compile_early(lambda: jit.make_objects(_sources(dtype)))
 
 
 @functools.cache
-def _source(dtype: str) -> jit.Source:
-    return jit.Source(text(tiles(dtype, jit.vector_bytes())), passes=False)
+def _sources(dtype: str) -> list[jit.Source]:
+    """The modules that define the functions SHARED, to be compiled at the same time."""
+    of = tiles(dtype, jit.vector_bytes())
+    texts = [_module(of, _tiles(of)), shared(of, _module(of, _products(of)), ["tile"])]
+    return [jit.Source(each, passes=False) for each in texts]
 
 
 def text(of: Tiles) -> str:
-    """The module for one type."""
+    """All functions for one type as one module."""
+    return _module(of, [*_tiles(of), *_products(of)])
+
+
+def _module(of: Tiles, parts: Iterable[str]) -> str:
+    return "\n".join([*parts, *declarations(of)])
+
+
+def _tiles(of: Tiles) -> list[str]:
     parts = [bulk(of), micro(of, of.rows, VECTORS, whole=True)]
     for vectors in range(1, VECTORS + 1):
         parts += [micro(of, rows, vectors) for rows in (of.rows, *of.parts)]
-    parts += [tile(of), turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
-    parts += [_plain(of), _block(of), _body(of)]
-    head = _HEAD.replace("SCRATCH", str(SCRATCH))
-    return "\n".join([head, NO_AXES, *parts, *declarations(of)])
+    return [*parts, tile(of)]
+
+
+def _products(of: Tiles) -> list[str]:
+    head = [_HEAD.replace("SCRATCH", str(SCRATCH)), NO_AXES]
+    packing = [turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
+    return [*head, *packing, _plain(of), _block(of), _body(of)]
 
 
 def declarations(of: Tiles) -> list[str]:
