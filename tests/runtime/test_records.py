@@ -71,6 +71,41 @@ def test_wrong_arguments_are_refused(number):
             make(*args, **kwargs)
 
 
+def test_without_being_frozen_fields_can_be_set():
+    for make in (record(eq=False, frozen=False), dataclasses.dataclass(eq=False)):
+
+        @make
+        class Counted:
+            x: int
+            names: list = dataclasses.field(default_factory=list)
+
+        one, other = Counted(1), Counted(1)
+        one.names.append("a")
+        one.x += 4
+        assert (one.x, one.names, other.names) == (5, ["a"], [])
+        assert one != Counted(5, ["a"])
+        assert len({one, other}) == 2
+        assert repr(one).endswith("Counted(x=5, names=['a'])")
+        assert dataclasses.replace(one, x=7).x == 7
+
+
+def test_dataclasses_may_build_on_records():
+    @record()
+    class Base:
+        a: int
+        b: list = dataclasses.field(default_factory=list)
+
+    @dataclasses.dataclass(frozen=True)
+    class Derived(Base):
+        c: int = 3
+
+    assert dataclasses.is_dataclass(Base) and dataclasses.asdict(Base(1)) == {"a": 1, "b": []}
+    assert [each.name for each in dataclasses.fields(Derived)] == ["a", "b", "c"]
+    assert repr(Derived(1, [2])).endswith("Derived(a=1, b=[2], c=3)")
+    with pytest.raises(TypeError, match="frozen"):
+        dataclasses.dataclass(type("Thawed", (Base,), {}))
+
+
 def test_own_methods_and_inherited_fields_are_kept():
     @record()
     class Base:

@@ -18,11 +18,8 @@ import dis
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
-
-from ..runtime.records import record
 
 _OP = dis.opmap
 _EXTENDED = _OP["EXTENDED_ARG"]
@@ -74,17 +71,16 @@ class _Instruction(NamedTuple):
         return dis.opname[self.op]
 
 
-@record(eq=False, frozen=False)
 class _Item:
     """An instruction of the new code, made for the one that began at `origin`."""
 
-    op: int
-    arg: int
-    caches: int
-    origin: int
-    target: int | None = None
-    at: int = 0
-    size: int = 0
+    __slots__ = ("arg", "at", "caches", "op", "origin", "size", "target")
+
+    def __init__(
+        self, op: int, arg: int, caches: int, origin: int, target: int | None = None
+    ) -> None:
+        self.op, self.arg, self.caches, self.origin, self.target = op, arg, caches, origin, target
+        self.at = self.size = 0
 
 
 def _units_behind(code: CodeType, op: int) -> int:
@@ -384,12 +380,12 @@ def _signed(value: int) -> Iterator[int]:
     return _varint(-value << 1 | 1 if value < 0 else value << 1)
 
 
-@record(eq=False, frozen=False)
 class _Lines:
     """Writes a table of positions."""
 
-    line: int
-    table: bytearray = field(default_factory=bytearray)
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.table = bytearray()
 
     def add(self, position: tuple[int | None, ...], count: int) -> None:
         while count > 8:
