@@ -22,6 +22,8 @@ from .llvm_writer import ONE_BY_ONE, VectorLoop, Writer
 
 # Vectors that are added up side by side in a block of a sum.
 SIDE_BY_SIDE = 4
+# Rows of a scan that are walked together.
+ROWS = 4
 # Rough operations below which vectorising a kernel costs more than it will ever save.
 SMALL_WORK = 20_000
 
@@ -32,10 +34,14 @@ def is_large(schedule: Schedule) -> bool:
 
 
 class Step(NamedTuple):
-    """The body of a stage inside of an innermost loop, and names of axes around it alone."""
+    """The body of a stage inside of an innermost loop, and names of axes around it alone.
+
+    A step with accumulators of its own has them in a `lane`.
+    """
 
     body: StageBody
     axes: Mapping[Axis, str]
+    lane: str = ""
 
 
 class InnerLoops:
@@ -50,7 +56,8 @@ class InnerLoops:
         self.kernel = schedule.kernel
         self.writer = Writer()
         self.notes = Notes()
-        self.storage = Storage(self.writer, schedule)
+        self.rows_together = rows_together(schedule)
+        self.storage = Storage(self.writer, schedule, self.rows_together)
         self.vectors = Vectors(schedule.kernel, self.storage, register_bytes)
         self.is_large = is_large(schedule)
         self.axes: dict[Axis, str] = {}
@@ -230,7 +237,25 @@ class InnerLoops:
                 self.enter_lane(self.writer.integer("add", first, phase))
             for step in steps:
                 self.axes.update(step.axes)
+                self.storage.lane = step.lane or self.storage.lane
                 step.body.within(stage).emit_all()
+
+
+def rows_together(schedule: Schedule) -> int:
+    """How many rows, each a task of its own, go through the loop of a scan side by side.
+
+    A step of a scan waits for the one before it, but not for those of other rows.
+    """
+    kernel, stage = schedule.kernel, schedule.kernel.stages[0]
+    ops = {instr.op for instr in stage.body}
+    is_scan = "scan" in ops and ops.isdisjoint(("reduce", "check", "save", "saved"))
+    are_rows = schedule.lane is None and all(each.tile == 1 for each in schedule.tasks)
+    if not (is_scan and are_rows and is_large(schedule)) or kernel.is_sequential:
+        return 1
+    if len(kernel.stages) > 1 or len(stage.axes) > 1 or schedule.extent < 2 * ROWS:
+        return 1
+    is_cut = regions.boxes(stage, kernel.rows) or scan_loops(stage, set(), 0) is not None
+    return 1 if is_cut else ROWS
 
 
 def _checks_alone(stage: Stage) -> Stage:

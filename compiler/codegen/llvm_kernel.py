@@ -9,7 +9,7 @@ sums allow. Inside the loops stand the instructions (`llvm_instructions`), made 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -95,8 +95,34 @@ class _KernelWriter:
         if self.schedule.direct:
             self._direct()
             return
-        with self.writer.loop("%lo", "%hi") as task:
+        first = "%lo"
+        if self.inner.rows_together > 1:
+            first = self._rows_together(self.kernel.stages[0], self.inner.rows_together)
+        with self.writer.loop(first, "%hi") as task:
             self._row_loops(list(self._decode(task).items()))
+
+    def _rows_together(self, stage: Stage, count: int) -> str:
+        """Tasks of one row each, so many at a time; gives the first that is left."""
+        self.notes.rows_together = count
+        tasks = self.writer.op("sub i64 %hi, %lo")
+        groups = self.writer.op(f"sdiv i64 {tasks}, {count}")
+        with self.writer.loop("0", groups) as group:
+            first = self.writer.plus("%lo", self.writer.op(f"mul i64 {group}, {count}"))
+            self._walk_rows(stage, [self.writer.integer("add", first, row) for row in range(count)])
+        self.storage.lane = "0"
+        return self.writer.plus("%lo", self.writer.op(f"mul i64 {groups}, {count}"))
+
+    def _walk_rows(self, stage: Stage, tasks: Sequence[str]) -> None:
+        steps = []
+        for number, task in enumerate(tasks):
+            at = {axis: low for axis, (low, _) in self._decode(task).items()}
+            self.axes.update(at)
+            self.storage.lane = str(number)
+            self.storage.set_identities(stage)
+            steps.append(Step(self._body(stage), at, str(number)))
+            steps[-1].body.emit_invariant(set(at))
+        (axis,) = stage.axes
+        self.inner.walk(steps, axis, "0", str(axis.size))
 
     def _direct(self) -> None:
         """Tasks are lanes: the given range of them is one vector loop."""

@@ -15,7 +15,7 @@ class Notes:
 
     `widths` are the lanes of the innermost loops along an axis, 1 where it goes step by step;
     `parts` and `phases` how often an axis is cut, and its stride unrolled; `boxes` the parts of
-    the rows, which together are all of them or not.
+    the rows, which together are all of them or not; `rows_together` are walked side by side.
     """
 
     def __init__(self) -> None:
@@ -24,6 +24,7 @@ class Notes:
         self.boxes = 0
         self.is_filled = True
         self.in_chunks = False
+        self.rows_together = 1
 
     def loop(self, axis: Axis, width: int) -> None:
         """An innermost loop along `axis`; a border that goes step by step does not count."""
@@ -67,6 +68,8 @@ def _cuts(notes: Notes) -> Iterable[str]:
         yield f"rows in {boxes}{'' if notes.is_filled else ' and the rest'}"
     if notes.in_chunks:
         yield f"scans in chunks of {CHUNK}"
+    if notes.rows_together > 1:
+        yield f"{notes.rows_together} rows side by side"
 
 
 def _tiles(schedule: Schedule) -> Iterable[str]:

@@ -1,6 +1,7 @@
 """Local memory of a kernel: results of reductions while they are folded, and saved rows.
 
-Where lanes are a tile of a row axis, each lane has an accumulator of its own.
+Where lanes are a tile of a row axis, each lane has an accumulator of its own; and so has each of
+several rows that are walked together.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ class Storage:
     numbers, and `%nN` tells whether all are: two folds that processors have instructions for.
     """
 
-    def __init__(self, writer: Writer, schedule: Schedule) -> None:
+    def __init__(self, writer: Writer, schedule: Schedule, together: int = 1) -> None:
         self.writer = writer
         self.kernel = schedule.kernel
-        self.lane = ""
+        self.lane = "0"
         self.lane_start = "0"
         tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
-        self.lanes = tiles[0] if tiles else 1
+        self.lanes = tiles[0] if tiles else together
         self._long: set[int] = set()
         self._flagged: set[int] = set()
         self._rows: list[DType] = []

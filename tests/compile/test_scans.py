@@ -159,3 +159,38 @@ def test_costly_functions_around_a_scan(shape, dtype):
 def test_what_is_read_elsewhere(function):
     x = numbers((60, 60), tg.float64)
     np.testing.assert_allclose(tg.compile(function)(x).numpy(), function(x).numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [8, 9, 11, 301])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.cumsum(-1),
+        lambda x: x.flip(-1).cumsum(-1).flip(-1) * 2,
+        lambda x: (x * 9).to(tg.int32).cumsum(-1),
+        lambda x: (x.cumsum(-1), (x * x).cumsum(-1)),
+        lambda x: x.to(tg.float16).cumsum(-1),
+    ],
+)
+def test_rows_side_by_side(function, rows):
+    """Each row is the same sum whatever rows are walked beside it, and on every thread."""
+    x = numbers((rows, 3001), tg.float32)
+    before = tg.get_num_threads()
+    expected = function(x)
+    for threads in (1, 3):
+        tg.set_num_threads(threads)
+        try:
+            found = tg.compile(function)(x)
+        finally:
+            tg.set_num_threads(before)
+        pairs = zip(found, expected) if isinstance(found, tuple) else [(found, expected)]
+        for have, want in pairs:
+            assert have.numpy().tobytes() == want.numpy().tobytes()
+
+
+def test_rows_side_by_side_are_told():
+    x = numbers((300, 500), tg.float32)
+    (kernel,) = tg.compile(lambda x: x.cumsum(1)).explain(x).kernels
+    assert "4 rows side by side" in kernel.schedule
+    (kernel,) = tg.compile(lambda x: x.cumsum(1)).explain(x[:7].clone()).kernels
+    assert "side by side" not in kernel.schedule
