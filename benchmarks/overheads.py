@@ -39,8 +39,7 @@ def first_call(name: str, caches: Path, options: argparse.Namespace) -> tuple[fl
     """Seconds of the import and of a workload's first call in a fresh process."""
     process = _started(caches, options)
     try:
-        process.ask("prepare", workload=name)
-        return process.import_seconds, process.ask("first", save="")["seconds"]
+        return process.import_seconds, process.ask("fresh", workload=name)["seconds"]
     finally:
         process.stop()
 
@@ -118,7 +117,8 @@ def main() -> None:
     found = list(rows(options, lambda name: print(name, file=sys.stderr)))
     note = (
         "Every line is measured in several fresh processes; modules have their bytecode, "
-        "second processes find the first one's caches on disk."
+        "second processes find the first one's caches on disk. First calls follow upon "
+        "`tg.compile` at once: what that begins in a thread has no time of its own."
     )
     table = report.table(["what", "median", "least", "to reach"], found)
     write("Overheads", options, "", [note, table])

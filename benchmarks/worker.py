@@ -4,6 +4,7 @@ Requests come on standard input, one answer each goes to standard output:
 
 - ``{"do": "prepare", "workload": NAME}`` loads the data and builds the case;
 - ``{"do": "first", "save": PATH}`` makes the first calls, timed, and saves the results;
+- ``{"do": "fresh", "workload": NAME}`` does both at once, and saves nothing;
 - ``{"do": "run", "calls": N, "batch": M}`` gives the seconds per call of N batches of M calls.
 
 The first answer, before any request, has the import's time and the versions.
@@ -71,6 +72,11 @@ class Worker:
             numpy = importlib.import_module("numpy")
             numpy.savez(save, *self.case.fetch(result))
         return {"seconds": seconds}
+
+    def fresh(self, workload: str) -> dict[str, Any]:
+        """`prepare` and `first`, without a pause in which threads could get ahead."""
+        self.prepare(workload)
+        return self.first("")
 
     def run(self, calls: int, batch: int) -> dict[str, Any]:
         """Seconds per call of `calls` batches, each of `batch` calls."""
