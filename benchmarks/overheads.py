@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from . import measure, report
 from .eager import write
@@ -44,21 +45,31 @@ def first_call(name: str, caches: Path, options: argparse.Namespace) -> tuple[fl
         process.stop()
 
 
+class FirstCalls(NamedTuple):
+    """Of each repetition the first call, and that of a second process."""
+
+    first: list[float]
+    second: list[float]
+
+
 def first_calls(
-    name: str, options: argparse.Namespace
-) -> tuple[list[float], list[float], list[float]]:
-    """Of each repetition the import, the first call, and that of a second process."""
-    imports, first, second = [], [], []
-    for _ in range(options.repetitions):
-        caches = Path(tempfile.mkdtemp(prefix="benchmarks-"))
-        try:
-            for kept in (first, second):
-                of_import, of_call = first_call(name, caches, options)
-                imports.append(of_import)
-                kept.append(of_call)
-        finally:
-            shutil.rmtree(caches)
-    return imports, first, second
+    names: Sequence[str], options: argparse.Namespace, tell: Callable[[str], None]
+) -> tuple[list[float], dict[str, FirstCalls]]:
+    """Imports, and first calls by workload; a slow minute of the machine meets all workloads."""
+    imports: list[float] = []
+    calls = {name: FirstCalls([], []) for name in names}
+    for repetition in range(options.repetitions):
+        tell(f"first calls, round {repetition + 1}")
+        for name in names:
+            caches = Path(tempfile.mkdtemp(prefix="benchmarks-"))
+            try:
+                for kept in calls[name]:
+                    of_import, of_call = first_call(name, caches, options)
+                    imports.append(of_import)
+                    kept.append(of_call)
+            finally:
+                shutil.rmtree(caches)
+    return imports, calls
 
 
 def steady(name: str, options: argparse.Namespace) -> list[float]:
@@ -85,12 +96,9 @@ def row(what: str, times: Sequence[float], wanted: float) -> list[str]:
 
 
 def rows(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterable[list[str]]:
-    """All lines; those of imports come last, since every process imports."""
-    imports: list[float] = []
-    for name in SMALL + TRAINING:
-        tell(name)
-        seen, first, second = first_calls(name, options)
-        imports += seen
+    """All lines."""
+    imports, calls = first_calls(SMALL + TRAINING, options, tell)
+    for name, (first, second) in calls.items():
         wanted = FIRST_TRAINING if name in TRAINING else FIRST_SMALL
         yield row(f"`{name}`: first call, empty caches", first, wanted)
         yield row(f"`{name}`: first call of a second process", second, SECOND)
