@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -88,6 +87,8 @@ def _copy_rows(source: Array, target: Array) -> bool:
 
 def _on_threads(function: Callable[..., Any], *pieces: Sequence[Array]) -> list[Any]:
     """What `function` gives for each piece, the first of them on this thread."""
+    from concurrent.futures import ThreadPoolExecutor  # which takes milliseconds to import
+
     first, *others = zip(*pieces)
     with ThreadPoolExecutor(len(others)) as pool:
         later = [pool.submit(function, *each) for each in others]

@@ -162,13 +162,16 @@ def test_import_needs_no_heavy_package():
 def test_slow_standard_modules_are_not_imported_at_the_head(module):
     """Each takes milliseconds, to read the configuration of a build for one."""
     slow = {"random", "secrets", "sysconfig", "subprocess", "tempfile"}
+    late = {"hashlib", "hmac", "concurrent.futures", "logging"}  # functions may import these
     tree = ast.parse(FILES[module].read_text())
     found = {name for statement in tree.body for _, name in imported(module, statement)}
     if module.startswith(
         ("tgraph.compiler.passes", *(n for names in DOORS.values() for n in names))
     ):
         return  # behind a door
+    head = [each for each in tree.body if not isinstance(each, ast.FunctionDef | ast.ClassDef)]
     assert not found & slow
+    assert not {name for statement in head for _, name in imported(module, statement)} & late
 
 
 def test_import_leaves_out_what_lies_behind_the_doors():
