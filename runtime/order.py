@@ -24,6 +24,11 @@ Positions = npt.NDArray[np.int64]
 _FEW = 512
 # Elements of which the extreme is looked at first, where so many such groups come to one wanted.
 _GROUP, _GROUPS_FOR_ONE = 8, 4
+# The bits of negative zeros.
+_NEGATIVE_ZEROS = {
+    np.dtype(np.float32): np.int32(-(1 << 31)),
+    np.dtype(np.float64): np.int64(-(1 << 63)),
+}
 # So many elements are worth a thread.
 _SHARE = 1 << 16
 
@@ -78,11 +83,9 @@ def _sort_rows(source: Array, target: Array) -> bool:
 
 def _copy_rows(source: Array, target: Array) -> bool:
     """Whether there are negative zeros in what it copies."""
-    quietly(np.copyto, target, _comparable(source))
-    if target.dtype.kind != "f":
-        return False
-    bits = np.dtype(f"i{target.dtype.itemsize}")
-    return bool((target.view(bits) == np.iinfo(bits).min).any())
+    np.copyto(target, _comparable(source))
+    least = _NEGATIVE_ZEROS.get(target.dtype)
+    return least is not None and bool((target.view(least.dtype) == least).any())
 
 
 def _on_threads(function: Callable[..., Any], *pieces: Sequence[Array]) -> list[Any]:

@@ -177,9 +177,12 @@ class Plan:
         return tuple(np.asarray(item) for item in items)
 
     def _call(self, step: PythonStep, frame: _Frame, items: tuple[Array, ...]) -> None:
+        given = dict(zip(self._call_slots, items))
         owner = (frame, items, self)
-        inputs = [frame.view(array, owner, writeable=False) for array in step.inputs]
-        outputs = [frame.view(array, owner, writeable=True) for array in step.outputs]
+        inputs = [frame.view(array, given, owner) for array in step.inputs]
+        for each in inputs:
+            each.flags.writeable = False
+        outputs = [frame.view(array, given, owner) for array in step.outputs]
         step.function(*inputs, *outputs)
 
     def _check(self) -> None:
@@ -239,16 +242,28 @@ class _Frame:
         for slot, array in plan.constants.items():
             self.words[first + slot] = array.ctypes.data
 
-    def view(self, array: ArrayRef, owner: object, *, writeable: bool) -> Array:
-        """An array over the plan's memory that keeps `owner` alive."""
+    def view(self, array: ArrayRef, given: Mapping[int, Array], owner: object) -> Array:
+        """A view of an array of the call, or of the plan's memory, which keeps `owner` alive."""
+        item = given.get(array.ref.slot)
+        if item is not None and _is_wanted(item, array):
+            return item.view()
         address = int(self.words[plan_native.SLOT_WORDS + array.ref.slot]) + array.ref.offset
-        return np.asarray(_Memory(array, address, owner, writeable)).view(array.dtype)
+        return np.asarray(_Memory(array, address, owner)).view(array.dtype)
+
+
+def _is_wanted(item: Array, wanted: ArrayRef) -> bool:
+    """Whether an array is all that a step asks for, as it is."""
+    if wanted.ref.offset or item.shape != wanted.shape or item.dtype != wanted.dtype:
+        return False
+    if wanted.strides is None:
+        return item.flags.c_contiguous
+    return item.strides == wanted.strides
 
 
 class _Memory:
     """Memory in NumPy's array interface (version 3), which knows any address and strides."""
 
-    def __init__(self, array: ArrayRef, address: int, owner: object, writeable: bool) -> None:
+    def __init__(self, array: ArrayRef, address: int, owner: object) -> None:
         self.owner = owner
         native = array.dtype.kind in "biufc"
         self.__array_interface__ = {
@@ -256,7 +271,7 @@ class _Memory:
             "shape": array.shape,
             # Types that NumPy does not have by itself travel as raw bytes.
             "typestr": array.dtype.str if native else f"|V{array.dtype.itemsize}",
-            "data": (address, not writeable),
+            "data": (address, False),
             "strides": array.strides,
         }
 
