@@ -25,7 +25,7 @@ _FEW = 512
 # Elements of which the extreme is looked at first, where so many such groups come to one wanted.
 _GROUP, _GROUPS_FOR_ONE = 8, 4
 # The bits of negative zeros.
-_NEGATIVE_ZEROS = {
+_NEGATIVE_ZEROS: dict[np.dtype[Any], Any] = {
     np.dtype(np.float32): np.int32(-(1 << 31)),
     np.dtype(np.float64): np.int64(-(1 << 63)),
 }
