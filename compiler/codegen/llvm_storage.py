@@ -22,7 +22,9 @@ class Storage:
     saved rows. `lane` and `lane_start` name the current lane and the first one of the tile.
     A long sum has its blocks in `%rN`, the total of those that are over in `%tN`, and in `%eN` what
     rounding took from it. An extreme of floats without lanes is the extreme of those that are
-    numbers, and `%nN` tells whether all are: two folds that processors have instructions for.
+    numbers, and `%nN` the largest of all as bits without sign, which tells whether one is NaN: two
+    folds that processors have instructions for. (Bits of masks would be as good in whole vectors,
+    but are slow where lanes are masked.)
     """
 
     def __init__(self, writer: Writer, schedule: Schedule, together: int = 1) -> None:
@@ -49,7 +51,7 @@ class Storage:
             elif instr.op == "reduce" and self.lanes == 1 and _is_extreme(instr):
                 self._flagged.add(instr.value[0])
         for number in sorted(self._flagged):
-            self._alloca(f"%n{number}", "i1", 1)
+            self._alloca(f"%n{number}", _BITS[llvm_type(self.kernel.results[number])][0], 1)
         for dtype, elements in self.kernel.scratch:
             self.add_row(dtype, elements)
 
@@ -132,7 +134,7 @@ class Storage:
                 for name in self._accumulators(number):
                     self._store(start, self._slot(name, self._kept_type(dtype)), dtype)
             if number in self._flagged:
-                self.writer.line(f"store i1 false, ptr %n{number}")
+                self.writer.line(f"store {_BITS[type_][0]} 0, ptr %n{number}")
 
     def _accumulators(self, number: int) -> tuple[str, ...]:
         stems = "rte" if number in self._long else "r"
@@ -142,9 +144,7 @@ class Storage:
         """The value of a result whose reduction is complete."""
         type_ = llvm_type(dtype)
         if number in self._flagged:
-            extreme, nan = self._read(f"%r{number}", type_), self._read(f"%n{number}", "i1")
-            nothing = literal(float("nan"), dtype)
-            return self.writer.op(f"select i1 {nan}, {type_} {nothing}, {type_} {extreme}")
+            return self._extreme(number, type_, literal(float("nan"), dtype))
         if number not in self._long:
             return self._load(self._slot(f"%r{number}", self._kept_type(dtype)), dtype)
         total, lost = self._read(f"%t{number}", type_), self._read(f"%e{number}", type_)
@@ -208,11 +208,20 @@ class Storage:
         return new
 
     def _reduce_extreme(self, number: int, name: str, type_: str, old: str, value: str) -> str:
-        """The extreme of both, which is anything once there was NaN; that is noted beside it."""
-        writer, before = self.writer, self._read(f"%n{number}", "i1")
-        nan = writer.op(f"fcmp uno {type_} {value}, {value}")
-        writer.line(f"store i1 {writer.op(f'or i1 {before}, {nan}')}, ptr %n{number}")
+        """The extreme of both, which is anything once there was NaN."""
+        writer, (bits, infinity) = self.writer, _BITS[type_]
+        size = writer.op(f"bitcast {type_} {value} to {bits}")
+        size = writer.op(f"and {bits} {size}, {infinity | (infinity & -infinity) - 1}")
+        before = self._read(f"%n{number}", bits)
+        largest = writer.intrinsic("llvm.smax", bits, [before, size])
+        writer.line(f"store {bits} {largest}, ptr %n{number}")
         return writer.intrinsic(name, type_, [old, value], "nnan nsz ")
+
+    def _extreme(self, number: int, type_: str, nan: str) -> str:
+        bits, infinity = _BITS[type_]
+        extreme, largest = self._read(f"%r{number}", type_), self._read(f"%n{number}", bits)
+        is_nan = self.writer.op(f"icmp sgt {bits} {largest}, {infinity}")
+        return self.writer.op(f"select i1 {is_nan}, {type_} {nan}, {type_} {extreme}")
 
     def scan(self, instr: Instr, args: Sequence[str]) -> str:
         """Add a value to a running sum; gives that, and what it starts with, in its own type."""
@@ -291,6 +300,10 @@ class Storage:
     def _element(self, number: int, at: str) -> str:
         type_ = _row_type(self._rows[number])
         return self.writer.op(f"getelementptr inbounds {type_}, ptr %s{number}, i64 {at}")
+
+
+_BITS = {"float": ("i32", 0xFF << 23), "double": ("i64", 0x7FF << 52)}
+"""The type of a float's bits, and those of infinity: without the sign, NaN has larger ones."""
 
 
 def _is_extreme(instr: Instr) -> bool:

@@ -55,8 +55,7 @@ class Vectors:
         if rest < end - start:
             yield low, str(end - rest), VectorLoop(width, False, together)
         if rest:
-            masked = VectorLoop(width, rest % width != 0, 1)
-            yield str(end - rest), high, masked if rest >= MIN_LANES else ONE_BY_ONE
+            yield str(end - rest), high, _rest(rest, width)
 
     def width(self, axis: Axis, stages: Sequence[Stage]) -> int:
         """Lanes of a vector along `axis`: they fill it with the widest type that moves."""
@@ -121,6 +120,15 @@ def _is_scattered(store: Instr, axis: Axis, depends: Sequence[frozenset[Axis] | 
     assert store.index is not None
     sources = [depends[atom.key] for atom in data_atoms(store.index)]
     return any(axes is None or axis in axes for axes in sources)
+
+
+def _rest(count: int, width: int) -> VectorLoop:
+    """What is left is one narrower vector where there is such, else masked, or single steps."""
+    if count < MIN_LANES:
+        return ONE_BY_ONE
+    if count < width and count.bit_count() == 1:
+        return VectorLoop(count, False, 1)
+    return VectorLoop(width, count % width != 0, 1)
 
 
 def _moves(access: Instr, axis: Axis) -> bool:
