@@ -131,8 +131,11 @@ class InnerLoops:
                     self._walk_chunks(steps, piece, loops, int(first), int(last))
                 elif axis in self.cut:
                     self._walk_blocks(steps, piece, int(first), int(last), self.cut[axis])
-                else:
+                elif self.vectors.takes_together(piece, len(steps)):
                     self._walk_piece(steps, piece, first, last)
+                else:
+                    for step in steps:
+                        self._walk_piece([step], piece, first, last)
 
     def _pieces(
         self, part: Part, whole: Part, low: str, high: str

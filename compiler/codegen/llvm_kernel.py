@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 from ..kernel import regions
 from ..kernel.index import Axis
@@ -24,8 +26,10 @@ from .llvm_module import KernelText
 from .llvm_notes import schedule_line
 from .llvm_writer import ONE_BY_ONE, VectorLoop
 
-# Steps of a reduction loop that are taken together where lanes keep their accumulators in memory.
+# Steps of a reduction loop that are taken together where lanes keep their accumulators in memory,
+# and so many of all its loops, as of small windows, that none is left.
 JAM = 4
+MOST_JAMMED = 12
 # So many additions, one after another, make a block of a sum: what rounding takes from the total of
 # the blocks is kept, so that the error does not grow with the number of blocks.
 BLOCK_STEPS = 16
@@ -305,6 +309,10 @@ class _KernelWriter:
         A lane's accumulator lies in memory: one load and store then serve JAM steps.
         """
         *outer, last = stage.axes
+        if self.inner.cut.keys().isdisjoint(stage.axes) and _steps(stage) <= MOST_JAMMED:
+            ranges = [[(axis, str(at)) for at in range(axis.size)] for axis in stage.axes]
+            self._jammed(stage, rows, lanes, [dict(each) for each in product(*ranges)])
+            return
         if outer:
             with self._loop(outer[0], stage, lanes):
                 self._jam(replace(stage, axes=stage.axes[1:]), rows | {outer[0]}, lanes)
@@ -326,13 +334,20 @@ class _KernelWriter:
         self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], start: str, count: int
     ) -> None:
         """`count` steps of the innermost loop from `start` on."""
-        for low, high, together in ((0, count // JAM, JAM), (count - count % JAM, count, 1)):
-            if low == high:
-                continue
-            with self.writer.loop(str(low), str(high)) as at:
-                step = at if together == 1 else self.writer.op(f"mul nuw nsw i64 {at}, {together}")
-                first = step if start == "0" else self.writer.plus(start, step)
-                self._jammed(stage, rows, lanes, first, together)
+        groups, rest = divmod(count, JAM)
+        with self.writer.loop("0", str(groups)) as at:
+            first = self.writer.integer("add", self.writer.integer("mul", at, JAM), start)
+            self._jam_steps(stage, rows, lanes, first, JAM)
+        if rest:
+            first = self.writer.integer("add", start, count - rest)
+            self._jam_steps(stage, rows, lanes, first, rest)
+
+    def _jam_steps(
+        self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int
+    ) -> None:
+        last, plus = stage.axes[-1], self.writer.integer
+        steps = [{last: plus("add", first, step)} for step in range(count)]
+        self._jammed(stage, rows, lanes, steps)
 
     @contextmanager
     def _loop(self, axis: Axis, stage: Stage, lanes: Lanes) -> Iterator[None]:
@@ -348,15 +363,17 @@ class _KernelWriter:
             self._carry(stage, lanes)
 
     def _jammed(
-        self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int
+        self,
+        stage: Stage,
+        rows: set[Axis],
+        lanes: tuple[str, str],
+        steps: Sequence[dict[Axis, str]],
     ) -> None:
-        last = stage.axes[-1]
         bodies = []
-        for step in range(count):
-            at = first if step == 0 else self.writer.op(f"add nuw nsw i64 {first}, {step}")
-            self.axes[last] = at
-            bodies.append(Step(self._body(stage), {last: at}))
-            bodies[-1].body.emit_invariant(rows | {last})
+        for at in steps:
+            self.axes.update(at)
+            bodies.append(Step(self._body(stage), at))
+            bodies[-1].body.emit_invariant({*rows, *at})
         assert self.schedule.lane is not None
         self.inner.walk(bodies, self.schedule.lane, *lanes)
 
@@ -376,6 +393,10 @@ class _KernelWriter:
 
     def _body(self, stage: Stage) -> StageBody:
         return StageBody(self.writer, self.storage, self.axes, self.schedule, stage)
+
+
+def _steps(stage: Stage) -> int:
+    return prod(axis.size for axis in stage.axes)
 
 
 def _folds(stage: Stage) -> bool:

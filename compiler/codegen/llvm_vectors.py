@@ -38,8 +38,7 @@ class Vectors:
         if is_known and int(low) >= int(high):
             return
         width = self.width(part.counter, part.stages)
-        is_border = part.size < min(part.axis.size, width * part.step)
-        if is_border or not self.can_vectorise(part):
+        if self.is_border(part) or not self.can_vectorise(part):
             yield low, high, ONE_BY_ONE
             return
         if not is_known:
@@ -56,6 +55,18 @@ class Vectors:
             yield low, str(end - rest), VectorLoop(width, False, together)
         if rest:
             yield str(end - rest), high, _rest(rest, width)
+
+    def is_border(self, part: Part) -> bool:
+        """Whether a part of an axis is too short for vectors."""
+        width = self.width(part.counter, part.stages)
+        return part.size < min(part.axis.size, width * part.step)
+
+    def takes_together(self, part: Part, count: int) -> bool:
+        """Whether so many bodies in one loop are as good for vectors as one is."""
+        if self.is_border(part):
+            return False
+        branches = [len(_branches(stage, part.counter)) for stage in part.stages]
+        return max(branches) * count <= MAX_BRANCHES
 
     def width(self, axis: Axis, stages: Sequence[Stage]) -> int:
         """Lanes of a vector along `axis`: they fill it with the widest type that moves."""
@@ -80,7 +91,6 @@ class Vectors:
 
     def has_vectors(self, stage: Stage, axis: Axis) -> bool:
         """Whether LLVM can vectorise a stage's loop along `axis`, one of its own or of the rows."""
-        branches: set[Condition] = set()
         folds = False
         depends = dependences(self.kernel, stage)
         for instr, axes in zip(stage.body, depends, strict=True):
@@ -97,15 +107,20 @@ class Vectors:
                 if instr.value[1] in POSITIONS:
                     return False
                 folds = True
-            if instr.op == "load":
-                branches.update(each for each in instr.mask if axis in loop_atoms(each.index))
         # A sum is moved into branches, a test for a divisor makes two loops of one, and tests for
         # one value each become a switch.
+        branches = _branches(stage, axis)
         ranges = [each for each in branches if isinstance(each, InRange)]
         points = [each for each in ranges if _is_equality(each)]
         if (folds and branches) or len(ranges) < len(branches):
             return False
         return len(points) < 2 and len(branches) <= MAX_BRANCHES
+
+
+def _branches(stage: Stage, axis: Axis) -> set[Condition]:
+    """What is asked for along `axis` before something is read."""
+    loads = (instr for instr in stage.body if instr.op == "load")
+    return {each for instr in loads for each in instr.mask if axis in loop_atoms(each.index)}
 
 
 def _is_equality(condition: InRange) -> bool:

@@ -70,3 +70,21 @@ def test_borders_do_not_depend_on_threads():
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("size", [5, 15, 16, 31, 40, 64, 100])
+@pytest.mark.parametrize("window", [(1, 2), (2, 2), (3, 3), (3, 4), (1, 9), (4, 4), (5, 5)])
+def test_small_windows_are_one_step(window, size):
+    """The steps of a small window stand in one loop, those of a larger one in several."""
+    x, kernel = tg.randn(3, 8, 11, size), tg.randn(8, 1, *window)
+    padding = tuple(each // 2 for each in window)
+
+    def largest(x):
+        return F.max_pool2d(x, window, 1, padding)
+
+    def filtered(x, kernel):
+        return F.conv2d(x, kernel, padding=padding, groups=8)
+
+    assert tg.compile(largest)(x).numpy().tobytes() == largest(x).numpy().tobytes()
+    found, expected = tg.compile(filtered)(x, kernel), filtered(x.double(), kernel.double())
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
