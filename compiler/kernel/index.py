@@ -202,6 +202,20 @@ class Divides:
         return f"{self.divisor} | {self.index}"
 
 
+def in_range(index: Index, low: int, high: int) -> InRange:
+    """low <= index < high, without the factor that all terms have in common.
+
+    >>> print(in_range(2 * of_axis(Axis("i", 4)) - 1, 0, 5))
+    1 <= i < 3
+    """
+    factor = gcd(*index.terms.values())
+    if factor < 2:
+        return InRange(index, low, high)
+    terms = {atom: coefficient // factor for atom, coefficient in index.terms.items()}
+    low, high = (-((index.const - each) // factor) for each in (low, high))
+    return InRange(Index(terms), low, high)
+
+
 Condition = InRange | Divides
 Coords = tuple[Index, ...]
 Mask = tuple[Condition, ...]

@@ -21,6 +21,7 @@ from .index import (
     Loaded,
     Mask,
     constant,
+    in_range,
     reshape_coords,
 )
 from .stages import Need
@@ -118,7 +119,7 @@ def pad_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
     for axis, c in enumerate(coords):
         spread = interior[axis] + 1
         shifted = c - low[axis]
-        conditions.append(InRange(shifted, 0, (shape[axis] - 1) * spread + 1))
+        conditions.append(in_range(shifted, 0, (shape[axis] - 1) * spread + 1))
         if spread > 1:
             conditions.append(Divides(shifted, spread))
         at.append(shifted // spread)
@@ -136,7 +137,7 @@ def pieces(node: Node, coords: Coords) -> list[tuple[Node, Coords, InRange]]:
     axis, begin, found = node.attrs["axis"], 0, []
     for operand in node.inputs:
         end = begin + operand.shape[axis]
-        condition = InRange(coords[axis], begin, end)
+        condition = in_range(coords[axis], begin, end)
         if begin < end and decided(condition) is not False:
             at = (*coords[:axis], coords[axis] - begin, *coords[axis + 1 :])
             found.append((operand, at, condition))
@@ -155,7 +156,7 @@ def update_parts(node: Node, coords: Coords) -> tuple[Coords, list[Condition]]:
     starts, steps = node.attrs["starts"], node.attrs["steps"]
     for axis, c in enumerate(coords):
         shifted = c - starts[axis]
-        conditions.append(InRange(shifted, 0, (shape[axis] - 1) * steps[axis] + 1))
+        conditions.append(in_range(shifted, 0, (shape[axis] - 1) * steps[axis] + 1))
         if steps[axis] > 1:
             conditions.append(Divides(shifted, steps[axis]))
         at.append(shifted // steps[axis])
@@ -195,7 +196,7 @@ def taps(node: Node, coords: Coords) -> list[tuple[Coords, list[Condition]]]:
         ):
             shifted = coords[axis] - k * dilation
             last = (operand.shape[axis] - 1) * stride
-            conditions.append(InRange(shifted, 0, last + 1))
+            conditions.append(in_range(shifted, 0, last + 1))
             if stride > 1:
                 conditions.append(Divides(shifted, stride))
             at[axis] = shifted // stride

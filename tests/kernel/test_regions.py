@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from kernel_cases import Make
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.ir import Graph
 from tgraph.compiler.kernel import regions
-from tgraph.compiler.kernel.index import Axis, Divides, Index, InRange, of_axis
+from tgraph.compiler.kernel.index import Axis, Divides, Index, InRange, in_range, of_axis
 from tgraph.compiler.kernel.kernel import Instr, Stage
 from tgraph.compiler.pipeline import optimize
 from tgraph.runtime.dtypes import bool_
@@ -119,3 +120,16 @@ def test_the_interior_of_a_stencil_asks_nothing():
     assert interior.size >= 128
     assert not any(instr.mask for instr in interior.stages[0].body)
     assert all(one.high == two.low for one, two in pairwise(parts))
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 6])
+def test_conditions_without_their_common_factor(factor: int) -> None:
+    i, j = Axis("i", 5), Axis("j", 3)
+    for const, low, size in itertools.product(range(-7, 8), (-6, 0, 1, 4), (0, 1, 2, 5, 12)):
+        index = of_axis(i) * factor + of_axis(j) * (2 * factor) + const
+        found = in_range(index, low, low + size)
+        assert found.index.terms == {i: 1, j: 2}
+        for at, other in itertools.product(range(5), range(3)):
+            value = sum(each * {i: at, j: other}[axis] for axis, each in found.index.terms.items())
+            holds = found.low <= value + found.index.const < found.high
+            assert holds == (low <= factor * (at + 2 * other) + const < low + size)
