@@ -90,9 +90,11 @@ class _Asked:
                 default=default, default_factory=factory, compare=compare, repr=repr_
             )
             fields.append((name, type_, kept))
+        # Without a text of its own a dataclass gets its signature, which takes long to find.
         made = dataclasses.make_dataclass(
-            self._cls.__name__, fields, init=False, repr=False, eq=False, frozen=self._frozen
-        )
+            self._cls.__name__, fields, init=False, repr=False, eq=False, frozen=self._frozen,
+            namespace={"__doc__": "fields"},
+        )  # fmt: skip
         found = getattr(made, self._name)
         setattr(self._cls, self._name, found)
         return found

@@ -205,7 +205,7 @@ class Divides:
 def in_range(index: Index, low: int, high: int) -> InRange:
     """low <= index < high, without the factor that all terms have in common.
 
-    >>> print(in_range(2 * of_axis(Axis("i", 4)) - 1, 0, 5))
+    >>> print(in_range(of_axis(Axis("i", 4)) * 2 - 1, 0, 5))
     1 <= i < 3
     """
     factor = gcd(*index.terms.values())
