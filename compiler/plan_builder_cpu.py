@@ -19,6 +19,7 @@ from .fusion import Group
 from .ir import Node
 from .ir import primitives as p
 from .kernel.lower import Lowering
+from .kernel.offsets import without_offsets
 from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
 from .plan_argsort import argsort_step, lists_bytes
@@ -40,7 +41,8 @@ class CpuPlanBuilder(PlanBuilder):
         """
         self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
         self.texts: dict[int, KernelText] = {}
-        self.text_of: dict[int, KernelText] = {}  # by id of a schedule, which `patterns` holds
+        # By id of a schedule, which `patterns` holds, with where its parameters begin.
+        self.text_of: dict[int, tuple[KernelText, tuple[int, ...]]] = {}
         self.loader = KernelLoader()
         self.write()
         self._tell_of_copies()
@@ -135,9 +137,16 @@ class CpuPlanBuilder(PlanBuilder):
         self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
     ) -> None:
         assert isinstance(schedule, Schedule)
-        text = self.text_of.get(id(schedule))
-        if text is None:
-            text = self.text_of[id(schedule)] = kernel_text(schedule, jit.vector_bytes())
+        found = self.text_of.get(id(schedule))
+        if found is None:
+            kernel, offsets = without_offsets(schedule.kernel)
+            text = kernel_text(replace(schedule, kernel=kernel), jit.vector_bytes())
+            found = self.text_of[id(schedule)] = text, offsets
+        text, offsets = found
+        args = tuple(
+            BufferRef(ref.slot, ref.offset + offset * param.dtype.itemsize) if offset else ref
+            for ref, offset, param in zip(args, offsets, schedule.kernel.params, strict=True)
+        )
         self.loader.add(text)
         self.texts[len(self.steps)] = text
         self.steps.append(KernelStep(info.name, 0, args, schedule.extent, schedule.grain))
