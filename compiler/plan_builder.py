@@ -282,7 +282,7 @@ class PlanBuilder(ABC):
 
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":
-            return group.roots[0].node.primitive.family not in (Family.CONTRACTION, Family.SORT)
+            return group.roots[0].node.primitive.family is not Family.CONTRACTION
         return bool(self._lowered(group)[0].checks)
 
     def _last_uses(self) -> dict[Node, int]:

@@ -125,3 +125,20 @@ def test_values_in_order_with_zeros_of_both_signs():
     for descending in (False, True):
         expected = np.take_along_axis(values, order.stable_order(values, descending), -1)
         assert order.in_order(values, descending).tobytes() == expected.tobytes()
+
+
+def test_a_sort_that_fails_leaves_everything_as_it_was(monkeypatch):
+    """NumPy's sort may want memory and threads: nothing is overwritten before it."""
+
+    def refuse(*arrays, **options):
+        raise MemoryError
+
+    def f(x, y):
+        x.mul_(2)
+        return tg.sort(x * y).values
+
+    monkeypatch.setattr("tgraph.compiler.plan_builder_cpu.put_in_order", refuse)
+    x, y = tg.ones(4, 300), tg.randn(4, 300)
+    with pytest.raises(MemoryError):
+        tg.compile(f)(x, y)
+    assert (x.numpy() == 1).all()
