@@ -230,7 +230,7 @@ class Fuser:
             if node in self.fixed:
                 size[node], cost[node] = 1, 0
                 continue
-            inlined = self._own_size(node) + sum(size[operand] for operand in node.inputs)
+            inlined = self._own_size(node) + sum(map(size.__getitem__, node.inputs))
             spent = self._own_cost(node) + self._inherited_cost(node, cost)
             if is_unrolled(node):
                 taps = numel(node.inputs[0].shape) // max(1, node.type.numel)
@@ -243,11 +243,13 @@ class Fuser:
 
     def _inherited_cost(self, node: Node, cost: Mapping[Node, float]) -> float:
         """Per element of `node`: what is shared by a row or a column counts in proportion."""
-        costly = [operand for operand in node.inputs if cost[operand]]
-        if not costly:
-            return 0
-        elements = max(1, node.type.numel)
-        return sum(cost[each] * min(1.0, each.type.numel / elements) for each in costly)
+        spent = 0.0
+        for each in node.inputs:
+            share = cost[each]
+            if share and each.type.shape != node.type.shape:
+                share *= min(1.0, each.type.numel / max(1, node.type.numel))
+            spent += share
+        return spent
 
     def _mark_shared_roots(self, cost: Mapping[Node, float]) -> None:
         """Mark costly nodes that are read on the way to more than one root."""

@@ -86,7 +86,7 @@ def move_early(graph: Graph) -> Graph:
     def is_number(node: Node) -> bool:
         return node in numbers or (_is_free(node) and node.type.numel == 1)
 
-    return transform(graph, rewrite)
+    return transform(graph, rewrite, of=[p.transfer])
 
 
 def split(graph: Graph) -> list[Segment]:

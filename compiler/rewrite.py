@@ -28,12 +28,11 @@ _LAST_SHOWN = 8
 
 
 class RewriteBuilder(Builder):
-    """A builder whose new nodes come from the line of the node that is being rewritten."""
+    """A builder whose new nodes come from the line of the node for which they stand."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.where = UNKNOWN
-        self.order: dict[Node, int] = {}  # when each node was found final: one order per walk
+        self.node: Node | None = None  # that is being rewritten
         self.reads: dict[Node, int] | None = {}  # None: to be counted in `graph` when asked for
         self.graph: Graph | None = None
         self.asked = False  # by a rule, about more than its node
@@ -45,9 +44,12 @@ class RewriteBuilder(Builder):
         operands: tuple[Node, ...],
         attrs: Attrs,
         where: Provenance,
+        instead: Node | None,
     ) -> Node:
-        where = self.where if where is UNKNOWN else where
-        return super()._apply(what, primitive, operands, attrs, where)
+        instead = instead or self.node
+        if where is UNKNOWN and instead is not None:
+            where = instead.where
+        return super()._apply(what, primitive, operands, attrs, where, instead)
 
     def read_once(self, node: Node) -> bool:
         """Whether one node only reads `node`: see `readers`."""
@@ -64,11 +66,6 @@ class RewriteBuilder(Builder):
             assert self.graph is not None
             self.reads = _reads(self.graph)
         return self.reads.get(node, 1)
-
-    def comes_after(self, node: Node, other: Node) -> bool:
-        """Whether the walk needed `node` later than `other`."""
-        self.asked = True
-        return self.order[node] > self.order[other]
 
 
 RuleFunction = Callable[[RewriteBuilder, Node], Node | None]
@@ -129,8 +126,7 @@ def apply_rules(
 
 def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:
     """Whether a rule may fire at all; it is cheap to ask and often spares the walk."""
-    primitives = {node.primitive for node in graph.nodes}
-    present = {*primitives, *(each.family for each in primitives)}
+    present = {*graph.primitives, *(each.family for each in graph.primitives)}
     return any(rule.targets & present for rule in rules)
 
 
@@ -159,8 +155,6 @@ class _Walk:
         self._rules = rules
         self._rules_of: dict[Primitive, _Rules] = {}
         self._build = RewriteBuilder()
-        self._order = self._build.order
-        self._order.update((node, at) for at, node in enumerate(graph.inputs))
         self._final: dict[Node, Node] = {node: node for node in graph.inputs}
         self._becomes: dict[Node, Node] = {}  # replaced, the replacement still to be looked at
         self._count_reads = count_reads
@@ -173,8 +167,8 @@ class _Walk:
 
         Those of an earlier walk are one for each value; others the walk has to look at.
         """
-        build, order = self._build, {node: at for at, node in enumerate(graph.nodes)}
-        build.order, build.graph = order, graph
+        build = self._build
+        build.graph = graph
         build.reads = None if self._count_reads else {}
         for node in graph.nodes:
             rules = self._rules_for(node.primitive)
@@ -249,7 +243,6 @@ class _Walk:
         rules = self._rules_for(node.primitive)
         replacement = self._fire(node, rules) if rules.bits & ~node.settled else None
         if replacement is None or replacement is node:
-            self._order[node] = len(self._order)
             self._finish(node, node)
             return True
         self._replace(node, replacement)
@@ -271,7 +264,7 @@ class _Walk:
 
     def _fire(self, node: Node, rules: _Rules) -> Node | None:
         build, settled = self._build, node.settled
-        build.where = node.where
+        build.node = node
         for bit, rule in rules.each:
             if settled & bit:
                 continue

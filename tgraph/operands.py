@@ -17,6 +17,7 @@ from .eager_context import constant
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType, bool_, float32, int64
 from .tensor import Tensor
+from .traced_number import TracedNumber
 
 Scalar = bool | int | float
 Operand = Tensor | Scalar
@@ -132,12 +133,19 @@ def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
         if isinstance(b, Tensor):
             if b._type.dtype is dtype and b._type.device is a._type.device:
                 return a, b
-        elif type(b) in _SIMPLE and _SIMPLE[type(b)] <= _CATEGORY[dtype.kind]:
+        elif _rank(b) <= _CATEGORY[dtype.kind]:
             return a, constant(b, dtype, a._type.device)
+    elif isinstance(b, Tensor) and _rank(a) <= _CATEGORY[b._type.dtype.kind]:
+        return constant(a, b._type.dtype, b._type.device), b
     return promote(operation, a, b)  # type: ignore[return-value]
 
 
-_SIMPLE = {bool: 0, int: 1, float: 2}
+def _rank(value: Any) -> int:
+    """The category of a number; above all of them for what else comes."""
+    return _RANKS.get(value.kind if type(value) is TracedNumber else type(value), 3)
+
+
+_RANKS = {bool: 0, int: 1, float: 2}
 
 
 def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:

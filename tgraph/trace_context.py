@@ -79,6 +79,7 @@ class Trace(Context):
         self._taken: dict[str, int] = {}
         self._sites: dict[Any, Provenance] = {}
         self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
+        self._constants: dict[Any, Node] = {}  # a number, its kind, dtype and device -> a node
 
     # --- inputs ---
 
@@ -299,29 +300,36 @@ class Trace(Context):
         )
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-        if type(value) is TracedNumber:
+        is_traced = type(value) is TracedNumber
+        if is_traced:
             value.check()
-            node = self.record(p.cast, [value.node], {"dtype": dtype})
-            return self._on_device(wrap(node, intern_type((), dtype)), device)
+            key = value.expression, value.kind, dtype, device
+        else:
+            key = value, type(value), dtype, device
+        node = self._constants.get(key)
+        if node is None:
+            node = (self._cast_number if is_traced else self._number)(value, dtype, device)
+            if is_traced or value != 0:  # keeps 0.0 and -0.0 apart
+                self._constants[key] = node
+        return wrap(node, intern_type((), dtype, device))
+
+    def _cast_number(self, number: TracedNumber, dtype: DType, device: Device) -> Node:
+        node = self.record(p.cast, [number.node], {"dtype": dtype})
+        return node if device is CPU else self.record(p.transfer, [node], {"device": device})
+
+    def _number(self, value: Any, dtype: DType, device: Device) -> Node:
         checked = EAGER.constant(value, dtype)._value
-        kept = float(value) if dtype.is_floating_point else checked.item()
-        return self._scalar(kept, dtype, device)
+        return self._scalar(value if dtype.is_floating_point else checked.item(), dtype, device)
 
-    def _scalar(self, value: Any, dtype: DType, device: Device) -> Tensor:
-        attrs = {"shape": (), "value": value, "dtype": dtype, **_placed(device)}
-        return wrap(self.record(p.full, [], attrs), intern_type((), dtype, device))
-
-    def _on_device(self, tensor: Tensor, device: Device) -> Tensor:
-        if device is CPU:
-            return tensor
-        moved = self.record(p.transfer, [tensor._value], {"device": device})
-        return wrap(moved, intern_type(*moved.type))
+    def _scalar(self, value: Any, dtype: DType, device: Device) -> Node:
+        kept = float(value) if dtype.is_floating_point else value
+        attrs = {"shape": (), "value": kept, "dtype": dtype, **_placed(device)}
+        return self.record(p.full, [], attrs)
 
     def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
         dtype = array_type(array).dtype
         if array.ndim == 0:
-            value = float(array) if dtype.is_floating_point else array.item()
-            return self._scalar(value, dtype, device)
+            return wrap(self._scalar(array.item(), dtype, device), array_type(array, device))
         fixed = array.copy()
         fixed.flags.writeable = False
         node = self.record(p.constant, [], {"value": fixed, **_placed(device)})
@@ -437,7 +445,8 @@ class Trace(Context):
     def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
         use = self._use(generator)
         use.calls += 1
-        return self._on_device(use.key, device), use.calls - 1
+        key = use.key if device is CPU else apply(p.transfer, use.key, device=device)
+        return key, use.calls - 1
 
     def random_state(self, generator: Any) -> Tensor:
         use = self._use(generator)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 from .node import Builder, Node, infer_type
+from .primitive import Primitive
 from .types import IRTypeError
 
 
@@ -29,6 +30,11 @@ class Graph:
     def nodes(self) -> tuple[Node, ...]:
         """Every node, inputs first, each after the nodes it reads."""
         return tuple(toposort(self.outputs, first=self.inputs))
+
+    @cached_property
+    def primitives(self) -> frozenset[Primitive]:
+        """What is applied anywhere."""
+        return frozenset([node.primitive for node in self.nodes])
 
     @cached_property
     def consumers(self) -> dict[Node, tuple[Node, ...]]:
@@ -76,17 +82,16 @@ def toposort(
     """
     order: list[Node] = []
     seen: set[Node] = set(known)
-    # A node, or a tuple of one whose operands have been looked at.
-    stack: list[Node | tuple[Node]] = [*reversed([*first, *outputs])]
+    stack: list[Node | None] = [*reversed([*first, *outputs])]
     while stack:
         node = stack.pop()
-        if isinstance(node, tuple):
-            order.append(node[0])
+        if node is None:  # the operands of the one below are in order now
+            order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
             seen.add(node)
             if node.inputs:
-                stack.append((node,))
-                stack += [operand for operand in reversed(node.inputs) if operand not in seen]
+                stack += node, None
+                stack += [operand for operand in node.inputs[::-1] if operand not in seen]
             else:
                 order.append(node)
     return order
@@ -95,14 +100,17 @@ def toposort(
 def transform(
     graph: Graph,
     rewrite: Callable[[Builder, Node, tuple[Node, ...]], Node],
-    builder: Builder | None = None,
+    of: Collection[Primitive] | None = None,
 ) -> Graph:
     """Rebuild `graph` bottom-up in one walk.
 
     `rewrite(builder, node, inputs)` gives the node that stands for `node`, whose inputs have been
     rewritten to `inputs`; `builder.rebuild(node, inputs)` keeps it. Graph inputs stay themselves.
+    A graph without any of the primitives `of`, which alone `rewrite` replaces, is left as it is.
     """
-    build = Builder() if builder is None else builder
+    if of is not None and graph.primitives.isdisjoint(of):
+        return graph
+    build = Builder()
     new: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:
         if node not in new:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -35,6 +36,9 @@ class Provenance(NamedTuple):
 
 
 UNKNOWN = Provenance()
+_serials = itertools.count(1)
+_BITS = 32
+_LOW = (1 << _BITS) - 1
 
 
 class Node:
@@ -43,10 +47,14 @@ class Node:
     `type` is a TensorType, or a tuple of them for a primitive with several results, from which
     `get` nodes select. `where` tells which line of the user's program it came from and takes no
     part in equality. `settled` is a note of the rewrites (`rewrite.py`): the rules, as bits, that
-    are known to leave this node alone. `strides` is noted by `layouts.node_strides`.
+    are known to leave this node alone. `strides` is noted by `layouts.node_strides`. `number` grows
+    in the order in which nodes are made, but that those without operands come first, and what
+    stands for another node right behind it.
     """
 
-    __slots__ = ("_what", "attrs", "inputs", "primitive", "settled", "strides", "type", "where")
+    __slots__ = (
+        "_what", "attrs", "inputs", "number", "primitive", "settled", "strides", "type", "where"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -56,12 +64,17 @@ class Node:
         type: Any,
         where: Provenance = UNKNOWN,
         what: Any = None,
+        instead: Node | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
         self.attrs = attrs
         self.type: TensorType = type
         self.where = where
+        serial = next(_serials)
+        self.number = serial & _LOW
+        if inputs:
+            self.number |= serial << _BITS if instead is None else instead.number & ~_LOW
         self.settled = 0
         self.strides: tuple[int, ...] | None = None
         self._what = what
@@ -130,7 +143,7 @@ class Builder:
     ) -> Node:
         """The node of `primitive` on `inputs`; IRTypeError if the types do not fit."""
         operands = tuple(inputs)
-        return self._apply(_what(primitive, attrs), primitive, operands, attrs, where)
+        return self._apply(_what(primitive, attrs), primitive, operands, attrs, where, None)
 
     def _apply(
         self,
@@ -139,6 +152,7 @@ class Builder:
         operands: tuple[Node, ...],
         attrs: Attrs,
         where: Provenance,
+        instead: Node | None,
     ) -> Node:
         key = what, operands
         found = self._made.get(key)
@@ -146,7 +160,7 @@ class Builder:
             type_ = infer_type(primitive, [node.type for node in operands], attrs)
             if type(attrs) is not MappingProxyType:
                 attrs = MappingProxyType(dict(attrs)) if attrs else _NO_ATTRS
-            found = self._made[key] = Node(primitive, operands, attrs, type_, where, what)
+            found = self._made[key] = Node(primitive, operands, attrs, type_, where, what, instead)
         return found
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: Any, where: Any = UNKNOWN) -> Node:
@@ -162,7 +176,7 @@ class Builder:
         operands = tuple(inputs)
         if operands == node.inputs:
             return self._made.setdefault((node.what, operands), node)
-        return self._apply(node.what, node.primitive, operands, node.attrs, node.where)
+        return self._apply(node.what, node.primitive, operands, node.attrs, node.where, node)
 
 
 def _what(primitive: Primitive, attrs: Attrs) -> Any:

@@ -81,11 +81,11 @@ def _unbroadcast(build: RewriteBuilder, node: Node) -> Node:
 
 @rewrite(Family.ELEMENTWISE)
 def commutative_operands_in_one_order(build: RewriteBuilder, node: Node) -> Node | None:
-    """Constants to the right, otherwise in the order in which operands are first needed."""
+    """Constants to the right, otherwise in the order in which operands were made."""
     if not node.primitive.commutative:
         return None
     x, y = node.inputs
-    swap = is_constant(x) if is_constant(x) != is_constant(y) else build.comes_after(x, y)
+    swap = is_constant(x) if is_constant(x) != is_constant(y) else x.number > y.number
     return build.rebuild(node, [y, x]) if swap else None
 
 

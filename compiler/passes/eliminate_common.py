@@ -21,7 +21,7 @@ def eliminate_common(graph: Graph) -> Graph:
             node = first.setdefault(_contents(node), node)
         return build.rebuild(node, inputs)
 
-    return transform(graph, shared)
+    return transform(graph, shared, of=[p.constant])
 
 
 def _contents(node: Node) -> Any:

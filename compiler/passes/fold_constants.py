@@ -42,9 +42,9 @@ def moved_numbers(build: RewriteBuilder, node: Node) -> Node | None:
 
 @rewrite(*_FOLDED)
 def small_results(build: RewriteBuilder, node: Node) -> Node | None:
-    if node.type.numel > MAX_ELEMENTS or not node.inputs:
-        return None
-    if not all(_is_known(each) for each in node.inputs):
+    if not node.inputs or not is_constant(node.inputs[0]):
+        return None  # most nodes, for little
+    if node.type.numel > MAX_ELEMENTS or not all(map(_is_known, node.inputs)):
         return None
     if node.primitive is p.broadcast:
         return None  # as cheap to read where it is needed as to store

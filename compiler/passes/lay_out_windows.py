@@ -16,7 +16,7 @@ from ..memory_views import longest_run, unfolded
 
 def lay_out_windows(graph: Graph) -> Graph:
     """Put another axis of images last where windows of theirs are multiplied."""
-    return transform(graph, _rewrite)
+    return transform(graph, _rewrite, of=[p.matmul])
 
 
 def _rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:

@@ -18,7 +18,7 @@ from ..ir import primitives as p
 
 def replace_empty(graph: Graph) -> Graph:
     """`graph` with values without elements known as such."""
-    if all(_is_opaque(node) or node.type.numel for node in graph.nodes):
+    if all(_is_opaque(node) or 0 not in node.type.shape for node in graph.nodes):
         return graph
     rebuilt = transform(graph, _without_empty)
     return Graph(graph.inputs, rebuilt.outputs)

@@ -59,6 +59,8 @@ def _axis_of_one(here: Node) -> int | None:
     if here.primitive is not p.eq:
         return None
     counted, position = here.inputs
+    if _below_reshape(counted).primitive is not p.iota:
+        counted, position = position, counted
     source, checked = _below_reshape(counted), _below_reshape(position)
     if source.primitive is not p.iota or checked.primitive is not p.gather:
         return None

@@ -39,12 +39,12 @@ Pieces = Callable[[Node], int]
 
 def split_reductions(graph: Graph) -> Graph:
     """Reduce in two steps where one reduction would be too long for its few results."""
-    return transform(graph, partial(_split, _pieces_for_threads))
+    return transform(graph, partial(_split, _pieces_for_threads), of=_SPLIT)
 
 
 def split_reductions_for_gpu(graph: Graph) -> Graph:
     """Reduce in two steps where one reduction would leave most of a GPU without work."""
-    return transform(graph, partial(_split, _pieces_for_gpu))
+    return transform(graph, partial(_split, _pieces_for_gpu), of=_SPLIT)
 
 
 def _split(pieces_of: Pieces, build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -51,6 +51,15 @@ CASES = {
         lambda m: (lambda x, y: m.mul(m.add(x, y), m.add(y, x)))(*three(m)),
         "%0 = add(%x, %y) | %1 = mul(%0, %0) | return %1",
     ),
+    "operands_in_the_order_in_which_they_were_made": (
+        lambda m: (
+            lambda x, y: (lambda first, second: m.mul(second, first))(
+                m.exp(m.sub(x, m.number(0.5))), m.exp(y)
+            )
+        )(*three(m)),
+        "%0 = full(dtype=float32, shape=(), value=-0.5) | %1 = add(%x, %0) | %2 = exp(%1) "
+        "| %3 = exp(%y) | %4 = mul(%2, %3) | return %4",
+    ),
     "copy": (lambda m: m.copy(m.copy(three(m)[0])), "return %x"),
     "reshape_to_its_own_shape": (
         lambda m: m.exp(m.reshape(three(m)[0], shape=(3,))),
