@@ -15,10 +15,10 @@ from ..runtime.cuda.devices import architecture
 from ..runtime.cuda.memory import note_peak, when_full
 from ..runtime.cuda.plan import CudaPlan
 from ..runtime.device import Device
+from .checks import Check
 from .cuda_program import Program
 from .fusion import Refusal
 from .ir import Graph, TensorType
-from .kernel.kernel import Check
 from .plan_builder import StepInfo
 
 Array = Any  # of CuPy; of NumPy for inputs that come from the host

@@ -18,6 +18,7 @@ from ..runtime.plan_steps import (
     Step,
     references,
 )
+from .checks import Check
 from .codegen.cuda_kernel import (
     COPY_BLOCK,
     COPY_BYTES,
@@ -32,7 +33,7 @@ from .codegen.cuda_wide import Piece, WideSchedule, wide_text
 from .fusion import Group
 from .fusion_cuda import CudaFuser
 from .ir import Node, TensorType, input_node
-from .kernel.kernel import Check, Param
+from .kernel.kernel import Param
 from .kernel.lower import Lowering
 from .kernel.roots import Root
 from .kernel.schedule_cuda import CudaSchedule, Layout, rows_fit, schedule_cuda

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..runtime.records import record
+from .checks import Check
 from .fusion_cuda import CudaFuser, scatter_steps, starts_from_number
 from .ir import Node
 from .ir import primitives as p
-from .kernel.kernel import Check, compute_dtype
+from .kernel.kernel import compute_dtype
 from .kernel.schedule_convolution import convolution_of, operand_of, schedule_convolution
 from .kernel.schedule_scatter import (
     AtomicSchedule,

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from ..runtime.arrays import copy_elements
 from .fusion import is_given, is_step
-from .ir import Builder, Graph, Node, TensorType, transform
+from .ir import Builder, Graph, Node, transform
 from .ir import primitives as p
 from .kernel.roots import Buffer
 from .memory_views import alias_base, can_read, reads_strided, strided_view, view_base
+from .output_memory import OutputMemory
 from .passes.replace_empty import replace_empty
 
-Array = Any  # of NumPy or CuPy
 
-
-class Planning:
-    """An optimised graph as plans are made of it.
+class Planning(OutputMemory):
+    """An optimised graph as plans are made of it, and the memory of its outputs.
 
     `graph` has all outputs, each owning its memory; `planned` those that have elements. `inputs`
-    tells how the inputs lie that are not dense. `donate` maps outputs to the inputs whose memory
-    they are to take; `places` does so for the outputs of `planned` that a kernel may write there.
+    tells how the inputs lie that are not dense.
     """
 
     def __init__(
@@ -30,48 +26,14 @@ class Planning:
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
     ) -> None:
+        strides = strides or {}
         self.inputs = {
             graph.inputs[number]: _strided(graph.inputs[number], given)
-            for number, given in (strides or {}).items()
+            for number, given in strides.items()
         }
         self.graph = planned_graph(graph, self.inputs)
-        kept = [number for number, node in enumerate(graph.outputs) if node.type.numel]
-        self.planned = self.graph.with_outputs([self.graph.outputs[number] for number in kept])
-        self.donate = dict(donate or {})
-        # An input that is not contiguous cannot be written by a kernel: its output comes fresh.
-        self.direct = {
-            output: source
-            for output, source in self.donate.items()
-            if graph.inputs[source] not in self.inputs
-        }
-        self.places = {
-            at: self.direct[number] for at, number in enumerate(kept) if number in self.direct
-        }
-        self.fresh = [number for number in kept if number not in self.direct]
-        """The outputs that come in memory of their own, in the order of their slots."""
-        self.empty = [number for number, node in enumerate(graph.outputs) if not node.type.numel]
-        self._simple = not (self.donate or self.empty)
-
-    def types(self, numbers: Sequence[int]) -> list[TensorType]:
-        """The types of some outputs."""
-        return [self.graph.outputs[number].type for number in numbers]
-
-    def results(
-        self, inputs: Sequence[Array], fresh: list[Array], empty: Callable[[TensorType], Array]
-    ) -> list[Array]:
-        """One array per output: `fresh` ones, empty ones, and inputs that were written over."""
-        if self._simple:
-            return fresh
-        outputs: list[Array] = [None] * len(self.graph.outputs)
-        for number, type_ in zip(self.empty, self.types(self.empty)):
-            outputs[number] = empty(type_)
-        for number, array in zip(self.fresh, fresh, strict=True):
-            outputs[number] = array
-        for number, source in self.donate.items():
-            if number not in self.direct:
-                copy_elements(inputs[source], outputs[number])
-            outputs[number] = inputs[source]
-        return outputs
+        super().__init__([node.type for node in self.graph.outputs], donate, strides)
+        self.planned = self.graph.with_outputs([self.graph.outputs[each] for each in self.kept])
 
 
 def planned_graph(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:

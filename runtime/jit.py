@@ -82,12 +82,15 @@ class Source(NamedTuple):
 
 
 class Module:
-    """Loaded native code; it stays loaded as long as the process lives."""
+    """Loaded native code; it stays loaded as long as the process lives.
 
-    __slots__ = ("_addresses", "text")
+    `calls` are the functions registered with `add_symbol` that it calls, and their addresses.
+    """
 
-    def __init__(self, text: str, addresses: dict[str, int]) -> None:
-        self.text = text
+    __slots__ = ("_addresses", "calls", "text")
+
+    def __init__(self, text: str, addresses: dict[str, int], calls: dict[str, int]) -> None:
+        self.text, self.calls = text, calls
         self._addresses = addresses
 
     def address(self, name: str) -> int:
@@ -205,11 +208,13 @@ def _loaded(source: Source) -> Module:
     compiler = _compiler()
     found = _made_object(compiler, source)
     try:
-        addresses = compiler.link(found.data, _defined_functions(source.text))
+        known = _known_symbols(found.data)
+        addresses = compiler.link(found.data, known, _defined_functions(source.text))
     finally:
         _objects.pop(source, None)
     _counts["from_disk" if found.from_disk else "compiled"] += 1
-    return Module(source.text, addresses)
+    _origins.update((address, (source, name)) for name, address in addresses.items())
+    return Module(source.text, addresses, {name: known[name] for name in known if name in _symbols})
 
 
 def compile_early(load: Callable[[], object]) -> None:
@@ -246,6 +251,16 @@ def add_symbol(name: str, address: int | Callable[[], int]) -> None:
         _symbols[name] = address
 
 
+def origin(address: int) -> tuple[Source, str] | None:
+    """The module, and the name there, of the function at `address`, if it was compiled here."""
+    return _origins.get(address)
+
+
+def target() -> str:
+    """What code is compiled for, and by which LLVM."""
+    return _ready_compiler().key
+
+
 def vector_bytes() -> int:
     """The size of the vector registers of the processor that code is compiled for."""
     return _ready_compiler().vector_bytes
@@ -267,6 +282,7 @@ def statistics() -> dict[str, int]:
 
 _modules: dict[Source, Module] = {}
 _objects: dict[Source, _Object] = {}  # made, or in the making, and not yet loaded
+_origins: dict[int, tuple[Source, str]] = {}  # of functions, by their addresses
 _symbols: dict[str, int | Callable[[], int]] = {}
 _counts = {"compiled": 0, "from_disk": 0}
 
@@ -322,7 +338,7 @@ class _Compiler:
     def __init__(self) -> None:
         self.target, self.vector_bytes = _target()
         self._linker = llvm.Linker(self.target)
-        self._key = (
+        self.key = (
             f"{llvm.llvm_version()} {llvm.version()} {self.target.triple} "
             f"{self.target.processor} {self.target.features} {PIPELINE_VERSION}"
         )
@@ -339,7 +355,7 @@ class _Compiler:
 
     def _key_of(self, source: Source) -> str:
         text, opt, unroll, passes, late = source
-        return f"{self._key} {opt} {unroll} {passes}\n{text}{late}"
+        return f"{self.key} {opt} {unroll} {passes}\n{text}{late}"
 
     def _compiled(self, source: Source) -> bytes:
         memory.require(
@@ -361,15 +377,13 @@ class _Compiler:
             module.inline(late)
         return module
 
-    def link(self, data: bytes, names: list[str]) -> dict[str, int]:
-        """Load an object; the addresses of the functions `names`."""
+    def link(self, data: bytes, known: dict[str, int], names: list[str]) -> dict[str, int]:
+        """Load an object, which calls what is `known`; the addresses of the functions `names`."""
         memory.require(_MODULE_BYTES + _BYTES_PER_BYTE * len(data), "loading a kernel")
-        found = {name: _find_symbol(name) for name in _undefined_symbols(data)}
-        known = {name: address for name, address in found.items() if address is not None}
         try:
             return self._linker.link(data, known, names)
         except RuntimeError as error:
-            missing = [name for name in found if name not in known]
+            missing = [name for name in _undefined_symbols(data) if name not in known]
             raise JitError(
                 f"cannot link a module that defines {', '.join(names)}: it calls "
                 f"{', '.join(missing) or 'an unknown function'} ({error}); a called function must "
@@ -417,6 +431,12 @@ def _undefined_symbols(data: bytes) -> Iterator[str]:
             if name and section == 0:  # SHN_UNDEF
                 begin = strings + name
                 yield data[begin : data.index(b"\0", begin)].decode()
+
+
+def _known_symbols(data: bytes) -> dict[str, int]:
+    """The functions that an object calls and where they are, but for those that are nowhere."""
+    found = {name: _find_symbol(name) for name in _undefined_symbols(data)}
+    return {name: address for name, address in found.items() if address is not None}
 
 
 def _find_symbol(name: str) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tgraph.compiler import pipeline
+from tgraph.compiler import pipeline, stored_plan
 from tgraph.compiler.ir import Graph
 
 VERIFIED_NODES = 20_000
@@ -25,6 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-golden", action="store_true", help="write the golden texts of kernels anew"
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def without_stored_plans() -> Iterator[None]:
+    """What a test compiles is compiled, by a compiler that a test may have changed."""
+    stored_plan.enabled = False
+    yield
+    stored_plan.enabled = True
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -18,12 +18,12 @@ LATE = ("scipy", "llvmlite", "networkx", "graphviz", "cupy", "matplotlib", "skle
 # The doors to parts of ours that `import tgraph` leaves out: passes and code generation, which the
 # first compilation needs, checks and pictures.
 DOORS = {
-    "tgraph.compiler.compile_graph": ("tgraph.compiler.executable_cuda",),
-    "tgraph.graph_function": ("tgraph.compiler.compile_graph",),
+    "tgraph.compiler.compile_graph": ("tgraph.compiler.make_executable",),
+    "tgraph.compiler.make_executable": ("tgraph.compiler.executable_cuda",),
     "tgraph.compile": ("tgraph.check", "tgraph.explain"),
     "tgraph.cuda": ("tgraph.compiler.cuda_program",),
     "tgraph.fused_program": ("tgraph.compiler.codegen.cuda_elementwise",),
-    "tgraph.draw": ("tgraph.compiler.executable", "tgraph.draw_"),
+    "tgraph.draw": ("tgraph.draw_",),
 }
 
 

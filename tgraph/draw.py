@@ -10,6 +10,7 @@ from typing import Any
 
 from .compile import CompiledFunction
 from .compiler.ir import Graph
+from .compiler.ready_plan import ReadyPlan
 from .nn.module import Module
 from .tensor import Tensor
 
@@ -81,18 +82,17 @@ def _format(path: str | os.PathLike[str]) -> str:
 
 
 def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
-    from .compiler.executable import Executable
     from .draw_autograd import autograd_picture
     from .draw_function import compiled_picture, traced_picture
     from .draw_graph import executable_picture, graph_picture
 
-    if isinstance(obj, (Graph, Executable, Tensor)) and (args or kwargs):
+    if isinstance(obj, (Graph, ReadyPlan, Tensor)) and (args or kwargs):
         raise TypeError(
             f"tg.draw takes arguments for functions only, got some for a {type(obj).__name__}"
         )
     if isinstance(obj, Graph):
         return graph_picture(obj)
-    if isinstance(obj, Executable):
+    if isinstance(obj, ReadyPlan):
         return executable_picture(obj)
     if isinstance(obj, Tensor):
         return autograd_picture(obj, _names_of_caller())

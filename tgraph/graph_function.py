@@ -15,13 +15,14 @@ import numpy as np
 
 from .autograd.record import Edge, Record, Saved
 from .compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
+from .compiler.compile_graph import compile_graph, maker
 from .compiler.ir import Builder, Graph, Node, input_node, toposort
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, without_history
 from .partition import partition
 from .provenance import user_site
-from .runtime import interrupts, jit, locks, plan_native
+from .runtime import jit, locks, plan_native
 from .runtime.arrays import contiguous, copy_elements, copy_of, place
 from .state import state
 from .tensor import Tensor, wrap
@@ -408,8 +409,11 @@ class CompiledRecord(Record):
         arrays = [self._array(at) for at in range(len(self.saved))]
         arrays += [dense(each) for each in given]
         results = plan.run(arrays)
-        types = [node.type for node in plan.graph.outputs]
-        return [None if at is None else wrap(results[at], types[at]) for at in places]
+        forward = self.function.forward
+        return [
+            None if at is None else wrap(results[at], forward.backward.outputs[known].type)
+            for at, known in zip(places, forward.gradients)
+        ]
 
     def _array(self, at: int) -> Array:
         """What was saved, laid out in memory as it was for the forward plan."""
@@ -510,19 +514,12 @@ def _load() -> None:
     plan_native.load()
     if not _waited_for:
         with locks.RUNTIME:  # a fork waits: what its child finds half imported stays locked there
-            _compiler()
+            maker()
 
 
 def compile_plan(graph: Graph, **options: Any) -> Any:
-    """`compile_graph`; the passes and code generators are imported at the first compilation."""
-    return _compiler()(graph, **options)
-
-
-def _compiler() -> Any:
-    with interrupts.held():
-        from .compiler.compile_graph import compile_graph
-
-    return compile_graph
+    """`compile_graph` for any executable."""
+    return compile_graph(graph, **options)
 
 
 def odd_strides(graph: Graph) -> dict[int, tuple[int, ...]]:

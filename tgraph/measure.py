@@ -16,6 +16,7 @@ from .compiled_call import CompiledCall
 from .compiler.executable import Executable
 from .compiler.machine_speed import bandwidth, peak
 from .compiler.plan_builder import StepInfo
+from .compiler.ready_plan import ReadyPlan
 from .compiler.step_times import step_times
 from .graph_function import GraphFunction
 from .runtime.arrays import contiguous
@@ -93,8 +94,8 @@ def _peak(info: StepInfo) -> float:
 
 
 def _on_cpu(executable: Any) -> Executable:
-    if isinstance(executable, Executable):
-        return executable
+    if isinstance(executable, ReadyPlan):
+        return executable.whole
     raise NotImplementedError(
         "explain(measure=True) measures plans on the CPU only, and this one runs on other devices; "
         "explain() tells of its kernels without their times, and a profiler such as NVIDIA Nsight "

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...runtime.dtypes import DType, int64
+from ..checks import Check
 from ..ir import Node
 from ..ir.node import attr_key
 from .index import Index, Loaded, Mask, data_atoms, substitute
-from .kernel import EFFECTS, Check, Instr, Param
+from .kernel import EFFECTS, Instr, Param
 from .roots import Buffer
 from .stages import Need
 

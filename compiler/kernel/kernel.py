@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...runtime.dtypes import DType, float32
 from ...runtime.records import record
-from ..ir import Provenance
+from ..checks import Check
 from .index import Axis, Index, Mask
 
 
@@ -92,22 +92,6 @@ def long_sums(stage: Stage) -> list[Instr]:
         for instr in stage.body
         if instr.op == "reduce" and instr.value[1] == "sum" and instr.dtype.kind == "float"
     ]
-
-
-class Check(NamedTuple):
-    """What a check looks at, for the user's line `where`: a position, or a divisor for zero."""
-
-    where: Provenance
-    divisor: bool = False
-
-    def error(self, position: int, size: int) -> Exception:
-        """What a failed check raises: as eager code does, with the line."""
-        if self.divisor:
-            return RuntimeError(f"ZeroDivisionError (divided at {self.where})")
-        return IndexError(
-            f"index {position} is out of bounds for dimension with size {size} "
-            f"(indexed at {self.where})"
-        )
 
 
 @record()

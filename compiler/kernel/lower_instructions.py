@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 
 from ...runtime.dtypes import DType, bool_, int64
 from ...runtime.records import record
+from ..checks import Check
 from ..ir import Family, Node
 from .body import Body, Parameters
 from .index import Coords, data_atoms, flatten
-from .kernel import Check, Instr, Stage, compute_dtype
+from .kernel import Instr, Stage, compute_dtype
 from .lower_elements import emit
 from .roots import Buffer
 from .stages import Element, KernelPlan, Need, Reduce, Scan, Scatter, StagePlan, Store, Target

@@ -25,7 +25,8 @@ from math import gcd
 
 from ...runtime.dtypes import DType, float32, float64, int32, int64
 from ...runtime.records import record
-from .kernel import Check, Kernel, Param, compute_dtype
+from ..checks import Check
+from .kernel import Kernel, Param, compute_dtype
 from .template import TemplateSchedule, kernel_without_loops, parts
 
 # Whether additions may happen in any order; read when a plan is made.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from .kernel import Check, Kernel, Param
+from ..checks import Check
+from .kernel import Kernel, Param
 
 
 class TemplateSchedule(ABC):

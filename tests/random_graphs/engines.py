@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +18,7 @@ from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
 from tgraph.compiler.passes import convolutions, join_attention, split_scans
 from tgraph.compiler.passes.replace_empty import replace_empty
+from tgraph.compiler.plan_bytes import NotPlain, from_bytes, to_bytes
 from tgraph.runtime.arrays import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -153,10 +154,12 @@ def run_compiled(
     donate: Mapping[int, int] | None = None,
     large: bool = False,
 ) -> list[Array]:
-    """Fused and generated code, twice: what a first call leaves behind must not show."""
+    """Fused and generated code, twice, and as read from a disk: nothing may differ."""
     with as_if_large() if large else nullcontext():
         executable = Executable(graph, donate, irregular_strides(graph, arrays))
     first = [each.copy() for each in executable.run(_copies(arrays, donate or {}))]
+    with suppress(NotPlain):
+        _check_restored(executable, first, _copies(arrays, donate or {}))
     fed = _copies(arrays, donate or {})
     before = [each.copy() for each in fed]
     outputs = executable.run(fed)
@@ -165,6 +168,16 @@ def run_compiled(
         if one.tobytes() != other.tobytes():
             raise AssertionError("two calls on the same inputs gave different results")
     return outputs
+
+
+def _check_restored(executable: Executable, wanted: list[Array], fed: list[Array]) -> None:
+    """The plan does the same when it was made of its bytes."""
+    plan = executable.plan
+    executable.plan, _ = from_bytes(to_bytes(plan, {}))
+    for one, other in zip(wanted, executable.run(fed), strict=True):
+        if one.tobytes() != other.tobytes():
+            raise AssertionError("a stored plan gave different results")
+    executable.plan = plan
 
 
 def _copies(arrays: Sequence[Array], donate: Mapping[int, int]) -> list[Array]:

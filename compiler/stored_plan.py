@@ -1,0 +1,174 @@
+"""Plans on disk: what one process has found out, and others need not.
+
+A plan is found by its graph (`graph_key`), with the machine and the compiler's own code. It lies
+beside the objects of its kernels in the cache of machine code, protected as these are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _blake2 import blake2b  # see `cache`
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..runtime import cache, jit
+from ..runtime.plan import Plan
+from .checks import Check
+from .graph_key import graph_key
+from .ir import Graph
+from .output_memory import OutputMemory
+from .plan_bytes import Checks, NotPlain, from_bytes, to_bytes
+from .ready_plan import ReadyPlan
+
+if TYPE_CHECKING:
+    from .executable import Executable
+    from .fusion import Refusal
+    from .plan_builder import StepInfo
+    from .planning import Planning
+
+enabled = True
+"""Tests that look at what compiling does turn this off."""
+
+_FLOORS = Path(__file__).parent, Path(jit.__file__).parent
+_CLOCK_SECONDS = 0.1
+"""By so much the times of files may be behind the clock."""
+
+_began = time.time()
+
+
+class Request(NamedTuple):
+    """What `compile_graph` is asked for."""
+
+    graph: Graph
+    donate: Mapping[int, int] | None = None
+    strides: Mapping[int, tuple[int, ...]] | None = None
+    overwritten: tuple[int, ...] = ()
+
+
+class StoredExecutable(ReadyPlan):
+    """A plan that was found on disk. What else is to be told of it is made when it is asked for."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        outputs: OutputMemory,
+        checks: Mapping[int, Sequence[Check]],
+        make: Callable[[], Executable],
+    ) -> None:
+        super().__init__(plan, outputs, checks)
+        self.donate = outputs.donate
+        self._make = make
+        self._whole: Executable | None = None
+
+    @property
+    def whole(self) -> Executable:
+        if self._whole is None:
+            self._whole = self._make()
+        return self._whole
+
+    @property
+    def graph(self) -> Graph:
+        return self.whole.graph
+
+    @property
+    def planning(self) -> Planning:
+        return self.whole.planning
+
+    @property
+    def kernels(self) -> list[StepInfo]:
+        return self.whole.kernels
+
+    @property
+    def info_of_step(self) -> dict[int, StepInfo]:
+        return self.whole.info_of_step
+
+    @property
+    def refused(self) -> list[Refusal]:
+        return self.whole.refused
+
+
+def key_of(request: Request) -> str | None:
+    """What the plan for a request lies under; None where it is not to be stored."""
+    if not enabled or cache.folder() is None:
+        return None
+    code = _own_code()
+    text = graph_key(*request) if code else None
+    if text is None:
+        return None
+    graph = blake2b(text.encode(), digest_size=32).hexdigest()
+    return f"plan {code} {jit.target()} {graph}"
+
+
+def find(key: str, request: Request, make: Callable[[], Executable]) -> StoredExecutable | None:
+    """The plan that lies under `key`, if there is one; `make` compiles the graph itself."""
+    data = cache.get(key)
+    if data is None:
+        return None
+    plan, checks = from_bytes(data)
+    nodes = request.graph.nodes
+    lines = {
+        step: [Check(nodes[at].where, divisor) for at, divisor in each]
+        for step, each in checks.items()
+    }
+    types = [node.type for node in request.graph.outputs]
+    outputs = OutputMemory(types, request.donate, request.strides or {})
+    return StoredExecutable(plan, outputs, lines, make)
+
+
+def keep(key: str, request: Request, made: ReadyPlan) -> None:
+    """Store a plan, unless it has parts that only this process has."""
+    try:
+        data = to_bytes(made.plan, _numbered(made.checks, request.graph))
+    except NotPlain:
+        return
+    cache.put(key, data)
+
+
+def _numbered(checks: Mapping[int, Sequence[Check]], graph: Graph) -> Checks:
+    """Checks with a node of the graph in the place of its line."""
+    if not checks:
+        return {}
+    number = {node.where: at for at, node in enumerate(graph.nodes)}
+    lines = {each.where for some in checks.values() for each in some}
+    if not lines <= number.keys():
+        raise NotPlain("a check of no line of the program")
+    return {
+        step: tuple((number[each.where], each.divisor) for each in some)
+        for step, some in checks.items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _own_code() -> str:
+    """What tells this compiler from any other one; "" where it cannot be told.
+
+    Every file counts with all that a system tells of its changes, whatever its content. Where one
+    is younger than this process, that may run what was there before.
+    """
+    try:
+        files = sorted(each for floor in _FLOORS for each in _files(str(floor)))
+    except OSError:  # imported from an archive
+        return ""
+    told = [sys.version, np.__version__]
+    for path, status in files:
+        if max(status.st_mtime, status.st_ctime) > _began - _CLOCK_SECONDS:
+            return ""
+        of = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        told.append(f"{path} {of}")
+    return blake2b("\n".join(told).encode(), digest_size=16).hexdigest()
+
+
+def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The Python files below a folder; OSError where there is none."""
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.name.endswith(".py"):
+                yield each.path, each.stat()
+            elif each.is_dir() and each.name != "__pycache__":
+                yield from _files(each.path)
