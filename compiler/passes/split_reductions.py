@@ -33,8 +33,8 @@ GPU_ROW_PIECE = 4096
 GPU_COLUMN_PIECE = 64
 _SPLIT = frozenset((p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_))
 
-Pieces = Callable[[Node], int]
-"""How many pieces to cut the longest reduced axis into; 0 if that is not worth it."""
+Pieces = Callable[[Node], tuple[int, int]]
+"""The axis to cut, and into how many pieces at least; 0 if that is not worth it."""
 
 
 def split_reductions(graph: Graph) -> Graph:
@@ -54,8 +54,8 @@ def _split(pieces_of: Pieces, build: Builder, node: Node, inputs: tuple[Node, ..
     lead = _leading_axes(node) if pieces_of is _pieces_for_threads else ()
     if lead:
         return _by_axes(build, node, inputs[0], lead)
-    pieces = pieces_of(node)
-    return _in_pieces(build, node, inputs[0], _longest(node), pieces) if pieces else same
+    axis, pieces = pieces_of(node)
+    return _in_pieces(build, node, inputs[0], axis, pieces) if pieces else same
 
 
 def _longest(node: Node) -> int:
@@ -65,17 +65,25 @@ def _longest(node: Node) -> int:
     return axis
 
 
+def _outermost(node: Node) -> int:
+    """The first reduced axis that is long enough: what is read for a piece lies side by side."""
+    shape = node.inputs[0].shape
+    long = [axis for axis in node.attrs["axes"] if shape[axis] >= MAX_ROWS]
+    return min(long) if long else _longest(node)
+
+
 def _length(node: Node) -> int:
     return prod(node.inputs[0].shape[axis] for axis in node.attrs["axes"])
 
 
-def _pieces_for_threads(node: Node) -> int:
+def _pieces_for_threads(node: Node) -> tuple[int, int]:
     length = _length(node)
     columns = node.type.numel if _is_of_few_columns(node) else 1
     if length * columns < MIN_ELEMENTS or node.type.numel > MAX_ROWS:
-        return 0
-    size = node.inputs[0].shape[_longest(node)]
-    return next((n for n in PIECES if size >= n and length * columns // n >= MIN_PIECE), 0)
+        return 0, 0
+    axis = _outermost(node)
+    size = node.inputs[0].shape[axis]
+    return axis, next((n for n in PIECES if size >= n and length * columns // n >= MIN_PIECE), 0)
 
 
 def _is_of_few_columns(node: Node) -> bool:
@@ -113,28 +121,30 @@ def _by_axes(build: Builder, node: Node, operand: Node, lead: tuple[int, ...]) -
     return build.apply(p.reshape, [total], {"shape": node.shape}, node.where)
 
 
-def _pieces_for_gpu(node: Node) -> int:
+def _pieces_for_gpu(node: Node) -> tuple[int, int]:
     shape, results, length = node.inputs[0].shape, node.type.numel, _length(node)
     if results == 0 or length * results < GPU_MIN_ELEMENTS:
-        return 0
+        return 0, 0
     # Where enough kept elements lie side by side, blocks stand on columns, else on results.
     in_columns = prod(shape[max(node.attrs["axes"]) + 1 :]) >= GPU_COLUMNS
     blocks = -(-results // GPU_COLUMNS) if in_columns else results
     shortest = GPU_COLUMN_PIECE if in_columns else GPU_ROW_PIECE
     if blocks >= (GPU_BLOCKS // 2 if in_columns else GPU_BLOCKS):
-        return 0
-    pieces = PIECES[0]
+        return 0, 0
+    axis, pieces = _longest(node), PIECES[0]
     while pieces > 1 and (pieces * blocks >= 2 * GPU_BLOCKS or length // pieces < shortest):
         pieces //= 2
-    return pieces if 1 < pieces <= shape[_longest(node)] else 0
+    return axis, pieces if 1 < pieces <= shape[axis] else 0
 
 
 def _in_pieces(build: Builder, node: Node, operand: Node, axis: int, pieces: int) -> Node:
-    """Reduce equal pieces along `axis`, then their results and what is left over."""
+    """Reduce equal pieces along `axis`, then their results and a rest shorter than a piece."""
     size = operand.shape[axis]
-    even = size - size % pieces
+    length = size // pieces
+    pieces = size // length
+    even = pieces * length
     main = operand if even == size else _cut(build, operand, axis, 0, even)
-    shape = (*operand.shape[:axis], pieces, even // pieces, *operand.shape[axis + 1 :])
+    shape = (*operand.shape[:axis], pieces, length, *operand.shape[axis + 1 :])
     cut = build.apply(p.reshape, [main], {"shape": shape}, node.where)
     inner = tuple(
         each + 1 if each >= axis else each for each in node.attrs["axes"]

@@ -82,7 +82,7 @@ def test_few_columns_are_split_by_their_outermost_axes():
         ((4, 2, 400, 60), (0, 1, 2), (4, 2, 1, 60)),
         ((10, 20, 700), (0, 2), None),  # rows
         ((10, 20, 9, 40, 2), (0, 1, 2, 3), (10, 1, 1, 1, 2)),
-        ((9000, 40), (0,), (256, 1, 40)),
+        ((9000, 40), (0,), (257, 1, 40)),
     ],
 )
 def test_which_columns_are_split(shape, axes, first):
@@ -101,6 +101,22 @@ def test_numbers_of_few_columns(name, dtype, shape):
     graph = reduced(name, shape, tuple(range(len(shape) - 1)), dtype=dtype)
     after = assert_pass_keeps_values(split_reductions, graph, rtol=1e-9, special=False)
     assert len(after.nodes) > 2
+
+
+@pytest.mark.parametrize(
+    "shape, axes, first",
+    [
+        ((1024, 2048), (0, 1), (256, 4, 2048)),
+        ((1000, 2000), (0, 1), (333, 3, 2000)),  # and one row, not what 256 leaves of a thousand
+        ((100, 8, 8, 200), (0, 1, 2, 3), (100, 1, 8, 8, 200)),
+        ((3, 1000, 400), (1, 2), (3, 333, 3, 400)),
+        ((2, 50, 4000), (0, 1, 2), (2, 50, 266, 15)),
+    ],
+)
+def test_a_piece_is_of_neighbours(shape, axes, first):
+    """Where several axes are reduced, each thread reads memory from its start to its end."""
+    after = split_reductions(reduced("sum", shape, axes))
+    assert next(n.shape for n in after.nodes if n.primitive.name == "reshape") == first
 
 
 def test_what_is_unknown_stays_unknown():
