@@ -170,9 +170,7 @@ class GraphFunction:
         )
 
     def _settled(self, executable: Any) -> Any:
-        if not self.keeps_arenas and executable.plan.arena_bytes > _SMALL_ARENA:
-            executable.plan.keeps_arena = False
-        return executable
+        return executable if self.keeps_arenas else without_large_arena(executable)
 
     def derive(self, create_graph: bool) -> Derivation:
         """Cotangents and gradients, recorded in the trace."""
@@ -515,6 +513,13 @@ def _load() -> None:
     if not _waited_for:
         with locks.RUNTIME:  # a fork waits: what its child finds half imported stays locked there
             maker()
+
+
+def without_large_arena(executable: Any) -> Any:
+    """`executable`, which gives a large arena back after each call."""
+    if executable.plan.arena_bytes > _SMALL_ARENA:
+        executable.plan.keeps_arena = False
+    return executable
 
 
 def compile_plan(graph: Graph, **options: Any) -> Any:

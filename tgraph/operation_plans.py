@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .compiler.ir import PRIMITIVES, Builder, Family, Graph, Primitive, TensorType, input_node
+from .compiler.ir import PRIMITIVES, Builder, Family, Graph, Primitive, input_node
 from .compiler.ir import primitives as p
 from .eager_context import EAGER
-from .graph_function import compile_plan
+from .graph_function import compile_plan, without_large_arena
 from .plan_table import Never, Once, PlanTable
-from .runtime.dtypes import float32
 from .tensor import Tensor
 
-_FASTER_IN_NUMPY = {(each, float32) for each in (p.sin, p.cos, p.tan, p.pow_)}
 _tables: dict[Primitive, PlanTable] = {}
 
 
@@ -28,7 +26,7 @@ class _Plan:
     __slots__ = ("kept", "run")
 
     def __init__(self, graph: Graph, kept: Any) -> None:
-        self.kept, self.run = kept, compile_plan(graph).run
+        self.kept, self.run = kept, without_large_arena(compile_plan(graph)).run
 
 
 def evaluate(
@@ -67,7 +65,7 @@ def _made(
 ) -> _Plan | None:
     types = [tensor._type for tensor in tensors]
     if found is None:
-        table.remember(key, Once(types) if _is_planned(primitive, types) else Never(types))
+        table.remember(key, Once(types) if all(t.numel for t in types) else Never(types))
         return None
     if type(found) is not Once:
         return None
@@ -82,15 +80,16 @@ def _made(
     return plan
 
 
-def _is_planned(primitive: Primitive, types: list[TensorType]) -> bool:
-    return (primitive, types[-1].dtype) not in _FASTER_IN_NUMPY and all(t.numel for t in types)
+_FAMILIES = (Family.ELEMENTWISE, Family.REDUCE, Family.GATHER, Family.SCATTER, Family.WINDOW)
+_MOVED = (p.flip, p.pad, p.concatenate, p.slice_update)
+_FASTER_IN_NUMPY = (p.any_, p.all_)  # which read no further than they have to
 
 
 def _is_large(primitive: Primitive) -> bool:
     """Whether a kernel computes a primitive faster than NumPy."""
-    return (primitive.family is Family.ELEMENTWISE and primitive is not p.copy) or (
-        primitive is p.sum_
-    )
+    if primitive in _FASTER_IN_NUMPY:
+        return False
+    return primitive.family in _FAMILIES or primitive in _MOVED
 
 
 EAGER.large.update((each, evaluate) for each in PRIMITIVES.values() if _is_large(each))
