@@ -95,9 +95,8 @@ class Plan:
         self._call_slots = [s for s in range(1, self.num_slots) if s not in self.constants]
         self._call_count = len(self._call_slots)
         self._check()
-        self._walk = plan_native.load().walk
+        self._native = plan_native.load()
         self._table, self._index_of = self._encode()
-        self._table_address = self._table.ctypes.data
         self._frames: list[_Frame] = []
         self._failed = threading.local()
 
@@ -116,10 +115,8 @@ class Plan:
         except IndexError:
             frame = _Frame(self)
         try:
-            position = self._walk(frame.address, self._table_address, 0, items)
-            if position:
-                return self._go_on(frame, items, position)
-            return 0
+            position = frame.start(items)
+            return self._go_on(frame, items, position) if position else 0
         finally:
             if self.keeps_arena:
                 self._frames.append(frame)
@@ -147,7 +144,7 @@ class Plan:
         """Run Python steps and the native segments behind them."""
         if -plan_native.READ_ONLY < position <= -plan_native.NOT_AN_ARRAY:
             items = self._exact(items)
-            position = self._walk(frame.address, self._table_address, 0, items)
+            position = frame.start(items)
         if position <= -plan_native.NOT_DENSE:
             slot = self._call_slots[-position - plan_native.NOT_DENSE]
             raise NotDenseError(f"plan: the array for slot {slot} must be C-contiguous")
@@ -161,7 +158,7 @@ class Plan:
             if frame.words[0]:
                 position = -position
                 break
-            position = self._walk(frame.address, self._table_address, position + 1, items)
+            position = self._native.walk(frame.address, position + 1, items)
         if position == 0:
             return 0
         self._failed.status = frame.words[: plan_native.STATUS_WORDS].copy()
@@ -229,14 +226,16 @@ class Plan:
 class _Frame:
     """What one call in progress owns: status, addresses, arena."""
 
-    __slots__ = ("address", "arena", "words")
+    __slots__ = ("address", "arena", "start", "words")
 
     def __init__(self, plan: Plan) -> None:
         self.words = memory.arena(8 * plan._frame_words()).view(np.int64)
+        self.start = plan._native.starter(self.words)
         self.words[:] = 0
         self.arena = memory.arena(plan.arena_bytes)
         self.address = self.words.ctypes.data
         first = plan_native.SLOT_WORDS
+        self.words[plan_native.TABLE_WORD] = plan._table.ctypes.data
         self.words[first + STATUS_SLOT] = self.address
         self.words[first + ARENA_SLOT] = self.arena.ctypes.data
         for slot, array in plan.constants.items():

@@ -15,8 +15,12 @@ A native step calls ``void body(ptr args, i64 lo, i64 hi)`` over [0, extent) on 
 `args` points at n resolved addresses and, as one more, the address of the parameters. The other
 steps are one word, PYTHON or END.
 
-A frame is what one call in progress owns, in bytes: 8 words of status, the address of that status
-(slot -1), the addresses of slots 0, 1, ..., and the scratch space for resolved arguments.
+A frame is what one call in progress owns: 8 words of status, the address of the table, the address
+of the status (slot -1), the addresses of slots 0, 1, ..., and the scratch space for resolved
+arguments.
+
+Python starts a call through a builtin function of its own (METH_O of Python's stable C interface),
+one for each frame: `ctypes` alone would take longer than a small kernel.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ from . import jit, locks, parallel, thread_pool
 END, NATIVE, PYTHON = 0, 1, 2
 HEAD = 6
 STATUS_WORDS = 8
-SLOT_WORDS = STATUS_WORDS + 1
+TABLE_WORD = STATUS_WORDS
+SLOT_WORDS = TABLE_WORD + 2
 """Word of slot 0 in a frame; slot -1, the status, stands before it."""
 
 NOT_AN_ARRAY = 1 << 40
@@ -53,9 +58,11 @@ DENSE, WRITTEN = _CONTIGUOUS << 32, _WRITEABLE << 32
 class Native(NamedTuple):
     """What plans need of the generated code."""
 
-    walk: Callable[[int, int, int, tuple[Any, ...]], int]
-    """walk(frame, table, position, arrays): 0 at the end, the position of a Python step, or
-    minus the position of a step that set the status. Position 0 starts a call."""
+    walk: Callable[[int, int, tuple[Any, ...]], int]
+    """walk(frame, position, arrays): 0 at the end, the position of a Python step, or minus the
+    position of a step that set the status. Position 0 starts a call."""
+    starter: Callable[[Any], Callable[[tuple[Any, ...]], int]]
+    """starter(words) is walk(frame, 0, arrays) as a function of the arrays, for a frame's words."""
     gemv: int
     copy: int
 
@@ -89,11 +96,40 @@ def _sources() -> list[jit.Source]:
 def _load() -> Native:
     _check_layouts()
     parallel.parallel_for_address()  # the runner calls it by name
+    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromSsize_t"):
+        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+        assert address is not None
+        jit.add_symbol(name, address)
     walk, bodies = jit.compile_modules(_sources())
     number, pointer = ctypes.c_int64, ctypes.c_void_p
-    kind = ctypes.CFUNCTYPE(number, pointer, pointer, number, ctypes.py_object)
+    kind = ctypes.CFUNCTYPE(number, pointer, number, ctypes.py_object)
     addresses = [bodies.address(name) for name in ("gemv", "copy")]
-    return Native(kind(walk.address("walk")), *addresses)
+    return Native(kind(walk.address("walk")), _starter(walk.address("start")), *addresses)
+
+
+class _Method(ctypes.Structure):
+    """Python's `PyMethodDef`."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+_TAKES_ONE = 0x8
+"""METH_O: the function takes what it is bound to, and one argument."""
+
+
+def _starter(address: int) -> Callable[[Any], Callable[[tuple[Any, ...]], int]]:
+    method = _Method(b"start", address, _TAKES_ONE, None)
+    # Python reads it even where it frees the last functions, when modules are gone.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
+    anything, pointer = ctypes.py_object, ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(anything, pointer, anything, pointer)
+    make, place = kind(("PyCFunction_NewEx", ctypes.pythonapi)), ctypes.addressof(method)
+    return lambda words: make(place, words, None)
 
 
 def _walk_text() -> str:
@@ -106,6 +142,8 @@ def _walk_text() -> str:
         .replace("READ_ONLY", str(READ_ONLY))
         .replace("NOT_DENSE", str(NOT_DENSE))
         .replace("WRITEABLE", str(_WRITEABLE))
+        .replace("TABLE_WORD", str(TABLE_WORD))
+        .replace("SLOT_WORDS", str(SLOT_WORDS))
     )
 
 
@@ -148,10 +186,26 @@ _WALK = """
 declare void @tgraph_parallel_for(ptr, ptr, i64, i64, i64)
 declare void @tgraph_limit_blas(ptr, ptr)
 declare void @tgraph_unlimit_blas(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyLong_FromSsize_t(i64)
 
-define i64 @walk(ptr %frame, ptr %table, i64 %position, ptr %tuple) {
+; A function of Python: of an array over the words of a frame, and a tuple of arrays.
+define ptr @start(ptr %words, ptr %tuple) {
+  %frame_at = getelementptr i8, ptr %words, i64 DATA_OFFSET
+  %frame = load ptr, ptr %frame_at
+  %thread = call ptr @PyEval_SaveThread()
+  %position = call i64 @walk(ptr %frame, i64 0, ptr %tuple)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %result = call ptr @PyLong_FromSsize_t(i64 %position)
+  ret ptr %result
+}
+
+define i64 @walk(ptr %frame, i64 %position, ptr %tuple) {
 entry:
-  %base_table = getelementptr i64, ptr %frame, i64 9
+  %table_at = getelementptr i64, ptr %frame, i64 TABLE_WORD
+  %table = load ptr, ptr %table_at
+  %base_table = getelementptr i64, ptr %frame, i64 SLOT_WORDS
   %scratch_at = getelementptr i64, ptr %table, i64 4
   %scratch_offset = load i64, ptr %scratch_at
   %scratch = getelementptr i8, ptr %frame, i64 %scratch_offset
