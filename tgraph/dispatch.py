@@ -58,9 +58,12 @@ def check_devices(operation: str, types: Sequence[TensorType]) -> None:
 
 def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     """The inferred type of a result, from a table where it was inferred before."""
-    key = (primitive, *[id(tensor._type) for tensor in tensors])
+    parts: list[Any] = [primitive]
+    for tensor in tensors:
+        parts.append(id(tensor._type))
     if attrs:
-        key = (key, *attrs.items())
+        parts += attrs.items()
+    key = tuple(parts)
     try:
         return _inferred[key][0]
     except KeyError:
@@ -76,10 +79,13 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     rule (one dtype, non-negative axes...): promotion and checks belong to the public functions.
     """
     type_ = result_type_of(primitive, tensors, attrs)
+    recorded = False
     for tensor in tensors:
         view = tensor._view
         if view is not None and view.changes != view.memory.changes:
             refresh_view(tensor)
+        if tensor._requires_grad:
+            recorded = True
     context = state.context or EAGER
     value = context.evaluate(primitive, tensors, attrs, type_)
     if type(type_) is tuple:
@@ -87,11 +93,8 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     result = wrap(value, type_)
     if primitive in ALIASING:
         _link_view(context, primitive, tensors[0], attrs, result)
-    if state.grad_enabled:
-        for tensor in tensors:
-            if tensor._requires_grad:
-                attach(primitive, tensors, attrs, result)
-                break
+    if recorded and state.grad_enabled:
+        attach(primitive, tensors, attrs, result)
     return result
 
 

@@ -40,6 +40,7 @@ def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
 ARRAY_FUNCTIONS = {**FUNCTIONS, "flip": _flipped}
 
 
+_ndarray = np.ndarray
 _MANY = 1 << 14
 """Elements of an operand from which on an operation may be a plan."""
 
@@ -62,24 +63,24 @@ class EagerContext(Context):
         attrs: dict[str, Any],
         type_: TensorType,
     ) -> Any:
-        values, dense, most = [], True, 0
+        values, dense, many = [], True, False
         for tensor in tensors:
             value = tensor._value
-            if type(value) is not np.ndarray:
+            if type(value) is not _ndarray:
                 return _evaluate_on_device(primitive, tensors, attrs)
             values.append(value)
-            if dense and not value.flags.c_contiguous:
+            if not value.flags.c_contiguous:
                 dense = False
-            if value.size > most:
-                most = value.size
+            if value.size >= _MANY:
+                many = True
         if attrs and "device" in attrs:
             return _evaluate_on_device(primitive, tensors, attrs)
-        if most >= _MANY and dense and state.context is None and primitive in self.large:
+        if many and dense and state.context is None and primitive in self.large:
             result = self.large[primitive](primitive, tensors, attrs, values)
             if result is not None:
                 return result
         result = ARRAY_FUNCTIONS[primitive.name](np, *values, **attrs)
-        if type(result) is not np.ndarray:
+        if type(result) is not _ndarray:
             result = _as_arrays(result)
         elif dense and result.flags.c_contiguous:
             return result

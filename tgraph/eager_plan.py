@@ -54,7 +54,7 @@ class EagerPlan:
     """
 
     __slots__ = (
-        "_draws", "_function", "_orders", "_positions", "_run", "_single", "_sources", "_tree",
+        "_draws", "_function", "_is_plain", "_orders", "_reads", "_run", "_sources", "_tree",
         "_types", "_written", "hits", "kept",
     )  # fmt: skip
 
@@ -64,31 +64,27 @@ class EagerPlan:
         self._types, self._written = traced.types, traced.written
         self._draws = [(use.generator, use.calls) for use in traced.trace.generators.values()]
         self._sources = [entry.source for entry in traced.trace.inputs]
-        plain = all(source.kind == "argument" for source in self._sources)
-        self._positions = [each.key for each in self._sources] if plain else None
+        self._reads = tuple(map(_reader, self._sources))
         self._run = self._function.executable.run  # compiled here: calls find nothing left to do
-        self._single = (
-            plain and self._tree is None and not self._function.differentiable
-            and self._orders == [None]
+        # One new tensor comes of it, without a history.
+        self._is_plain = self._tree is None and self._orders == [None] and not (
+            self._function.differentiable or self._written
         )  # fmt: skip
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        if self._single:
-            values = self._run([leaves[at]._value for at in self._positions])  # type: ignore[union-attr]
-            return wrap(values[0], self._types[0])
-        return self._call(leaves)
-
-    def _call(self, leaves: Sequence[Any]) -> Any:
         for at in self._written:
             check_memory(leaves[at])
-        arrays = [_value(source, leaves) for source in self._sources]
+        arrays = [read(leaves) for read in self._reads]
         values = self._run(arrays)
         for generator, calls in self._draws:
             generator.counter += calls
+        if self._is_plain:
+            return wrap(values[0], self._types[0])
         for at in self._written:
             count_writes(leaves[at], 1)
-        if self._written:
-            return None
+        return None if self._written else self._results(leaves, arrays, values)
+
+    def _results(self, leaves: Sequence[Any], arrays: list[Array], values: list[Array]) -> Any:
         outputs = self._function.outputs.expand(values, arrays)
         results = [
             wrap(value if order is None else value.transpose(order), type_)
@@ -118,16 +114,17 @@ class PlannedRecord(CompiledRecord):
         return f"{''.join(word.capitalize() for word in words)}Backward0"
 
 
-def _value(source: Source, leaves: Sequence[Any]) -> Array:
+def _reader(source: Source) -> Callable[[Sequence[Any]], Array]:
+    """What gives the array of an input, of the leaves of a call."""
+    key = source.key
     if source.kind == "argument":
-        array: Array = leaves[source.key]._value
-        return array
+        return lambda leaves: leaves[key]._value  # type: ignore[no-any-return]
     if source.kind == "random":
-        generator = source.key
-        return np.array([generator.seed_as_int64, generator.counter], np.int64)
-    if type(source.key) is int:
-        return np.array(leaves[source.key], np.float64)
-    return np.array(number_value(source.key, lambda each: leaves[each.key]), np.float64)
+        return lambda leaves: np.array((key.seed_as_int64, key.counter), np.int64)
+    if isinstance(key, Source):
+        at = key.key
+        return lambda leaves: np.array(leaves[at])  # a float
+    return lambda leaves: np.array(number_value(key, lambda each: leaves[each.key]), np.float64)
 
 
 # --- from a function to a graph ------------------------------------------------------------------

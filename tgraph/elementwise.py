@@ -487,7 +487,10 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition._type.dtype}"
         )
-    return apply(p.where, *together(condition, *promote("where", input, other)))
+    x, y = promote_pair("where", input, other)
+    if condition._type.device is x._type.device is y._type.device:
+        return apply(p.where, condition, x, y)
+    return apply(p.where, *together(condition, x, y))
 
 
 @fused

@@ -6,7 +6,6 @@ then pick elements and make copies. Steps of slices are positive.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
@@ -28,6 +27,8 @@ from .runtime.device import CPU, Device
 from .runtime.dtypes import bool_, int32, int64, uint8
 from .state import state
 from .tensor import Step, Tensor, intern_type, wrap
+
+_ndarray = np.ndarray
 
 
 class _Plan(NamedTuple):
@@ -92,15 +93,15 @@ def _axes_used(item: Any) -> int:
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     try:
-        bounds = [None if each is None else operator.index(each)
-                  for each in (item.start, item.stop, item.step)]  # fmt: skip
+        start, stop, step = item.indices(size)
     except TypeError:
         raise TypeError(
             "slice indices must be integers or None or have an __index__ method"
         ) from None
-    if bounds[2] is not None and bounds[2] <= 0:
+    except ValueError:
+        step = 0
+    if step <= 0:
         raise ValueError("step must be greater than zero")
-    start, stop, step = slice(*bounds).indices(size)
     return start, max(start, stop), step
 
 
@@ -160,32 +161,47 @@ def _basic(x: Tensor, plan: _Plan) -> Tensor:
     return x
 
 
-def _row(x: Tensor, at: int) -> Tensor | None:
-    """`x[at]` in one go where nothing is traced or recorded; None where that is not so."""
-    array, shape = settled(x)._value, x._type.shape
-    if state.context is not None or (x._requires_grad and state.grad_enabled) or not shape:
+def _shown(x: Tensor, index: Any) -> Tensor | None:
+    """`x[index]` for whole numbers and slices, in one go where nothing is traced or recorded."""
+    array, (shape, dtype, _) = settled(x)._value, x._type
+    items = index if type(index) is tuple else (index,)
+    if type(array) is not _ndarray or state.context is not None or len(items) > len(shape):
         return None
-    size = shape[0]
-    if type(array) is not np.ndarray or not array.flags.c_contiguous or not -size <= at < size:
+    if x._requires_grad and state.grad_enabled:
         return None
-    at %= size
-    rest = shape[1:]
-    first = {
-        "starts": (at, *(0,) * len(rest)),
-        "stops": (at + 1, *rest),
-        "steps": (1,) * len(shape),
-    }
-    result = wrap(array[at, ...], intern_type(rest, x._type.dtype))
-    link_view(x, (Step(p.slice_, first), Step(p.reshape, {"shape": rest})), result)
+    starts: tuple[int, ...] = ()
+    stops, steps, left = starts, starts, starts
+    for item, size in zip(items, shape):
+        if type(item) is int and -size <= item < size:
+            start, step = item % size, 1
+            stop = start + 1
+        elif type(item) is slice:
+            start, stop, step = _slice_bounds(item, size)
+            left += (-(-(stop - start) // step),)
+        else:
+            return None
+        starts += (start,)
+        stops += (stop,)
+        steps += (step,)
+    rest = shape[len(items) :]
+    if rest:
+        starts, stops, steps = starts + (0,) * len(rest), stops + rest, steps + (1,) * len(rest)
+    made: tuple[Step, ...] = (Step(p.slice_, {"starts": starts, "stops": stops, "steps": steps}),)
+    shown = left + rest
+    if len(left) < len(items):
+        if 1 in shown and (left or not array.flags.c_contiguous):
+            return None  # a reshape may give other strides to axes of one element
+        made += (Step(p.reshape, {"shape": shown}),)
+    result = wrap(array[(*items, ...)], intern_type(shown, dtype))
+    link_view(x, made, result)
     return result
 
 
 def getitem(input: Tensor, index: Any) -> Tensor:
     """`input[index]`."""
-    if type(index) is int:
-        row = _row(input, index)
-        if row is not None:
-            return row
+    shown = _shown(input, index)
+    if shown is not None:
+        return shown
     plan = _take_apart(input, index)
     part = _basic(input, plan)
     if plan.picks:

@@ -10,8 +10,11 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .compiler.ir import primitives as p
 from .compiler.ir.shapes import (
+    are_plain,
     broadcast,
     contiguous_strides,
     infer_reshape,
@@ -33,6 +36,8 @@ def as_sizes(given: Sequence[Any]) -> tuple[int, ...]:
     """Sizes given as separate arguments or as one sequence."""
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = given[0]
+    if are_plain(given):
+        return tuple(given)
     return tuple(size if type(size) is int else as_size(size) for size in given)
 
 
@@ -457,7 +462,9 @@ def row_major_copy(input: Tensor) -> Tensor:
 
 def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in row-major order, without gaps."""
-    shape = input._type.shape
+    value, shape = input._value, input._type.shape
+    if type(value) is np.ndarray:
+        return value.flags.c_contiguous  # axes of one element may have any stride there, too
     if 0 in shape:
         return True
     wanted = contiguous_strides(shape)

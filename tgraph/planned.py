@@ -16,6 +16,7 @@ import numpy as np
 
 from .compiler.ir import TensorType, promotion
 from .compiler.ir.node import attr_key
+from .compiler.ir.shapes import are_plain
 from .dispatch import refresh_view
 from .eager_plan import Call, EagerPlan, trace_call
 from .plan_table import Entry, Never, Once, PlanTable
@@ -78,7 +79,7 @@ class Planned:
                 kind = type(each)
                 if isinstance(each, Tensor):
                     value, view = each._value, each._view
-                    if type(value) is not np.ndarray:
+                    if type(value) is not _ndarray:
                         return plainly(*args, **kwargs)
                     if view is not None and view.changes != view.memory.changes:
                         refresh_view(each)
@@ -87,9 +88,9 @@ class Planned:
                     parts.append(kind)
                 elif kind in _BY_IDENTITY:
                     parts.append(id(each))
-                elif kind in _PLAIN or (kind is tuple and _is_plain(each)):
+                elif kind in _PLAIN or (kind is tuple and are_plain(each)):
                     parts += kind, each
-                elif kind is list and _is_plain(each):
+                elif kind is list and are_plain(each):
                     parts += kind, tuple(each)
                 else:
                     return plainly(*args, **kwargs)
@@ -174,13 +175,9 @@ class _ByValue(Entry):
         return made
 
 
+_ndarray = np.ndarray
 _PLAIN = frozenset({int, bool, str, type(None)})
 _BY_IDENTITY = frozenset({TensorType, DType, Device})
-
-
-def _is_plain(value: Sequence[Any]) -> bool:
-    """Whether a tuple holds what is equal only to what is the same: no numbers of two kinds."""
-    return all(type(each) is int for each in value)
 
 
 def _kept(leaves: Sequence[Any]) -> list[Any]:

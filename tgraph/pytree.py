@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 from .runtime.records import record
@@ -47,7 +48,7 @@ class TreeSpec:
     meta: Any = None
     children: tuple[TreeSpec, ...] = ()
 
-    @property
+    @cached_property
     def count(self) -> int:
         """The number of leaves."""
         return 1 if self.container is None else sum(child.count for child in self.children)

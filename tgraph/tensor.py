@@ -83,9 +83,9 @@ class View:
         without_grad: bool = False,
     ) -> None:
         self.base = base
-        self.memory = shared_storage(base)
+        self.memory = memory = shared_storage(base)
         self.steps = steps
-        self.changes = self.memory.changes
+        self.changes = memory.changes
         self.differentiable = differentiable
         self.without_grad = without_grad  # made under no_grad
 
@@ -269,7 +269,9 @@ def root_of(tensor: Tensor) -> Tensor:
 
 def shared_storage(tensor: Tensor) -> Storage:
     """The storage that counts every change of the tensor's memory."""
-    return storage_of(tensor) if tensor._view is None else tensor._view.memory
+    if tensor._view is None:
+        return tensor._storage or storage_of(tensor)
+    return tensor._view.memory
 
 
 def strides_of(tensor: Tensor) -> tuple[int, ...]:

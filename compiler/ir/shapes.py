@@ -8,6 +8,14 @@ from collections.abc import Iterable, Sequence
 Shape = tuple[int, ...]
 
 
+def are_plain(sizes: Iterable[object]) -> bool:
+    """Whether all are ints, and nothing that is equal to one."""
+    return _PLAIN.issuperset(map(type, sizes))
+
+
+_PLAIN = frozenset({int})
+
+
 def numel(shape: Sequence[int]) -> int:
     """The number of elements of `shape`; 1 for a scalar."""
     return math.prod(shape)

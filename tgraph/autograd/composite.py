@@ -25,7 +25,10 @@ class Composite:
         self.function = function
 
     def __call__(self, *tensors: Tensor, **attrs: Any) -> Tensor:
-        if not state.grad_enabled or not any(settled(each)._requires_grad for each in tensors):
+        for each in tensors:
+            if settled(each)._requires_grad and state.grad_enabled:
+                break
+        else:
             return self.function(*tensors, **attrs)
         state.grad_enabled = False
         try:
