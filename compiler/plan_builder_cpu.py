@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime import jit
 from ..runtime.order import put_in_order
-from ..runtime.order_native import MOST_ELEMENTS
 from ..runtime.plan import Plan
 from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, PythonStep, Step
 from .codegen.llvm_kernel import kernel_text
 from .codegen.llvm_module import KernelText
 from .codegen.loader import KernelLoader
 from .fusion import Group
-from .ir import Node
+from .ir import Family, Node
 from .ir import primitives as p
 from .kernel.lower import Lowering
 from .kernel.offsets import without_offsets
 from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
-from .plan_argsort import argsort_step, lists_bytes
 from .plan_attention import attention_step, flops_of
 from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
+from .plan_sorting import argsort_step, is_native, lists_bytes, sort_step
 
 if TYPE_CHECKING:
     from .plan_builder import AnySchedule
@@ -80,15 +79,20 @@ class CpuPlanBuilder(PlanBuilder):
         if node.primitive is p.attention:
             step = attention_step(node, self.arrays(node), self.place[node])
             return step, "attention", flops_of(node)
-        if node.primitive is p.argsort and node.inputs[0].shape[-1] < MOST_ELEMENTS:
-            (operand,) = self.arrays(node)
-            with self.arena.borrowed(lists_bytes(node)) as lists:
-                return argsort_step(node, operand, self.place[node], lists), "sort", 0
+        if node.primitive.family is Family.SORT and is_native(node):
+            return self._sorting(node), "sort", 0
         if node.primitive is p.sort:
             function = partial(put_in_order, descending=node.attrs["descending"])
             results = (self.contiguous(node, node.type),)
             return PythonStep("sort", function, self.arrays(node), results), "python", 0
         return super().library_step(node)
+
+    def _sorting(self, node: Node) -> KernelStep:
+        (operand,) = self.arrays(node)
+        if node.primitive is p.sort:
+            return sort_step(node, operand, self.place[node])
+        with self.arena.borrowed(lists_bytes(node)) as lists:
+            return argsort_step(node, operand, self.place[node], lists)
 
     # -- scatters ------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ from ..runtime.device import CPU
 from ..runtime.plan_gemm import product_summary, sizes
 from .codegen.llvm_kernel import schedule_summary
 from .kernel.schedule_cpu import Schedule
-from .plan_argsort import argsort_summary
 from .plan_attention import attention_summary
 from .plan_builder import StepInfo
+from .plan_sorting import sorting_summary
 
 
 def step_summary(info: StepInfo) -> str:
@@ -24,7 +24,7 @@ def step_summary(info: StepInfo) -> str:
     if info.kind == "attention":
         return attention_summary(info.outputs[0])
     if info.kind == "sort":
-        return argsort_summary(info.outputs[0])
+        return sorting_summary(info.outputs[0])
     if info.product is None:
         return ""
     on_cpu = info.outputs[0].type.device is CPU

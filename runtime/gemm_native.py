@@ -375,8 +375,6 @@ def _body(of: Tiles) -> str:
     by_rows = write.op(f"icmp eq i64 {across}, 1")
     first_item = write.op(f"sdiv i64 %lo, {pieces}")
     end_item = write.op(f"sdiv i64 {write.sub(write.add('%hi', pieces), 1)}, {pieces}")
-    offsets = [write.op("alloca i64") for _ in range(3)]
-    item = write.op("alloca i64")
     with write.each(first_item, end_item) as product:
         begin = write.mul(product, pieces)
         low = write.most(write.sub("%lo", begin), 0)
@@ -390,23 +388,8 @@ def _body(of: Tiles) -> str:
             write.mul(column, bcs),
             write.add(write.mul(row, crs), column),
         )
-        for place, first in zip(offsets, firsts):
-            write.line(f"store i64 {first}, ptr {place}")
-        write.line(f"store i64 {product}, ptr {item}")
-        with write.each("0", dims) as d:
-            entry = write.mul(write.sub(write.sub(dims, d), 1), 4)
-            size = word(write.add(entry, PARAMETERS))
-            index = write.op(f"load i64, ptr {item}")
-            write.line(f"store i64 {write.op(f'sdiv i64 {index}, {size}')}, ptr {item}")
-            rest = write.op(f"srem i64 {index}, {size}")
-            for number, place in enumerate(offsets, PARAMETERS + 1):
-                move = write.mul(rest, word(write.add(entry, number)))
-                moved = write.add(write.op(f"load i64, ptr {place}"), move)
-                write.line(f"store i64 {moved}, ptr {place}")
-        a, b, c = (
-            write.at(base, write.op(f"load i64, ptr {place}"))
-            for base, place in zip(bases, offsets)
-        )
+        moves = write.along_batch(product, dims, words, PARAMETERS, len(bases))
+        a, b, c = (write.at(*each) for each in zip(bases, firsts, moves))
         rows, columns = write.sub(below, row), write.sub(behind, column)
         write.line(
             f"call void @block(i64 {rows}, i64 {columns}, i64 {k}, ptr {a}, i64 {ars}, i64 {acs}, "

@@ -71,6 +71,7 @@ class FunctionText(Text):
     def __init__(self, head: str) -> None:
         super().__init__()
         self.head = head
+        self._places: list[str] = []
 
     def mul(self, one: str | int, other: str | int) -> str:
         return self.op(f"mul i64 {one}, {other}")
@@ -86,6 +87,34 @@ class FunctionText(Text):
         place = self.op(f"getelementptr i64, ptr {words}, i64 {at}")
         return self.op(f"load {type}, ptr {place}")
 
+    def memory(self, type: str) -> str:
+        """The address of a variable, which is made once, wherever it is used."""
+        name = self.fresh("%m")
+        self._places.append(f"  {name} = alloca {type}")
+        return name
+
+    def along_batch(self, item: str, dims: str, words: str, first: int, operands: int) -> list[str]:
+        """How far each of `operands` goes on to an `item` of a batch of `dims` dimensions.
+
+        The table has for each of them, from the word `first` on, its size and one move for each of
+        `operands`; the last one changes fastest.
+        """
+        moved, left = [self.memory("i64") for _ in range(operands)], self.memory("i64")
+        for place in moved:
+            self.line(f"store i64 0, ptr {place}")
+        self.line(f"store i64 {item}, ptr {left}")
+        with self.each("0", dims) as d:
+            entry = self.mul(self.sub(self.sub(dims, d), 1), 1 + operands)
+            size = self.word(words, self.add(entry, first))
+            index = self.op(f"load i64, ptr {left}")
+            self.line(f"store i64 {self.op(f'sdiv i64 {index}, {size}')}, ptr {left}")
+            rest = self.op(f"srem i64 {index}, {size}")
+            for number, place in enumerate(moved, first + 1):
+                move = self.mul(rest, self.word(words, self.add(entry, number)))
+                before = self.op(f"load i64, ptr {place}")
+                self.line(f"store i64 {self.add(before, move)}, ptr {place}")
+        return [self.op(f"load i64, ptr {place}") for place in moved]
+
     def choose(self, condition: str, one: str | int, other: str | int, type: str = "i64") -> str:
         return self.op(f"select i1 {condition}, {type} {one}, {type} {other}")
 
@@ -98,4 +127,5 @@ class FunctionText(Text):
             self.label(self.fresh("unreachable"))  # LLVM drops it
 
     def finish(self, result: str = "void") -> str:
-        return "\n".join([f"define {self.head} {{", "entry:", *self.lines, f"  ret {result}", "}"])
+        lines = [*self._places, *self.lines, f"  ret {result}"]
+        return "\n".join([f"define {self.head} {{", "entry:", *lines, "}"])

@@ -313,25 +313,14 @@ def _body(of: Order) -> str:
         for i in range(4)
     )
     n, count, stride, rows, units, way, dims = (write.word(words, i) for i in range(PARAMETERS))
-    offset, item, result = (write.op(f"alloca {type}") for type in ("i64", "i64", "ptr"))
+    result = write.memory("ptr")
     with write.each("%lo", "%hi") as unit:
         first = write.place(lists, write.mul(write.mul(unit, 2), n))
         second = write.place(first, n)
         low = write.op(f"sdiv i64 {write.mul(unit, rows)}, {units}")
         high = write.op(f"sdiv i64 {write.mul(write.add(unit, 1), rows)}, {units}")
         with write.each(low, high) as row:
-            write.line(f"store i64 0, ptr {offset}")
-            write.line(f"store i64 {row}, ptr {item}")
-            with write.each("0", dims) as d:
-                entry = write.mul(write.sub(write.sub(dims, d), 1), 2)
-                size = write.word(words, write.add(entry, PARAMETERS))
-                index = write.op(f"load i64, ptr {item}")
-                write.line(f"store i64 {write.op(f'sdiv i64 {index}, {size}')}, ptr {item}")
-                rest = write.op(f"srem i64 {index}, {size}")
-                move = write.mul(rest, write.word(words, write.add(entry, PARAMETERS + 1)))
-                moved = write.add(write.op(f"load i64, ptr {offset}"), move)
-                write.line(f"store i64 {moved}, ptr {offset}")
-            begin = write.op(f"load i64, ptr {offset}")
+            (begin,) = write.along_batch(row, dims, words, PARAMETERS, 1)
             begin = write.op(f"getelementptr {of.type}, ptr {x}, i64 {begin}")
             operands = f"ptr {begin}, i64 {stride}, i64 {n}"
             write.line(f"store ptr {first}, ptr {result}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tgraph.compiler import plan_argsort
-from tgraph.runtime import order
+from tgraph.compiler import plan_sorting
+from tgraph.runtime import order, sort_native
 
 import tgraph as tg
 
@@ -78,12 +78,14 @@ def steps(function, *tensors):
     return [(each.name, each.kind) for each in tg.compile(function).explain(*tensors).kernels]
 
 
-def test_positions_are_a_native_step_and_values_alone_need_none():
+def test_a_native_step_for_positions_and_one_for_values_alone():
     x = tg.randn(8, 500)
     (first, kind), *_ = steps(lambda x: tg.sort(x), x)
     assert (first, kind) == ("argsort", "sort")
-    assert steps(lambda x: tg.sort(x).values, x) == [("sort", "python")]
-    assert ("sort", "python") in steps(lambda x: tg.sort(x.T, 0).values, x)
+    assert steps(lambda x: tg.sort(x).values, x) == [("sort", "sort")]
+    assert ("sort", "sort") in steps(lambda x: tg.sort(x.T, 0).values, x)
+    assert steps(lambda x: tg.sort(x).values, x.half()) == [("sort", "python")]
+    assert steps(lambda x: tg.sort(x).values, tg.zeros(2, 1 << 17)) == [("sort", "python")]
     assert ("argsort", "sort") in steps(lambda x: (tg.sort(x).values, tg.argsort(x)), x)
     # Another axis, or other elements: no sort.
     assert ("argsort", "sort") in steps(lambda x: x[:8, :8].gather(0, x[:8, :8].argsort(1)), x)
@@ -109,15 +111,22 @@ def test_few_bytes_for_lists(monkeypatch):
     """Long rows share lists between fewer units, and get the same positions."""
     x = tg.randn(9, 700)
     expected = tg.argsort(x).numpy()
-    monkeypatch.setattr(plan_argsort, "MOST_LIST_BYTES", 30_000)
+    monkeypatch.setattr(plan_sorting, "MOST_LIST_BYTES", 30_000)
     assert np.array_equal(tg.compile(lambda x: tg.argsort(x))(x).numpy(), expected)
 
 
 def test_a_row_that_is_too_long_for_entries_goes_to_numpy(monkeypatch):
-    monkeypatch.setattr("tgraph.compiler.plan_builder_cpu.MOST_ELEMENTS", 100)
+    monkeypatch.setattr(plan_sorting, "MOST_ELEMENTS", 100)
     x = tg.randn(3, 100)
     assert steps(lambda x: tg.argsort(x), x) == [("argsort", "python")]
     same(lambda x: tg.argsort(x), x)
+
+
+def test_without_functions_of_numpy(monkeypatch):
+    monkeypatch.setattr(sort_native, "sort_function", lambda dtype: 0)
+    x = numbers(5, 100)
+    assert steps(lambda x: tg.sort(x).values, x) == [("sort", "python")]
+    same(lambda x: tg.sort(x, descending=True).values, x)
 
 
 def test_values_in_order_with_zeros_of_both_signs():
@@ -125,6 +134,7 @@ def test_values_in_order_with_zeros_of_both_signs():
     for descending in (False, True):
         expected = np.take_along_axis(values, order.stable_order(values, descending), -1)
         assert order.in_order(values, descending).tobytes() == expected.tobytes()
+        same(lambda x: tg.sort(x, descending=descending).values, tg.from_numpy(values))  # noqa: B023
 
 
 def test_a_sort_that_fails_leaves_everything_as_it_was(monkeypatch):
@@ -138,7 +148,7 @@ def test_a_sort_that_fails_leaves_everything_as_it_was(monkeypatch):
         return tg.sort(x * y).values
 
     monkeypatch.setattr("tgraph.compiler.plan_builder_cpu.put_in_order", refuse)
-    x, y = tg.ones(4, 300), tg.randn(4, 300)
+    x, y = tg.ones(1, 1 << 17), tg.randn(1, 1 << 17)  # one long row, for all threads
     with pytest.raises(MemoryError):
         tg.compile(f)(x, y)
     assert (x.numpy() == 1).all()
