@@ -126,7 +126,7 @@ def compile_modules(sources: Sequence[Source]) -> list[Module]:
             with locks.RUNTIME:
                 for each in sources:
                     if each not in _modules:
-                        _modules[each] = _loaded(each)
+                        _load(each)
     return [_modules[each] for each in sources]
 
 
@@ -141,11 +141,7 @@ def make_objects(sources: Iterable[Source]) -> None:
     compiler = _ready_compiler()  # helpers must not ask for the lock, which may be held here
 
     def work() -> None:
-        with suppress(IndexError):  # none are left
-            while True:
-                source = waiting.popleft()
-                with suppress(Exception):
-                    _made_object(compiler, source)
+        _make_all(compiler, waiting)
 
     helpers = [_start(work) for _ in range(min(len(waiting), THREADS) - 1)]
     work()
@@ -166,10 +162,23 @@ def begin(source: Source) -> None:
         return
     compiler = _ready_compiler()
     stored = compiler.stored(source)
-    if stored is None:
-        compile_early(lambda: _made_object(compiler, source))
-    else:
+    if stored is not None:
         _objects.setdefault(source, _Object(stored))
+        return
+    _begun.append(source)
+    _workers[:] = [each for each in _workers if each.is_alive()]  # none is, after a fork
+    if len(_workers) < THREADS and (worker := _start(lambda: _make_all(compiler, _begun))):
+        _workers.append(worker)
+
+
+def _make_all(compiler: _Compiler, waiting: deque[Source]) -> None:
+    """Make objects until none are waiting; several threads may."""
+    with suppress(IndexError):
+        while True:
+            source = waiting.popleft()
+            if source not in _modules:
+                with suppress(Exception):
+                    _made_object(compiler, source)
 
 
 class _Object:
@@ -203,18 +212,19 @@ def _made_object(compiler: _Compiler, source: Source) -> _Object:
     return found if found.data else _made_object(compiler, source)
 
 
-def _loaded(source: Source) -> Module:
-    """The module of an object, under the runtime's lock."""
+def _load(source: Source) -> None:
+    """Make the module of an object, under the runtime's lock."""
     compiler = _compiler()
     found = _made_object(compiler, source)
     try:
         known = _known_symbols(found.data)
         addresses = compiler.link(found.data, known, _defined_functions(source.text))
+        calls = {name: known[name] for name in known if name in _symbols}
+        _modules[source] = Module(source.text, addresses, calls)
     finally:
         _objects.pop(source, None)
     _counts["from_disk" if found.from_disk else "compiled"] += 1
     _origins.update((address, (source, name)) for name, address in addresses.items())
-    return Module(source.text, addresses, {name: known[name] for name in known if name in _symbols})
 
 
 def compile_early(load: Callable[[], object]) -> None:
@@ -283,6 +293,8 @@ def statistics() -> dict[str, int]:
 _modules: dict[Source, Module] = {}
 _objects: dict[Source, _Object] = {}  # made, or in the making, and not yet loaded
 _origins: dict[int, tuple[Source, str]] = {}  # of functions, by their addresses
+_begun: deque[Source] = deque()
+_workers: list[threading.Thread] = []  # who makes them
 _symbols: dict[str, int | Callable[[], int]] = {}
 _counts = {"compiled": 0, "from_disk": 0}
 

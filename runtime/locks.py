@@ -37,13 +37,18 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+_LOOK_SECONDS = 0.002
+"""How long one waits for the same lock before one looks for another."""
+
+
 @contextmanager
 def one_of(choice: Sequence[Any]) -> Iterator[None]:
-    """Hold one lock of several; the last one of them where none is free."""
-    taken = next((each for each in choice if each.acquire(blocking=False)), None)
-    if taken is None:
-        taken = choice[-1]
-        taken.acquire()
+    """Hold one lock of several, whichever is free first."""
+    taken = None
+    while taken is None:
+        taken = next((each for each in choice if each.acquire(blocking=False)), None)
+        if taken is None and choice[-1].acquire(timeout=_LOOK_SECONDS):
+            taken = choice[-1]
     try:
         yield
     finally:

@@ -10,6 +10,9 @@ CHARACTERS = 12_000
 """Kernels are compiled as modules of about so much text: cheaper than one by one; several modules
 are compiled at a time, while the next kernels are still being written."""
 
+FEW_CHARACTERS = 3_000
+"""Of modules that are smaller than that where there would be none for all threads."""
+
 _addresses: dict[KernelText, int] = {}
 
 
@@ -30,7 +33,8 @@ class KernelLoader:
             return
         new = self._new[text.small]
         new.append(text)
-        if sum(len(each.text) for each in new) >= CHARACTERS:
+        least = CHARACTERS if len(self._batches) >= jit.THREADS else FEW_CHARACTERS
+        if sum(len(each.text) for each in new) >= least:
             self._close(text.small)
             jit.begin(self._batches[-1][0])
 
