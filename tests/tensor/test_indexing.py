@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tgraph as tg
+from tgraph.dispatch import apply
 
 ARRAY = np.arange(24.0).reshape(2, 3, 4)
 MASK = ARRAY % 3 == 0
@@ -333,3 +334,35 @@ def test_gradients_through_one_row():
     row = y[2]
     y.requires_grad_()
     assert not row.requires_grad
+
+
+INDICES = [
+    2, -1, (1, 2), (-1, 0, 3), slice(None), slice(1, None, 2), slice(5, 2), slice(-2, 99),
+    (slice(None), 1), (1, slice(None, None, 3)), (slice(1, 2), 0, slice(1, 3)), (0, slice(1, 2)),
+    (slice(None), slice(2, 3), 1), (slice(None), slice(None), slice(0, 1)), (),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_views_made_at_once_are_those_made_step_by_step(index):
+    """Where gradients are recorded, a view is made of a slice and a reshape."""
+    whole = tg.arange(3 * 4 * 5.0).reshape(3, 4, 5)
+    layouts = (whole, whole.transpose(0, 2), whole[:, :, :1], whole[:1, 1:, ::2], whole[:, 1:2])
+    for x in (*layouts, whole[:1].expand(4, 4, 5)):
+        if isinstance(index, tuple) and any(
+            type(at) is int and not -n <= at < n for at, n in zip(index, x.shape)
+        ):
+            continue
+        if type(index) is int and not -len(x) <= index < len(x):
+            continue
+        at_once = x[index]
+        stepwise = x.detach().requires_grad_()[index]
+        assert (at_once._type, at_once.stride()) == (stepwise._type, stepwise.stride())
+        assert at_once.tolist() == stepwise.tolist()
+        if not at_once.numel():
+            continue
+        assert at_once.data_ptr() == stepwise.data_ptr()
+        derived = x
+        for step in at_once._view.steps[len(x._view.steps) if x._view else 0 :]:
+            derived = apply(step.primitive, derived, **step.attrs)
+        assert derived.tolist() == at_once.tolist()
