@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..runtime import gemm_native
 from ..runtime.device import CPU
 from . import pipeline
 from .executable import Executable
 from .ir import Graph
-from .ir import primitives as p
 from .placement import PlacedExecutable, Segment, is_on_cpu
 
 if TYPE_CHECKING:
@@ -53,8 +51,6 @@ def _on_cpu(
     overwritten: Iterable[int] = (),
 ) -> Executable:
     start = time.perf_counter()
-    for dtype in {node.type.dtype for node in graph.nodes if node.primitive is p.matmul}:
-        gemm_native.prepare(dtype.name)
     optimized = pipeline.optimize(graph)
     half = time.perf_counter()
     executable = Executable(optimized, donate, strides, overwritten)

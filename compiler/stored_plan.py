@@ -94,7 +94,10 @@ class StoredExecutable(ReadyPlan):
 
 
 def key_of(request: Request) -> str | None:
-    """What the plan for a request lies under; None where it is not to be stored."""
+    """What the plan for a request lies under; None where it is not to be stored.
+
+    The machine is no part of it, since who finds nothing need not wait for LLVM to tell it.
+    """
     if not enabled or cache.folder() is None:
         return None
     code = _own_code()
@@ -102,15 +105,15 @@ def key_of(request: Request) -> str | None:
     if text is None:
         return None
     graph = blake2b(text.encode(), digest_size=32).hexdigest()
-    return f"plan {code} {jit.target()} {graph}"
+    return f"plan {code} {graph}"
 
 
 def find(key: str, request: Request, make: Callable[[], Executable]) -> StoredExecutable | None:
     """The plan that lies under `key`, if there is one; `make` compiles the graph itself."""
     data = cache.get(key)
-    if data is None:
+    if data is None or not data.startswith(_machine()):
         return None
-    plan, checks = from_bytes(data)
+    plan, checks = from_bytes(data[len(_machine()) :])
     nodes = request.graph.nodes
     lines = {
         step: [Check(nodes[at].where, divisor) for at, divisor in each]
@@ -127,7 +130,12 @@ def keep(key: str, request: Request, made: ReadyPlan) -> None:
         data = to_bytes(made.plan, _numbered(made.checks, request.graph))
     except NotPlain:
         return
-    cache.put(key, data)
+    cache.put(key, _machine() + data)
+
+
+def _machine() -> bytes:
+    """What a stored plan begins with: whose code it calls."""
+    return f"{jit.target()}\n".encode()
 
 
 def _numbered(checks: Mapping[int, Sequence[Check]], graph: Graph) -> Checks:

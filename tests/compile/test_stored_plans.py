@@ -291,6 +291,16 @@ def test_code_in_an_archive_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert stored_plan._own_code.__wrapped__() == ""
 
 
+def test_another_machine_replaces_plans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(compile_graph(scaled()), Executable)
+    target = stored_plan.jit.target()
+    monkeypatch.setattr(stored_plan.jit, "target", lambda: f"{target} +more")
+    assert isinstance(compile_graph(scaled()), Executable)
+    assert isinstance(compile_graph(scaled()), StoredExecutable)
+    monkeypatch.setattr(stored_plan.jit, "target", lambda: target)
+    assert isinstance(compile_graph(scaled()), Executable)
+
+
 # --- damage ---------------------------------------------------------------------------------------
 
 
