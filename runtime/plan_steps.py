@@ -17,6 +17,10 @@ RANGES_PER_THREAD = 4
 """That a step is cut into where that costs nothing, so that who is late leaves some to others."""
 
 
+class Address(int):
+    """A parameter that is an address of this process, and so keeps a plan from being stored."""
+
+
 @record()
 class BufferRef:
     """A place in memory: `offset` bytes behind the start of slot `slot`."""
@@ -45,7 +49,8 @@ class KernelStep:
 
     `args` points at the addresses of `args`, in order, and then at the words of `parameters`. The
     range is split over threads where it has more than `grain` items, the least that is worth a
-    thread; the kernel guarantees that the split does not change results.
+    thread; the kernel guarantees that the split does not change results. Parameters that are
+    addresses are of the type `Address`.
     """
 
     name: str
