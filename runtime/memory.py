@@ -35,12 +35,15 @@ def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> np
     nbytes = count * dtype.itemsize
     if nbytes < POOLED_FROM or dtype.hasobject:
         return np.empty(shape, dtype)
-    return np.ndarray(shape, dtype, _take(nbytes).view(_Block))
+    return np.ndarray(shape, dtype, _block(_rounded(nbytes)))
 
 
 def allocator(nbytes: int) -> Callable[[tuple[int, ...], np.dtype[Any]], npt.NDArray[Any]]:
     """`empty` for arrays of so many bytes, made many times: NumPy's own where they are small."""
-    return np.empty if nbytes < POOLED_FROM else empty
+    if nbytes < POOLED_FROM:
+        return np.empty
+    size = _rounded(nbytes)
+    return lambda shape, dtype: np.ndarray(shape, dtype, _block(size))
 
 
 def arena(nbytes: int) -> npt.NDArray[np.uint8]:
@@ -130,12 +133,16 @@ class _Pool:
     def give(self, memory: _Memory) -> None:
         if sys.is_finalizing():
             return
+        size = memory.nbytes
         with self.lock:
-            size = memory.nbytes
-            self.free.setdefault(size, []).append(memory)
+            blocks = self.free.get(size)
+            if blocks is None:
+                blocks = self.free[size] = []
+            blocks.append(memory)
             self.free.move_to_end(size)
             self.held += size
-            self.shrink()
+            if self.held > self.limit:
+                self.shrink()
 
     def shrink(self) -> None:
         while self.held > self.limit:
@@ -147,12 +154,11 @@ class _Pool:
                 self.free.pop(size, None)
 
 
-def _take(nbytes: int) -> _Memory:
-    size = _rounded(nbytes)
+def _block(size: int) -> _Block:
     memory = _pool.take(size)
     if memory is None:
-        return _aligned(_Memory(size + ALIGNMENT, np.uint8), size)
-    return memory
+        memory = _aligned(_Memory(size + ALIGNMENT, np.uint8), size)
+    return memory.view(_Block)
 
 
 def _rounded(nbytes: int) -> int:

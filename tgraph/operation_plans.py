@@ -39,8 +39,11 @@ def evaluate(
     table = _tables.get(primitive)
     if table is None:
         table = _tables[primitive] = PlanTable()
+    parts: list[Any] = list(attrs.items())
+    for tensor in tensors:
+        parts.append(id(tensor._type))
+    key = tuple(parts)
     try:
-        key = (*map(id, (tensor._type for tensor in tensors)), *attrs.items())
         plan = table.plans.get(key)
     except TypeError:  # an attribute that cannot be hashed
         return None
