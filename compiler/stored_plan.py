@@ -6,18 +6,12 @@ beside the objects of its kernels in the cache of machine code, protected as the
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from _blake2 import blake2b  # see `cache`
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from ..runtime import cache, jit
+from ..runtime.own_code import own_code
 from ..runtime.plan import Plan
 from .checks import Check
 from .graph_key import graph_key
@@ -31,15 +25,6 @@ if TYPE_CHECKING:
     from .fusion import Refusal
     from .plan_builder import StepInfo
     from .planning import Planning
-
-enabled = True
-"""Tests that look at what compiling does turn this off."""
-
-_FLOORS = Path(__file__).parent, Path(jit.__file__).parent
-_CLOCK_SECONDS = 0.1
-"""By so much the times of files may be behind the clock."""
-
-_began = time.time()
 
 
 class Request(NamedTuple):
@@ -98,9 +83,7 @@ def key_of(request: Request) -> str | None:
 
     The machine is no part of it, since who finds nothing need not wait for LLVM to tell it.
     """
-    if not enabled or cache.folder() is None:
-        return None
-    code = _own_code()
+    code = own_code()
     text = graph_key(*request) if code else None
     if text is None:
         return None
@@ -150,33 +133,3 @@ def _numbered(checks: Mapping[int, Sequence[Check]], graph: Graph) -> Checks:
         step: tuple((number[each.where], each.divisor) for each in some)
         for step, some in checks.items()
     }
-
-
-@lru_cache(maxsize=1)
-def _own_code() -> str:
-    """What tells this compiler from any other one; "" where it cannot be told.
-
-    Every file counts with all that a system tells of its changes, whatever its content. Where one
-    is younger than this process, that may run what was there before.
-    """
-    try:
-        files = sorted(each for floor in _FLOORS for each in _files(str(floor)))
-    except OSError:  # imported from an archive
-        return ""
-    told = [sys.version, np.__version__]
-    for path, status in files:
-        if max(status.st_mtime, status.st_ctime) > _began - _CLOCK_SECONDS:
-            return ""
-        of = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        told.append(f"{path} {of}")
-    return blake2b("\n".join(told).encode(), digest_size=16).hexdigest()
-
-
-def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The Python files below a folder; OSError where there is none."""
-    with os.scandir(folder) as entries:
-        for each in entries:
-            if each.name.endswith(".py"):
-                yield each.path, each.stat()
-            elif each.is_dir() and each.name != "__pycache__":
-                yield from _files(each.path)

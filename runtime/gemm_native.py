@@ -24,6 +24,7 @@ from .gemm_gather import NO_AXES, Operand, gather, offset
 from .gemm_packing import pack_a, pack_b, turn
 from .gemm_text import TYPES, VECTORS, GemmText, Tiles, tiles
 from .gemm_tiles import bulk, micro, tile
+from .own_code import kept
 
 SCRATCH = 64
 """Packing buffers that are kept, one for each thread that multiplies."""
@@ -76,7 +77,10 @@ def prepare(dtype: str) -> None:
 def _sources(dtype: str) -> list[jit.Source]:
     """The modules that define the functions SHARED, to be compiled at the same time."""
     of = tiles(dtype, jit.vector_bytes())
-    texts = [_module(of, _tiles(of)), shared(of, _module(of, _products(of)), ["tile"])]
+    texts = [
+        kept(f"tiles {of}", lambda: _module(of, _tiles(of))),
+        kept(f"products {of}", lambda: shared(of, _module(of, _products(of)), ["tile"])),
+    ]
     return [jit.Source(each, passes=False) for each in texts]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tgraph.compiler import pipeline, stored_plan
+from tgraph.compiler import pipeline
 from tgraph.compiler.ir import Graph
+from tgraph.runtime import own_code
 
 VERIFIED_NODES = 20_000
 """Larger graphs are not verified: those tests are about time, and every type is inferred anew."""
@@ -30,9 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def without_stored_plans() -> Iterator[None]:
     """What a test compiles is compiled, by a compiler that a test may have changed."""
-    stored_plan.enabled = False
+    own_code.enabled = False
     yield
-    stored_plan.enabled = True
+    own_code.enabled = True
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -19,6 +19,7 @@ from tgraph.compiler.graph_key import MOST_CONSTANT_BYTES, graph_key
 from tgraph.compiler.ir import Builder, Graph, Provenance, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.stored_plan import StoredExecutable
+from tgraph.runtime import own_code
 from tgraph.runtime.dtypes import DType, float16, float32, float64, int64
 
 import tgraph as tg
@@ -135,7 +136,7 @@ def test_errors_name_the_lines_of_their_process(tmp_path: Path) -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Plans are stored here."""
     monkeypatch.setenv("TGRAPH_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(stored_plan, "enabled", True)
+    monkeypatch.setattr(own_code, "enabled", True)
     return tmp_path
 
 
@@ -274,9 +275,9 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     """What tells a compiler of one file, which is old enough."""
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "pass.py").write_text("x = 1")
-    monkeypatch.setattr(stored_plan, "_FLOORS", (tmp_path,))
-    monkeypatch.setattr(stored_plan, "_began", stored_plan._began + 1e6)
-    return stored_plan._own_code.__wrapped__
+    monkeypatch.setattr(own_code, "_FLOORS", (tmp_path,))
+    monkeypatch.setattr(own_code, "_began", own_code._began + 1e6)
+    return own_code._digest.__wrapped__
 
 
 def test_changed_code_has_other_plans(tmp_path: Path, code: Callable[[], str]) -> None:
@@ -291,13 +292,13 @@ def test_changed_code_has_other_plans(tmp_path: Path, code: Callable[[], str]) -
 def test_code_that_changed_since_the_start_has_none(
     tmp_path: Path, code: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_plan, "_began", (tmp_path / "inner" / "pass.py").stat().st_mtime)
+    monkeypatch.setattr(own_code, "_began", (tmp_path / "inner" / "pass.py").stat().st_mtime)
     assert code() == ""
 
 
 def test_code_in_an_archive_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_plan, "_FLOORS", (tmp_path / "tgraph.zip" / "compiler",))
-    assert stored_plan._own_code.__wrapped__() == ""
+    monkeypatch.setattr(own_code, "_FLOORS", (tmp_path / "tgraph.zip" / "compiler",))
+    assert own_code._digest.__wrapped__() == ""
 
 
 def test_another_machine_replaces_plans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +309,17 @@ def test_another_machine_replaces_plans(folder: Path, monkeypatch: pytest.Monkey
     assert isinstance(compile_graph(scaled()), StoredExecutable)
     monkeypatch.setattr(stored_plan.jit, "target", lambda: target)
     assert isinstance(compile_graph(scaled()), Executable)
+
+
+def test_texts_are_made_once(folder: Path) -> None:
+    made: list[str] = []
+
+    def make() -> str:
+        made.append("once")
+        return "text"
+
+    assert [own_code.kept("key", make) for _ in range(3)] == ["text"] * 3
+    assert own_code.kept("other", lambda: "other") == "other" and made == ["once"]
 
 
 # --- damage ---------------------------------------------------------------------------------------
