@@ -58,6 +58,10 @@ class StageBody:
         """The instructions that are written already."""
         return self._values.keys()
 
+    def value(self, number: int) -> str:
+        """The name of an instruction's value, which is written already."""
+        return self._values[number]
+
     def copy(self) -> StageBody:
         """The same body as far as it is written, to write the rest of it once more."""
         other = copy(self)

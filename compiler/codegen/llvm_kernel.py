@@ -181,7 +181,10 @@ class _KernelWriter:
             self._row(None)
             return
         (axis, (low, high)), rest = ranges[0], ranges[1:]
-        if axis == self.schedule.lane:
+        if self.schedule.targets is not None and axis == self.schedule.targets.axis:
+            self.part = (low, high or self.writer.plus(low, "1"))
+            self._row_loops(rest)
+        elif axis == self.schedule.lane:
             assert not rest, "the lane axis is the last task axis"
             self._row((low, high or self.writer.op(f"add i64 {low}, 1")))
         elif high is None:
@@ -387,9 +390,23 @@ class _KernelWriter:
                 self._nest(body, bound | {axes[0]}, axes[1:], lanes)
         elif lanes:
             assert self.schedule.lane is not None
-            self.inner.walk([Step(body, {})], self.schedule.lane, *lanes)
+            with self._in_part(body):
+                self.inner.walk([Step(body, {})], self.schedule.lane, *lanes)
         else:
             self.inner.walk([Step(body, {})], axes[0], "0", str(axes[0].size))
+
+    @contextmanager
+    def _in_part(self, body: StageBody) -> Iterator[None]:
+        """What is done only for positions in the task's part of the targets, if it has one."""
+        targets = self.schedule.targets
+        if targets is None:
+            yield
+            return
+        low, high = self.part
+        size = self.writer.op(f"sub i64 {high}, {low}")
+        offset = self.writer.op(f"sub i64 {body.value(targets.position)}, {low}")
+        with self.writer.when(self.writer.op(f"icmp ult i64 {offset}, {size}")):
+            yield
 
     def _body(self, stage: Stage) -> StageBody:
         return StageBody(self.writer, self.storage, self.axes, self.schedule, stage)

@@ -18,8 +18,8 @@ from .body import live, renumber
 from .index import Axis, loop_atoms
 from .kernel import Instr, Kernel, Stage
 
-# Bytes of a base that are worth a kernel of their own.
-APART = 1 << 16
+# Bytes of a base that are worth a kernel of their own, and elements of a scatter that are.
+APART = LONG = 1 << 16
 
 
 class ScatterPart(NamedTuple):
@@ -39,7 +39,8 @@ def scatter_parts(kernel: Kernel, on_base: bool, is_checked: bool) -> list[Scatt
     rest = replace(scatter, body=_unchecked(scatter.body)) if is_checked else scatter
     if on_base:
         return [_part(kernel, "", kernel.rows, (rest,))]
-    if _base_bytes(kernel) < APART or _folds(base):
+    is_short = prod(axis.size for axis in (*kernel.rows, *scatter.axes)) < LONG
+    if (_base_bytes(kernel) < APART and is_short) or _folds(base):
         return [_part(kernel, "", kernel.rows, (base, rest))]
     rows = _along_memory(base, (*kernel.rows, *base.axes))
     flat = _part(kernel, "base", rows, (replace(base, axes=()),))

@@ -16,8 +16,9 @@ from typing import Any
 
 from ...runtime.records import record
 from ..ir import PRIMITIVES
-from .index import Axis, Index, Quotient, Remainder
-from .kernel import Instr, Kernel
+from .dependences import dependences
+from .index import Axis, Index, Quotient, Remainder, data_atoms
+from .kernel import Instr, Kernel, Stage
 from .simplify_loops import mentions, simplify_loops
 
 # Work (rough machine operations) that pays for starting a thread on it.
@@ -31,6 +32,11 @@ TRANSPOSE_LANES = 16
 MIN_LANES = 8
 # Of so few steps scans go many rows at a time, though accesses are strided then.
 SHORT_SCAN = 16
+# Where rows of a scatter are shorter, threads share its targets. Each part has to look at all
+# positions, which so many lanes are worth.
+NARROW_TARGETS = 1024
+LANES_PER_PART = 16
+MOST_PARTS = 16
 
 
 @record()
@@ -46,12 +52,21 @@ class TaskAxis:
 
 
 @record()
+class Targets:
+    """The places of a scatter along `axis`: its positions are the values of `position`."""
+
+    axis: Axis
+    position: int
+
+
+@record()
 class Schedule:
     """`kernel` with simplified loops, its tasks (the last varies fastest) and the lane axis.
 
     `lane` is a row axis, or None where each stage's last axis is its lane axis. `direct` says
     that a task is one value of the lane axis, so that a range of tasks is one vector loop. `run`
     is the axis along which a transposing task reads neighbours of its few lanes, None for others.
+    `targets` is the task axis of a scatter whose tasks take those positions that lie in their tile.
     """
 
     kernel: Kernel
@@ -61,6 +76,7 @@ class Schedule:
     grain: int
     work: int  # rough operations of the whole kernel
     run: Axis | None = None
+    targets: Targets | None = None
 
     @property
     def extent(self) -> int:
@@ -71,7 +87,15 @@ def schedule_cpu(kernel: Kernel) -> Schedule:
     """The schedule for `kernel`."""
     kernel = simplify_loops(kernel)
     lane, run = _lane_axis(kernel), None
-    if lane is None:
+    targets = _targets(kernel, lane)
+    if targets is not None:
+        assert lane is not None
+        parts = min(MOST_PARTS, lane.size // LANES_PER_PART, targets.axis.size)
+        tasks: tuple[TaskAxis, ...] = (
+            TaskAxis(targets.axis, -(-targets.axis.size // parts)),
+            TaskAxis(lane, lane.size),
+        )
+    elif lane is None:
         tasks = _prefix_tasks(kernel.rows)
     else:
         others = tuple(axis for axis in kernel.rows if axis is not lane)
@@ -80,7 +104,8 @@ def schedule_cpu(kernel: Kernel) -> Schedule:
         tasks = _lane_tasks(kernel, others, lane, run)
     direct = lane is not None and len(tasks) == 1 and tasks[0].tile == 1
     work = _row_work(kernel) * prod(axis.size for axis in kernel.rows)
-    return Schedule(kernel, tasks, lane, direct, _grain(kernel, tasks), work, run)
+    grain = _grain(kernel, tasks) if targets is None else _grain_of(work // tasks[0].count)
+    return Schedule(kernel, tasks, lane, direct, grain, work, run, targets)
 
 
 # -- choosing loops --------------------------------------------------------------------------
@@ -194,6 +219,35 @@ def _transposed_axis(kernel: Kernel, others: tuple[Axis, ...], lane: Axis) -> Ax
     return None
 
 
+def _targets(kernel: Kernel, lane: Axis | None) -> Targets | None:
+    """What threads share of a scatter into narrow rows.
+
+    By columns they would write to the same lines of a cache, one after the other for each row.
+    """
+    if lane is None or kernel.rows != (lane,) or len(kernel.stages) != 1:
+        return None
+    if not 2 * LANES_PER_PART < lane.size < NARROW_TARGETS:
+        return None
+    (stage,) = kernel.stages
+    stores = [instr for instr in stage.body if instr.op == "store"]
+    if not stage.axes or len(stores) != 1 or stores[0].index is None:
+        return None
+    depends = dependences(kernel, stage, [lane])
+    outer = [
+        atom
+        for atom in data_atoms(stores[0].index)
+        if atom.size > 1 and lane not in (depends[atom.key] or (lane,))
+    ]
+    if not outer or _reads(stage, stores[0].param):
+        return None
+    widest = max(outer, key=lambda atom: atom.size)
+    return Targets(Axis("target", widest.size), widest.key)
+
+
+def _reads(stage: Stage, param: int) -> bool:
+    return any(instr.op == "load" and instr.param == param for instr in stage.body)
+
+
 def _row_work(kernel: Kernel) -> int:
     """Rough operations for one point of the rows."""
     return sum(
@@ -204,7 +258,12 @@ def _row_work(kernel: Kernel) -> int:
 
 def _grain(kernel: Kernel, tasks: tuple[TaskAxis, ...]) -> int:
     rows = prod(min(task.tile, task.axis.size) for task in tasks)
-    return max(1, GRAIN_OPERATIONS // max(1, _row_work(kernel) * rows))
+    return _grain_of(_row_work(kernel) * rows)
+
+
+def _grain_of(work: int) -> int:
+    """How many tasks of so much work are worth a thread."""
+    return max(1, GRAIN_OPERATIONS // max(1, work))
 
 
 _COSTS: Mapping[str, int] = {"load": 2, "store": 2, "const": 0, "check": 3}

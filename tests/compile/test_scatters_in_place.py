@@ -151,6 +151,31 @@ def test_results_do_not_depend_on_threads():
     assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("width", [33, 50, 128, 1000])
+@pytest.mark.parametrize("rows", [2, 3, 40, 3000])
+def test_threads_share_the_rows_that_are_written(rows, width):
+    """Each looks at all positions and takes those of its part: sums keep their order."""
+    rng = np.random.default_rng(rows * width)
+    at = rng.integers(0, rows, (3, 700)) % rng.integers(1, rows + 1, (3, 1))  # some hit few rows
+    at = tg.from_numpy(at)
+    values = tg.from_numpy(rng.normal(size=(3, 700, width)).astype(np.float32))
+    base = tg.from_numpy(rng.normal(size=(rows, width)).astype(np.float32))
+    plane = tg.from_numpy(rng.normal(size=(4, rows, width)).astype(np.float32))
+
+    def f(base, plane, at, values):
+        return (
+            base.index_put((at,), values, accumulate=True),
+            base.index_put((at,), values * 0 + 1),
+            plane.index_put((at % 4, at), values, accumulate=True),
+        )
+
+    compiled = tg.compile(f)
+    for found, expected in zip(compiled(base, plane, at, values), f(base, plane, at, values)):
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(base, plane, at + rows, values)
+
+
 STATEMENTS = (
     "{x}[{i}] = {v}", "{x}[{i}] += {v}", "{x}.index_add_(0, {i}, {v})", "{x}[:, {c}] = {v}.T",
     "{x}[{i}, {c}] = {v}[:, :5].sum(1)[:5]", "{x}.scatter_add_(0, {i}[:, None].expand(5, 6), {v})",
