@@ -38,6 +38,8 @@ def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -
 
 def _for_blas(xp: Any, a: Array) -> Array:
     """`a`, copied where neither of its last axes is dense: NumPy would not call BLAS for it."""
+    if a.flags.c_contiguous:
+        return a
     step, inner = a.strides[-2:]
     item = a.itemsize
     if inner == item and step >= item * a.shape[-1]:

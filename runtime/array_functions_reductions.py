@@ -70,8 +70,7 @@ _BLOCK = 256
 
 def _sum(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
     dtype = x.dtype
-    kind = from_numpy_dtype(dtype).kind
-    if kind != "float":
+    if dtype.kind not in "fV":  # V: bfloat16
         return quietly(xp.add.reduce, x, axis=axes, dtype=dtype, keepdims=keepdims)
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     if xp is np and axes and x.size > _BLOCK:

@@ -327,6 +327,49 @@ def test_without_gradients_nothing_is_recorded():
             assert not F.cross_entropy(x, tg.tensor([0, 1, 2])).requires_grad
 
 
+FOLLOWING = {
+    "sigmoid": lambda: tg.sigmoid(tg.arange(6)),
+    "softmax": lambda: tg.softmax(tg.tensor([1, 2]) / 2, -1),
+    "rand": lambda: tg.rand(3),
+    "randn": lambda: tg.randn(3, 2),
+    "quotients": lambda: tg.arange(MANY) / 3,
+    "roots": lambda: tg.sqrt(tg.arange(MANY)),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_plans_follow_the_default_dtype(name):
+    try:
+        for dtype in (tg.float32, tg.float64, tg.bfloat16, tg.float32):
+            tg.set_default_dtype(dtype)
+            for _ in range(3):
+                found = FOLLOWING[name]()
+                assert found.dtype is dtype
+            if not name.startswith("rand"):
+                expected = plainly(FOLLOWING[name])
+                check_values(found.numpy(), expected.numpy(), 16, name)
+    finally:
+        tg.set_default_dtype(tg.float32)
+
+
+@pytest.mark.parametrize("name", ["sum", "sigmoid", "exp", "index", "mean"])
+def test_plans_follow_gradient_mode_and_threads(name):
+    function = LARGE.get(name) or getattr(tg, name)
+    x = of(182, 182)
+    expected = settled(function, x).numpy()
+    before = tg.get_num_threads()
+    try:
+        for turn in range(8):
+            wanted, mode = bool(turn & 1), bool(turn & 2)
+            tg.set_num_threads(1 + turn % 3)
+            with tg.set_grad_enabled(mode):
+                found = function(x.requires_grad_(wanted))
+            assert found.requires_grad is (wanted and mode)
+            np.testing.assert_array_equal(found.detach().numpy(), expected)
+    finally:
+        tg.set_num_threads(before)
+
+
 @pytest.mark.parametrize("name", ["gelu", "silu", "relu", "softplus", "elu", "hardtanh", "mish"])
 def test_special_values(name):
     values = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-40, 1e30, -1e30]
