@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from _blake2 import blake2b  # see `cache`
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,9 +66,13 @@ def _what(node: Node) -> str:
         shape, dtype, device = node.type
         if device is not CPU:
             raise _NoText
-        return f"input {dtype.name} {shape}"
-    pairs = [f"{name}={_text(node.attrs[name])}" for name in sorted(node.attrs)]
-    return f"{node.primitive.name} {' '.join(pairs)}"
+        return f"input {dtype.name} {shape} {_attributes(node, ('name', 'type'))}"
+    return f"{node.primitive.name} {_attributes(node)}"
+
+
+def _attributes(node: Node, without: Collection[str] = ()) -> str:
+    names = sorted(name for name in node.attrs if name not in without)
+    return " ".join([f"{name}={_text(node.attrs[name])}" for name in names])
 
 
 def _text(value: Any) -> str:

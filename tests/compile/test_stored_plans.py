@@ -16,7 +16,7 @@ from tgraph.compiler import stored_plan
 from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.executable import Executable
 from tgraph.compiler.graph_key import MOST_CONSTANT_BYTES, graph_key
-from tgraph.compiler.ir import Builder, Graph, Provenance, TensorType, input_node
+from tgraph.compiler.ir import Builder, Graph, Node, Provenance, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.stored_plan import StoredExecutable
 from tgraph.runtime import own_code
@@ -200,8 +200,8 @@ def test_which_lines_are_the_same_is_not_left_out() -> None:
     assert key(1, 1) == key(2, 2) != key(1, 2) == key(5, 3)
 
 
-def of_type(type_: TensorType) -> Graph:
-    x = input_node("x", type_)
+def of_type(type_: TensorType, **attrs: Any) -> Graph:
+    x = Node(p.input_, (), {"name": "x", **attrs}, type_)
     return Graph([x], [Builder().apply(p.neg, [x])])
 
 
@@ -234,6 +234,10 @@ DIFFERENT: dict[str, Callable[[], list[str | None]]] = {
         graph_key(scaled(), overwritten=[0]),
         graph_key(scaled(), strides={0: (1, 4)}),
         graph_key(scaled(), strides={0: (12, 1)}),
+    ],
+    "how inputs lie": lambda: [
+        graph_key(of_type(TensorType((4, 4), float32), **attrs))
+        for attrs in ({}, {"strides": (1, 4)}, {"strides": (8, 1)})
     ],
     "outputs": lambda: [
         graph_key(Graph(scaled().inputs, ())),
