@@ -76,9 +76,9 @@ def product_summary(step: GemmStep) -> str:
     """A line for people on how the CPU makes a product: by which code, of what sizes, how cut.
 
     >>> a, b, c = map(BufferRef, (1, 2, 3))
-    >>> step = GemmStep("x", "float32", 8, 16, 4, a, b, c, False, False, 4, 16, 16)
+    >>> step = GemmStep("x", "float32", 4, 8, 4, a, b, c, False, False, 4, 8, 8)
     >>> product_summary(step)
-    'generated product: float32 8 x 16 x 4 (m x n x k); 1 piece on one thread'
+    'generated product: float32 4 x 8 x 4 (m x n x k); 1 piece on one thread'
     """
     product = native_product(step)
     code = "BLAS, matrix times vector" if calls_blas(step) else "generated product"

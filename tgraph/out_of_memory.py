@@ -53,7 +53,8 @@ def _living() -> list[tuple[int, str, str]]:
     """Bytes, type and line of every tensor on a device; of those that share memory, one."""
     found: dict[int, tuple[int, str, str]] = {}
     for each in gc.get_objects():
-        if not isinstance(each, Tensor) or not hasattr(each, "_value") or not each.is_cuda:
+        # By its type: `__class__` of foreign objects may be code, which warns or raises.
+        if not issubclass(type(each), Tensor) or not hasattr(each, "_value") or not each.is_cuda:
             continue
         memory_of = each._value.data.mem if hasattr(each._value, "data") else None
         if memory_of is not None and memory_of.ptr not in found:

@@ -25,7 +25,7 @@ SIDE_BY_SIDE = 4
 # Rows of a scan that are walked together.
 ROWS = 4
 # Rough operations below which vectorising a kernel costs more than it will ever save.
-SMALL_WORK = 20_000
+SMALL_WORK = 4_000
 
 
 def is_large(schedule: Schedule) -> bool:

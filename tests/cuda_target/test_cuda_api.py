@@ -270,7 +270,16 @@ def test_memory_is_counted(cuda):
     assert 0 < free <= total
 
 
+class Strange:
+    """Another library's object, which nobody is to ask what it is."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("deprecated")
+
+
 def test_out_of_memory_tells_who_holds_it(cuda):
+    strange = Strange()
     total = tg.cuda.mem_get_info()[1]
     with pytest.raises(ValueError, match="fraction"):
         tg.cuda.set_per_process_memory_fraction(1.5)
@@ -290,6 +299,7 @@ def test_out_of_memory_tells_who_holds_it(cuda):
     finally:
         tg.cuda.set_per_process_memory_fraction(1.0)
     assert held[0].item() == 0
+    assert type(strange) is Strange
 
 
 def test_a_full_device_gives_up_its_caches_first(cuda):
