@@ -130,8 +130,8 @@ def compile_modules(sources: Sequence[Source]) -> list[Module]:
     return [_modules[each] for each in sources]
 
 
-def make_objects(sources: Iterable[Source]) -> None:
-    """Do what takes long of `compile_modules`, without the runtime's lock.
+def make_objects(sources: Iterable[Source], threads: int = THREADS) -> None:
+    """Do what takes long of `compile_modules`, in some threads, without the runtime's lock.
 
     Nothing is told of failures: `compile_modules` meets them again.
     """
@@ -143,7 +143,7 @@ def make_objects(sources: Iterable[Source]) -> None:
     def work() -> None:
         _make_all(compiler, waiting)
 
-    helpers = [_start(work) for _ in range(min(len(waiting), THREADS) - 1)]
+    helpers = [_start(work) for _ in range(min(len(waiting), threads) - 1)]
     work()
     for helper in helpers:
         if helper is not None:

@@ -81,8 +81,12 @@ def load() -> Native:
 
 
 def prepare() -> None:
-    """Compile what `load` needs, without the runtime's lock."""
-    jit.make_objects([thread_pool.source(), *_sources()])
+    """Compile what `load` needs, without the runtime's lock.
+
+    In one thread: where there are two processors, Python needs the other, which traces and imports
+    the compiler meanwhile.
+    """
+    jit.make_objects([thread_pool.source(), *_sources()], threads=1)
 
 
 def _sources() -> list[jit.Source]:
