@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -651,10 +651,10 @@ class _Arena:
         self.never_reused = never_reused
         self.size = 0
         self.gaps: list[tuple[int, int]] = []  # (start, end), ascending, never touching
-        self.taken: dict[Node, tuple[int, int]] = {}
+        self.taken: dict[Hashable, tuple[int, int]] = {}
 
-    def take(self, nbytes: int, node: Node) -> BufferRef:
-        place = self.taken[node] = self._take(nbytes)
+    def take(self, nbytes: int, key: Hashable) -> BufferRef:
+        place = self.taken[key] = self._take(nbytes)
         return BufferRef(ARENA_SLOT, place[0])
 
     def _take(self, nbytes: int) -> tuple[int, int]:
@@ -681,11 +681,11 @@ class _Arena:
                 return start
         return None
 
-    def release(self, node: Node) -> None:
-        """Give the memory of `node` back, if it has any here."""
-        if node not in self.taken:
+    def release(self, key: Hashable) -> None:
+        """Give back what was taken for `key`, a node above all, if there is any."""
+        if key not in self.taken:
             return
-        self._give_back(*self.taken.pop(node))
+        self._give_back(*self.taken.pop(key))
 
     def _give_back(self, start: int, end: int) -> None:
         if end - start <= self.never_reused:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from ..runtime import jit
 from ..runtime.order import put_in_order
 from ..runtime.plan import Plan
-from ..runtime.plan_steps import BufferRef, CopyStep, KernelStep, LaunchStep, PythonStep, Step
+from ..runtime.plan_steps import (
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    KernelStep,
+    LaunchStep,
+    PythonStep,
+    Step,
+)
 from .codegen.llvm_kernel import kernel_text
 from .codegen.llvm_module import KernelText
 from .codegen.loader import KernelLoader
@@ -23,6 +31,7 @@ from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_p
 from .kernel.schedule_cpu import Schedule, schedule_cpu
 from .plan_attention import attention_step, flops_of
 from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
+from .plan_panels import Operand, can_share, operand_of, packing_step, shared_operands, with_panels
 from .plan_sorting import argsort_step, is_native, lists_bytes, sort_step
 
 if TYPE_CHECKING:
@@ -42,6 +51,8 @@ class CpuPlanBuilder(PlanBuilder):
         self.texts: dict[int, KernelText] = {}
         # By id of a schedule, which `patterns` holds, with where its parameters begin.
         self.text_of: dict[int, tuple[KernelText, tuple[int, ...]]] = {}
+        self.shared = shared_operands(self.graph)
+        self.panels: dict[Operand, BufferRef] = {}
         self.loader = KernelLoader()
         self.write()
         self._tell_of_copies()
@@ -85,7 +96,31 @@ class CpuPlanBuilder(PlanBuilder):
             function = partial(put_in_order, descending=node.attrs["descending"])
             results = (self.contiguous(node, node.type),)
             return PythonStep("sort", function, self.arrays(node), results), "python", 0
-        return super().library_step(node)
+        product, kind, flops = super().library_step(node)
+        if isinstance(product, GemmStep) and self._shares_panels(node, product):
+            product = with_panels(product, self._panels(node, product))
+        return product, kind, flops
+
+    def _shares_panels(self, node: Node, step: GemmStep) -> bool:
+        return self.shared[operand_of(node)] > 0 and can_share(node, step)
+
+    def _panels(self, node: Node, step: GemmStep) -> BufferRef:
+        """Where the second operand of a product lies packed, which is done for the first one.
+
+        What the last one reads is given back with its memory, as nothing is written before it runs.
+        """
+        operand = operand_of(node)
+        if operand not in self.panels:
+            nbytes = operand[0].type.nbytes
+            self.panels[operand] = self.arena.take(nbytes, operand)
+            info = StepInfo("pack", "pack", operand[:1], (), 2 * nbytes, 0)
+            self.info_of_step[len(self.steps)] = info
+            self.steps.append(packing_step(step, self.panels[operand]))
+            self.infos.append(info)
+        self.shared[operand] -= 1
+        if not self.shared[operand]:
+            self.arena.release(operand)
+        return self.panels[operand]
 
     def _sorting(self, node: Node) -> KernelStep:
         (operand,) = self.arrays(node)

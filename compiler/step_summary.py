@@ -9,6 +9,7 @@ from .codegen.llvm_kernel import schedule_summary
 from .kernel.schedule_cpu import Schedule
 from .plan_attention import attention_summary
 from .plan_builder import StepInfo
+from .plan_panels import panels_summary
 from .plan_sorting import sorting_summary
 
 
@@ -25,6 +26,8 @@ def step_summary(info: StepInfo) -> str:
         return attention_summary(info.outputs[0])
     if info.kind == "sort":
         return sorting_summary(info.outputs[0])
+    if info.kind == "pack":
+        return panels_summary(info.nodes[0])
     if info.product is None:
         return ""
     on_cpu = info.outputs[0].type.device is CPU

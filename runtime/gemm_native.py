@@ -38,6 +38,7 @@ SHARED = {
 """What other modules may call, once a product's is loaded, and its arguments: see `shared`."""
 
 _loaded: dict[str, int] = {}
+_packing: dict[str, int] = {}
 
 
 def load(dtype: str) -> int:
@@ -50,6 +51,21 @@ def load(dtype: str) -> int:
             (module,) = jit.compile_modules([source])
             jit.add_symbol(_shared_name(of, name), module.address(name))
         address = _loaded[dtype] = module.address("gemm")
+    return address
+
+
+def load_packing(dtype: str) -> int:
+    """The address of ``void body(ptr args, i64 lo, i64 hi)``, which packs whole panels of B.
+
+    Arguments: B, the panels. Parameters: 0 k, 1-2 elements from row to row and from column to
+    column of B. Products find the panels with `columns` as the former and k as the latter.
+    """
+    address = _packing.get(dtype)
+    if address is None:
+        load(dtype)  # whose function for one panel is called
+        of = tiles(dtype, jit.vector_bytes())
+        address = jit.compile_module(shared(of, _pack(of), ["pack_b"])).address("pack")
+        _packing[dtype] = address
     return address
 
 
@@ -234,6 +250,10 @@ def _block(of: Tiles) -> str:
     packs_b = write.op(f"and i1 {packs_b}, {write.op(f'icmp sgt i64 %m, {of.rows}')}")
     packs_b = write.op(f"or i1 {packs_b}, {write.op('icmp ne i64 %bcs, 1')}")
     packs_b = write.op(f"or i1 {packs_b}, {write.op(f'fcmp une {of.type} %alpha, 1.0')}")
+    # Packed before: from row to row of a panel, where others have columns or rows side by side.
+    in_panels = write.op(f"icmp eq i64 %brs, {of.columns}")
+    in_panels = write.op(f"and i1 {in_panels}, {write.op('icmp ne i64 %bcs, 1')}")
+    packs_b = write.op(f"and i1 {packs_b}, {write.op(f'xor i1 {in_panels}, true')}")
     # Rows of a tile are read side by side: strides of pages would meet in few lines of a cache.
     wide = write.op(f"icmp sgt i64 %n, {4 * of.columns}")
     packs_rows = write.op(f"or i1 {wide}, {write.far(8 * of.rows, '%ars')}")
@@ -399,6 +419,24 @@ def _body(of: Tiles) -> str:
             f"call void @block(i64 {rows}, i64 {columns}, i64 {k}, ptr {a}, i64 {ars}, i64 {acs}, "
             f"ptr {a_axes}, i64 {row}, ptr {b}, i64 {brs}, i64 {bcs}, ptr {b_axes}, i64 {column}, "
             f"ptr {c}, i64 {crs}, {of.type} {alpha}, {of.type} {beta})"
+        )
+    return write.finish()
+
+
+def _pack(of: Tiles) -> str:
+    """See `load_packing`."""
+    write = GemmText(of, "void @pack(ptr %args, i64 %lo, i64 %hi)")
+    b, panels, words = (
+        write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr %args, i64 {i}')}")
+        for i in range(3)
+    )
+    k, brs, bcs = (write.word(words, at) for at in range(3))
+    with write.each("%lo", "%hi") as panel:
+        column = write.mul(panel, of.columns)
+        source, target = write.at(b, write.mul(column, bcs)), write.at(panels, write.mul(column, k))
+        write.line(
+            f"call void @pack_b(ptr {source}, i64 {brs}, i64 {bcs}, ptr {target}, i64 {k}, "
+            f"i64 {of.columns}, {of.type} 1.0)"
         )
     return write.finish()
 

@@ -111,7 +111,7 @@ def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
         1,  # range of neighbouring pieces: an operand is packed for each
         [
             *(m, n, k, *_strides(step.spread_a, step.transpose_a, step.lda)),
-            *_strides(step.spread_b, step.transpose_b, step.ldb),
+            *_strides_of_b(step),
             *(step.ldc, _bits(step.alpha, step.dtype), _bits(step.beta, step.dtype)),
             *(height, width, down, across, len(step.batch)),
             *(batch_end if step.spread_a else 0, a_end if step.spread_b else 0),
@@ -126,6 +126,12 @@ def _strides(spread: Spread | None, transpose: bool, leading: int) -> tuple[int,
     if spread is not None:
         return 0, 0
     return (1, leading) if transpose else (leading, 1)
+
+
+def _strides_of_b(step: GemmStep) -> tuple[int, int]:
+    if step.packed_b:
+        return gemm_text.tiles(step.dtype, jit.vector_bytes()).columns, step.k
+    return _strides(step.spread_b, step.transpose_b, step.ldb)
 
 
 def _words_of_axes(across: Axes, along_k: Axes) -> list[int]:
@@ -159,7 +165,9 @@ def _check(step: GemmStep) -> None:
     b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
     stored = [("c", step.ldc, (step.m, step.n))]
     stored += [] if step.spread_a else [("a", step.lda, a)]
-    stored += [] if step.spread_b else [("b", step.ldb, b)]
+    stored += [] if step.spread_b or step.packed_b else [("b", step.ldb, b)]
+    if step.packed_b:
+        _check_panels(step)
     for spread, size in ((step.spread_a, (step.m, step.k)), (step.spread_b, (step.k, step.n))):
         if spread is not None:
             _check_spread(step, spread, size)
@@ -169,6 +177,15 @@ def _check(step: GemmStep) -> None:
                 f"gemm {step.name}: expected ld{name} of at least {width}, the elements in a row "
                 f"of {name}, got {leading}"
             )
+
+
+def _check_panels(step: GemmStep) -> None:
+    columns = gemm_text.tiles(step.dtype, jit.vector_bytes()).columns
+    if step.batch or step.spread_b or step.alpha != 1 or step.m == 1 or step.n % columns:
+        raise ValueError(
+            f"gemm {step.name}: expected one product of several rows and whole panels of {columns} "
+            f"columns, without a factor, got {step}"
+        )
 
 
 def _check_spread(step: GemmStep, spread: Spread, size: tuple[int, int]) -> None:

@@ -117,6 +117,9 @@ class GemmStep:
     `spread_a` and `spread_b` tell how op(A) and op(B) lie where that is no matrix, on the CPU only;
     their flags and leading dimensions then mean nothing, and alpha is 1.
 
+    `packed_b` tells that B lies in the panels of generated products (`gemm_packing.py`), on the CPU
+    only; its flag and leading dimension then mean nothing.
+
     `epilogue` is what else is done before C is stored, on CUDA only: "bias" adds the n numbers at
     `bias` to every row of C; "" does nothing.
     """
@@ -141,6 +144,7 @@ class GemmStep:
     bias: BufferRef | None = None
     spread_a: Spread | None = None
     spread_b: Spread | None = None
+    packed_b: bool = False
 
     def __str__(self) -> str:
         batch = "x".join(str(size) for size, *_ in self.batch)
