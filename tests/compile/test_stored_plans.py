@@ -61,6 +61,14 @@ PROGRAMS = {
         q, k, v = (tg.randn(2, 3, 40, 16) for _ in range(3))
         told(tg.compile(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True))(q, k, v))
         """,
+    "weights packed once": """
+        w, x = tg.randn(64, 64) / 8, tg.randn(8, 64)
+        def recurrent(x, w):
+            for _ in range(5):
+                x = tg.tanh(x @ w.T)
+            return x
+        told(tg.compile(recurrent)(x, w))
+        """,
     "rare numbers": """
         x = tg.tensor([0.5, 1e30, 3e5, float("inf")])
         told(*tg.compile(lambda x: (tg.sin(x), tg.cos(x.double()), tg.tan(x)))(x))
