@@ -51,7 +51,7 @@ class CpuPlanBuilder(PlanBuilder):
         self.texts: dict[int, KernelText] = {}
         # By id of a schedule, which `patterns` holds, with where its parameters begin.
         self.text_of: dict[int, tuple[KernelText, tuple[int, ...]]] = {}
-        self.shared = shared_operands(self.graph)
+        self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
         self.loader = KernelLoader()
         self.write()
@@ -102,12 +102,12 @@ class CpuPlanBuilder(PlanBuilder):
         return product, kind, flops
 
     def _shares_panels(self, node: Node, step: GemmStep) -> bool:
-        return self.shared[operand_of(node)] > 0 and can_share(node, step)
+        return self.sharers[operand_of(node)] > 0 and can_share(node, step)
 
     def _panels(self, node: Node, step: GemmStep) -> BufferRef:
         """Where the second operand of a product lies packed, which is done for the first one.
 
-        What the last one reads is given back with its memory, as nothing is written before it runs.
+        With the last one the memory is given back: what comes to lie there is written after it ran.
         """
         operand = operand_of(node)
         if operand not in self.panels:
@@ -117,8 +117,8 @@ class CpuPlanBuilder(PlanBuilder):
             self.info_of_step[len(self.steps)] = info
             self.steps.append(packing_step(step, self.panels[operand]))
             self.infos.append(info)
-        self.shared[operand] -= 1
-        if not self.shared[operand]:
+        self.sharers[operand] -= 1
+        if not self.sharers[operand]:
             self.arena.release(operand)
         return self.panels[operand]
 

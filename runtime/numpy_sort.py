@@ -20,7 +20,7 @@ _SORT = 33  # behind 21 casts and 12 other functions: `sort[NPY_QUICKSORT]`
 _TYPES = frozenset(
     ("float32", "float64", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 )
-"""The types whose order is NumPy's; those of 16 bits have NaN anywhere."""
+"""The types whose order is NumPy's: of 16-bit floats it does not know all."""
 
 
 @functools.cache

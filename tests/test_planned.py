@@ -501,6 +501,13 @@ def test_single_operations(name, dtype):
     check_values(found.numpy(), expected.numpy(), tolerance, name)
 
 
+def test_single_operations_tell_zeros_apart():
+    x = of(MANY)
+    for value in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0, 0.0):
+        (edge, *_, end) = F.pad(x, (1, 1), value=value).numpy()
+        assert edge == end == 0 and np.signbit(edge) == np.signbit(end) == np.signbit(value)
+
+
 def test_single_operations_have_plans(monkeypatch):
     ran = []
     monkeypatch.setitem(

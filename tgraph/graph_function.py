@@ -164,7 +164,7 @@ class GraphFunction:
 
     def _compile(self, graph: Graph) -> Any:
         return self._settled(
-            compile_plan(
+            compile_graph(
                 graph, donate=self.donate, strides=self.strides, overwritten=self.overwritten
             )
         )
@@ -246,7 +246,7 @@ class GraphFunction:
             places.append(len(outputs))
             outputs.append(forward.backward.outputs[at])
         graph = Graph(forward.backward.inputs, outputs)
-        return self._settled(compile_plan(graph, strides=odd_strides(graph))), places
+        return self._settled(compile_graph(graph, strides=odd_strides(graph))), places
 
     @made_once
     def higher(self) -> GraphFunction:
@@ -520,11 +520,6 @@ def without_large_arena(executable: Any) -> Any:
     if executable.plan.arena_bytes > _SMALL_ARENA:
         executable.plan.keeps_arena = False
     return executable
-
-
-def compile_plan(graph: Graph, **options: Any) -> Any:
-    """`compile_graph` for any executable."""
-    return compile_graph(graph, **options)
 
 
 def odd_strides(graph: Graph) -> dict[int, tuple[int, ...]]:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from .compiler.compile_graph import compile_graph
 from .compiler.ir import PRIMITIVES, Builder, Family, Graph, Primitive, input_node
 from .compiler.ir import primitives as p
+from .compiler.ir.node import attr_key
 from .eager_context import EAGER
-from .graph_function import compile_plan, without_large_arena
+from .graph_function import without_large_arena
 from .plan_table import Never, Once, PlanTable
 from .tensor import Tensor
 
@@ -26,7 +28,7 @@ class _Plan:
     __slots__ = ("kept", "run")
 
     def __init__(self, graph: Graph, kept: Any) -> None:
-        self.kept, self.run = kept, without_large_arena(compile_plan(graph)).run
+        self.kept, self.run = kept, without_large_arena(compile_graph(graph)).run
 
 
 def evaluate(
@@ -39,7 +41,9 @@ def evaluate(
     table = _tables.get(primitive)
     if table is None:
         table = _tables[primitive] = PlanTable()
-    parts: list[Any] = list(attrs.items())
+    parts: list[Any] = [*attrs]
+    for value in attrs.values():  # zeros of both signs are not the same padding
+        parts.append(attr_key(value) if isinstance(value, float) else value)
     for tensor in tensors:
         parts.append(id(tensor._type))
     key = tuple(parts)

@@ -37,7 +37,7 @@ def runs(monkeypatch) -> list[Run]:
     """The graphs that are compiled from now on, with the inputs of their first run."""
     graphs: dict[int, tuple[Any, Graph]] = {}
     found: dict[int, Run] = {}
-    compile_graph, run = graph_function.compile_plan, Executable.run
+    compile_graph, run = graph_function.compile_graph, Executable.run
 
     def compiled(graph: Graph, **options: Any) -> Any:
         executable = compile_graph(graph, **options)
@@ -52,7 +52,7 @@ def runs(monkeypatch) -> list[Run]:
         return run(self, inputs)
 
     everything: list[Run] = []
-    monkeypatch.setattr(graph_function, "compile_plan", compiled)
+    monkeypatch.setattr(graph_function, "compile_graph", compiled)
     monkeypatch.setattr(Executable, "run", recorded)
     return everything
 
