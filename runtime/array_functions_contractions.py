@@ -9,7 +9,6 @@ import numpy as np
 
 from .array_functions_elementwise import Array, Function, quiet, quietly
 from .array_functions_movement import unfold
-from .cuda import eager_matmul
 from .dtypes import from_numpy_dtype
 
 Ints = tuple[int, ...]
@@ -17,6 +16,9 @@ Ints = tuple[int, ...]
 
 def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
     if xp is not np:
+        # Imported here, as most programs use no GPU.
+        from .cuda import eager_matmul
+
         product = eager_matmul.matmul(a, b, transpose_a, transpose_b)
         if product is not None:
             return product

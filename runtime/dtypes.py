@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from .records import record
@@ -14,8 +14,7 @@ from .records import record
 class DType:
     """An element type. One object per type, so comparison is identity.
 
-    `kind` is one of "bool", "uint", "int", "float"; `itemsize` is in bytes; `numpy` is the
-    NumPy dtype that holds it.
+    `kind` is one of "bool", "uint", "int", "float"; `itemsize` is in bytes.
 
     >>> from tgraph.runtime.dtypes import float32
     >>> float32, float32.itemsize, float32.is_floating_point
@@ -25,7 +24,16 @@ class DType:
     name: str
     kind: str
     itemsize: int
-    numpy: np.dtype[Any]
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype that holds it; that of bfloat16 is of ml_dtypes."""
+        if self.name != "bfloat16":
+            return np.dtype(self.name)
+        import ml_dtypes  # 5 ms, for a type that many programs do without
+
+        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return found
 
     @property
     def is_floating_point(self) -> bool:
@@ -51,29 +59,24 @@ class DType:
         return (dtype_named, (self.name,))
 
 
-def _make(name: str, kind: str, numpy_type: Any) -> DType:
-    numpy_dtype = np.dtype(numpy_type)
-    return DType(name, kind, numpy_dtype.itemsize, numpy_dtype)
-
-
-bool_ = _make("bool", "bool", np.bool_)
-uint8 = _make("uint8", "uint", np.uint8)
-int8 = _make("int8", "int", np.int8)
-int16 = _make("int16", "int", np.int16)
-int32 = _make("int32", "int", np.int32)
-int64 = _make("int64", "int", np.int64)
-uint32 = _make("uint32", "uint", np.uint32)
-float16 = _make("float16", "float", np.float16)
-bfloat16 = _make("bfloat16", "float", ml_dtypes.bfloat16)
-float32 = _make("float32", "float", np.float32)
-float64 = _make("float64", "float", np.float64)
+bool_ = DType("bool", "bool", 1)
+uint8 = DType("uint8", "uint", 1)
+int8 = DType("int8", "int", 1)
+int16 = DType("int16", "int", 2)
+int32 = DType("int32", "int", 4)
+int64 = DType("int64", "int", 8)
+uint32 = DType("uint32", "uint", 4)
+float16 = DType("float16", "float", 2)
+bfloat16 = DType("bfloat16", "float", 2)
+float32 = DType("float32", "float", 4)
+float64 = DType("float64", "float", 8)
 
 ALL_DTYPES = (
     bool_, uint8, int8, int16, int32, int64, uint32, float16, bfloat16, float32, float64,
 )  # fmt: skip
 
 _BY_NAME = {dtype.name: dtype for dtype in ALL_DTYPES}
-_BY_NUMPY = {dtype.numpy: dtype for dtype in ALL_DTYPES}
+_BY_NUMPY = {dtype.numpy: dtype for dtype in ALL_DTYPES if dtype is not bfloat16}
 
 
 def dtype_named(name: str) -> DType:
@@ -89,6 +92,8 @@ def from_numpy_dtype(numpy_dtype: Any) -> DType:
     if found is not None:
         return found
     native = np.dtype(numpy_dtype).newbyteorder("=")
+    if native.name == "bfloat16" and native == bfloat16.numpy:
+        _BY_NUMPY[native] = bfloat16
     if native in _BY_NUMPY:
         return _BY_NUMPY[native]
     raise TypeError(

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import blas, locks
-from .thread_pool import POSIX, ThreadPool
+from .thread_places import POSIX
+
+if TYPE_CHECKING:
+    from .thread_pool import ThreadPool
 
 MAX_THREADS = 1024
 
@@ -73,6 +77,9 @@ def _loaded_pool() -> ThreadPool:
     if _pool is None:
         with locks.RUNTIME:
             if _pool is None:
+                # Imported here: with it comes LLVM, which eager mode may never need.
+                from .thread_pool import ThreadPool
+
                 _pool = ThreadPool(get_num_threads())
     return _pool
 

@@ -42,7 +42,9 @@ def record(*, eq: bool = True, frozen: bool = True) -> Callable[[type[T]], type[
 
     def make(cls: type[T]) -> type[T]:
         fields = _fields(cls)
-        methods: dict[str, Any] = {**_written(cls, fields, eq, frozen), "__repr__": _repr}
+        names = ("__init__", "__eq__", "__hash__") if eq and frozen else ("__init__",)
+        methods: dict[str, Any] = {name: _Written(name, cls, eq, frozen) for name in names}
+        methods["__repr__"] = _repr
         for name, method in {**methods, **(_REFUSING if frozen else {})}.items():
             if name not in vars(cls):
                 setattr(cls, name, method)
@@ -75,6 +77,20 @@ def _fields(cls: type) -> dict[str, _Field]:
         else:
             setattr(cls, name, given.default)
     return found
+
+
+class _Written:
+    """A method that is written, with the others of its class, when one of them is first needed."""
+
+    def __init__(self, name: str, cls: type, eq: bool, frozen: bool) -> None:
+        self._name, self._cls, self._eq, self._frozen = name, cls, eq, frozen
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        cls: Any = self._cls
+        for name, method in _written(cls, cls._record_fields, self._eq, self._frozen).items():
+            if isinstance(vars(cls).get(name), _Written):
+                setattr(cls, name, method)
+        return vars(cls)[self._name].__get__(instance, owner)
 
 
 class _Asked:

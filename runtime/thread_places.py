@@ -9,7 +9,11 @@ have risen. A loop that finds all workers awake does nothing of this.
 
 from __future__ import annotations
 
+import os
 import sys
+
+POSIX = os.name == "posix"
+"""Whether there are threads of POSIX, without which loops run on the calling thread."""
 
 
 def text() -> str:

@@ -20,8 +20,6 @@ from . import jit, thread_places
 SPIN_SECONDS = 50e-6
 """How long a worker looks for the next loop before it sleeps; waking takes about as long."""
 
-POSIX = os.name == "posix"
-
 
 class ThreadPool:
     """The generated pool; one per process."""
@@ -66,7 +64,7 @@ def _text() -> str:
         "aarch64": 'call void asm sideeffect "yield", ""()',
         "arm64": 'call void asm sideeffect "yield", ""()',
     }.get(platform.machine(), 'call void asm sideeffect "", "~{memory}"()')
-    threads = thread_places.text() + _POSIX_THREADS if POSIX else _NO_THREADS
+    threads = thread_places.text() + _POSIX_THREADS if thread_places.POSIX else _NO_THREADS
     return (threads + _POOL).replace("PAUSE", pause)
 
 

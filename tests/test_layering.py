@@ -14,17 +14,41 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FLOORS = {"runtime": "tgraph.runtime", "compiler": "tgraph.compiler", "tgraph": "tgraph"}
 # The heavy packages that `import tgraph` must not need, and what each is needed for.
-LATE = ("scipy", "llvmlite", "networkx", "graphviz", "cupy", "matplotlib", "sklearn", "hypothesis")
-# The doors to parts of ours that `import tgraph` leaves out: passes and code generation, which the
-# first compilation needs, checks and pictures.
+LATE = (
+    "scipy",
+    "llvmlite",
+    "ml_dtypes",
+    "networkx",
+    "graphviz",
+    "cupy",
+    "matplotlib",
+    "sklearn",
+    "hypothesis",
+)
+# The doors to parts of ours that `import tgraph` leaves out: what traces and compiles, passes and
+# code generation, which the first compilation needs, checks and pictures, products on a GPU.
 DOORS = {
+    "tgraph.compile": ("tgraph.compiled_function",),
+    "tgraph.planned": ("tgraph.eager_plan",),
+    "tgraph.operation_plans": ("tgraph.compiler.compile_graph", "tgraph.graph_function"),
+    "tgraph.tracing": ("tgraph.record_call",),
     "tgraph.compiler.compile_graph": ("tgraph.compiler.make_executable",),
     "tgraph.compiler.make_executable": ("tgraph.compiler.executable_cuda",),
-    "tgraph.compile": ("tgraph.check", "tgraph.explain"),
+    "tgraph.compiled_function": ("tgraph.check", "tgraph.explain"),
     "tgraph.cuda": ("tgraph.compiler.cuda_program",),
     "tgraph.fused_program": ("tgraph.compiler.codegen.cuda_elementwise",),
-    "tgraph.draw": ("tgraph.draw_",),
-}
+    "tgraph.draw": (
+        "tgraph.draw_", "tgraph.compiled_function", "tgraph.compiler.ready_plan",
+        "tgraph.nn.module",
+    ),
+    "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),
+    "tgraph.runtime.array_functions_contractions": ("tgraph.runtime.cuda.eager_matmul",),
+}  # fmt: skip
+# What `tgraph` imports itself when one of its names is first asked for.
+LATE_NAMES = (
+    "tgraph.cuda", "tgraph.functional", "tgraph.limits", "tgraph.losses", "tgraph.nn",
+    "tgraph.optim", "tgraph.runtime.cuda.products",
+)  # fmt: skip
 
 
 def module_name(file: Path) -> str:
@@ -177,7 +201,45 @@ def test_slow_standard_modules_are_not_imported_at_the_head(module):
 def test_import_leaves_out_what_lies_behind_the_doors():
     found = run_python("import sys, tgraph; print(sorted(sys.modules))")
     behind = ("tgraph.compiler.codegen", "tgraph.compiler.kernel", "tgraph.compiler.passes")
-    assert not [name for names in (behind, *DOORS.values()) for name in names if name in found]
+    doors = (behind, LATE_NAMES, *DOORS.values())
+    assert not [name for names in doors for name in names if f"'{name}" in found]
+
+
+def test_what_is_imported_late_is_there_as_if_it_were_not():
+    found = run_python(
+        "import sys, tgraph as tg; from tgraph import *\n"
+        f"names = {[name.rpartition('.')[2] for name in LATE_NAMES if name.count('.') == 1]!r}\n"
+        "names = [each for each in names if each != 'limits'] + ['finfo', 'iinfo']\n"
+        "assert set(names) <= set(dir(tg)) and set(names) <= set(globals())\n"
+        "print(nn.Linear.__name__, tg.finfo(tg.bfloat16).bits, tg.get_float32_matmul_precision())\n"
+        "print(hasattr(tg, 'another'), sorted(sys.modules))"
+    )
+    first, second = found.splitlines()
+    assert first == "Linear 16 highest"
+    assert second.startswith("False")
+
+
+def test_eager_operations_need_no_compiler():
+    """Nothing of what `import tgraph` leaves out comes with the first operations and gradients."""
+    found = run_python(
+        "import sys, tgraph as tg; x = tg.tensor([[1.0, 2.0]], requires_grad=True)\n"
+        "(tg.softmax(x @ x.T + 1, dim=-1) * 3).sum().backward(); print(x.sort(), x.grad)\n"
+        "print(sorted(sys.modules))"
+    )
+    late = (*LATE_NAMES, *(name for names in DOORS.values() for name in names), "ml_dtypes")
+    assert not [name for name in late if f"'{name}" in found]
+
+
+def test_a_traced_function_may_be_the_first_to_ask_for_a_late_name():
+    found = run_python(
+        "import tgraph as tg\n"
+        "def f(x):\n"
+        "    assert tg.optim.SGD and not tg.cuda.is_available.__closure__\n"
+        "    return x * tg.finfo(tg.float32).bits\n"
+        "c = tg.compile(f)\n"
+        "print(c(tg.ones(1)), c(tg.ones(1)), len(c.compiles))"
+    )
+    assert found.strip() == "tensor([32.]) tensor([32.]) 1"
 
 
 def test_one_name_for_each_module():

@@ -17,7 +17,7 @@ from tgraph.runtime import memory
 
 import tgraph as tg
 import tgraph.nn.functional as F
-from tgraph import plan_table, planned
+from tgraph import eager_plan, plan_table, planned
 from tgraph.context import use_context
 from tgraph.eager_context import EAGER
 from tgraph.eager_plan import EagerPlan
@@ -97,7 +97,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(traced.function.name)
             super().__init__(traced, *args)
 
-    monkeypatch.setattr(planned, "EagerPlan", Noted)
+    monkeypatch.setattr(eager_plan, "EagerPlan", Noted)
     return names
 
 
@@ -291,7 +291,7 @@ def test_an_error_of_the_compiler_is_not_hidden(monkeypatch):
     def fails(*args: Any) -> None:
         raise RuntimeError("this kernel cannot be built")
 
-    monkeypatch.setattr(planned, "EagerPlan", fails)
+    monkeypatch.setattr(eager_plan, "EagerPlan", fails)
     with pytest.raises(RuntimeError, match="cannot be built"):
         function(x)
 
@@ -397,7 +397,7 @@ def test_an_interrupted_compilation_is_made_again(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(planned, "EagerPlan", interrupted)
+        patched.setattr(eager_plan, "EagerPlan", interrupted)
         with pytest.raises(KeyboardInterrupt):
             function(x)
     np.testing.assert_allclose(function(x).numpy(), 3 * np.exp(x.numpy()), rtol=1e-6)

@@ -9,9 +9,12 @@ tensor([2., 4.])
 """
 
 import builtins
+import importlib as _importlib
 import math as _math
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-from . import autograd, cuda, functional, losses, nn, optim, pytree, tracing
+from . import autograd, pytree, tracing
 from . import methods as _methods  # gives Tensor its operations
 from . import operation_plans as _operation_plans  # gives eager mode its kernels
 from .autograd import (
@@ -22,7 +25,7 @@ from .autograd import (
     set_grad_enabled,
 )
 from .autograd.transforms import grad, value_and_grad, vjp
-from .compile import RecompileWarning, compile
+from .compile import compile
 from .compiler.ir.promotion import can_cast, promote_types
 from .creation import (
     as_tensor,
@@ -217,7 +220,6 @@ from .functions import (
 from .fused import fused
 from .indexing import index_put
 from .joining import hstack, vstack
-from .limits import finfo, iinfo
 from .linalg import einsum, inner, tensordot
 from .movement import (
     broadcast_shapes,
@@ -248,8 +250,7 @@ from .random import (
 )
 from .recording.world import TraceWarning
 from .reductions import allclose, equal
-from .runtime.cuda.products import get_precision as get_float32_matmul_precision
-from .runtime.cuda.products import set_precision as set_float32_matmul_precision
+from .runtime import interrupts as _interrupts
 from .runtime.device import Device as device
 from .runtime.device import default_device as get_default_device
 from .runtime.device import set_default_device
@@ -274,8 +275,44 @@ from .runtime.dtypes import (
 from .runtime.parallel import get_num_threads, set_num_threads
 from .sorting import bincount
 from .tensor import Size, Tensor
-from .tracing import TraceError, host
+from .trace_state import RecompileWarning, TraceError
+from .tracing import host
 from .views import detach
+
+if _TYPE_CHECKING:
+    from . import cuda, functional, losses, nn, optim
+    from .limits import finfo, iinfo
+    from .runtime.cuda.products import get_precision as get_float32_matmul_precision
+    from .runtime.cuda.products import set_precision as set_float32_matmul_precision
+
+# What is imported when it is first asked for: packages that many programs do without, and functions
+# of large modules.
+_LATE = {
+    "cuda": (".cuda", None),
+    "functional": (".functional", None),
+    "losses": (".losses", None),
+    "nn": (".nn", None),
+    "optim": (".optim", None),
+    "finfo": (".limits", "finfo"),
+    "iinfo": (".limits", "iinfo"),
+    "get_float32_matmul_precision": (".runtime.cuda.products", "get_precision"),
+    "set_float32_matmul_precision": (".runtime.cuda.products", "set_precision"),
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place, own_name = _LATE[name]
+    with _interrupts.held():
+        found = _importlib.import_module(place, __name__)
+    globals()[name] = value = found if own_name is None else getattr(found, own_name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
+
 
 float = float32
 double = float64
@@ -309,3 +346,7 @@ def numel(input: Tensor) -> builtins.int:
 def is_floating_point(input: Tensor) -> builtins.bool:
     """Whether the elements are floats."""
     return input.is_floating_point()
+
+
+if not _TYPE_CHECKING:  # who reads the text finds them above
+    __all__ = [name for name in __dir__() if not name.startswith("_")]

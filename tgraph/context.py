@@ -81,6 +81,18 @@ class Context:
     def reads_current_device(self, current: Callable[[], int]) -> None:
         """`current()` told which CUDA device is meant: a trace holds as long as it tells this."""
 
+    def host_number(self, getter: Callable[[], float], dtype: DType | None) -> Any:
+        """See `tracing.host_scalar`."""
+        return getter()
+
+    def host_constant(self, getter: Callable[[], Any], name: str) -> Any:
+        """See `tracing.host_constant`."""
+        return getter()
+
+    def host_value(self, function: Callable[[], Any]) -> Any:
+        """See `tracing.host`."""
+        return function()
+
     def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
         """Key and offset for the next `random_bits` call; advances `generator` by one call.
 

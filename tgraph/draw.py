@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .compile import CompiledFunction
 from .compiler.ir import Graph
-from .compiler.ready_plan import ReadyPlan
-from .nn.module import Module
 from .tensor import Tensor
 
 _FORMATS = {".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
@@ -82,6 +79,8 @@ def _format(path: str | os.PathLike[str]) -> str:
 
 
 def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
+    from .compiled_function import CompiledFunction
+    from .compiler.ready_plan import ReadyPlan
     from .draw_autograd import autograd_picture
     from .draw_function import compiled_picture, traced_picture
     from .draw_graph import executable_picture, graph_picture
@@ -113,6 +112,8 @@ def _names_of_caller() -> dict[int, str]:
 
 
 def _names_in(namespace: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    from .nn.module import Module
+
     for name, value in namespace.items():
         if isinstance(value, Module):
             for path, tensor in (*value.named_parameters(), *value.named_buffers()):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .compile import CompiledFunction
 from .compiled_call import CompiledCall
+from .compiled_function import CompiledFunction
 from .compiler.executable import Executable
 from .compiler.ir import Node
 from .draw_graph import Ends, executable_picture, graph_picture

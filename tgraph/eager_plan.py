@@ -19,6 +19,7 @@ from .compiler.ir.layouts import node_strides, row_major
 from .derivation import derive
 from .graph_function import CompiledRecord, GraphFunction
 from .inplace import check_memory, count_writes
+from .plan_table import Plan
 from .provenance import user_site
 from .state import state
 from .tensor import Tensor, intern_type, root_of, wrap
@@ -47,7 +48,7 @@ class Call(NamedTuple):
     writes: bool
 
 
-class EagerPlan:
+class EagerPlan(Plan):
     """What a call does, compiled: `plan(leaves)` gives the function's result.
 
     It holds for leaves whose tensors are as those of `leaves`, and whose other values are equal.

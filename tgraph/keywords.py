@@ -8,7 +8,6 @@ meaning here, such as the order of dimensions in memory, is accepted and passed 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ OFF = "?"  # may be given, but not set
 
 # Of every function that has the parameter, and no parameter of the other name.
 _MEMORY: dict[str, str | None] = {"memory_format": IGNORED, "layout": IGNORED, "pin_memory": OFF}
-_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+_AXES = {"axis": "dim", "keepdims": "keepdim"}
 _OF_SIZES: dict[str, tuple[str, ...]] = {
     "size": ("zeros", "ones", "empty", "rand", "randn", "new_zeros", "new_ones", "new_empty",
              "view", "expand"),
@@ -55,6 +54,9 @@ for _name in _CASTS.split():
     _OF_ONE[_name] = {"memory_format": IGNORED}
 for _name in _MAKES.split():
     _OF_ONE[_name] = _MEMORY
+for _own, _functions in _OF_SIZES.items():
+    for _name in _functions:
+        _OF_ONE[_name] = {_own: SIZES, **_OF_ONE.get(_name, {})}
 
 
 def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,13 +82,7 @@ def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
 def other_names(function: Callable[..., Any]) -> dict[str, str | None]:
     """What a keyword that is no parameter stands for."""
     known = parameters(function)
-    found: dict[str, str | None] = {}
-    for name, own in _NUMPY_NAMES.items():
-        if own in known and own not in ("input", "other"):
-            found[name] = own
-    for name, functions in _OF_SIZES.items():
-        if function.__name__ in functions:
-            found[name] = SIZES
+    found: dict[str, str | None] = {name: own for name, own in _AXES.items() if own in known}
     found.update(_OF_ONE.get(function.__name__, {}))
     return {name: own for name, own in found.items() if name not in known}
 
@@ -97,7 +93,9 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     `inspect.signature` would take 20 times as long, for each of the 450 functions that are given
     names at import.
     """
-    code = inspect.unwrap(function).__code__
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
@@ -119,4 +117,4 @@ def translated(
     return args, kwargs
 
 
-ELEMENTWISE_NAMES = {name: own for name, own in _NUMPY_NAMES.items() if own in ("input", "other")}
+ELEMENTWISE_NAMES = {"x": "input", "x1": "input", "x2": "other"}

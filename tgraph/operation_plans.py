@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .compiler.compile_graph import compile_graph
 from .compiler.ir import PRIMITIVES, Builder, Family, Graph, Primitive, input_node
 from .compiler.ir import primitives as p
 from .compiler.ir.node import attr_key
 from .eager_context import EAGER
-from .graph_function import without_large_arena
 from .plan_table import Never, Once, PlanTable
+from .runtime import interrupts
 from .tensor import Tensor
 
 _tables: dict[Primitive, PlanTable] = {}
@@ -28,6 +27,11 @@ class _Plan:
     __slots__ = ("kept", "run")
 
     def __init__(self, graph: Graph, kept: Any) -> None:
+        # Imported here: a program that does everything once compiles nothing.
+        with interrupts.held():
+            from .compiler.compile_graph import compile_graph
+            from .graph_function import without_large_arena
+
         self.kept, self.run = kept, without_large_arena(compile_graph(graph)).run
 
 

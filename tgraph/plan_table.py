@@ -33,6 +33,12 @@ class Never(Entry):
     """There can be no plan."""
 
 
+class Plan:
+    """What runs the calls with a signature."""
+
+    __slots__ = ()
+
+
 class PlanTable:
     """The signatures of one function, how many plans there were, and how often they were called.
 

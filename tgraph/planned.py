@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +18,16 @@ from .compiler.ir import TensorType, promotion
 from .compiler.ir.node import attr_key
 from .compiler.ir.shapes import are_plain
 from .dispatch import refresh_view
-from .eager_plan import Call, EagerPlan, trace_call
-from .plan_table import Entry, Never, Once, PlanTable
+from .plan_table import Entry, Never, Once, Plan, PlanTable
+from .runtime import interrupts
 from .runtime.device import CPU, Device
 from .runtime.dtypes import DType
 from .state import state
 from .tensor import Tensor
 from .traced_float import Specialize
+
+if TYPE_CHECKING:
+    from .eager_plan import EagerPlan
 
 
 def planned(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +105,7 @@ class Planned:
             if type(plan) is _ByValue:
                 key = plan.key(key, leaves)
                 plan = table.plans.get(key)
-            if type(plan) is not EagerPlan:
+            if not isinstance(plan, Plan):
                 plan = self._plan(key, args, kwargs)
                 if plan is None:
                     return function(*args, **kwargs)
@@ -130,6 +133,10 @@ class Planned:
         return plan
 
     def _made_of(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EagerPlan | None:
+        # Imported here: a program that does everything once compiles nothing.
+        with interrupts.held():
+            from .eager_plan import Call, EagerPlan, trace_call
+
         count, names, leaves = len(args), tuple(kwargs), (*args, *kwargs.values())
 
         def build(leaves: Sequence[Any]) -> tuple[Any, Any]:

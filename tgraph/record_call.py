@@ -153,3 +153,13 @@ def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]
     for name, child in zip(kwargs.meta, kwargs.children, strict=True):
         found += child.paths(str(name))
     return found
+
+
+def traced_graph(
+    function: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec
+) -> Graph:
+    """The graph of a function called with `leaves`; see `tracing.trace`."""
+    names = leaf_names(function, spec)
+    recorder = Recorder()
+    trace = Trace(recorder.names)
+    return record_call(function, leaves, spec, names, trace, recorder, gradients=False).graph

@@ -19,6 +19,10 @@ class TraceError(RuntimeError):
     """Something that a traced function cannot do. Names the user's line and the way out."""
 
 
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again."""
+
+
 # --- where the values of inputs come from --------------------------------------------------------
 
 

@@ -14,20 +14,17 @@ from collections.abc import Callable
 from typing import Any
 
 from . import pytree
+from .compile_lock import refuse_at_exit
 from .context import use_context
 from .eager_context import EAGER, current_context
 from .linalg import trace as matrix_trace
-from .record_call import leaf_names, record_call
-from .recording.recorder import Recorder
 from .runtime.dtypes import DType
 from .state import state
 from .tensor import Tensor
-from .trace_context import Trace
 from .trace_state import TraceError
 
 __all__ = [
-    "Trace", "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "suspend_tracing",
-    "trace",
+    "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "suspend_tracing", "trace",
 ]  # fmt: skip
 
 
@@ -67,8 +64,7 @@ def host_scalar(getter: Callable[[], float], dtype: DType | None = None) -> Any:
     arithmetic with numbers and tensors (with `dtype`: a tensor of no dimensions of that type);
     comparing it, or asking for its value, fixes it, and a change then compiles anew.
     """
-    context = current_context()
-    return context.host_number(getter, dtype) if isinstance(context, Trace) else getter()
+    return current_context().host_number(getter, dtype)
 
 
 def host_constant(getter: Callable[[], Any], name: str = "a setting") -> Any:
@@ -77,8 +73,7 @@ def host_constant(getter: Callable[[], Any], name: str = "a setting") -> Any:
     For choices that decide which operations run: a change compiles anew, for the reason that
     `name` changed. Outside of a trace simply `getter()`.
     """
-    context = current_context()
-    return context.host_constant(getter, name) if isinstance(context, Trace) else getter()
+    return current_context().host_constant(getter, name)
 
 
 def host(function: Callable[[], Any]) -> Any:
@@ -96,9 +91,7 @@ def host(function: Callable[[], Any]) -> Any:
     (tensor([1., 1.]), tensor([2., 2.]))
     """
     context = current_context()
-    if not isinstance(context, Trace):
-        return function()
-    if state.recorder is None:
+    if not context.tracing or state.recorder is None:
         return context.host_value(function)
     with state.recorder.suspended():
         return context.host_value(function)
@@ -124,8 +117,8 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
         return matrix_trace(function)
     if is_tracing():
         raise TraceError("tg.trace cannot be called in a function that is being traced")
-    leaves, spec = pytree.flatten((args, kwargs))
-    names = leaf_names(function, spec)
-    recorder = Recorder()
-    trace = Trace(recorder.names)
-    return record_call(function, leaves, spec, names, trace, recorder, gradients=False).graph
+    refuse_at_exit()
+    # Imported here, as most programs look at no graph.
+    from .record_call import traced_graph
+
+    return traced_graph(function, *pytree.flatten((args, kwargs)))

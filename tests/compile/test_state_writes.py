@@ -13,7 +13,7 @@ from state_writes import ROWS, Bag, Row, World
 from tgraph.compiler.ir import Node
 
 import tgraph as tg
-from tgraph.compile import CompiledFunction
+from tgraph.compiled_function import CompiledFunction
 from tgraph.tensor import shared_storage
 from tgraph.traced_number import TracedNumber
 

@@ -12,7 +12,7 @@ from tgraph.compiler.cuda_program import Program
 from tgraph import pytree
 from tgraph.record_call import record_call
 from tgraph.recording.recorder import Recorder
-from tgraph.tracing import Trace
+from tgraph.trace_context import Trace
 
 
 def forward(case: Any) -> tuple[Any, list[Any]]:
