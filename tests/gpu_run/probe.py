@@ -28,6 +28,9 @@ STUCK = 80.0
 
 def device() -> dict[str, Any]:
     """The first device, or "why" there is none."""
+    import llvmlite  # noqa: F401 - these tgraph imports late: what is missing is told now
+    import ml_dtypes  # noqa: F401
+    import networkx  # noqa: F401
     from tgraph.runtime.cuda import backend, devices, nvrtc
 
     why = backend.why_unavailable() or nvrtc.why_unavailable()
