@@ -32,6 +32,7 @@ from .kernel.roots import (
     kept_axes,
     row_sizes,
 )
+from .kernel.simplify_loops import has_quotients, simplify_loops
 from .memory_views import (
     alias_base,
     can_read,
@@ -41,6 +42,7 @@ from .memory_views import (
     unfolded,
     view_base,
 )
+from .passes.reshape_groups import reshape_groups
 from .running_order import RunningOrder
 from .structure import Structure, Structures
 
@@ -439,6 +441,8 @@ class Fuser:
             self.lowering(group).check()
         except CannotFuse as error:
             return str(error) or "it has no kernel"
+        if _crosses(group.roots) and has_quotients(simplify_loops(self.lowering(group).run())):
+            return "one of them would find its elements by division"
         return ""
 
     def _candidates(self, reads: Iterable[Node]) -> list[Group]:
@@ -613,6 +617,17 @@ def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Roo
         else:
             return None
     return Root(node, tuple(dims)) if matched == len(rows) else None
+
+
+def _crosses(roots: Sequence[Root]) -> bool:
+    """Whether a root's axes and the rows of all are different parts of the same numbers."""
+    rows = row_sizes(roots[0])
+    return any(
+        min(len(ours), len(theirs)) > 1
+        for root in roots[1:]
+        if 0 not in rows and prod(row_sizes(root)) == prod(rows)
+        for ours, theirs in reshape_groups(rows, row_sizes(root))
+    )
 
 
 def _times_read_elsewhere(node: Node, readers: Sequence[Node]) -> float:

@@ -3,31 +3,7 @@
 from __future__ import annotations
 
 from .gemm_text import VECTORS, GemmText, Tiles
-
-
-def _transposed(write: GemmText, vectors: list[str]) -> list[str]:
-    """Lanes and vectors change places: blocks are exchanged at doubling distances (Eklundh)."""
-    of = write.of
-    distance = 1
-    while distance < of.lanes:
-        for i in range(of.lanes):
-            if i & distance:
-                continue
-            one, other = vectors[i], vectors[i + distance]
-            for at, lanes in (
-                (i, [x - distance + of.lanes if x & distance else x for x in range(of.lanes)]),
-                (
-                    i + distance,
-                    [x + of.lanes if x & distance else x + distance for x in range(of.lanes)],
-                ),
-            ):
-                mask = ", ".join(f"i32 {lane}" for lane in lanes)
-                vectors[at] = write.op(
-                    f"shufflevector {of.vector} {one}, {of.vector} {other}, "
-                    f"<{of.lanes} x i32> <{mask}>"
-                )
-        distance *= 2
-    return vectors
+from .llvm_text import transposed
 
 
 def turn(of: Tiles) -> str:
@@ -47,7 +23,7 @@ def turn(of: Tiles) -> str:
     with write.each("0", whole, of.lanes) as p:
         vectors = [write.load(write.at(line, p), of.vector) for line in lines]
         place = write.at("%out", write.mul(p, "%width"))
-        for vector in _transposed(write, vectors):
+        for vector in transposed(write, vectors, of.lanes, of.type):
             scaled = write.op(f"fmul {of.vector} {vector}, {factor}")
             write.store(scaled, place, of.vector)
             place = write.at(place, "%width")

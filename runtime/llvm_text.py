@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -129,3 +129,28 @@ class FunctionText(Text):
     def finish(self, result: str = "void") -> str:
         lines = [*self._places, *self.lines, f"  ret {result}"]
         return "\n".join([f"define {self.head} {{", "entry:", *lines, "}"])
+
+
+def transposed(write: Text, vectors: Sequence[str], lanes: int, element: str) -> list[str]:
+    """The columns of a square of `lanes` vectors: lanes and vectors change places.
+
+    Blocks are exchanged at doubling distances (J. Eklundh, "A Fast Computer Method for Matrix
+    Transposing", 1972).
+    """
+    found = list(vectors)
+    distance = 1
+    while distance < lanes:
+        for at in range(lanes):
+            if at & distance:
+                continue
+            one, other = found[at], found[at + distance]
+            upper = [x - distance + lanes if x & distance else x for x in range(lanes)]
+            lower = [x + lanes if x & distance else x + distance for x in range(lanes)]
+            for place, chosen in ((at, upper), (at + distance, lower)):
+                mask = ", ".join(f"i32 {lane}" for lane in chosen)
+                found[place] = write.op(
+                    f"shufflevector <{lanes} x {element}> {one}, <{lanes} x {element}> {other}, "
+                    f"<{lanes} x i32> <{mask}>"
+                )
+        distance *= 2
+    return found

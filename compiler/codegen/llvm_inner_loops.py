@@ -17,6 +17,7 @@ from ..kernel.schedule_cpu import Schedule
 from .llvm_instructions import StageBody
 from .llvm_notes import Notes
 from .llvm_storage import Storage
+from .llvm_tiles import TileBuffers
 from .llvm_vectors import Vectors
 from .llvm_writer import ONE_BY_ONE, VectorLoop, Writer
 
@@ -58,9 +59,10 @@ class InnerLoops:
         self.writer = Writer()
         self.notes = Notes()
         self.rows_together = rows_together(schedule)
-        self.storage = Storage(self.writer, schedule, self.rows_together)
-        self.vectors = Vectors(schedule.kernel, self.storage, register_bytes)
         self.is_large = is_large(schedule)
+        self.tiles = TileBuffers(self.writer, schedule, self.is_large)
+        self.storage = Storage(self.writer, schedule, self.tiles, self.rows_together)
+        self.vectors = Vectors(schedule.kernel, self.storage, register_bytes)
         self.axes: dict[Axis, str] = {}
         self.cut: dict[Axis, int] = {}
 

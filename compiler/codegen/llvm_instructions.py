@@ -20,7 +20,7 @@ from ..kernel.index import (
     loop_atoms,
 )
 from ..kernel.kernel import Instr, Stage
-from ..kernel.schedule_cpu import TRANSPOSE_LANES, Schedule
+from ..kernel.schedule_cpu import Schedule
 from .llvm_scalar import TEMPLATES, convert, literal, memory_type, narrow, widen
 from .llvm_storage import Storage
 from .llvm_writer import Writer
@@ -80,7 +80,7 @@ class StageBody:
         for number, instr in enumerate(self.stage.body):
             depends = self._depends[number]
             if number not in self._values and depends is not None and depends <= bound:
-                self._values[number] = self._instr(instr)
+                self._values[number] = self._instr(number)
             elif number not in self._values:
                 self._test_invariant(instr, bound)
 
@@ -100,12 +100,13 @@ class StageBody:
 
     def emit_all(self) -> None:
         """Write the rest."""
-        for number, instr in enumerate(self.stage.body):
+        for number in range(len(self.stage.body)):
             if number not in self._values:
-                self._values[number] = self._instr(instr)
+                self._values[number] = self._instr(number)
 
-    def _instr(self, instr: Instr) -> str:
+    def _instr(self, number: int) -> str:
         """Write one instruction; gives the name of its value."""
+        instr = self.stage.body[number]
         args = [self._values[arg] for arg in instr.args]
         match instr.op:
             case "const":
@@ -115,7 +116,7 @@ class StageBody:
             case "condition":
                 return self._conditions(instr)
             case "load":
-                return self._load(instr)
+                return self._load(number, instr)
             case "store":
                 return self._store(instr, args[0])
             case "check":
@@ -218,38 +219,21 @@ class StageBody:
 
     # -- memory --------------------------------------------------------------------------
 
-    def _address(self, instr: Instr) -> str:
+    def address(self, instr: Instr) -> str:
+        """Where a load or store finds its element in memory."""
         at = self._index(instr.index)
         type_ = memory_type(self.kernel.params[instr.param].dtype)
         return self.writer.op(f"getelementptr inbounds {type_}, ptr %p{instr.param}, i64 {at}")
 
-    def prefetch(self, axis: Axis) -> None:
-        """Ask for every line that is accessed in long steps along `axis`.
-
-        The addresses may lie outside their buffers, which a prefetch ignores.
-        """
-        for instr in self.stage.body:
-            if instr.op not in ("load", "store") or instr.index is None or instr.mask:
-                continue
-            if data_atoms(instr.index) or abs(instr.index.terms.get(axis, 0)) < TRANSPOSE_LANES:
-                continue
-            type_ = memory_type(self.kernel.params[instr.param].dtype)
-            at = self._index(instr.index)
-            place = self.writer.op(f"getelementptr {type_}, ptr %p{instr.param}, i64 {at}")
-            writes = int(instr.op == "store")
-            self.writer.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-            self.writer.line(
-                f"call void @llvm.prefetch.p0(ptr {place}, i32 {writes}, i32 3, i32 1)"
-            )
-
-    def _load(self, instr: Instr) -> str:
+    def _load(self, number: int, instr: Instr) -> str:
         writer, dtype = self.writer, self.kernel.params[instr.param].dtype
         type_ = memory_type(dtype)
         if not instr.mask:
-            return widen(writer, writer.op(f"load {type_}, ptr {self._address(instr)}"), dtype)
+            place = self.storage.tiles.place(number, self.axes) or self.address(instr)
+            return widen(writer, writer.op(f"load {type_}, ptr {place}"), dtype)
         wanted = self._conditions(instr)
         # Where it is not wanted the address may lie outside the buffer; there, nothing uses it.
-        address = self._address(instr)
+        address = self.address(instr)
         then, join, before = writer.fresh("then"), writer.fresh("join"), writer.block
         writer.line(f"br i1 {wanted}, label %{then}, label %{join}")
         writer.label(then)
@@ -263,7 +247,7 @@ class StageBody:
     def _store(self, instr: Instr, value: str) -> str:
         writer, dtype = self.writer, self.kernel.params[instr.param].dtype
         type_ = memory_type(dtype)
-        address = self._address(instr)
+        address = self.address(instr)
         if instr.value == "add":
             old = widen(writer, writer.op(f"load {type_}, ptr {address}"), dtype)
             name = "logical_or" if dtype.kind == "bool" else "add"

@@ -34,8 +34,6 @@ MOST_JAMMED = 12
 # the blocks is kept, so that the error does not grow with the number of blocks.
 BLOCK_STEPS = 16
 COLUMN_STEPS = 32
-# How many steps of its run a transposing task looks ahead: some hundred nanoseconds.
-STEPS_AHEAD = 8
 
 
 def kernel_text(schedule: Schedule, vector_bytes: int = 64) -> KernelText:
@@ -191,15 +189,26 @@ class _KernelWriter:
             self.axes[axis] = low
             self._row_loops(rest)
         else:
+            if axis == self.schedule.run and self.inner.tiles:
+                self._fill_tiles((low, high), rest)
             with self.writer.loop(low, high) as at:
                 self.axes[axis] = at
                 self._row_loops(rest)
+
+    def _fill_tiles(self, run: tuple[str, str], rest: list[tuple[Axis, Range]]) -> None:
+        """Bring a transposing task's tile into its buffers."""
+        self.notes.transposed = len(self.inner.tiles)
+        ((lane, (low, high)),) = rest
+        assert self.schedule.run is not None and high is not None
+        axes = {**self.axes, self.schedule.run: run[0], lane: low}
+        (stage,) = self.kernel.stages
+        first = StageBody(self.writer, self.storage, axes, self.schedule, stage)
+        self.inner.tiles.fill(first.address, run, (low, high))
 
     def _row(self, lanes: Lanes) -> None:
         """The stages of a row, or of a tile of rows, its lanes."""
         if lanes is not None:
             self.storage.lane_start = lanes[0]
-            self._prefetch(lanes[0])
         for stage in self.kernel.stages:
             self.inner.cut = self._blocks(stage, lanes)
             if self.inner.cut:
@@ -237,20 +246,6 @@ class _KernelWriter:
         with self.writer.loop(*lanes, VectorLoop(width)) as at:
             self.inner.enter_lane(at)
             self.storage.carry(stage)
-
-    def _prefetch(self, lane: str) -> None:
-        """Ask for what a transposing task accesses some steps of its run later.
-
-        These lines are far apart, a pattern that the processor's own prefetching does not follow.
-        """
-        run = self.schedule.run
-        if run is None or run not in self.axes:
-            return
-        assert self.schedule.lane is not None
-        later = self.writer.op(f"add i64 {self.axes[run]}, {STEPS_AHEAD}")
-        axes = {**self.axes, run: later, self.schedule.lane: lane}
-        for stage in self.kernel.stages:
-            StageBody(self.writer, self.storage, axes, self.schedule, stage).prefetch(run)
 
     def _start_results(self, stage: Stage, lanes: Lanes) -> None:
         if lanes is None:

@@ -15,7 +15,8 @@ class Notes:
 
     `widths` are the lanes of the innermost loops along an axis, 1 where it goes step by step;
     `parts` and `phases` how often an axis is cut, and its stride unrolled; `boxes` the parts of
-    the rows, which together are all of them or not; `rows_together` are walked side by side.
+    the rows, which together are all of them or not; `rows_together` are walked side by side;
+    `transposed` is how many accesses go through buffers of a tile.
     """
 
     def __init__(self) -> None:
@@ -25,6 +26,7 @@ class Notes:
         self.is_filled = True
         self.in_chunks = False
         self.rows_together = 1
+        self.transposed = 0
 
     def loop(self, axis: Axis, width: int) -> None:
         """An innermost loop along `axis`; a border that goes step by step does not count."""
@@ -43,7 +45,7 @@ class Notes:
 
 def schedule_line(schedule: Schedule, notes: Notes) -> str:
     """Such as "vectorised along i0 < 512 (16 lanes); tiles of 128; 4 tasks for up to 2 threads"."""
-    return "; ".join([*_vectors(notes), *_cuts(notes), *_tiles(schedule), _tasks(schedule)])
+    return "; ".join([*_vectors(notes), *_cuts(notes), *_tiles(schedule, notes), _tasks(schedule)])
 
 
 def _vectors(notes: Notes) -> Iterable[str]:
@@ -72,10 +74,12 @@ def _cuts(notes: Notes) -> Iterable[str]:
         yield f"{notes.rows_together} rows side by side"
 
 
-def _tiles(schedule: Schedule) -> Iterable[str]:
+def _tiles(schedule: Schedule, notes: Notes) -> Iterable[str]:
     sizes = [str(each.tile) for each in schedule.tasks if 1 < each.tile < each.axis.size]
     if sizes:
         yield f"tiles of {' x '.join(sizes)}"
+    if notes.transposed:
+        yield f"{notes.transposed} transposed in a buffer"
 
 
 def _tasks(schedule: Schedule) -> str:

@@ -12,6 +12,7 @@ from ...runtime.dtypes import DType
 from ..kernel.kernel import COMBINE, POSITIONS, Instr, Stage, long_sums, reduction_identity
 from ..kernel.schedule_cpu import Schedule
 from .llvm_scalar import TEMPLATES, convert, literal, llvm_type, memory_type, narrow, widen
+from .llvm_tiles import TileBuffers
 from .llvm_writer import Writer
 
 
@@ -27,13 +28,16 @@ class Storage:
     but are slow where lanes are masked.)
     """
 
-    def __init__(self, writer: Writer, schedule: Schedule, together: int = 1) -> None:
+    def __init__(
+        self, writer: Writer, schedule: Schedule, tiles: TileBuffers, together: int = 1
+    ) -> None:
         self.writer = writer
         self.kernel = schedule.kernel
+        self.tiles = tiles
         self.lane = "0"
         self.lane_start = "0"
-        tiles = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
-        self.lanes = tiles[0] if tiles else together
+        lanes = [task.tile for task in schedule.tasks if task.axis == schedule.lane]
+        self.lanes = lanes[0] if lanes else together
         self._long: set[int] = set()
         self._flagged: set[int] = set()
         self._rows: list[DType] = []

@@ -25,10 +25,9 @@ from .simplify_loops import mentions, simplify_loops
 GRAIN_OPERATIONS = 60_000
 MIN_TASKS = 16
 LANE_TILE = 256
-# A transposing task reads TRANSPOSE_RUN neighbours of TRANSPOSE_LANES columns: few enough lines to
-# stay in the first cache even where their addresses collide, long enough to use each line whole.
-TRANSPOSE_RUN = 256
-TRANSPOSE_LANES = 16
+# Sides of the tile of a transposing task: whole lines of a cache both ways, and small enough that
+# some tiles stay in the first one.
+TRANSPOSE_TILE = 64
 MIN_LANES = 8
 # Of so few steps scans go many rows at a time, though accesses are strided then.
 SHORT_SCAN = 16
@@ -65,7 +64,7 @@ class Schedule:
 
     `lane` is a row axis, or None where each stage's last axis is its lane axis. `direct` says
     that a task is one value of the lane axis, so that a range of tasks is one vector loop. `run`
-    is the axis along which a transposing task reads neighbours of its few lanes, None for others.
+    is the other axis of a transposing task's tile, along which some accesses are contiguous.
     `targets` is the task axis of a scatter whose tasks take those positions that lie in their tile.
     """
 
@@ -186,8 +185,7 @@ def _lane_tasks(
         return (TaskAxis(lane, 1),)
     if run is not None:
         rest = tuple(TaskAxis(axis, 1) for axis in others if axis is not run)
-        tiles = TaskAxis(run, TRANSPOSE_RUN), TaskAxis(lane, TRANSPOSE_LANES)
-        return (*rest, *tiles)
+        return (*rest, TaskAxis(run, TRANSPOSE_TILE), TaskAxis(lane, TRANSPOSE_TILE))
     tasks = _prefix_tasks(others)
     if looped:
         return (*tasks, TaskAxis(lane, _column_tile(kernel, lane, tasks)))

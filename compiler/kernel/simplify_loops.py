@@ -24,6 +24,15 @@ def simplify_loops(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def has_quotients(kernel: Kernel) -> bool:
+    """Whether some access or condition divides positions."""
+    return any(
+        isinstance(atom, (Quotient, Remainder))
+        for index in _all_indices(kernel)
+        for atom in index.terms
+    )
+
+
 def map_indices(kernel: Kernel, change: Callable[[Index], Index]) -> Kernel:
     """`kernel` with every index expression changed."""
     stages = tuple(

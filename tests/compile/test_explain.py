@@ -117,7 +117,9 @@ SCHEDULES = {
     "rows": (lambda x: x.sum(1), (1000, 1000), ["along j0 < 1,000 (W lanes); 1,000 tasks for"]),
     "columns": (lambda x: x.sum(0), (999, 1000), ["along i0 < 1,000 (W lanes); tiles of 256; 4 t"]),
     "elements": (tg.exp, (1000, 1000), ["along i0 < 1,000,000 (W lanes); 1,000,000 elements for"]),
-    "transposed": (lambda x: x.t() + 1, (512, 512), ["(W lanes); tiles of 256 x 16; 64 tasks"]),
+    "transposed": (
+        lambda x: x.t() + 1, (512, 512), ["tiles of 64 x 64; 1 transposed in a buffer; 64 tasks"],
+    ),
     "parts": (
         lambda x: tg.cat([x[:, 1:], x[:, :-1] * 2], 1), (500, 700), ["i1 in 2 parts; 500 tasks"],
     ),
