@@ -16,8 +16,12 @@ ARGUMENTS = "ptr, i64, i64, i64, ptr, i64"
 
 
 def symbol(itemsize: int) -> str:
-    """The name by which other modules call `load`'s function for elements of so many bytes."""
+    """The name by which other modules call `load`'s function for elements of so many bytes.
+
+    It begins to be compiled, beside those modules.
+    """
     name = f"tgraph_transpose_{itemsize}"
+    jit.begin(_source(itemsize))
     jit.add_symbol(name, lambda: load(itemsize))
     return name
 
@@ -29,9 +33,13 @@ def load(itemsize: int) -> int:
     The first `count` elements of `lines` lines, which lie `step` elements apart, become columns:
     element k of line l goes to to[k * pitch + l]. The two places do not overlap.
     """
+    return jit.compile_modules([_source(itemsize)])[0].address("transpose")
+
+
+@functools.cache
+def _source(itemsize: int) -> jit.Source:
     lanes = min(jit.vector_bytes() // itemsize, MOST_LANES)
-    source = jit.Source(text(itemsize, lanes), passes=False)
-    return jit.compile_modules([source])[0].address("transpose")
+    return jit.Source(text(itemsize, lanes), passes=False)
 
 
 def text(itemsize: int, lanes: int) -> str:
