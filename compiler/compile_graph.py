@@ -13,7 +13,7 @@ from ..runtime import gemm_native, interrupts
 from ..runtime.device import CPU
 from ..runtime.garbage import no_collection
 from . import stored_plan
-from .ir import Graph
+from .ir import Graph, Node
 from .ir import primitives as p
 from .ready_plan import ReadyPlan
 
@@ -52,9 +52,20 @@ def compile_graph(
 
 def _prepare_products(graph: Graph) -> None:
     """Begin with what takes longest, while the compiler itself is still imported."""
-    products = [node.type for node in graph.nodes if node.primitive is p.matmul]
+    made_of = (p.matmul, p.attention_rows, p.attention_gradient)
+    products = [node.inputs[0].type for node in graph.nodes if node.primitive in made_of]
     for dtype in {type_.dtype for type_ in products if type_.device is CPU}:
         gemm_native.prepare(dtype.name)
+
+
+def joined_gradients(graph: Graph) -> dict[Node, Node]:
+    """What stands for nodes of `graph` where attention is joined with its gradients, if it is."""
+    if not graph.primitives.issuperset((p.matmul, p.exp)):
+        return {}
+    with interrupts.held():
+        from .passes import join_attention_gradients
+
+    return join_attention_gradients.joined_gradients(graph)
 
 
 def maker() -> Any:

@@ -60,15 +60,26 @@ def is_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def reads_strided(step: Node) -> bool:
     """Whether a step reads operands that are views of others as they lie."""
+    if step.primitive.family is Family.SEVERAL:
+        return True
     return step.primitive in (p.matmul, p.attention, p.argsort, p.sort)
+
+
+_RIGHT_OPERANDS = {
+    "attention": (2,), "attention_rows": (2,), "attention_gradient": (0, 1, 3, 5),
+}  # fmt: skip
+"""Those whose rows are read as vectors, where they lie."""
 
 
 def can_read(step: Node, operand: Node, strides: tuple[int, ...]) -> bool:
     """Whether such a step reads an operand that lies in memory with these strides."""
     if step.primitive is p.matmul:
         return is_matrix(operand.shape, strides)
-    is_value = step.primitive is p.attention and operand is step.inputs[2]
-    return not is_value or strides[-1] == 1 or operand.shape[-1] == 1
+    rows = _RIGHT_OPERANDS.get(step.primitive.name, ())
+    if step.primitive is p.attention_gradient and operand is step.inputs[4]:
+        return strides[-2:] == (operand.shape[-1], 1)
+    is_right = any(operand is step.inputs[at] for at in rows)
+    return not is_right or strides[-1] == 1 or operand.shape[-1] == 1
 
 
 def unfolded(node: Node) -> Node | None:

@@ -14,6 +14,7 @@ from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
 from .passes.join_attention import join_attention
+from .passes.join_attention_gradients import join_attention_gradients
 from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
@@ -32,6 +33,8 @@ class Pass(NamedTuple):
 
 PASSES = (
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
+    # Before the algebra, as where a joint graph is divided into plans: there and here alike.
+    Pass("join_attention_gradients", join_attention_gradients, "gradients store no weights"),
     Pass("canonicalize", canonicalize, "one form for each value, so that later rules are few"),
     Pass("fold_constants", fold_constants, "what depends on nothing is computed now"),
     Pass("simplify", simplify, "fewer, cheaper and numerically safer operations"),
@@ -59,7 +62,10 @@ _FOR_CUDA = {
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
     ),
 }
-_NOT_FOR_CUDA = ("lay_out_windows", "decompose_positions", "join_attention", "split_scans")
+_NOT_FOR_CUDA = (
+    "lay_out_windows", "decompose_positions", "join_attention", "join_attention_gradients",
+    "split_scans",
+)  # fmt: skip
 # The same for CUDA, but for what depends on the machine. Its threads fold pairs as they are.
 CUDA_PASSES = tuple(
     _FOR_CUDA.get(each.name, each) for each in PASSES if each.name not in _NOT_FOR_CUDA

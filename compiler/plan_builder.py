@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     AnySchedule = Schedule | CudaSchedule
 
 
+SEVERAL_RESULTS = (Family.SEVERAL, Family.OPAQUE)
+
+
 @record()
 class StepInfo:
     """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
@@ -282,7 +285,8 @@ class PlanBuilder(ABC):
 
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":
-            return group.roots[0].node.primitive.family is not Family.CONTRACTION
+            family = group.roots[0].node.primitive.family
+            return family not in (Family.CONTRACTION, Family.SEVERAL)
         return bool(self._lowered(group)[0].checks)
 
     def _last_uses(self) -> dict[Node, int]:
@@ -299,8 +303,8 @@ class PlanBuilder(ABC):
 
     def _write_group(self, position: int, group: Group, last: Mapping[Node, int]) -> None:
         written = [root.node for root in group.roots if root.stored]
-        if group.kind == "step" and written[0].primitive.family is Family.OPAQUE:
-            written = self._results(written[0])
+        if group.kind == "step" and written[0].primitive.family in SEVERAL_RESULTS:
+            written = self.results(written[0])
         elif written and written[0].primitive.family is Family.GET:
             written = []  # lies where the call put it
         for node in written:
@@ -316,7 +320,7 @@ class PlanBuilder(ABC):
             if last.get(node, position) <= position:
                 self.arena.release(node)
 
-    def _results(self, call: Node) -> list[Node]:
+    def results(self, call: Node) -> list[Node]:
         return list(self.graph.consumers[call])
 
     def _lowered(self, group: Group) -> tuple[Kernel, list[Node | None]]:
@@ -409,8 +413,8 @@ class PlanBuilder(ABC):
         if node.primitive.family is Family.GET:
             return
         outputs: tuple[Node, ...] = (node,)
-        if node.primitive.family is Family.OPAQUE:
-            outputs = tuple(self._results(node))
+        if node.primitive.family in SEVERAL_RESULTS:
+            outputs = tuple(self.results(node))
         step, kind, flops = self.library_step(node)
         moved = sum(min(each.type.nbytes, self._read_of(node, each)) for each in node.inputs)
         moved += sum(each.type.nbytes for each in outputs)
@@ -442,7 +446,7 @@ class PlanBuilder(ABC):
         return int(self.in_memory(self.fuser.step_operand(step, operand)).type.nbytes)
 
     def _host_call(self, node: Node) -> PythonStep:
-        results = {each.attrs["index"]: each for each in self._results(node)}
+        results = {each.attrs["index"]: each for each in self.results(node)}
         outputs = tuple(
             self.contiguous(results[number], type_)
             for number, type_ in enumerate(node.attrs["results"])

@@ -29,7 +29,7 @@ from .kernel.lower import Lowering
 from .kernel.offsets import without_offsets
 from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
-from .plan_attention import attention_step, flops_of
+from .plan_attention import attention_gradient_step, attention_step, flops_of
 from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 from .plan_panels import Operand, can_share, operand_of, packing_step, shared_operands, with_panels
 from .plan_sorting import argsort_step, is_native, lists_bytes, sort_step
@@ -88,8 +88,10 @@ class CpuPlanBuilder(PlanBuilder):
 
     def library_step(self, node: Node) -> tuple[Step, str, int]:
         if node.primitive is p.attention:
-            step = attention_step(node, self.arrays(node), self.place[node])
+            step = attention_step(node, self.arrays(node), [self.place[node]])
             return step, "attention", flops_of(node)
+        if node.primitive.family is Family.SEVERAL:
+            return self._attention(node), "attention", flops_of(node)
         if node.primitive.family is Family.SORT and is_native(node):
             return self._sorting(node), "sort", 0
         if node.primitive is p.sort:
@@ -121,6 +123,15 @@ class CpuPlanBuilder(PlanBuilder):
         if not self.sharers[operand]:
             self.arena.release(operand)
         return self.panels[operand]
+
+    def _attention(self, node: Node) -> KernelStep:
+        """Attention with what its gradient needs, or that."""
+        places = {each.attrs["index"]: self.place[each] for each in self.results(node)}
+        if node.primitive is p.attention_gradient:
+            gradients = [places.get(index) for index in range(3)]
+            return attention_gradient_step(node, self.arrays(node), gradients)
+        rows = [places[1]] if 1 in places else []
+        return attention_step(node, self.arrays(node), [places.get(0), *rows])
 
     def _sorting(self, node: Node) -> KernelStep:
         (operand,) = self.arrays(node)

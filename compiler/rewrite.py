@@ -55,6 +55,9 @@ class RewriteBuilder(Builder):
         """Whether one node only reads `node`: see `readers`."""
         return self.readers(node) == 1
 
+    def read_twice(self, node: Node) -> bool:
+        return self.readers(node) == 2
+
     def readers(self, node: Node) -> int:
         """How many nodes, and outputs, read `node`, as far as the graph before the walk tells.
 

@@ -23,7 +23,7 @@ def step_summary(info: StepInfo) -> str:
     if info.schedule is not None:
         return info.schedule.summary()
     if info.kind == "attention":
-        return attention_summary(info.outputs[0])
+        return attention_summary(info.nodes[0])
     if info.kind == "sort":
         return sorting_summary(info.outputs[0])
     if info.kind == "pack":

@@ -116,35 +116,88 @@ def _spread(xp: Any, x: Array, padding: tuple[tuple[int, int], ...], input_dilat
 
 @quiet
 def _attention(
+    xp: Any, query: Array, key: Array, value: Array, *masks: Array, zeros: bool, **attrs: Any
+) -> Array:
+    return _attention_rows(xp, query, key, value, *masks, zeros=zeros, **attrs)[0]
+
+
+@quiet
+def _attention_rows(
+    xp: Any, query: Array, key: Array, value: Array, *masks: Array, zeros: bool, **attrs: Any
+) -> tuple[Array, Array]:
+    scores, _ = _scores(xp, query, key, *masks, **attrs)
+    top = scores.max(-1, keepdims=True)
+    hidden = top == -math.inf
+    top = xp.where(hidden, scores.dtype.type(0), top)
+    weights = xp.exp(scores - top)
+    share = 1 / weights.sum(-1, keepdims=True)
+    share = xp.where(hidden & zeros, scores.dtype.type(0), share)
+    result = _matmul(xp, weights * share, value, False, False)
+    kept = xp.stack([top[..., 0], share[..., 0]], -2)
+    return result, xp.broadcast_to(kept, (*result.shape[:-2], *kept.shape[-2:]))
+
+
+@quiet
+def _attention_gradient(
     xp: Any,
     query: Array,
     key: Array,
     value: Array,
+    gradient: Array,
+    rows: Array,
+    sums: Array,
+    *masks: Array,
+    zeros: bool,
+    scale: float,
+    parts: int,
+    **attrs: Any,
+) -> tuple[Array, Array, Array]:
+    scores, seen = _scores(xp, query, key, *masks, scale=scale, **attrs)
+    top, share = rows[..., 0, :, None], rows[..., 1, :, None]
+    weights = xp.exp(scores - top) * share
+    change = weights * (_matmul(xp, gradient, value, False, True) - sums.swapaxes(-1, -2))
+    kept = seen & ~((share == 0) & zeros)
+    change = xp.where(kept, change * change.dtype.type(scale), change.dtype.type(0))
+    of_query = _matmul(xp, change, key, False, False)
+    others = xp.zeros((parts - 1, *of_query.shape), of_query.dtype)
+    return (
+        xp.concatenate([of_query[None], others]),
+        _matmul(xp, change, query, True, False),
+        _matmul(xp, weights, gradient, True, False),
+    )
+
+
+def _scores(
+    xp: Any,
+    query: Array,
+    key: Array,
     *masks: Array,
     scale: float,
     bias: bool,
     mask: bool,
     fill: float,
     diagonal: int | None,
-    zeros: bool,
-) -> Array:
+) -> tuple[Array, Array]:
+    """Scores, and which of them are not hidden."""
     scores = _matmul(xp, query * query.dtype.type(scale), key, False, True)
     if bias:
         scores = scores + masks[0]
+    seen = xp.ones((), bool)
     if mask:
-        scores = xp.where(masks[-1], scores, scores.dtype.type(fill))
+        seen = masks[-1]
+        scores = xp.where(seen, scores, scores.dtype.type(fill))
     if diagonal is not None:
         queries, keys = (xp.arange(size) for size in scores.shape[-2:])
-        scores = xp.where(keys <= queries[:, None] + diagonal, scores, scores.dtype.type(-math.inf))
-    hidden = (scores.max(-1, keepdims=True) == -math.inf) & zeros
-    scores = xp.where(hidden, scores.dtype.type(0), scores)
-    weights = xp.exp(scores - scores.max(-1, keepdims=True))
-    weights = xp.where(hidden, scores.dtype.type(0), weights / weights.sum(-1, keepdims=True))
-    return _matmul(xp, weights, value, False, False)
+        near = keys <= queries[:, None] + diagonal
+        scores = xp.where(near, scores, scores.dtype.type(-math.inf))
+        seen = seen & near
+    return scores, seen
 
 
 FUNCTIONS: dict[str, Function] = {
     "matmul": _matmul,
     "convolution": _convolution,
     "attention": _attention,
+    "attention_rows": _attention_rows,
+    "attention_gradient": _attention_gradient,
 }

@@ -32,7 +32,10 @@ DOORS = {
     "tgraph.planned": ("tgraph.eager_plan",),
     "tgraph.operation_plans": ("tgraph.compiler.compile_graph", "tgraph.graph_function"),
     "tgraph.tracing": ("tgraph.record_call",),
-    "tgraph.compiler.compile_graph": ("tgraph.compiler.make_executable",),
+    "tgraph.compiler.compile_graph": (
+        "tgraph.compiler.make_executable",
+        "tgraph.compiler.passes.join_attention_gradients",
+    ),
     "tgraph.compiler.make_executable": ("tgraph.compiler.executable_cuda",),
     "tgraph.compiled_function": ("tgraph.check", "tgraph.explain"),
     "tgraph.cuda": ("tgraph.compiler.cuda_program",),

@@ -34,7 +34,8 @@ NO_GRADIENT = {
     "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "argmax", "argmin", "any", "all",
     "argsort",
-    "attention", "sort",  # written by passes, behind all gradients
+    # Written by passes, behind all gradients.
+    "attention", "attention_rows", "attention_gradient", "sort",
 }  # fmt: skip
 
 
@@ -56,6 +57,8 @@ def test_every_fusible_primitive_has_a_scalar_form() -> None:
         "matmul",
         "convolution",
         "attention",
+        "attention_rows",
+        "attention_gradient",
         "argsort",
         "sort",
         "host_call",

@@ -35,6 +35,7 @@ KINDS = {
     Family.SCAN: "reduce",
     Family.SORT: "reduce",
     Family.TRANSFER: "view",
+    Family.SEVERAL: "contraction",
     Family.OPAQUE: "opaque",
     Family.GET: "view",
 }

@@ -15,12 +15,12 @@ import numpy as np
 
 from .autograd.record import Edge, Record, Saved
 from .compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
-from .compiler.compile_graph import compile_graph, maker
+from .compiler.compile_graph import compile_graph, joined_gradients, maker
 from .compiler.ir import Builder, Graph, Node, input_node, toposort
 from .compiler.ir import primitives as p
 from .derivation import Derivation, derive
 from .dispatch import edge_of, settled, unpack, without_history
-from .partition import partition
+from .partition import Partition, partition
 from .provenance import user_site
 from .runtime import jit, locks, plan_native
 from .runtime.arrays import contiguous, copy_elements, copy_of, place
@@ -192,14 +192,32 @@ class GraphFunction:
         values = [each._value if each is not None else None for each in found]
         gradients = self.fed.apply([value for value in values if value is not None])
         incoming = [each._value for each in cotangents]
-        parts = partition(self.graph.inputs, incoming, self.graph.outputs, gradients)
+        parts, origins = self._divided(incoming, gradients)
         outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
         forward = Graph(self.graph.inputs, outputs)
         executable = self._compile(forward)
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
-        nodes = tuple(self.fed.origins(parts.saved))
+        nodes = tuple(self.fed.origins(origins))
         return Forward(executable, saved, nodes, parts.backward, places)
+
+    def _divided(
+        self, incoming: Sequence[Node], gradients: Sequence[Node]
+    ) -> tuple[Partition, list[Node]]:
+        """The two graphs, and which nodes of the joint one stand for what is saved, if any do.
+
+        Attention is joined with its gradients while both are in sight.
+        """
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        new = joined_gradients(Graph([*inputs, *incoming], [*outputs, *gradients]))
+        old = {after: before for before, after in new.items()}
+        parts = partition(
+            inputs,
+            incoming,
+            [new.get(each, each) for each in outputs],
+            [new.get(each, each) for each in gradients],
+        )
+        return parts, [old.get(each, each) for each in parts.saved]
 
     @property
     def joint(self) -> Graph:

@@ -14,6 +14,8 @@ their weight of zero is multiplied with their values all the same, since NaN and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...runtime import gemm_native, jit
 from ...runtime.gemm_text import VECTORS, GemmText, Tiles, tiles
 from .llvm_math_builder import FLOAT32, FLOAT64, FunctionBuilder, Value
@@ -27,14 +29,15 @@ WORDS = (
     "query_row", "query_column", "key_row", "key_column", "value_row", "value_column",
     "bias_row", "bias_column", "mask_row", "mask_column",
     "scale", "fill", "empty", "has_bias", "has_mask", "is_causal", "diagonal",
-    "panels", "units", "dimensions",
+    "panels", "units", "dimensions", "has_rows",
 )  # fmt: skip
 """The parameters of a call, behind which stand for each dimension of the batch its size and how
 many elements the operands go on. Sums of weights that are 0 are multiplied by `empty`. A causal
 query i sees the keys up to i + diagonal. A unit of work are so many panels of queries, and there
-are so many units for each item of the batch."""
+are so many units for each item of the batch. With `has_rows` the largest score of each query and
+the number that weights are multiplied by are kept."""
 
-OPERANDS = ("query", "key", "value", "bias", "mask", "result")
+OPERANDS = ("query", "key", "value", "bias", "mask", "result", "rows")
 _FORMATS = {"float": FLOAT32, "double": FLOAT64}
 _UNROLL = 4
 
@@ -53,10 +56,15 @@ def load(dtype: str) -> int:
 
 def text(of: Tiles) -> str:
     """The module for one type."""
-    parts = [_add(of), _widen(of), _hide(of), _hide_later(of), _weigh(of), _shrink(of), _score(of)]
-    parts += [_mix(of), _vanish(of), _finish(of), _block(of), _unit(of), _body(of)]
+    parts = [*helpers(of), _weigh(of), _shrink(of), _finish(of), _block(of), _unit(of), _body(of)]
     own = "\n".join([*parts, *gemm_native.declarations(of)])
     return gemm_native.shared(of, own)
+
+
+def helpers(of: Tiles) -> list[str]:
+    """Functions that the gradient needs, too."""
+    masks = [_add(of), _widen(of), _hide(of), _hide_later(of), _mask(of)]
+    return [*masks, _score(of), _mix(of), _vanish(of)]
 
 
 class _Inline(FunctionBuilder):
@@ -73,7 +81,7 @@ class _Inline(FunctionBuilder):
         return Value(self, self.format.type, name)
 
 
-def _exp(write: GemmText, x: str) -> str:
+def exp(write: GemmText, x: str) -> str:
     """exp(x) of a vector that is nowhere above zero."""
     inline = _Inline(write)
     low = EXP_RANGE[inline.format.name][0]
@@ -85,15 +93,15 @@ def _larger(write: GemmText, one: str, other: str) -> str:
     """The larger of two vectors, or `other` where one is NaN: its weight will be NaN."""
     of = write.of
     more = write.op(f"fcmp ogt {of.vector} {one}, {other}")
-    return _select(write, more, one, other)
+    return select(write, more, one, other)
 
 
-def _select(write: GemmText, which: str, one: str, other: str) -> str:
+def select(write: GemmText, which: str, one: str, other: str) -> str:
     of = write.of
     return write.op(f"select <{of.lanes} x i1> {which}, {of.vector} {one}, {of.vector} {other}")
 
 
-def _vectors(write: GemmText, base: str) -> list[str]:
+def vectors(write: GemmText, base: str) -> list[str]:
     """The places of a panel's row."""
     return [write.at(base, i * write.of.lanes) for i in range(VECTORS)]
 
@@ -103,7 +111,7 @@ def _infinity(of: Tiles) -> str:
     return f"<{', '.join([f'{of.type} 0xFFF0000000000000'] * of.lanes)}>"
 
 
-def _arithmetic(write: GemmText, operation: str, one: str, other: str) -> str:
+def arithmetic(write: GemmText, operation: str, one: str, other: str) -> str:
     return write.op(f"{operation} {write.of.vector} {one}, {other}")
 
 
@@ -115,10 +123,10 @@ def _add(of: Tiles) -> str:
     write = GemmText(of, "internal void @add(ptr %s, ptr %bias, i64 %keys)")
     with write.each("0", "%keys") as key:
         row = write.mul(key, of.columns)
-        pairs = zip(_vectors(write, write.at("%s", row)), _vectors(write, write.at("%bias", row)))
+        pairs = zip(vectors(write, write.at("%s", row)), vectors(write, write.at("%bias", row)))
         for place, other in pairs:
             score, more = write.load(place, of.vector), write.load(other, of.vector)
-            write.store(_arithmetic(write, "fadd", score, more), place, of.vector)
+            write.store(arithmetic(write, "fadd", score, more), place, of.vector)
     return write.finish()
 
 
@@ -152,25 +160,69 @@ def _hide(of: Tiles) -> str:
     fill = write.splat("%fill")
     with write.each("0", "%keys") as key:
         row = write.mul(key, of.columns)
-        pairs = zip(_vectors(write, write.at("%s", row)), _vectors(write, write.at("%seen", row)))
+        pairs = zip(vectors(write, write.at("%s", row)), vectors(write, write.at("%seen", row)))
         for place, other in pairs:
             flag = write.load(other, of.vector)
             gone = write.op(f"fcmp oeq {of.vector} {flag}, zeroinitializer")
             score = write.load(place, of.vector)
-            write.store(_select(write, gone, fill, score), place, of.vector)
+            write.store(select(write, gone, fill, score), place, of.vector)
     return write.finish()
 
 
 def _hide_later(of: Tiles) -> str:
-    """-inf for the scores of keys behind the one that lane 0 sees last, lane 1 one more."""
-    write = GemmText(of, "internal void @hide_later(ptr %s, i64 %last, i64 %keys)")
+    """`fill` for the scores of keys behind the one that lane 0 sees last, lane 1 one more."""
+    head = f"internal void @hide_later(ptr %s, i64 %last, i64 %keys, {of.type} %fill)"
+    write = GemmText(of, head)
+    fill = write.splat("%fill")
     first = write.most(write.add("%last", 1), 0)
     with write.each(first, "%keys") as key:
         hidden = write.sub(key, "%last")  # lanes below this number
-        for i, place in enumerate(_vectors(write, write.at("%s", write.mul(key, of.columns)))):
+        for i, place in enumerate(vectors(write, write.at("%s", write.mul(key, of.columns)))):
             gone = write.mask(write.sub(hidden, i * of.lanes))
             score = write.load(place, of.vector)
-            write.store(_select(write, gone, _infinity(of), score), place, of.vector)
+            write.store(select(write, gone, fill, score), place, of.vector)
+    return write.finish()
+
+
+def _mask(of: Tiles) -> str:
+    """Add the bias to the scores of a panel and the keys from `low` on, and hide what is masked.
+
+    Behind it `turned` tells which scores the mask shows.
+    """
+    head = (
+        "internal void @mask(ptr %words, ptr %bias, ptr %mask, i64 %first, i64 %rows, i64 %low, "
+        "i64 %keys, ptr %s, ptr %flags, ptr %turned)"
+    )
+    write = GemmText(of, head)
+    given = Parameters(write, "%words")
+    with write.when(given.truth("has_bias")):
+        row, column = given.bias_row, given.bias_column
+        bias = write.at("%bias", write.mul("%first", row), write.mul("%low", column))
+        write.line(
+            f"call void @pack_b(ptr {bias}, i64 {column}, i64 {row}, ptr %turned, i64 %keys, "
+            f"i64 %rows, {of.type} 1.0)"
+        )
+        write.line("call void @add(ptr %s, ptr %turned, i64 %keys)")
+    with write.when(given.truth("has_mask")):
+        row, column = given.mask_row, given.mask_column
+        moved = write.add(write.mul("%first", row), write.mul("%low", column))
+        mask = write.op(f"getelementptr i8, ptr %mask, i64 {moved}")
+        same = write.op(f"icmp eq i64 {row}, 0")
+        count, pitch = write.choose(same, 1, "%rows"), write.choose(same, 0, KEYS)
+        write.line(
+            f"call void @widen(ptr {mask}, i64 {row}, i64 {column}, i64 {count}, i64 %keys, "
+            "ptr %flags)"
+        )
+        write.line(
+            f"call void @pack_b(ptr %flags, i64 1, i64 {pitch}, ptr %turned, i64 %keys, "
+            f"i64 %rows, {of.type} 1.0)"
+        )
+        fill = given.number("fill")
+        write.line(f"call void @hide(ptr %s, ptr %turned, i64 %keys, {of.type} {fill})")
+    with write.when(given.truth("is_causal")):
+        last = write.sub(write.add("%first", given.diagonal), "%low")
+        infinity = "0xFFF0000000000000"
+        write.line(f"call void @hide_later(ptr %s, i64 {last}, i64 %keys, {of.type} {infinity})")
     return write.finish()
 
 
@@ -181,26 +233,26 @@ def _weigh(of: Tiles) -> str:
     """Scores become weights by the largest so far; `factor` is what weights before shrink by."""
     head = "internal void @weigh(ptr %s, i64 %keys, ptr %tops, ptr %totals, ptr %factors)"
     write = GemmText(of, head)
-    olds = [write.load(place, of.vector) for place in _vectors(write, "%tops")]
+    olds = [write.load(place, of.vector) for place in vectors(write, "%tops")]
     tops = _largest(write, olds)
     safes, factors = [], []
     for i, (old, top) in enumerate(zip(olds, tops)):
         # Where all is hidden yet, scores are -inf, and so is the largest: exp(-inf - 0) is 0.
         none = write.op(f"fcmp oeq {of.vector} {top}, {_infinity(of)}")
-        safes.append(_select(write, none, "zeroinitializer", top))
-        factors.append(_exp(write, _arithmetic(write, "fsub", old, safes[i])))
-        write.store(top, _vectors(write, "%tops")[i], of.vector)
-        write.store(factors[i], _vectors(write, "%factors")[i], of.vector)
+        safes.append(select(write, none, "zeroinitializer", top))
+        factors.append(exp(write, arithmetic(write, "fsub", old, safes[i])))
+        write.store(top, vectors(write, "%tops")[i], of.vector)
+        write.store(factors[i], vectors(write, "%factors")[i], of.vector)
     zeros = ["zeroinitializer"] * VECTORS
     with write.folding(zeros, "0", "%keys", 1) as (key, sums, new):
-        for i, place in enumerate(_vectors(write, write.at("%s", write.mul(key, of.columns)))):
-            below = _arithmetic(write, "fsub", write.load(place, of.vector), safes[i])
-            weight = _exp(write, below)
+        for i, place in enumerate(vectors(write, write.at("%s", write.mul(key, of.columns)))):
+            below = arithmetic(write, "fsub", write.load(place, of.vector), safes[i])
+            weight = exp(write, below)
             write.store(weight, place, of.vector)
-            new.append(_arithmetic(write, "fadd", sums[i], weight))
-    for i, place in enumerate(_vectors(write, "%totals")):
-        before = _arithmetic(write, "fmul", write.load(place, of.vector), factors[i])
-        write.store(_arithmetic(write, "fadd", before, new[i]), place, of.vector)
+            new.append(arithmetic(write, "fadd", sums[i], weight))
+    for i, place in enumerate(vectors(write, "%totals")):
+        before = arithmetic(write, "fmul", write.load(place, of.vector), factors[i])
+        write.store(arithmetic(write, "fadd", before, new[i]), place, of.vector)
     return write.finish()
 
 
@@ -235,7 +287,7 @@ def _shrink(of: Tiles) -> str:
             sums = write.at("%o", write.mul(row, "%width"))
             with write.each("0", "%width", of.lanes) as column:
                 place = write.at(sums, column)
-                scaled = _arithmetic(write, "fmul", write.load(place, of.vector), wide)
+                scaled = arithmetic(write, "fmul", write.load(place, of.vector), wide)
                 write.store(scaled, place, of.vector)
     return write.finish()
 
@@ -256,10 +308,10 @@ def _score(of: Tiles) -> str:
 
 
 def _mix(of: Tiles) -> str:
-    """Add weights times values to the sums of a panel's rows."""
+    """Add weights times values to sums: rows of `pitch`. Those of weights may be columns."""
     head = (
-        "internal void @mix(ptr %s, ptr %v, i64 %row, ptr %o, i64 %rows, i64 %keys, i64 %width, "
-        "i64 %pitch, ptr %turned)"
+        "internal void @mix(ptr %s, i64 %down, i64 %along, ptr %v, i64 %row, ptr %o, i64 %rows, "
+        "i64 %keys, i64 %width, i64 %pitch, ptr %turned)"
     )
     write = GemmText(of, head)
     with write.each("0", "%width", of.columns) as column:
@@ -267,7 +319,7 @@ def _mix(of: Tiles) -> str:
         values = write.at("%v", column), "%row"
         if not of.masked:
             values = _copied_where_narrow(write, values[0], columns)
-        weights, sums = ("%s", 1, of.columns), (write.at("%o", column), "%pitch")
+        weights, sums = ("%s", "%down", "%along"), (write.at("%o", column), "%pitch")
         _product(write, "%rows", weights, values, sums, "%keys", columns, "true")
     return write.finish()
 
@@ -329,23 +381,29 @@ def _vanish(of: Tiles) -> str:
 
 
 def _finish(of: Tiles) -> str:
-    """The sums of a panel over the sums of its weights, and what vanished."""
+    """The sums of a panel over the sums of its weights, and what vanished; its rows, if asked."""
     head = (
-        "internal void @finish(ptr %o, i64 %pitch, ptr %z, ptr %totals, ptr %out, i64 %rows, "
-        f"i64 %width, {of.type} %empty)"
+        "internal void @finish(ptr %o, i64 %pitch, ptr %z, ptr %tops, ptr %totals, ptr %out, "
+        f"i64 %rows, i64 %width, {of.type} %empty, ptr %kept, i64 %queries, i1 %keeps)"
     )
     write = GemmText(of, head)
     with write.each("0", "%rows") as row:
         total = write.load(write.at("%totals", row))
         none = write.op(f"fcmp oeq {of.type} {total}, 0.0")
         share = write.op(f"fdiv {of.type} 1.0, {total}")
-        factor = write.splat(write.choose(none, "%empty", share, of.type))
+        share = write.choose(none, "%empty", share, of.type)
+        with write.when("%keeps"):
+            # The largest score of a row that sees nothing is 0 for all, see @weigh.
+            top = write.choose(none, "0.0", write.load(write.at("%tops", row)), of.type)
+            write.store(top, write.at("%kept", row))
+            write.store(share, write.at("%kept", row, "%queries"))
+        factor = write.splat(share)
         sums = write.at("%o", write.mul(row, "%pitch"))
         target = write.at("%out", write.mul(row, "%width"))
         with write.each("0", "%width", of.lanes) as column:
             found = write.load(write.at(sums, column), of.vector)
             nothing = write.load(write.at("%z", column), of.vector)
-            value = _arithmetic(write, "fmul", _arithmetic(write, "fadd", found, nothing), factor)
+            value = arithmetic(write, "fmul", arithmetic(write, "fadd", found, nothing), factor)
             place = write.at(target, column)
             left = write.sub("%width", column)
             whole = write.op(f"icmp sge i64 {left}, {of.lanes}")
@@ -362,14 +420,14 @@ def _finish(of: Tiles) -> str:
 # -- the whole ----------------------------------------------------------------------------------
 
 
-class _Parameters:
+class Parameters:
     """The words of a call, loaded where they are asked for."""
 
-    def __init__(self, write: GemmText, words: str) -> None:
-        self.write, self.words = write, words
+    def __init__(self, write: GemmText, words: str, names: Sequence[str] = WORDS) -> None:
+        self.write, self.words, self.names = write, words, names
 
     def __getattr__(self, name: str) -> str:
-        return self.at(WORDS.index(name))
+        return self.at(self.names.index(name))
 
     def at(self, position: str | int, type: str = "i64") -> str:
         place = self.write.op(f"getelementptr i64, ptr {self.words}, i64 {position}")
@@ -377,10 +435,43 @@ class _Parameters:
 
     def number(self, name: str) -> str:
         """A number of the type of the operands."""
-        return self.at(WORDS.index(name), self.write.of.type)
+        return self.at(self.names.index(name), self.write.of.type)
 
     def truth(self, name: str) -> str:
         return self.write.op(f"icmp ne i64 {getattr(self, name)}, 0")
+
+
+class Batch:
+    """Where the operands of an item of the batch lie."""
+
+    def __init__(self, write: GemmText, given: Parameters, operands: Sequence[str]) -> None:
+        self.write, self.given, self.operands = write, given, operands
+        self.offsets = [write.op("alloca i64") for _ in operands]
+        self.rest = write.op("alloca i64")
+
+    def places(self, bases: Sequence[str], item: str) -> list[str]:
+        write, given = self.write, self.given
+        for offset in self.offsets:
+            write.line(f"store i64 0, ptr {offset}")
+        write.line(f"store i64 {item}, ptr {self.rest}")
+        dimensions = given.dimensions
+        with write.each("0", dimensions) as back:
+            left = write.sub(write.sub(dimensions, back), 1)
+            entry = write.add(write.mul(left, 1 + len(self.offsets)), len(given.names))
+            size = given.at(entry)
+            index = write.op(f"load i64, ptr {self.rest}")
+            write.line(f"store i64 {write.op(f'sdiv i64 {index}, {size}')}, ptr {self.rest}")
+            along = write.op(f"srem i64 {index}, {size}")
+            for position, offset in enumerate(self.offsets, 1):
+                move = write.mul(along, given.at(write.add(entry, position)))
+                moved = write.add(write.op(f"load i64, ptr {offset}"), move)
+                write.line(f"store i64 {moved}, ptr {offset}")
+        found = []
+        for name, base, offset in zip(self.operands, bases, self.offsets, strict=True):
+            move = write.op(f"load i64, ptr {offset}")
+            type_ = "i8" if name == "mask" else write.of.type
+            found.append(write.op(f"getelementptr {type_}, ptr {base}, i64 {move}"))
+        return found
 
 
 _SCRATCH = (
@@ -395,7 +486,7 @@ def _block(of: Tiles) -> str:
         f"i64 %rows, i64 %low, i64 %high, i64 %pitch, {_SCRATCH})"
     )
     write = GemmText(of, head)
-    given = _Parameters(write, "%words")
+    given = Parameters(write, "%words")
     keys = write.sub("%high", "%low")
     column, k_row = given.key_column, given.key_row
     source = write.at("%k", write.mul("%low", k_row))
@@ -405,40 +496,17 @@ def _block(of: Tiles) -> str:
         f"call void @score(ptr {source}, i64 {k_row}, i64 {column}, ptr %q, ptr %s, i64 {keys}, "
         f"i64 {given.width}, i64 {lanes})"
     )
-    with write.when(given.truth("has_bias")):
-        row, column = given.bias_row, given.bias_column
-        bias = write.at("%bias", write.mul("%first", row), write.mul("%low", column))
-        write.line(
-            f"call void @pack_b(ptr {bias}, i64 {column}, i64 {row}, ptr %turned, i64 {keys}, "
-            f"i64 %rows, {of.type} 1.0)"
-        )
-        write.line(f"call void @add(ptr %s, ptr %turned, i64 {keys})")
-    with write.when(given.truth("has_mask")):
-        row, column = given.mask_row, given.mask_column
-        moved = write.add(write.mul("%first", row), write.mul("%low", column))
-        mask = write.op(f"getelementptr i8, ptr %mask, i64 {moved}")
-        same = write.op(f"icmp eq i64 {row}, 0")
-        count, pitch = write.choose(same, 1, "%rows"), write.choose(same, 0, KEYS)
-        write.line(
-            f"call void @widen(ptr {mask}, i64 {row}, i64 {column}, i64 {count}, i64 {keys}, "
-            "ptr %flags)"
-        )
-        write.line(
-            f"call void @pack_b(ptr %flags, i64 1, i64 {pitch}, ptr %turned, i64 {keys}, "
-            f"i64 %rows, {of.type} 1.0)"
-        )
-        fill = given.number("fill")
-        write.line(f"call void @hide(ptr %s, ptr %turned, i64 {keys}, {of.type} {fill})")
-    with write.when(given.truth("is_causal")):
-        last = write.sub(write.add("%first", given.diagonal), "%low")
-        write.line(f"call void @hide_later(ptr %s, i64 {last}, i64 {keys})")
+    write.line(
+        "call void @mask(ptr %words, ptr %bias, ptr %mask, i64 %first, i64 %rows, i64 %low, "
+        f"i64 {keys}, ptr %s, ptr %flags, ptr %turned)"
+    )
     write.line(f"call void @weigh(ptr %s, i64 {keys}, ptr %tops, ptr %totals, ptr %factors)")
     write.line("call void @shrink(ptr %o, ptr %factors, i64 %rows, i64 %pitch)")
     row = given.value_row
     values = write.at("%v", write.mul("%low", row))
     write.line(
-        f"call void @mix(ptr %s, ptr {values}, i64 {row}, ptr %o, i64 %rows, i64 {keys}, "
-        f"i64 {given.value_width}, i64 %pitch, ptr %turned)"
+        f"call void @mix(ptr %s, i64 1, i64 {of.columns}, ptr {values}, i64 {row}, ptr %o, "
+        f"i64 %rows, i64 {keys}, i64 {given.value_width}, i64 %pitch, ptr %turned)"
     )
     return write.finish()
 
@@ -447,10 +515,10 @@ def _unit(of: Tiles) -> str:
     """Some panels of queries of one item of the batch."""
     head = (
         "internal void @unit(ptr %words, ptr %query, ptr %k, ptr %v, ptr %bias, ptr %mask, "
-        f"ptr %out, i64 %begin, i64 %end, i64 %pitch, {_SCRATCH})"
+        f"ptr %out, ptr %kept, i64 %begin, i64 %end, i64 %pitch, {_SCRATCH})"
     )
     write = GemmText(of, head)
-    given = _Parameters(write, "%words")
+    given = Parameters(write, "%words")
     keys, width = given.keys, given.width
     with write.each("%begin", "%end", of.columns) as first:
         panel = _Panel(write, first, width)
@@ -470,7 +538,7 @@ def _unit(of: Tiles) -> str:
                 f"ptr %s, ptr %flags, ptr %turned, ptr {panel.tops}, ptr {panel.totals}, "
                 f"ptr %factors, ptr {panel.sums}, ptr %z)"
             )
-    _clear(write, "%z", "%pitch")
+    clear(write, "%z", "%pitch")
     # The last panel comes first: each leaves out the keys that those behind it do, and some more.
     span = write.sub("%end", "%begin")
     with write.each("0", span, of.columns) as back:
@@ -489,8 +557,10 @@ def _unit(of: Tiles) -> str:
         )
         target = write.at("%out", write.mul(first, value_width))
         write.line(
-            f"call void @finish(ptr {panel.sums}, i64 %pitch, ptr %z, ptr {panel.totals}, "
-            f"ptr {target}, i64 {panel.rows}, i64 {value_width}, {of.type} {empty})"
+            f"call void @finish(ptr {panel.sums}, i64 %pitch, ptr %z, ptr {panel.tops}, "
+            f"ptr {panel.totals}, ptr {target}, i64 {panel.rows}, i64 {value_width}, "
+            f"{of.type} {empty}, ptr {write.at('%kept', first)}, i64 {given.queries}, "
+            f"i1 {given.truth('has_rows')})"
         )
     return write.finish()
 
@@ -507,7 +577,7 @@ class _Panel:
         self.tops, self.totals = write.at("%tops", before), write.at("%totals", before)
 
 
-def _limit(write: GemmText, given: _Parameters, query: str) -> str:
+def _limit(write: GemmText, given: Parameters, query: str) -> str:
     """The number of keys up to the last that `query` sees."""
     seen = write.add(write.add(query, given.diagonal), 1)
     keys = given.keys
@@ -515,26 +585,26 @@ def _limit(write: GemmText, given: _Parameters, query: str) -> str:
     return write.choose(given.truth("is_causal"), some, keys)
 
 
-def _start(write: GemmText, given: _Parameters, panel: _Panel) -> None:
+def _start(write: GemmText, given: Parameters, panel: _Panel) -> None:
     """Pack the queries of a panel; nothing is added up yet."""
     of = write.of
     row, column, width = given.query_row, given.query_column, given.width
     # Lanes without a query have numbers, too: what lies there by chance may be slow to compute.
     with write.when(write.op(f"icmp slt i64 {panel.rows}, {of.columns}")):
-        _clear(write, panel.queries, write.mul(width, of.columns))
-        _clear(write, "%s", write.mul(write.least(given.keys, KEYS), of.columns))
+        clear(write, panel.queries, write.mul(width, of.columns))
+        clear(write, "%s", write.mul(write.least(given.keys, KEYS), of.columns))
     source = write.at("%query", write.mul(panel.first, row))
     write.line(
         f"call void @pack_b(ptr {source}, i64 {column}, i64 {row}, ptr {panel.queries}, "
         f"i64 {width}, i64 {panel.rows}, {of.type} {given.number('scale')})"
     )
-    for top, total in zip(_vectors(write, panel.tops), _vectors(write, panel.totals)):
+    for top, total in zip(vectors(write, panel.tops), vectors(write, panel.totals)):
         write.store(_infinity(of), top, of.vector)
         write.store("zeroinitializer", total, of.vector)
-    _clear(write, panel.sums, write.mul(panel.rows, "%pitch"))
+    clear(write, panel.sums, write.mul(panel.rows, "%pitch"))
 
 
-def _clear(write: GemmText, place: str, count: str) -> None:
+def clear(write: GemmText, place: str, count: str) -> None:
     """Zeros for `count` numbers, a multiple of the lanes."""
     with write.each("0", count, write.of.lanes) as i:
         write.store("zeroinitializer", write.at(place, i), write.of.vector)
@@ -547,40 +617,19 @@ def _body(of: Tiles) -> str:
         write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr %args, i64 {i}')}")
         for i in range(len(OPERANDS) + 1)
     ]
-    given = _Parameters(write, words)
-    queries, panels, units, dimensions = (
-        given.queries, given.panels, given.units, given.dimensions
-    )  # fmt: skip
+    given = Parameters(write, words)
+    queries, panels, units = given.queries, given.panels, given.units
     lanes = of.lanes
     pitch = write.op(f"and i64 {write.add(given.value_width, lanes - 1)}, {-lanes}")
     scratch = ", ".join(f"ptr {place}" for place in _scratch(write, given, panels, pitch))
-    offsets = [write.op("alloca i64") for _ in OPERANDS]
-    rest = write.op("alloca i64")
+    batch = Batch(write, given, OPERANDS)
     height = write.mul(panels, of.columns)
     with write.each("%lo", "%hi") as number:
         item = write.op(f"sdiv i64 {number}, {units}")
-        write.line(f"store i64 {item}, ptr {rest}")
-        for offset in offsets:
-            write.line(f"store i64 0, ptr {offset}")
-        with write.each("0", dimensions) as back:
-            left = write.sub(write.sub(dimensions, back), 1)
-            entry = write.add(write.mul(left, 1 + len(OPERANDS)), len(WORDS))
-            size = given.at(entry)
-            index = write.op(f"load i64, ptr {rest}")
-            write.line(f"store i64 {write.op(f'sdiv i64 {index}, {size}')}, ptr {rest}")
-            along = write.op(f"srem i64 {index}, {size}")
-            for position, offset in enumerate(offsets, 1):
-                move = write.mul(along, given.at(write.add(entry, position)))
-                moved = write.add(write.op(f"load i64, ptr {offset}"), move)
-                write.line(f"store i64 {moved}, ptr {offset}")
+        places = batch.places(bases, item)
         unit = write.sub(write.sub(units, 1), write.sub(number, write.mul(item, units)))
         begin = write.mul(unit, height)
         end = write.least(write.add(begin, height), queries)
-        places = []
-        for name, base, offset in zip(OPERANDS, bases, offsets):
-            move = write.op(f"load i64, ptr {offset}")
-            type_ = "i8" if name == "mask" else of.type
-            places.append(write.op(f"getelementptr {type_}, ptr {base}, i64 {move}"))
         write.line(
             f"call void @unit(ptr {words}, {', '.join(f'ptr {place}' for place in places)}, "
             f"i64 {begin}, i64 {end}, i64 {pitch}, {scratch})"
@@ -588,7 +637,7 @@ def _body(of: Tiles) -> str:
     return write.finish()
 
 
-def _scratch(write: GemmText, given: _Parameters, panels: str, pitch: str) -> list[str]:
+def _scratch(write: GemmText, given: Parameters, panels: str, pitch: str) -> list[str]:
     """What a thread works with, on its stack, in the order of _SCRATCH."""
     of = write.of
     height = write.mul(panels, of.columns)

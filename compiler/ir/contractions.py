@@ -12,7 +12,13 @@
   score; with `mask` the last of them is false where a score is `fill` instead, and unless
   `diagonal` is None those of a query i for the keys behind i + diagonal are -inf. Where all scores
   of a query are -inf its weights are NaN, or 0 with `zeros`. What gives the same result step by
-  step is made of other primitives: only a pass writes this one.
+  step is made of other primitives: only a pass writes this one, and the next two;
+- `attention_rows(...)`, of the same: the result of attention, and of each query the largest score
+  and what the exponentials of the differences from it are multiplied by to be weights, [..., 2, m];
+- `attention_gradient(query, key, value, gradient, rows, sums, *masks; parts, ...)`: the gradients
+  of the first three where `gradient` is that of the result. `rows` are those of attention_rows,
+  `sums` [..., 1, m] those of result times gradient. All have the leading axes of the result. That
+  of the query comes in so many `parts`, along a first axis, which are to be added up.
 """
 
 from __future__ import annotations
@@ -91,6 +97,31 @@ def _infer_attention(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return query.with_shape((*broadcast(scores[:-2], value.shape[:-2]), m, value_width))
 
 
+def _infer_attention_rows(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    result = _infer_attention(types, attrs)
+    *lead, queries, _ = result.shape
+    return result, result.with_shape((*lead, 2, queries))
+
+
+def _infer_attention_gradient(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    query, key, value, gradient, rows, sums, *masks = types
+    result = _infer_attention([query, key, value, *masks], attrs)
+    *lead, queries, _ = result.shape
+    if gradient != result:
+        raise IRTypeError(f"attention_gradient expected {result}, got a gradient {gradient}")
+    if (rows.shape, sums.shape) != ((*lead, 2, queries), (*lead, 1, queries)):
+        raise IRTypeError(f"attention_gradient of {gradient} does not fit {rows} and {sums}")
+    return (
+        query.with_shape((attrs["parts"], *lead, *query.shape[-2:])),
+        key.with_shape((*lead, *key.shape[-2:])),
+        value.with_shape((*lead, *value.shape[-2:])),
+    )
+
+
 matmul = register(Primitive("matmul", Family.CONTRACTION, _infer_matmul, arity=2))
 convolution = register(Primitive("convolution", Family.CONTRACTION, _infer_convolution, arity=2))
 attention = register(Primitive("attention", Family.CONTRACTION, _infer_attention))
+attention_rows = register(Primitive("attention_rows", Family.SEVERAL, _infer_attention_rows))
+attention_gradient = register(
+    Primitive("attention_gradient", Family.SEVERAL, _infer_attention_gradient)
+)

@@ -28,6 +28,7 @@ class Family(Enum):
     SCAN = "scan"  # every element is made of all before it
     SORT = "sort"  # puts elements in order
     TRANSFER = "transfer"  # the same elements on another device
+    SEVERAL = "several"  # has several results, made at once by native code
     OPAQUE = "opaque"  # a Python function over arrays
     GET = "get"  # selects one result of a tuple-typed node
 

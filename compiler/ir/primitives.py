@@ -1,6 +1,6 @@
 """Every primitive under one name: `from tgraph.compiler.ir import primitives as p`."""
 
-from .contractions import attention, convolution, matmul
+from .contractions import attention, attention_gradient, attention_rows, convolution, matmul
 from .elementwise import (
     abs_,
     acos,
@@ -82,7 +82,8 @@ from .transfers import transfer
 
 __all__ = [
     "PRIMITIVES", "abs_", "acos", "add", "all_", "any_", "argmax", "argmin", "argsort", "asin",
-    "atan", "atan2", "attention", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+    "atan", "atan2", "attention", "attention_gradient", "attention_rows", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor",
     "broadcast", "cast", "ceil", "concatenate", "constant", "convolution", "copy", "cos", "cosh",
     "cumsum", "div", "eq", "erf", "exp", "exp2", "expm1", "flip", "floor", "floor_divide", "fold",
     "full", "gather", "ge", "get", "gt", "host_call", "index", "index_put", "input_", "iota",

@@ -1,272 +1,94 @@
 """Recognises attention: a product, scaled and masked, its softmax, and the product with values.
 
 What comes of it is one `attention`, which the CPU computes without storing scores. That pays where
-nobody else wants the scores or the weights: backward plans do, and so their forward plans stay as
-they are. A scale moves to the queries, where eager code multiplies, too; conditions on positions,
-as a causal mask is, become a diagonal, and the keys behind it are not computed at all.
+nobody else wants the scores or the weights, or nobody but the gradients of the same attention
+(`join_attention_gradients.py`). A scale moves to the queries, where eager code multiplies, too;
+conditions on positions, as a causal mask is, become a diagonal, and the keys behind it are not
+computed at all; keys and values that were repeated for heads are read where they lie.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from typing import NamedTuple
 
-import numpy as np
-
-from ...runtime.dtypes import float32, float64
 from ..ir import Graph, Node
 from ..ir import primitives as p
 from ..rewrite import RewriteBuilder, apply_rules, rewrite
-from .matching import call, permute, reshape, scalar_of
+from .attention_pattern import attention_in, diagonal_of, factor_of, is_factor, single
+from .matching import call, reshape
 
-MAX_WIDTH = 256
-"""Of queries and values: a thread works on a panel of them on its stack."""
-FEW_QUERIES = 6
-"""So many queries or fewer leave most lanes of vectors without work: products by rows are better.
-"""
-FACTORS = (2.0**-20, 2.0**20)
-"""Scales that may move from scores to queries: of these, only such overflow or underflow, where
-scores did not, as are nearer than this to the ends of the range."""
-
-
-class _Scores(NamedTuple):
-    """Scores taken apart: a product times `scale`, and what is done to it."""
-
-    product: Node
-    scale: float = 1.0
-    bias: Node | None = None
-    masks: tuple[Node, ...] = ()
-    fill: float = -math.inf
-    diagonal: int | None = None
+_ATTENTION = (p.attention, p.attention_rows, p.attention_gradient)
 
 
 @rewrite(p.matmul)
 def attention_of_products(build: RewriteBuilder, node: Node) -> Node | None:
-    weights, value = node.inputs
-    if node.attrs["transpose_a"] or node.type.dtype not in (float32, float64):
+    found = attention_in(build, node)
+    if found is None:
         return None
-    found = _softmaxed(build, weights)
-    scores = None if found is None else _taken_apart(build, found.scores)
-    if found is None or scores is None or scores.product.shape[-2:] != found.scores.shape[-2:]:
+    query, factor = _unscaled(build, found.query, found.scores.product)
+    scale = found.attrs["scale"] * factor
+    if not is_factor(scale):
         return None
-    query, key = _oriented(build, scores.product)
-    query, factor = _unscaled(build, query, scores.product)
-    scale = scores.scale * factor
-    if not FACTORS[0] <= abs(scale) <= FACTORS[1] or not _pays(query, key, node):
-        return None
-    if node.attrs["transpose_b"]:
-        value = _swapped(build, value)
-    bias = () if scores.bias is None else (scores.bias,)
-    mask = _all_of(build, scores.masks)
-    operands = (query, key, value, *bias, *mask)
-    joined = call(
-        build, p.attention, *(_grouped(build, operands) or operands),
-        scale=scale, bias=bool(bias), mask=bool(mask), fill=scores.fill, diagonal=scores.diagonal,
-        zeros=found.zeros,
-    )  # fmt: skip
+    operands = (query, found.key, found.value, *found.masks)
+    joined = call(build, p.attention, *operands, **{**found.attrs, "scale": scale})
     return reshape(build, joined, node.shape)
-
-
-def _pays(query: Node, key: Node, result: Node) -> bool:
-    queries, width = query.shape[-2:]
-    wide = max(width, result.shape[-1]) > MAX_WIDTH
-    return queries > FEW_QUERIES and not wide and 0 not in (width, key.shape[-2])
-
-
-class _Softmax(NamedTuple):
-    """What weights are the softmax of; with `zeros` they are 0 where all scores are -inf."""
-
-    scores: Node
-    zeros: bool = False
-
-
-def _softmaxed(build: RewriteBuilder, weights: Node) -> _Softmax | None:
-    """What `weights` are the softmax of along the last axis, if nobody wants what is between."""
-    if not build.read_once(weights):
-        return None
-    weights = _single(weights) or weights
-    if weights.primitive is not p.where:
-        scores = _below_softmax(build, weights)
-        return None if scores is None else _Softmax(scores)
-    condition, zero, rest = weights.inputs
-    shown = _below_softmax(build, rest) if build.read_once(rest) else None
-    if shown is None or shown.primitive is not p.where or shown.inputs[:2] != (condition, zero):
-        return None
-    scores = shown.inputs[2]
-    none_seen = scalar_of(zero) == 0 and _is_hidden(build, condition, scores)
-    return _Softmax(scores, True) if none_seen else None
-
-
-def _is_hidden(build: RewriteBuilder, condition: Node, scores: Node) -> bool:
-    """Whether `condition`, read twice, says of each row of scores that all of them are -inf."""
-    if condition.primitive is not p.eq or build.readers(condition) != 2:
-        return False
-    top, infinity = condition.inputs
-    return scalar_of(infinity) == -math.inf and _folds(build, top, p.max_, scores)
-
-
-def _below_softmax(build: RewriteBuilder, weights: Node) -> Node | None:
-    if weights.primitive is not p.div or not build.read_once(weights):
-        return None
-    powers, total = weights.inputs
-    if powers.primitive is not p.exp or not _folds(build, total, p.sum_, powers):
-        return None
-    (below,) = powers.inputs
-    if below.primitive is not p.sub or not build.read_once(below):
-        return None
-    scores, top = below.inputs
-    return scores if _folds(build, top, p.max_, scores) else None
-
-
-def _single(node: Node) -> Node | None:
-    """The matrix that `node` shows with other leading axes, all of size one."""
-    if node.primitive is not p.reshape or math.prod(node.shape[:-2]) != 1:
-        return None
-    (matrix,) = node.inputs
-    return matrix if matrix.shape[-2:] == node.shape[-2:] else None
-
-
-def _folds(build: RewriteBuilder, node: Node, primitive: object, of: Node) -> bool:
-    """Whether `node` is a reduction of the rows of `of`, and only one more node reads `of`."""
-    if node.primitive is not primitive or node.inputs != (of,):
-        return False
-    rows = node.attrs["keepdims"] and node.attrs["axes"] == (of.type.ndim - 1,)
-    return bool(rows and build.read_once(node) and build.readers(of) == 2)
-
-
-# -- scores -------------------------------------------------------------------------------------
-
-
-def _taken_apart(build: RewriteBuilder, node: Node) -> _Scores | None:
-    """The form of `node`, which is read by softmax alone, looked at from the outside inwards."""
-    scale, bias, masks, fill, diagonal = 1.0, None, [], None, None
-    while node.primitive is not p.matmul:
-        if node.primitive is p.where and bias is None:
-            found = _hidden(node)
-            if found is None or not _stays_hidden(found.fill, fill, scale):
-                return None
-            node, fill = found.scores, found.fill
-            limit = _diagonal(found.condition, found.is_seen) if fill == -math.inf else None
-            if limit is None:
-                masks.append(found.seen(build))
-            else:
-                diagonal = limit if diagonal is None else min(limit, diagonal)
-        elif (factor := _factor(node)) is not None:
-            node, by = factor
-            scale *= by
-        elif (matrix := _single(node)) is not None:
-            node = matrix
-        elif node.primitive is p.add and bias is None and scale == 1.0:
-            first, second = node.inputs
-            node, bias = (first, second) if _leads_to_product(build, first) else (second, first)
-        else:
-            return None
-        if not build.read_once(node):
-            return None
-    return _Scores(node, scale, bias, tuple(masks), -math.inf if fill is None else fill, diagonal)
-
-
-def _leads_to_product(build: RewriteBuilder, node: Node) -> bool:
-    while True:
-        factor = _factor(node)
-        matrix = factor[0] if factor else _single(node)
-        if matrix is None:
-            break
-        node = matrix
-    return node.primitive is p.matmul and build.read_once(node)
-
-
-class _Hidden(NamedTuple):
-    """A `where` that has `fill` for some scores: its condition, and whether that shows others."""
-
-    scores: Node
-    fill: float
-    condition: Node
-    is_seen: bool
-
-    def seen(self, build: RewriteBuilder) -> Node:
-        return self.condition if self.is_seen else call(build, p.logical_not, self.condition)
-
-
-def _hidden(node: Node) -> _Hidden | None:
-    condition, one, other = node.inputs
-    if scalar_of(other) is not None:
-        return _Hidden(one, scalar_of(other), condition, True)
-    return _Hidden(other, scalar_of(one), condition, False) if scalar_of(one) is not None else None
-
-
-def _stays_hidden(fill: float, outer: float | None, scale: float) -> bool:
-    """Whether hidden scores keep `fill` where they are scaled and others hidden afterwards."""
-    return outer in (None, fill) and (scale == 1.0 or (fill == -math.inf and scale > 0))
-
-
-def _factor(node: Node) -> tuple[Node, float] | None:
-    """What `node` is a multiple of, and by which number."""
-    if node.primitive is p.mul:
-        one, other = node.inputs
-        for factor, rest in ((one, other), (other, one)):
-            if scalar_of(factor) is not None and rest.shape == node.shape:
-                return rest, scalar_of(factor)
-    if node.primitive is p.div:
-        rest, factor = node.inputs
-        value = scalar_of(factor)
-        if value and rest.shape == node.shape:
-            return rest, 1 / value
-    return None
-
-
-def _all_of(build: RewriteBuilder, masks: tuple[Node, ...]) -> tuple[Node, ...]:
-    """What all masks show, at most one mask."""
-    if not masks:
-        return ()
-    joined, *others = masks
-    for each in others:
-        joined = call(build, p.logical_and, joined, each)
-    return (joined,)
-
-
-# -- operands -----------------------------------------------------------------------------------
-
-
-def _oriented(build: RewriteBuilder, product: Node) -> tuple[Node, Node]:
-    """Queries and keys, each a row."""
-    query, key = product.inputs
-    if product.attrs["transpose_a"]:
-        query = _swapped(build, query)
-    return query, key if product.attrs["transpose_b"] else _swapped(build, key)
-
-
-def _swapped(build: RewriteBuilder, node: Node) -> Node:
-    *lead, rows, columns = range(node.type.ndim)
-    return permute(build, node, (*lead, columns, rows))
 
 
 def _unscaled(build: RewriteBuilder, query: Node, product: Node) -> tuple[Node, float]:
     """The queries before a number multiplied them for this product."""
-    scaled = _single(query) or query
-    factor = _factor(scaled)
+    scaled = single(query) or query
+    factor = factor_of(scaled)
     once = build.read_once(query) and build.read_once(scaled)
     if factor is None or not once or product.attrs["transpose_a"]:
         return query, 1.0
     return reshape(build, factor[0], query.shape), factor[1]
 
 
-def _grouped(build: RewriteBuilder, operands: tuple[Node, ...]) -> list[Node] | None:
-    """The operands with heads in groups, where those of a group have the same keys and values.
+# -- other forms of the same --------------------------------------------------------------------
 
-    These were repeated for each head; now they are read where they lie.
-    """
-    query, key, value, *masks = operands
+
+@rewrite(p.attention, p.get)
+def positions_are_a_diagonal(build: RewriteBuilder, node: Node) -> Node | None:
+    """A mask by position that was joined before it was known as one."""
+    of = _attention(node)
+    if of is None or not of.attrs["mask"] or of.attrs["fill"] != -math.inf:
+        return None
+    limit, before = diagonal_of(of.inputs[-1], True), of.attrs["diagonal"]
+    if limit is None:
+        return None
+    diagonal = limit if before is None else min(limit, before)
+    attrs = {**of.attrs, "mask": False, "diagonal": diagonal}
+    return _result(build, node, call(build, of.primitive, *of.inputs[:-1], **attrs))
+
+
+@rewrite(p.attention, p.get)
+def groups_of_heads(build: RewriteBuilder, node: Node) -> Node | None:
+    """Heads of a group have the same keys and values, which are not repeated in memory for each."""
+    of = _attention(node)
+    if of is None:
+        return None
+    query, key, value, *others = of.inputs
     keys, values = _unrepeated(key), _unrepeated(value)
     if keys is None or values is None or query.shape[:-2] != key.shape[:-2]:
         return None
     if keys.shape[:-2] != values.shape[:-2]:
         return None
     groups = (keys.shape[-4], query.shape[-3] // keys.shape[-4])
-    return [_in_groups(build, query, groups), keys, values] + [
-        _in_groups(build, each, groups) for each in masks
-    ]
+    others = [_in_groups(build, each, groups) for each in others]
+    operands = (_in_groups(build, query, groups), keys, values, *others)
+    return _result(build, node, call(build, of.primitive, *operands, **of.attrs))
+
+
+def _attention(node: Node) -> Node | None:
+    """The attention that `node` is, or is a result of."""
+    of = node.inputs[0] if node.primitive is p.get else node
+    return of if of.primitive in _ATTENTION else None
+
+
+def _result(build: RewriteBuilder, node: Node, of: Node) -> Node:
+    """What `node` is, or takes, of an attention of other operands."""
+    found = call(build, p.get, of, **node.attrs) if node.primitive is p.get else of
+    return reshape(build, found, node.shape)
 
 
 def _unrepeated(node: Node) -> Node | None:
@@ -290,65 +112,10 @@ def _in_groups(build: RewriteBuilder, node: Node, groups: tuple[int, int]) -> No
     return reshape(build, node, (*lead, *split, rows, columns))
 
 
-# -- conditions on positions --------------------------------------------------------------------
-
-_ORDERS = {  # the larger side is that of the query, and whether both may be equal
-    p.ge: (0, True), p.gt: (0, False), p.le: (1, True), p.lt: (1, False),
-}  # fmt: skip
-
-
-def _diagonal(condition: Node, is_seen: bool) -> int | None:
-    """d where `condition` says that a query i sees the keys up to i + d, or hides those behind."""
-    if condition.primitive not in _ORDERS:
-        return None
-    sides = [_position(each) for each in condition.inputs]
-    larger, equal = _ORDERS[condition.primitive]
-    if not is_seen:
-        larger, equal = 1 - larger, not equal
-    query, key = sides[larger], sides[1 - larger]
-    if query is None or key is None or (query[0], key[0]) != (-2, -1):
-        return None
-    return query[1] - key[1] - (not equal)
-
-
-def _position(node: Node) -> tuple[int, int] | None:
-    """The axis, from the end, along which `node` counts, and the number it begins with."""
-    axis, moves, shape = None, [0], node.shape
-    while node.primitive is not p.iota:
-        long = [at - node.type.ndim for at, size in enumerate(node.shape) if size > 1]
-        if len(long) == 1 and axis is None:
-            axis = long[0]
-        if node.primitive in (p.add, p.sub):
-            first, second = node.inputs
-            number = scalar_of(second)
-            if not isinstance(number, int):
-                return None
-            moves.append(number if node.primitive is p.add else -number)
-            node = first
-        elif node.primitive is p.broadcast or (node.primitive is p.reshape and axis is not None):
-            (node,) = node.inputs
-        else:
-            return None
-    axis = -1 if axis is None else axis
-    counts = shape[axis] == node.attrs["size"]  # otherwise it begins again, or never counts
-    return (axis, sum(moves)) if counts and _fits(node, moves) else None
-
-
-def _fits(iota: Node, moves: list[int]) -> bool:
-    """Whether counting and moving, the last move first, stay in the range of the dtype."""
-    if not iota.type.dtype.is_integral:
-        return False
-    limits = np.iinfo(iota.type.dtype.numpy)
-    starts = itertools.accumulate(reversed(moves))
-    last = iota.attrs["size"] - 1
-    return all(limits.min <= start and start + last <= limits.max for start in starts)
-
-
-RULES = (attention_of_products,)
+RULES = (attention_of_products, positions_are_a_diagonal, groups_of_heads)
 
 
 def join_attention(graph: Graph) -> Graph:
-    primitives = {node.primitive for node in graph.nodes}
-    if not primitives.issuperset((p.matmul, p.exp)):
-        return graph
+    if not graph.primitives.issuperset((p.matmul, p.exp)):
+        return graph if graph.primitives.isdisjoint(_ATTENTION) else apply_rules(graph, RULES[1:])
     return apply_rules(graph, RULES, count_reads=True)

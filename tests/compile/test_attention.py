@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tgraph.compiler import plan_attention
 from tgraph.compiler.codegen import llvm_attention
-from tgraph.compiler.passes import join_attention
+from tgraph.compiler.passes import attention_pattern
 
 import tgraph as tg
 import tgraph.nn.functional as F
@@ -27,7 +27,7 @@ DTYPES = {tg.float32: 1e-6, tg.float64: 1e-14}
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch):
     """However few queries there are."""
-    monkeypatch.setattr(join_attention, "FEW_QUERIES", 0)
+    monkeypatch.setattr(attention_pattern, "FEW_QUERIES", 0)
 
 
 def operands(shape, dtype=tg.float32, seed=0):
@@ -202,7 +202,7 @@ def test_special_values_go_where_they_went(where, value, causal, monkeypatch):
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     found = compiled(function, *given)
-    monkeypatch.setattr(join_attention, "FEW_QUERIES", 1 << 20)
+    monkeypatch.setattr(attention_pattern, "FEW_QUERIES", 1 << 20)
     wanted = tg.compile(function)(*given).numpy()
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
@@ -370,7 +370,7 @@ def test_explain_tells_of_blocks():
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda each: each.name)
 def test_a_thread_with_a_small_stack_is_enough(dtype):
     """The widest panels, with masks, in a call of a thread that has little more than these need."""
-    width = join_attention.MAX_WIDTH
+    width = attention_pattern.MAX_WIDTH
     given = (
         *operands(((), 100, 200, width, width), dtype),
         tg.zeros(100, 200, dtype=dtype),

@@ -16,7 +16,12 @@ from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import regions, scan_loops, schedule_cpu
 from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
-from tgraph.compiler.passes import convolutions, join_attention, split_scans
+from tgraph.compiler.passes import (
+    attention_pattern,
+    convolutions,
+    join_attention_gradients,
+    split_scans,
+)
 from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.compiler.plan_bytes import NotPlain, from_bytes, to_bytes
 from tgraph.runtime.arrays import evaluate
@@ -133,7 +138,9 @@ def small_pieces() -> Iterator[None]:
         (memory_views, "SHORTEST_RUN", 1),
         (convolutions, "FEWEST_OUTPUTS", 1),
         (convolutions, "LEAST_FOR_PHASES", 1),
-        (join_attention, "FEW_QUERIES", 0),
+        (attention_pattern, "FEW_QUERIES", 0),
+        (join_attention_gradients, "STORED_BYTES", 0),
+        (join_attention_gradients, "KEYS_OF_PART", 2),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
         (split_scans, "PIECES", range(3, 1, -1)),

@@ -165,9 +165,40 @@ def attention(program: Program) -> None:
     scale = program.const(0.5, x.dtype)
     scores = _masked(program, program.op(p.mul, scores, scale))
     weights = _softmax(program, scores, (3,))
-    mixed = program.op(p.matmul, weights, split(x), transpose_a=False, transpose_b=False)
+    value = split(x)
+    mixed = program.op(p.matmul, weights, value, transpose_a=False, transpose_b=False)
+    if program.choose(2):
+        given = mixed if program.choose(2) else _weights(program, mixed.shape, x)
+        _attention_gradients(program, (query, key, value), weights, scores, given)
     joined = program.op(p.permute, mixed, axes=(0, 2, 1, 3))
     program.keep(program.op(p.reshape, joined, shape=x.shape, bound=max(x.bound, 1.0)))
+
+
+def _attention_gradients(
+    program: Program, operands: tuple[Value, ...], weights: Value, scores: Value, given: Value
+) -> None:
+    """Some of the gradients of query, key and value, where `given` is that of the result."""
+    query, key, value = operands
+    wanted = 1 + program.choose(7)
+    plain = {"transpose_a": False, "transpose_b": False}
+    if wanted & 1:
+        program.keep(program.op(p.matmul, weights, given, **{**plain, "transpose_a": True}))
+    if not wanted & 6:
+        return
+    change = program.op(p.matmul, given, value, **{**plain, "transpose_b": True})
+    terms = program.op(p.mul, weights, change)
+    total = program.op(p.sum_, terms, axes=(3,), keepdims=True, bound=change.bound)
+    change = program.op(p.mul, weights, program.op(p.sub, change, total))
+    node, zero = scores.node, program.const(0.0, weights.dtype)
+    while node.primitive is p.where:
+        condition, node, _ = node.inputs
+        hidden = program.build.apply(p.where, [condition, change.node, zero.node])
+        change = program.known(hidden, change.bound, change.error, 60)
+    change = program.op(p.mul, change, program.const(0.5, weights.dtype))
+    if wanted & 2:
+        program.keep(program.op(p.matmul, change, key, **plain))
+    if wanted & 4:
+        program.keep(program.op(p.matmul, change, query, **{**plain, "transpose_a": True}))
 
 
 def _masked(program: Program, scores: Value) -> Value:
