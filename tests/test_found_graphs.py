@@ -9,7 +9,7 @@ import pytest
 from random_graphs.check import ENGINES, Case, check
 from tgraph.compiler.ir import Builder, Graph, Node, Primitive, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
-from tgraph.runtime.dtypes import from_numpy_dtype, int16, int32
+from tgraph.runtime.dtypes import from_numpy_dtype, int16, int32, int64
 
 FOUND: list[Callable[[], Case]] = []
 
@@ -264,6 +264,21 @@ def division_in_a_part_of_a_concatenation() -> Case:
     a, b, divisor = make.inputs
     rest = make(p.remainder, b, divisor)
     return make.case(make(p.concatenate, a, rest, axis=0), make(p.floor_divide, b, divisor))
+
+
+@found
+def positions_worked_out_in_a_pad() -> Case:
+    """Where nothing is wanted they may be anything, and are no error."""
+    table = np.arange(12, dtype=np.float32).reshape(6, 2)
+    make = Make(table, np.array([-7, -5, -6], np.int64))
+    values, shifted = make.inputs
+    count = make(p.iota, size=6, dtype=int64)
+    turned = make(p.sub, make.positions(5), count)
+    moved = make(p.add, shifted, make.positions(8))
+    around = {"low": (1, 0), "high": (2, 0), "interior": (0, 0)}
+    rows = [make(p.index, values, at, axis=0) for at in (turned, moved)]
+    flipped = make(p.index, values, make(p.flip, count, axes=(0,)), axis=0)
+    return make.case(*(make(p.pad, each, **around, value=0.0) for each in (*rows, flipped)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

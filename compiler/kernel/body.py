@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime.dtypes import DType, int64
+from ...runtime.dtypes import DType, bool_, int64
 from ..checks import Check
 from ..ir import Node
 from ..ir.node import attr_key
@@ -16,6 +16,7 @@ from .index import Index, Loaded, Mask, data_atoms, substitute
 from .kernel import EFFECTS, Instr, Param
 from .roots import Buffer
 from .stages import Need
+from .views import decided
 
 
 class Parameters:
@@ -96,12 +97,29 @@ class Body:
     def checked(self, atom: Loaded) -> int:
         """The value of a position after its check, which is made once."""
         if atom not in self._checked:
-            node: Node = atom.key[0]
+            node: Node
+            node, _, mask = atom.key
             position = self.values[atom.key]
+            wanted = None if self._is_zero_outside(position, mask) else self.wanted(mask)
             if node.type.dtype is not int64:
                 position = self.add(Instr("cast", (position,), int64, value=int64))
+            if wanted is not None:
+                zero = self.constant(0, int64)
+                position = self.add(Instr("where", (wanted, position, zero), int64))
             self._checked[atom] = self.check(Check(node.where), position, atom.size)
         return self._checked[atom]
+
+    def wanted(self, mask: Mask) -> int | None:
+        """The value that tells whether all conditions hold; None where they always do."""
+        open_ones = tuple(each for each in mask if decided(each) is not True)
+        if not open_ones:
+            return None
+        return self.add(Instr("condition", (), bool_, mask=self.resolve_mask(open_ones)))
+
+    def _is_zero_outside(self, value: int, mask: Mask) -> bool:
+        """Whether a value is read from memory under these conditions, and so 0 where one fails."""
+        instr = self.instrs[value]
+        return instr.op == "load" and instr.mask == self.resolve_mask(mask)
 
     def check(self, check: Check, value: int, size: int) -> int:
         """Report it where a value, an int64, is outside [0, size)."""

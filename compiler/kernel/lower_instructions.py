@@ -18,7 +18,7 @@ from .kernel import Instr, Stage, compute_dtype
 from .lower_elements import emit
 from .roots import Buffer
 from .stages import Element, KernelPlan, Need, Reduce, Scan, Scatter, StagePlan, Store, Target
-from .views import decided, operand_needs
+from .views import operand_needs
 
 
 def write_stages(
@@ -154,10 +154,9 @@ class _StageWriter:
             return
         zero = body.constant(0, node.type.dtype)
         wrong = body.add(Instr("eq", (value, zero), bool_))
-        wanted = tuple(each for each in divisor[2] if decided(each) is not True)
-        if wanted:
-            condition = body.add(Instr("condition", (), bool_, mask=body.resolve_mask(wanted)))
-            wrong = body.add(Instr("logical_and", (condition, wrong), bool_))
+        wanted = body.wanted(divisor[2])
+        if wanted is not None:
+            wrong = body.add(Instr("logical_and", (wanted, wrong), bool_))
         position = body.add(Instr("cast", (wrong,), int64, value=int64))
         body.check(Check(node.where, divisor=True), position, 1)
 

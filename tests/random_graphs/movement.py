@@ -226,8 +226,12 @@ def positions(program: Program, size: int, shape: tuple[int, ...]) -> Value:
     rng = np.random.default_rng(program.choose(100))
     dtype = program.pick((np.int64, np.int32))
     beyond = 2 * int(program.hazard)
-    array = rng.integers(-beyond, size + beyond, shape, dtype)
-    return program.array(np.asarray(array))
+    array = np.asarray(rng.integers(-beyond, size + beyond, shape, dtype))
+    if program.choose(3):
+        return program.array(array)
+    shift = program.pick((-size, size, size + 3))  # so that 0 would become none of them
+    moved = program.array((array - shift).astype(dtype))
+    return program.op(p.add, moved, program.const(shift, moved.dtype))
 
 
 def index(program: Program) -> None:

@@ -361,6 +361,16 @@ def embedding(program: Program) -> None:
         program.keep(program.op(p.index_put, base, at, rows, axis=0, accumulate=True))
 
 
+def framed_rows(program: Program) -> None:
+    """Rows at positions in a frame of padding, which asks for none of them."""
+    table = program.draw(lambda v: is_number(v) and v.ndim > 0)
+    at = positions(program, table.shape[0], (program.pick((1, 4, 7)),))
+    rows = program.op(p.index, table, at, axis=0)
+    low, high = (tuple(program.choose(3) for _ in range(rows.ndim)) for _ in "ab")
+    frame = {"low": low, "high": high, "interior": (0,) * rows.ndim}
+    program.keep(program.op(p.pad, rows, value=0.0 if rows.is_float else 0, **frame))
+
+
 def reuse(program: Program) -> None:
     """A value and something made of it, together: shared sub-expressions."""
     value = program.draw(is_number)
@@ -440,6 +450,6 @@ def own_extreme(program: Program) -> None:
 MAKERS = (
     softmax, log_softmax, cross_entropy, layer_norm, layer_norm, variance, gelu, relu_backward,
     matmul, matmul, linear, attention, attention, convolution, stencil, scan, optimizer, optimizer,
-    gradient_of_norm, pairwise, embedding, reuse, reuse, count_matches, own_extreme, host_call,
-    order,
+    gradient_of_norm, pairwise, embedding, framed_rows, reuse, reuse, count_matches, own_extreme,
+    host_call, order,
 )  # fmt: skip
