@@ -91,11 +91,16 @@ PROTOTYPES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     ),
 }  # fmt: skip
 
+LONG = frozenset(("RunNewModulePassManager", "TargetMachineEmitToMemory"))
+"""What lets other threads run Python meanwhile. Whoever has let them waits up to five milliseconds
+for its turn, a hundred times as long as the other functions take: a module needs thirty."""
+
 
 @functools.cache
 def library() -> Any:
     """The C functions by their names, without the prefix; the library can make code for here."""
-    loaded = ctypes.CDLL(_path())
+    path = _path()
+    loaded, at_once = ctypes.CDLL(path), ctypes.PyDLL(path)
     if not CHECKED[0] <= _numbers(version())[:2] <= CHECKED[1] and (other := unknown_prototypes()):
         raise ImportError(
             f"llvmlite {version()} has C functions that tgraph does not know: {', '.join(other)}. "
@@ -103,7 +108,7 @@ def library() -> Any:
         )
     found = SimpleNamespace()
     for name, (result, arguments) in PROTOTYPES.items():
-        function = getattr(loaded, f"LLVMPY_{name}")
+        function = getattr(loaded if name in LONG else at_once, f"LLVMPY_{name}")
         function.restype, function.argtypes = result, arguments
         setattr(found, name, function)
     found.InitializeNativeTarget()

@@ -56,10 +56,10 @@ class InnerLoops:
     def __init__(self, schedule: Schedule, register_bytes: int) -> None:
         self.schedule = schedule
         self.kernel = schedule.kernel
-        self.writer = Writer()
+        self.is_large = is_large(schedule)
+        self.writer = Writer(vectorised=self.is_large)
         self.notes = Notes()
         self.rows_together = rows_together(schedule)
-        self.is_large = is_large(schedule)
         self.tiles = TileBuffers(self.writer, schedule, self.is_large)
         self.storage = Storage(self.writer, schedule, self.tiles, self.rows_together)
         self.vectors = Vectors(schedule.kernel, self.storage, register_bytes)

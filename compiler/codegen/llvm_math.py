@@ -23,7 +23,7 @@ define internal float @tg_sqrt_f32(float %x) alwaysinline nounwind willreturn me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 
 from ...runtime.records import record
 from . import llvm_math_arithmetic as arithmetic
@@ -88,6 +88,8 @@ FLOAT_FUNCTIONS: dict[str, tuple[Callable[..., Value], int]] = {  # and how many
     "floor_divide": (arithmetic.floor_divide, 2),
     "remainder": (arithmetic.remainder, 2),
 }
+LONG_LINES = 80
+"""Powers have more; other functions have at most 50."""
 RARE = {
     test.name: test
     for format in (FLOAT32, FLOAT64)
@@ -117,6 +119,12 @@ def function_name(op: str, dtype: str) -> str:
         'tg_remainder_u8'
     """
     return f"tg_{op}_{SUFFIXES[dtype]}"
+
+
+@cache
+def is_long(name: str) -> bool:
+    """Whether a function is so long that LLVM spends milliseconds on each of its copies."""
+    return FUNCTIONS[name].text.count("\n") > LONG_LINES
 
 
 def definitions(names: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...runtime.dtypes import DType
 from ...runtime.llvm_text import Text
-from .llvm_math import function_name
+from .llvm_math import function_name, is_long
 from .llvm_scalar import llvm_type
 
 _SUFFIX = {"float": "f32", "double": "f64"}
@@ -37,16 +37,22 @@ class VectorLoop(NamedTuple):
 
 ONE_BY_ONE = VectorLoop(1, False, 1)
 
+# At a call: the function is not put in its place, whatever else it says of itself.
+_NOT_INLINED = " noinline"
+
 
 class Writer(Text):
     """The text, and what it refers to; the scalar templates write into it.
 
     `functions` of the math library and `declarations` are what the text refers to, `allocas` its
     local memory. `loops` are the innermost ones; the N-th refers to its metadata as !LOOPN.
+    Long functions are put in the place of their calls only in innermost loops that may become
+    vectors, where they must be; nowhere in a text that is not `vectorised`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, vectorised: bool = True) -> None:
         super().__init__()
+        self._vectorised = vectorised
         self.allocas: list[str] = []
         self.functions: set[str] = set()
         self.declarations: set[str] = set()
@@ -59,7 +65,8 @@ class Writer(Text):
         function = function_name(op, computed)
         self.functions.add(function)
         type_ = llvm_type(dtype)
-        return self.op(f"call {type_} @{function}({', '.join(f'{type_} {a}' for a in args)})")
+        call = f"call {type_} @{function}({', '.join(f'{type_} {a}' for a in args)})"
+        return self.op(call + _NOT_INLINED if is_long(function) else call)
 
     def intrinsic(self, name: str, type: str, args: Sequence[str], flags: str = "") -> str:
         """Call an LLVM intrinsic whose operands and result have one type."""
@@ -108,8 +115,15 @@ class Writer(Text):
         hint, is_innermost = "", self._inner_loops == 0
         self._inner_loops = outer + 1
         if is_innermost:
+            self._inline_from(at)
             hint = f", !llvm.loop !LOOP{len(self.loops)}"
             self.loops.append(vector or ONE_BY_ONE)
         self.line(f"br i1 {again}, label %{body}, label %{done}{hint}")
         self.lines[at] = f"  {counter} = phi i64 [ {low}, %{head} ], [ {following}, %{self.block} ]"
         self.label(done)
+
+    def _inline_from(self, first: int) -> None:
+        """Let the functions that are called from this line on be put in the place of the calls."""
+        if self._vectorised:
+            lines = self.lines[first:]
+            self.lines[first:] = [line.removesuffix(_NOT_INLINED) for line in lines]

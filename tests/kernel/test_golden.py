@@ -24,6 +24,8 @@ from tgraph.compiler.pipeline import optimize
 from tgraph.runtime import jit
 from tgraph.runtime.dtypes import bool_
 
+import tgraph as tg
+
 FOLDER = Path(__file__).parent / "golden"
 
 
@@ -187,3 +189,15 @@ def test_only_scans_themselves_go_step_by_step() -> None:
         16, 1, 16,  # of a whole chunk: exponentials, sums, logarithms
         16, 16, 1, 16, 16,  # of the rest of a row, whose last vectors are masked
     ]  # fmt: skip
+
+
+def test_long_functions_are_copied_into_vector_loops_alone() -> None:
+    """Each copy of a power takes LLVM milliseconds."""
+    graph = tg.trace(lambda x, y: x**x * 0.9**y, tg.ones(64, 64), tg.ones(()))
+    (schedule,) = scheduled(graph)
+    text = kernels_module({"kernel": kernel_text(schedule)})
+    calls = [line for line in text.splitlines() if "call float @tg_pow_f32" in line]
+    assert sorted(line.endswith("noinline") for line in calls) == [False, True]
+    (small,) = scheduled(tg.trace(lambda y: 0.9**y, tg.ones(())))
+    (call,) = [line for line in kernel_text(small).text.splitlines() if "@tg_pow_f32" in line]
+    assert call.endswith("noinline")
