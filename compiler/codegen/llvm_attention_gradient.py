@@ -302,9 +302,10 @@ def _body(of: Tiles) -> str:
     ]
     given = Parameters(write, words, WORDS)
     parts, block = given.parts, forward.KEYS * of.columns
+    turned = max(forward.KEYS, of.columns) * of.columns  # masks, and narrow columns of queries
     counts = [
         write.mul(given.width, of.columns), write.mul(given.value_width, of.columns), block, block,
-        write.choose(given.truth("has_mask"), block, 0), block, 3 * of.columns,
+        write.choose(given.truth("has_mask"), block, 0), turned, 3 * of.columns,
         write.mul(_pitch(write, given), 3),
     ]  # fmt: skip
     places = [write.op(f"alloca {of.type}, i64 {count}, align 64") for count in counts]
