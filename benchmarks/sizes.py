@@ -30,6 +30,7 @@ SIZES = [
     ("masked_softmax", "odd", (1001, 777)),
     ("nearest", "odd", (333, 777)),
     ("attention", "odd", (2, 3, 333, 40)),
+    ("attention_train", "odd", (2, 3, 333, 40)),
     ("depthwise", "odd", (3, 24, 31)),
     ("lstm", "small", (50, 1, 32, 64)),
 ]
@@ -69,6 +70,7 @@ MAKERS: dict[str, Any] = {
     "masked_softmax": arrays.masked,
     "nearest": arrays.points,
     "attention": networks.heads,
+    "attention_train": networks.attended,
     "depthwise": networks.separable,
     "lstm": networks.sequences,
 }

@@ -26,13 +26,24 @@ def small_mlp_train(data: Data) -> Case:
     return base.training(data, loss_of, base.adamw, base.adamw_state, "x", "labels")
 
 
-def attention(data: Data) -> Case:
-    def function(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        scores = q @ k.swapaxes(-1, -2) * (1 / q.shape[-1] ** 0.5)
-        causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))
-        return jax.nn.softmax(jnp.where(causal, scores, -jnp.inf)) @ v
+def _attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    scores = q @ k.swapaxes(-1, -2) * (1 / q.shape[-1] ** 0.5)
+    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    return jax.nn.softmax(jnp.where(causal, scores, -jnp.inf)) @ v
 
-    return case(function, data, "q", "k", "v")
+
+def attention(data: Data) -> Case:
+    return case(_attend, data, "q", "k", "v")
+
+
+def attention_train(data: Data) -> Case:
+    def function(
+        q: jax.Array, k: jax.Array, v: jax.Array, upstream: jax.Array
+    ) -> tuple[jax.Array, ...]:
+        value, pullback = jax.vjp(_attend, q, k, v)
+        return value, *pullback(upstream)
+
+    return case(function, data, "q", "k", "v", "upstream")
 
 
 def _convolved(x: jax.Array, weight: jax.Array, groups: int = 1) -> jax.Array:

@@ -32,13 +32,29 @@ def small_mlp_train(data: Data) -> Case:
     return base.training(dict(data), gradients_of, base._AdamW)
 
 
+def _attention_weights(q: Array, k: Array) -> Array:
+    scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(q.shape[-1]))
+    causal = np.tri(q.shape[-2], dtype=bool)
+    return base._softmax(np.where(causal, scores, scores.dtype.type(-np.inf)))
+
+
 def attention(data: Data) -> Case:
     def function(q: Array, k: Array, v: Array) -> Array:
-        scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(q.shape[-1]))
-        causal = np.tri(q.shape[-2], dtype=bool)
-        return base._softmax(np.where(causal, scores, scores.dtype.type(-np.inf))) @ v
+        return _attention_weights(q, k) @ v
 
     return case(function, data["q"], data["k"], data["v"])
+
+
+def attention_train(data: Data) -> Case:
+    def function(q: Array, k: Array, v: Array, upstream: Array) -> tuple[Array, ...]:
+        weights = _attention_weights(q, k)
+        change = upstream @ v.swapaxes(-1, -2)
+        change -= (weights * change).sum(-1, keepdims=True)
+        change *= weights * (1 / math.sqrt(q.shape[-1]))
+        turned = weights.swapaxes(-1, -2)
+        return weights @ v, change @ k, change.swapaxes(-1, -2) @ q, turned @ upstream
+
+    return case(function, data["q"], data["k"], data["v"], data["upstream"])
 
 
 Pullback = Callable[[Array], tuple[Array, Array, Array]]

@@ -30,6 +30,18 @@ class Workloads(base.Workloads):
 
         return self.case(function, *self.tensors(data, "q", "k", "v"))
 
+    def attention_train(self, data: Data) -> Case:
+        def function(
+            q: tg.Tensor, k: tg.Tensor, v: tg.Tensor, upstream: tg.Tensor
+        ) -> tuple[tg.Tensor, ...]:
+            def attend(*inputs: tg.Tensor) -> tg.Tensor:
+                return F.scaled_dot_product_attention(*inputs, is_causal=True)
+
+            value, pullback = tg.vjp(attend, q, k, v)
+            return value, *pullback(upstream)
+
+        return self.case(function, *self.tensors(data, "q", "k", "v", "upstream"))
+
     def residual_train(self, data: Data) -> Case:
         x, target = self.tensors(data, "x", "target")
         c1w, n1w, n1b, c2w, n2w, n2b = values = self.parameters(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,6 +30,17 @@ class Workloads(base.Workloads):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
         return self.forward(function, *self.tensors(data, "q", "k", "v"))
+
+    def attention_train(self, data: Data) -> Case:
+        *inputs, upstream = self.tensors(data, "q", "k", "v", "upstream")
+        inputs = [each.requires_grad_() for each in inputs]
+        attend = self.compiled(partial(F.scaled_dot_product_attention, is_causal=True))
+
+        def call() -> tuple[torch.Tensor, ...]:
+            value = attend(*inputs)
+            return value, *torch.autograd.grad(value, inputs, upstream)
+
+        return Case(call, base.arrays)
 
     def residual_train(self, data: Data) -> Case:
         x, target = self.tensors(data, "x", "target")

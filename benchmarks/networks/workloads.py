@@ -19,6 +19,11 @@ def heads(random: Random, batch: int, count: int, length: int, width: int) -> di
     return {name: normal(random, batch, count, length, width) for name in "qkv"}
 
 
+def attended(random: Random, batch: int, count: int, length: int, width: int) -> dict[str, Array]:
+    upstream = normal(random, batch, count, length, width)
+    return {**heads(random, batch, count, length, width), "upstream": upstream}
+
+
 def kernels(random: Random, name: str, outputs: int, inputs: int, size: int) -> dict[str, Array]:
     """Weights of a convolution without biases."""
     bound = 1 / math.sqrt(inputs * size * size)
@@ -116,6 +121,11 @@ NETWORKS = [
         steps=3,
     ),
     Row("attention", "causal attention, 8 heads, length 1024, width 64", of(heads, 1, 8, 1024, 64)),
+    Row(
+        "attention_train",
+        "causal attention and its gradients, 8 heads, length 1024, width 64",
+        of(attended, 1, 8, 1024, 64),
+    ),
     Row(
         "residual_train",
         "residual block with batch norm, training step, 16 images 28×28 of 32 channels",

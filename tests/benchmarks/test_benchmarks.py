@@ -25,7 +25,7 @@ FOLDER = Path(contenders.__file__).parent
 # The others would only take time here: their results are checked before each benchmark.
 QUICK = ["gelu_chain_1k", "tiny_mlp", "mlp_train", "cnn_train", "transformer_train"]
 QUICK += ["stencil", "topk", "solves", "histogram", "small_mlp_train", "dropout"]
-QUICK += ["stencil_odd", "softmax_odd", "attention_odd", "call_twenty"]
+QUICK += ["stencil_odd", "softmax_odd", "attention_odd", "attention_train_odd", "call_twenty"]
 
 
 def options(caches: Path) -> Options:
