@@ -14,7 +14,7 @@ from ..runtime.parallel import shared_out
 from ..runtime.plan_gemm import MIN_FLOPS
 from ..runtime.plan_steps import ArrayRef, BufferRef, KernelStep
 from .codegen import llvm_attention, llvm_attention_gradient
-from .ir import Node, TensorType
+from .ir import Graph, Node, TensorType
 from .ir import primitives as p
 
 PANEL_BYTES = 32 << 10
@@ -26,6 +26,21 @@ systems, that leaves enough, for the widest panel, too.
 MOST_PANELS = 4
 ENOUGH_UNITS = 16
 """So many are easily shared by threads."""
+
+
+def begin_attention(graph: Graph) -> None:
+    """Begin to compile what the steps of `graph` call."""
+    for primitive, code in _CODE.items():
+        found = (node.inputs[0].type.dtype for node in graph.nodes if node.primitive is primitive)
+        for dtype in set(found) if primitive in graph.primitives else ():
+            code.begin(dtype.name)
+
+
+_CODE = {
+    p.attention: llvm_attention,
+    p.attention_rows: llvm_attention,
+    p.attention_gradient: llvm_attention_gradient,
+}
 
 
 def attention_step(

@@ -29,7 +29,12 @@ from .kernel.lower import Lowering
 from .kernel.offsets import without_offsets
 from .kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from .kernel.schedule_cpu import Schedule, schedule_cpu
-from .plan_attention import attention_gradient_step, attention_step, flops_of
+from .plan_attention import (
+    attention_gradient_step,
+    attention_step,
+    begin_attention,
+    flops_of,
+)
 from .plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 from .plan_panels import Operand, can_share, operand_of, packing_step, shared_operands, with_panels
 from .plan_sorting import argsort_step, is_native, lists_bytes, sort_step
@@ -54,6 +59,7 @@ class CpuPlanBuilder(PlanBuilder):
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
         self.loader = KernelLoader()
+        begin_attention(self.graph)
         self.write()
         self._tell_of_copies()
         addresses = self.loader.addresses()

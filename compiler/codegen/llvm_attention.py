@@ -14,6 +14,7 @@ their weight of zero is multiplied with their values all the same, since NaN and
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ...runtime import gemm_native, jit
@@ -49,9 +50,20 @@ def load(dtype: str) -> int:
     address = _loaded.get((dtype, KEYS))
     if address is None:
         gemm_native.load(dtype)  # whose tiles and packing it calls
-        module = jit.compile_module(text(tiles(dtype, jit.vector_bytes())), passes=False)
+        (module,) = jit.compile_modules([_source(dtype, KEYS)])
         address = _loaded[dtype, KEYS] = module.address("attention")
     return address
+
+
+def begin(dtype: str) -> None:
+    """Begin to compile, in another thread, what `load` will be asked for."""
+    if (dtype, KEYS) not in _loaded:
+        jit.begin(_source(dtype, KEYS))
+
+
+@functools.cache
+def _source(dtype: str, keys: int) -> jit.Source:
+    return jit.Source(text(tiles(dtype, jit.vector_bytes())), passes=False)
 
 
 def text(of: Tiles) -> str:

@@ -17,6 +17,8 @@ NaN and infinities survive that.
 
 from __future__ import annotations
 
+import functools
+
 from ...runtime import gemm_native, jit
 from ...runtime.gemm_text import GemmText, Tiles, tiles
 from . import llvm_attention as forward
@@ -42,9 +44,20 @@ def load(dtype: str) -> int:
     address = _loaded.get((dtype, forward.KEYS))
     if address is None:
         gemm_native.load(dtype)  # whose tiles and packing it calls
-        module = jit.compile_module(text(tiles(dtype, jit.vector_bytes())), passes=False)
+        (module,) = jit.compile_modules([_source(dtype, forward.KEYS)])
         address = _loaded[dtype, forward.KEYS] = module.address("attention_gradient")
     return address
+
+
+def begin(dtype: str) -> None:
+    """Begin to compile, in another thread, what `load` will be asked for."""
+    if (dtype, forward.KEYS) not in _loaded:
+        jit.begin(_source(dtype, forward.KEYS))
+
+
+@functools.cache
+def _source(dtype: str, keys: int) -> jit.Source:
+    return jit.Source(text(tiles(dtype, jit.vector_bytes())), passes=False)
 
 
 def text(of: Tiles) -> str:

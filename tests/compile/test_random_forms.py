@@ -27,7 +27,7 @@ def check(function, arguments, dtype, text, mode=3):
             changed.enter_context(small_pieces())
         found = tg.compile(function)(*arguments)
     for have, want in zip(found, wanted, strict=True):
-        have, want = have.numpy(), want.numpy()
+        have, want = have.detach().numpy(), want.detach().numpy()
         assert have.shape == want.shape, text
         allowed = TOLERANCE[dtype] * max(1.0, np.abs(want).max(initial=0, where=np.isfinite(want)))
         np.testing.assert_allclose(
@@ -87,27 +87,55 @@ def one_mask(rng, scores, dtype):
     return lambda s, m: tg.where(m, s, fill), cut
 
 
+def attention_of(rng, dtype):
+    """The function, its operands, and what its masks need."""
+    lead = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))]
+    queries, width, value_width = (int(n) for n in rng.choice([1, 2, 3, 7, 16, 30, 33], 3))
+    keys = int(rng.choice([1, 2, 6, 15, 64, 127, 130]))
+    masks = [one_mask(rng, [*lead, queries, keys], dtype) for _ in range(rng.integers(4))]
+    sizes = ((queries, width), (keys, width), (keys, value_width))
+    operands = [laid_out(rng, [*lead, *each], dtype) for each in sizes]
+
+    def function(q, k, v, *given):
+        scores = q @ k.mT
+        for (change, _), tensor in zip(masks, given, strict=True):
+            scores = change(scores, tensor)
+        return (tg.softmax(scores, -1) @ v,)
+
+    given = [tg.tensor(0.0) if tensor is None else tensor for _, tensor in masks]
+    return function, operands, given
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_attention(seed):
     for number in range(PROGRAMS):
         rng = np.random.default_rng((seed, number))
         dtype = str(rng.choice(["float32", "float64"]))
-        lead = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))]
-        queries, width, value_width = (int(n) for n in rng.choice([1, 2, 3, 7, 16, 30, 33], 3))
-        keys = int(rng.choice([1, 2, 6, 15, 64, 127, 130]))
-        masks = [one_mask(rng, [*lead, queries, keys], dtype) for _ in range(rng.integers(4))]
-        sizes = ((queries, width), (keys, width), (keys, value_width))
-        operands = [laid_out(rng, [*lead, *each], dtype) for each in sizes]
-
-        def function(q, k, v, *given, masks=masks):
-            scores = q @ k.mT
-            for (change, _), tensor in zip(masks, given, strict=True):
-                scores = change(scores, tensor)
-            return (tg.softmax(scores, -1) @ v,)
-
-        given = [tg.tensor(0.0) if tensor is None else tensor for _, tensor in masks]
+        function, operands, given = attention_of(rng, dtype)
         with np.errstate(all="ignore"):
             check(function, (*operands, *given), dtype, (seed, number), int(rng.integers(4)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradients_of_attention(seed):
+    """Of some of the operands, in one plan with the result."""
+    for number in range(PROGRAMS):
+        rng = np.random.default_rng((seed, number))
+        dtype = str(rng.choice(["float32", "float64"]))
+        attend, operands, given = attention_of(rng, dtype)
+        wanted = [at for at in range(3) if rng.random() < 0.7] or [0]
+        shape = (*operands[0].shape[:-1], operands[2].shape[-1])
+        upstream = laid_out(rng, shape, dtype)
+
+        def function(q, k, v, upstream, *given, attend=attend, wanted=wanted):
+            (result,) = attend(q, k, v, *given)
+            inputs = [(q, k, v)[at] for at in wanted]
+            return result, *tg.autograd.grad((result * upstream).sum(), inputs)
+
+        leaves = [each.detach().requires_grad_() for each in operands]
+        with np.errstate(all="ignore"):
+            arguments = (*leaves, upstream, *given)
+            check(function, arguments, dtype, (seed, number), int(rng.integers(4)))
 
 
 # --- convolutions --------------------------------------------------------------------------------
