@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -482,6 +483,43 @@ def test_explain_tells_that_weights_are_computed_again():
     assert "width 16, with diagonal" in step.schedule
     seen = 200 * 201 // 2 + 100 * 200
     assert step.flops == 2 * 6 * seen * (3 * 16 + 2 * 8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda each: each.name)
+def test_a_thread_with_a_small_stack_is_enough(dtype):
+    """The widest panels, with masks, in a call of a thread that has little more than these need."""
+    width = join_attention_gradients.MOST_WIDTH
+    given = operands(((), 100, 200, width, width), dtype)
+    masks = (tg.zeros(100, 200, dtype=dtype), tg.ones(100, 200, dtype=tg.bool))
+
+    def function(q, k, v, bias, flags):
+        return tg.softmax(tg.where(flags, q @ k.mT / 16 + bias, -math.inf), -1) @ v
+
+    arguments = (*leaves(given[:3]), given[3], *masks)
+    plan, found = tg.compile(training(function)), []
+    wanted = plan(*arguments)
+    assert "attention_gradient" in names(plan, *arguments)
+    before, threads = threading.stack_size(256 << 10), tg.get_num_threads()
+    try:
+        tg.set_num_threads(1)
+        thread = threading.Thread(target=lambda: found.extend(plan(*arguments)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+        tg.set_num_threads(threads)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one.detach().numpy(), other.detach().numpy())
+
+
+def test_the_widest_weights_are_stored():
+    width = join_attention_gradients.MOST_WIDTH + 1
+    given = operands(((), 40, 50, width, 8))
+    plan = tg.compile(training(causal))
+    inputs = leaves(given[:3])
+    found = plan(*inputs, given[3])
+    assert "attention_gradient" not in names(plan, *inputs, given[3])
+    check([each.detach().numpy() for each in found], stored(causal, *given), 2e-5)
 
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")

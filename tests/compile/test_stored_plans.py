@@ -61,6 +61,12 @@ PROGRAMS = {
         q, k, v = (tg.randn(2, 3, 40, 16) for _ in range(3))
         told(tg.compile(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True))(q, k, v))
         """,
+    "attention with gradients": """
+        q, k, v = (tg.randn(1, 2, 700, 16, requires_grad=True) for _ in range(3))
+        y = tg.compile(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True))(q, k, v)
+        y.square().sum().backward()
+        told(y.detach(), q.grad, k.grad, v.grad)
+        """,
     "weights packed once": """
         w, x = tg.randn(64, 64) / 8, tg.randn(8, 64)
         def recurrent(x, w):
