@@ -406,6 +406,15 @@ def test_functions_of_the_library_are_those_that_llvmlite_declares():
     assert llvm.unknown_prototypes() == []
 
 
+def test_long_functions_of_llvm_alone_let_other_threads_run_python() -> None:
+    """A thread that has let others run Python waits for its turn, thirty times for each module."""
+    library = llvm.library()
+    kept = ctypes.PyDLL(None)._func_flags_
+    holds = {name for name in llvm.PROTOTYPES if getattr(library, name)._flags_ == kept}
+    assert holds == llvm.PROTOTYPES.keys() - llvm.LONG
+    assert llvm.PROTOTYPES.keys() > llvm.LONG
+
+
 def test_another_version_of_the_library_is_compared(monkeypatch):
     monkeypatch.setattr(llvm, "version", lambda: "9.1.0")
     llvm.library.__wrapped__()
