@@ -265,7 +265,22 @@ def flatten(coords: Sequence[Index], strides: Sequence[int]) -> Index:
     result = ZERO
     for coordinate, stride in zip(coords, strides, strict=True):
         result = result + coordinate * stride
-    return result
+    return _recombined(result)
+
+
+def _recombined(index: Index) -> Index:
+    """The same with quotients and remainders put together: d * (e // d) + e % d is e."""
+    for atom, coefficient in index.terms.items():
+        if not isinstance(atom, Remainder):
+            continue
+        quotient = atom.index // atom.divisor
+        if len(quotient.terms) != 1 or quotient.const:
+            continue
+        ((whole, times),) = quotient.terms.items()
+        if times == 1 and index.terms.get(whole) == coefficient * atom.divisor:
+            rest = {each: c for each, c in index.terms.items() if each not in (atom, whole)}
+            return _recombined(Index(rest, index.const) + atom.index * coefficient)
+    return index
 
 
 def unflatten(offset: Index, shape: Sequence[int]) -> tuple[Index, ...]:

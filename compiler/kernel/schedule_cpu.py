@@ -28,6 +28,8 @@ LANE_TILE = 256
 # Sides of the tile of a transposing task: whole lines of a cache both ways, and small enough that
 # some tiles stay in the first one.
 TRANSPOSE_TILE = 64
+# The stride along an axis of what lies anywhere.
+FAR = 1 << 40
 MIN_LANES = 8
 # Of so few steps scans go many rows at a time, though accesses are strided then.
 SHORT_SCAN = 16
@@ -112,13 +114,17 @@ def schedule_cpu(kernel: Kernel) -> Schedule:
 
 def _strides(kernel: Kernel, axis: Axis, inner_only: bool) -> list[int]:
     """The stride of every access along `axis`; 0 for none."""
-    return [
-        instr.index.terms.get(axis, 0) if not _hidden(instr.index, axis) else 1 << 40
-        for stage in kernel.stages
-        if stage.axes or not inner_only
-        for instr in stage.body
-        if instr.op in ("load", "store") and instr.index is not None
-    ]
+    found = []
+    for stage in kernel.stages:
+        if not stage.axes and inner_only:
+            continue
+        depends = dependences(kernel, stage)
+        for instr in stage.body:
+            if instr.op in ("load", "store") and instr.index is not None:
+                chosen = [depends[atom.key] or () for atom in data_atoms(instr.index)]
+                is_far = _hidden(instr.index, axis) or any(axis in axes for axes in chosen)
+                found.append(FAR if is_far else instr.index.terms.get(axis, 0))
+    return found
 
 
 def _hidden(index: Index, axis: Axis) -> bool:
@@ -128,13 +134,16 @@ def _hidden(index: Index, axis: Axis) -> bool:
     )
 
 
-def _affinity(strides: list[int]) -> float:
-    """How well an axis suits as lane axis: unit strides are best, broadcasts fine."""
-    return sum(map(_ease, strides))
+def _affinity(strides: list[int]) -> tuple[int, float]:
+    """How well an axis suits as lane axis: few elements are brought together one by one."""
+    return -sum(abs(stride) > 1 for stride in strides), sum(map(_ease, strides))
 
 
 def _ease(stride: int) -> float:
-    """The share of a cache line that is used, halved where elements have to be brought together."""
+    """The share of a cache line that is used, halved where elements have to be brought together.
+
+    Unit strides are best, broadcasts fine.
+    """
     if stride == 0:
         return 0.5
     return 1.0 if abs(stride) == 1 else 0.5 / abs(stride)

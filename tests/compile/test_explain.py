@@ -113,12 +113,21 @@ def strided(x):
     return tg.autograd.grad(F.avg_pool2d(x, 2).sum(), x)[0]
 
 
+ORDER, SCALE, SHIFT = tg.randperm(300), tg.randn(300), tg.randn(300)
 SCHEDULES = {
     "rows": (lambda x: x.sum(1), (1000, 1000), ["along j0 < 1,000 (W lanes); 1,000 tasks for"]),
     "columns": (lambda x: x.sum(0), (999, 1000), ["along i0 < 1,000 (W lanes); tiles of 256; 4 t"]),
     "elements": (tg.exp, (1000, 1000), ["along i0 < 1,000,000 (W lanes); 1,000,000 elements for"]),
     "transposed": (
         lambda x: x.t() + 1, (512, 512), ["tiles of 64 x 64; 1 transposed in a buffer; 64 tasks"],
+    ),
+    "gathered columns": (
+        lambda x: tg.softmax(x[ORDER] * SCALE[:, None] + SHIFT[:, None], 0),
+        (300, 200),
+        ["along i0 < 200 (W lanes); tiles"],
+    ),
+    "reshaped across": (
+        lambda x: x.reshape(-1, 36).flip(1).amax(0), (30, 40, 60), ["along i0 < 36 (W lanes); ti"],
     ),
     "parts": (
         lambda x: tg.cat([x[:, 1:], x[:, :-1] * 2], 1), (500, 700), ["i1 in 2 parts; 500 tasks"],
