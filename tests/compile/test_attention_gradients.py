@@ -198,6 +198,23 @@ def test_rows_that_see_nothing_have_no_gradient(is_choice):
     assert (joined(F.scaled_dot_product_attention, *given)[1][5] == 0).all()
 
 
+@pytest.mark.parametrize("diagonal", [-40, -1, 5, 150])
+def test_masks_by_position_are_a_diagonal(diagonal):
+    """Rows that see nothing have zeros, whose gradients are zeros; whole panels may see nothing."""
+    given = operands(((2,), 100, 300, 8, 8))
+
+    def function(q, k, v):
+        mask = tg.ones(100, 300, dtype=tg.bool).tril(diagonal)
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    check_all(function, given)
+    inputs = leaves(given[:3])
+    plan = tg.compile(function)
+    plan(*inputs).sum().backward()
+    steps = [each for each in plan.explain(*inputs).kernels if each.kind == "attention"]
+    assert ["with diagonal" in each.schedule for each in steps] == [True, True]
+
+
 def test_rows_that_see_nothing_are_nan_where_the_program_says_so(monkeypatch):
     """Keys before the first one are seen by nobody: weights are 0 / 0."""
     given = operands(((), 300, 300, 8, 8))
