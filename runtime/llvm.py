@@ -91,9 +91,13 @@ PROTOTYPES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     ),
 }  # fmt: skip
 
-LONG = frozenset(("RunNewModulePassManager", "TargetMachineEmitToMemory"))
-"""What lets other threads run Python meanwhile. Whoever has let them waits up to five milliseconds
-for its turn, a hundred times as long as the other functions take: a module needs thirty."""
+LONG = frozenset((
+    "CreateTargetMachine", "DisposeTargetMachine", "CreateLLJITCompiler", "ContextDispose",
+    "ParseAssembly", "VerifyModule", "DisposeModule", "RunNewModulePassManager",
+    "TargetMachineEmitToMemory", "LLJIT_Link",
+))  # fmt: skip
+"""What takes a tenth of a millisecond or more lets other threads run Python meanwhile. Whoever has
+let them may wait five milliseconds for its turn, so the others, twenty for a module, do not."""
 
 
 @functools.cache

@@ -407,7 +407,7 @@ def test_functions_of_the_library_are_those_that_llvmlite_declares():
 
 
 def test_long_functions_of_llvm_alone_let_other_threads_run_python() -> None:
-    """A thread that has let others run Python waits for its turn, thirty times for each module."""
+    """A thread that has let others run Python waits for its turn each time."""
     library = llvm.library()
     kept = ctypes.PyDLL(None)._func_flags_
     holds = {name for name in llvm.PROTOTYPES if getattr(library, name)._flags_ == kept}
