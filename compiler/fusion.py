@@ -19,7 +19,7 @@ from typing import Any
 from ..runtime.dtypes import float32, float64
 from ..runtime.records import record
 from .ir import Family, Graph, Node
-from .ir.shapes import numel
+from .ir.shapes import Shape, numel
 from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
 from .kernel.roots import (
@@ -58,6 +58,8 @@ MAX_READS = 40
 MIN_PARALLEL_ROWS = 8
 MAX_SERIAL = 1 << 15
 MAX_SIBLINGS_TRIED = 4
+# What is repeated more often than this is not put into memory to spare divisions.
+MAX_GROWTH = 4
 
 _SHIFTS = frozenset(("slice", "flip", "permute", "pad", "concatenate"))
 
@@ -283,14 +285,33 @@ class Fuser:
             return False
         if has_loops(node) and not is_unrolled(node):
             return True
-        if inlined > MAX_VIRTUAL:
+        readers = self.graph.consumers[node]
+        if inlined > MAX_VIRTUAL or any(self._divides(node, reader) for reader in readers):
             return True
         if spent <= CHEAP_COST:
             return False
-        readers = self.graph.consumers[node]
         if spent * _times_read_elsewhere(node, readers) > CHEAP_COST:
             return True
         return any(self._repeats(node, reader) for reader in readers)
+
+    def _divides(self, node: Node, reader: Node) -> bool:
+        """Whether `reader` would have to divide to find each element of `node`.
+
+        That is better than memory for what is repeated so often that it grows.
+        """
+        if reader.primitive.name != "reshape" or not _cross(node.shape, reader.shape):
+            return False
+        largest = max((each.type.numel for each in self._reads(node)), default=0)
+        return node.type.numel <= MAX_GROWTH * largest and not self._is_flat(node)
+
+    def _is_flat(self, node: Node) -> bool:
+        """Whether elements are made of what lies at the same places in memory, row by row."""
+        if node.type.numel == 1 or self.has_memory(node):
+            return node not in self.inputs
+        if node.primitive.family is not Family.ELEMENTWISE and node.primitive.name != "reshape":
+            return False
+        sizes = (1, node.type.numel)
+        return all(each.type.numel in sizes and self._is_flat(each) for each in node.inputs)
 
     def _repeats(self, node: Node, reader: Node) -> bool:
         """Whether `reader` would compute elements of `node` several times."""
@@ -622,12 +643,16 @@ def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Roo
 def _crosses(roots: Sequence[Root]) -> bool:
     """Whether a root's axes and the rows of all are different parts of the same numbers."""
     rows = row_sizes(roots[0])
-    return any(
-        min(len(ours), len(theirs)) > 1
-        for root in roots[1:]
-        if 0 not in rows and prod(row_sizes(root)) == prod(rows)
-        for ours, theirs in reshape_groups(rows, row_sizes(root))
-    )
+    sizes = (row_sizes(root) for root in roots[1:])
+    return any(prod(each) == prod(rows) and _cross(rows, each) for each in sizes)
+
+
+def _cross(shape: Shape, other: Shape) -> bool:
+    """Whether axes of two shapes of as many elements are different parts of the same numbers."""
+    if 0 in shape:
+        return False
+    ours, theirs = (tuple(size for size in each if size != 1) for each in (shape, other))
+    return any(len(a) > 1 and len(b) > 1 for a, b in reshape_groups(ours, theirs))
 
 
 def _times_read_elsewhere(node: Node, readers: Sequence[Node]) -> float:

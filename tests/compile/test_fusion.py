@@ -7,6 +7,7 @@ import pytest
 from tgraph.compiler import fusion
 from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.executable import Executable
+from tgraph.compiler.kernel.simplify_loops import has_quotients
 
 import tgraph as tg
 from tgraph.nn import functional as F
@@ -244,3 +245,28 @@ def test_a_group_that_grows_moves_those_behind_it():
     found = tg.compile(function)(*tensors, at)
     for have, want in zip((*found, *tensors), (*expected, *own), strict=True):
         assert tg.allclose(have, want, rtol=1e-4, atol=1e-5)
+
+
+DIVISIONS = {  # and how many kernels
+    "padded": (lambda x: F.pad(x, (1, 2)).reshape(-1, 8).flip(1) + 1, 2),
+    "transposed": (lambda x: x.mT.reshape(32, -1) * 2, 2),
+    "beside a row": (lambda x: (x * x[0]).reshape(32, -1) * 2, 2),
+    "alone": (lambda x: (x.exp() * 2 + 1).reshape(32, -1).flip(1) + x.reshape(32, -1), 1),
+    "axes taken apart": (lambda x: x.mT.reshape(20, 5, 8, 8) * 2, 1),
+    "axes joined": (lambda x: F.pad(x, (1, 2)).reshape(-1) * 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_reshapes_across_axes_do_not_divide(name, x):
+    """What would have to divide for every element reads it from memory."""
+    function, kernels = DIVISIONS[name]
+    executable = compiled(function, x)
+    assert len(executable.kernels) == kernels
+    schedules = [each.schedule for each in executable.kernels]
+    assert not any(has_quotients(schedule.kernel) for schedule in schedules)
+
+
+def test_what_grows_is_not_stored_to_spare_divisions(x):
+    executable = compiled(lambda x: x[:, None].expand(64, 50, 100).reshape(128, -1).amax(1), x)
+    assert len(executable.kernels) == 1
