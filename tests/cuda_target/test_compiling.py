@@ -23,6 +23,7 @@ CHUNKS = 32
 DERIVED = [case for case in SMOOTH if case.compiles]
 # Of a thread: with more, less than a quarter of a multiprocessor's threads would fit.
 MOST_REGISTERS = 128
+MOST_OF_RANDOM_GRAPHS = 168  # some keep two dozen float64 at a time; their shared rows bound more
 # Bytes: what is alive around a call, as the slow path of a division is one, goes to the stack.
 MOST_SPILLED = 128
 
@@ -33,7 +34,7 @@ def needs_nvrtc():
         pytest.skip(reason)
 
 
-def compiles(program: Program, arch: str) -> nvrtc.Cubin:
+def compiles(program: Program, arch: str, most: int = MOST_REGISTERS) -> nvrtc.Cubin:
     """The module's code, within the budget of every kernel."""
     cubin = nvrtc.compile_cubin(program.source, arch)
     assert set(cubin.kernels) == {launch.name for launch in program.launches}
@@ -42,13 +43,13 @@ def compiles(program: Program, arch: str) -> nvrtc.Cubin:
             cubin.kernels[launch.name].shared_bytes == program.shared[launch.name] - launch.shared
         )
     for name, usage in cubin.kernels.items():
-        within_budget(name, usage, arch)
+        within_budget(name, usage, arch, most)
     return cubin
 
 
-def within_budget(name: str, usage: nvrtc.Usage, arch: str) -> None:
+def within_budget(name: str, usage: nvrtc.Usage, arch: str, most: int = MOST_REGISTERS) -> None:
     assert usage.spill_bytes <= MOST_SPILLED, f"{name} spills {usage.spill_bytes} on {arch}"
-    assert usage.registers <= MOST_REGISTERS, f"{name} has {usage.registers} registers on {arch}"
+    assert usage.registers <= most, f"{name} has {usage.registers} registers on {arch}"
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -71,7 +72,7 @@ def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, Program]
         program = Program(graph)
         if any(launch.shared for launch in program.launches):
             for arch in ARCHITECTURES:
-                compiles(Program(graph, arch), arch)
+                compiles(Program(graph, arch), arch, MOST_OF_RANDOM_GRAPHS)
             continue
         yield f"random graph {seed}", program
 
