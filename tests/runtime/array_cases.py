@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from tgraph.compiler.ir import PRIMITIVES, Family, IRTypeError, TensorType, infer_type
 from tgraph.compiler.ir.scans import running_dtype
+from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import (
     ALL_DTYPES,
     DType,
     bool_,
     float16,
     float32,
+    float64,
     from_numpy_dtype,
     int32,
     int64,
@@ -172,6 +174,20 @@ def _contractions(name: str) -> Iterator[Case]:
             yield from convolution_cases(dtype)
 
 
+def _attentions(name: str) -> Iterator[Case]:
+    for dtype in (float32, float64):
+        for lead, queries, keys, diagonal in [((2, 3), 4, 5, None), ((3,), 5, 5, 0), ((), 2, 1, 1)]:
+            shapes = [(*lead, queries, 6), (*lead, keys, 6), (*lead, keys, 2)]
+            operands = [sample(shape, dtype, number) for number, shape in enumerate(shapes)]
+            attrs: dict[str, Any] = {"scale": 0.5, "diagonal": diagonal, "fill": -np.inf}
+            attrs |= {"zeros": True, "bias": False, "mask": False}
+            if name == "attention_gradient":
+                result, rows = evaluate("attention_rows", operands, attrs)
+                sums = (result * result).sum(-1)[..., None, :]
+                operands, attrs = [*operands, result, rows, sums], {**attrs, "parts": 2}
+            yield name, operands, attrs
+
+
 def convolution_cases(dtype: DType) -> Iterator[Case]:
     for x, w, options in [
         ((2, 3, 5, 6), (4, 3, 2, 3), {}),
@@ -242,6 +258,8 @@ def _all(name: str) -> Iterator[Case]:
         return _orders(name)
     if family in (Family.GATHER, Family.SCATTER):
         return _indexing(name)
+    if name.startswith("attention"):
+        return _attentions(name)
     if family is Family.CONTRACTION:
         return _contractions(name)
     if family in (Family.VIEW, Family.WINDOW):

@@ -437,7 +437,10 @@ def agree(got, wanted, label, ulps=8, summed=False):
     np.testing.assert_array_equal(np.signbit(got)[zeros], np.signbit(wanted)[zeros], label)
 
 
-SUMS = {"sum", "prod", "matmul", "convolution", "fold", "index_put", "scatter_add"}
+SUMS = {
+    "sum", "prod", "matmul", "convolution", "fold", "index_put", "scatter_add",
+    "attention", "attention_rows", "attention_gradient",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
