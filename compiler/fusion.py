@@ -19,7 +19,7 @@ from typing import Any
 from ..runtime.dtypes import float32, float64
 from ..runtime.records import record
 from .ir import Family, Graph, Node
-from .ir.shapes import Shape, numel
+from .ir.shapes import numel
 from .kernel.lower import Lowering
 from .kernel.lower_scatter import ScatterLowering
 from .kernel.roots import (
@@ -42,7 +42,7 @@ from .memory_views import (
     unfolded,
     view_base,
 )
-from .passes.reshape_groups import reshape_groups
+from .passes.reshape_groups import crosses
 from .running_order import RunningOrder
 from .structure import Structure, Structures
 
@@ -299,7 +299,7 @@ class Fuser:
 
         That is better than memory for what is repeated so often that it grows.
         """
-        if reader.primitive.name != "reshape" or not _cross(node.shape, reader.shape):
+        if reader.primitive.name != "reshape" or not crosses(node.shape, reader.shape):
             return False
         largest = max((each.type.numel for each in self._reads(node)), default=0)
         return node.type.numel <= MAX_GROWTH * largest and not self._is_flat(node)
@@ -462,7 +462,7 @@ class Fuser:
             self.lowering(group).check()
         except CannotFuse as error:
             return str(error) or "it has no kernel"
-        if _crosses(group.roots) and has_quotients(simplify_loops(self.lowering(group).run())):
+        if _rows_cross(group.roots) and has_quotients(simplify_loops(self.lowering(group).run())):
             return "one of them would find its elements by division"
         return ""
 
@@ -640,19 +640,11 @@ def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Roo
     return Root(node, tuple(dims)) if matched == len(rows) else None
 
 
-def _crosses(roots: Sequence[Root]) -> bool:
+def _rows_cross(roots: Sequence[Root]) -> bool:
     """Whether a root's axes and the rows of all are different parts of the same numbers."""
     rows = row_sizes(roots[0])
     sizes = (row_sizes(root) for root in roots[1:])
-    return any(prod(each) == prod(rows) and _cross(rows, each) for each in sizes)
-
-
-def _cross(shape: Shape, other: Shape) -> bool:
-    """Whether axes of two shapes of as many elements are different parts of the same numbers."""
-    if 0 in shape:
-        return False
-    ours, theirs = (tuple(size for size in each if size != 1) for each in (shape, other))
-    return any(len(a) > 1 and len(b) > 1 for a, b in reshape_groups(ours, theirs))
+    return any(prod(each) == prod(rows) and crosses(rows, each) for each in sizes)
 
 
 def _times_read_elsewhere(node: Node, readers: Sequence[Node]) -> float:

@@ -16,7 +16,7 @@ class Notes:
     `widths` are the lanes of the innermost loops along an axis, 1 where it goes step by step;
     `parts` and `phases` how often an axis is cut, and its stride unrolled; `boxes` the parts of
     the rows, which together are all of them or not; `rows_together` are walked side by side;
-    `transposed` is how many accesses go through buffers of a tile.
+    `transposed` is how many loads go through buffers of a tile.
     """
 
     def __init__(self) -> None:

@@ -35,6 +35,18 @@ def reshape_groups(source: Shape, target: Shape) -> list[Group]:
     return [(tuple(inner), tuple(outer)) for inner, outer in groups]
 
 
+def crosses(source: Shape, target: Shape) -> bool:
+    """Whether axes of two shapes of as many elements are different parts of the same numbers.
+
+    >>> crosses((4, 6), (6, 4)), crosses((4, 6), (2, 2, 6)), crosses((4, 6), (24,))
+    (True, False, False)
+    """
+    if 0 in source:
+        return False
+    ours, theirs = (tuple(size for size in each if size != 1) for each in (source, target))
+    return any(len(a) > 1 and len(b) > 1 for a, b in reshape_groups(ours, theirs))
+
+
 def _next_run(source: Shape, target: Shape, i: int, j: int) -> tuple[list[int], list[int]]:
     """The shortest runs from axes i and j on whose sizes have equal products."""
     inner: list[int] = []

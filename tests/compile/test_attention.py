@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from attention_views import strided, views
 from tgraph.compiler import plan_attention
 from tgraph.compiler.codegen import llvm_attention
 from tgraph.compiler.passes import attention_pattern
@@ -247,17 +248,6 @@ def test_large_scores_do_not_overflow():
     np.testing.assert_allclose(found, exactly(query, key, value, 300.0), rtol=5e-3, atol=5e-3)
 
 
-def views(q, k, v):
-    """Heads side by side in memory, keys that are transposed, values that are a part of others."""
-
-    def heads(x):
-        return x.reshape(2, 50, 3, 8).transpose(1, 2)
-
-    return F.scaled_dot_product_attention(
-        heads(q)[:, :, ::2], heads(k).mT.contiguous().mT, heads(v)[..., 2:7]
-    )
-
-
 def test_operands_are_read_where_they_lie():
     rng = np.random.default_rng(0)
     given = [tg.tensor(rng.standard_normal((2, 50, 24)).astype(np.float32)) for _ in range(3)]
@@ -268,10 +258,7 @@ def test_operands_are_read_where_they_lie():
 
 def test_strided_arguments():
     query, key, value = operands(((2,), 30, 41, 6, 7))
-    wide = [
-        tg.tensor(np.repeat(np.repeat(each.numpy(), 2, -1), 3, -2))[:, ::3, ::2]
-        for each in (query, key, value)
-    ]
+    wide = [strided(each) for each in (query, key, value)]
     found = compiled(F.scaled_dot_product_attention, *wide)
     check(found, exactly(query, key, value, 6**-0.5), tg.float32)
 

@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from attention_views import strided, views
 from tgraph.compiler import plan_attention
 from tgraph.compiler.codegen import llvm_attention
 from tgraph.compiler.interpret import interpret
@@ -245,17 +246,6 @@ def test_large_scores_do_not_overflow():
     np.testing.assert_allclose(found[3].sum(0), 40, rtol=1e-5)
 
 
-def views(q, k, v):
-    """Heads side by side in memory, keys that are transposed, values that are a part of others."""
-
-    def heads(x):
-        return x.reshape(2, 50, 3, 8).transpose(1, 2)
-
-    return F.scaled_dot_product_attention(
-        heads(q)[:, :, ::2], heads(k).mT.contiguous().mT, heads(v)[..., 2:7]
-    )
-
-
 def test_operands_are_read_where_they_lie():
     rng = np.random.default_rng(0)
     given = [tg.tensor(rng.standard_normal((2, 50, 24)).astype(np.float32)) for _ in range(3)]
@@ -264,9 +254,7 @@ def test_operands_are_read_where_they_lie():
 
 def test_strided_arguments():
     given = operands(((2,), 30, 41, 6, 7))
-    wide = [
-        tg.tensor(np.repeat(np.repeat(each.numpy(), 2, -1), 3, -2))[:, ::3, ::2] for each in given
-    ]
+    wide = [strided(each) for each in given]
     wanted = stored(F.scaled_dot_product_attention, *given)
     inputs = [each.detach().requires_grad_() for each in wide[:3]]
     found = tg.compile(training(F.scaled_dot_product_attention))(*inputs, wide[3])
