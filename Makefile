@@ -6,8 +6,9 @@ RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
 # An editable install has no bytecode, and where Python is told to write none, each process compiles
-# all our files, which doubles the time of imports.
-BYTECODE = -m compileall -q tgraph compiler runtime
+# all our files, which doubles the time of imports. Native code is made anew where its text changed.
+prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
+	$(1)/python -m tgraph.runtime.prebuild
 
 .PHONY: test demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
@@ -25,26 +26,26 @@ $(VENV)/.examples: pyproject.toml | $(RUN)/python
 
 # ARGS goes to pytest: make test ARGS="tests/test_ops.py -k softmax"
 test: $(VENV)/.installed
-	$(RUN)/python $(BYTECODE)
+	$(call prepare,$(RUN))
 	$(RUN)/python -m pytest -n $(JOBS) $(ARGS)
 
 # Tests as on smaller processors than this one: see tests/cpus.py.
 cpus: $(VENV)/.installed
-	$(RUN)/python $(BYTECODE)
+	$(call prepare,$(RUN))
 	$(RUN)/python tests/cpus.py -n $(JOBS) $(ARGS)
 
 demo: $(VENV)/.examples
-	$(RUN)/python $(BYTECODE)
+	$(call prepare,$(RUN))
 	$(RUN)/python examples/digits.py $(ARGS)
 
 # Every example in its short form, as CI runs them.
 examples: $(VENV)/.examples
-	$(RUN)/python $(BYTECODE)
+	$(call prepare,$(RUN))
 	set -e; for example in $(wildcard examples/*.py); do $(RUN)/python $$example --quick; done
 
 # tgraph beside its peers, which have an environment of their own: see benchmarks/README.md.
 bench: $(VENV)-bench/.installed
-	$(VENV)-bench/bin/python $(BYTECODE)
+	$(call prepare,$(VENV)-bench/bin)
 	$(VENV)-bench/bin/python -m benchmarks $(ARGS)
 
 $(VENV)-bench/.installed: pyproject.toml

@@ -45,7 +45,7 @@ def load(dtype: str) -> int:
     """The address of ``void body(ptr args, i64 lo, i64 hi)``, which does pieces of a product."""
     address = _loaded.get(dtype)
     if address is None:
-        of, sources = tiles(dtype, jit.vector_bytes()), _sources(dtype)
+        of, sources = tiles(dtype, jit.vector_bytes()), _sources(dtype, jit.vector_bytes())
         jit.make_objects(sources)
         for source, name in zip(sources, SHARED):  # products call tiles
             (module,) = jit.compile_modules([source])
@@ -63,8 +63,8 @@ def load_packing(dtype: str) -> int:
     address = _packing.get(dtype)
     if address is None:
         load(dtype)  # whose function for one panel is called
-        of = tiles(dtype, jit.vector_bytes())
-        address = jit.compile_module(shared(of, _pack(of), ["pack_b"])).address("pack")
+        source = _packing_source(dtype, jit.vector_bytes())
+        address = jit.compile_modules([source])[0].address("pack")
         _packing[dtype] = address
     return address
 
@@ -86,18 +86,32 @@ def _shared_name(of: Tiles, name: str) -> str:
 def prepare(dtype: str) -> None:
     """Begin to compile in other threads: the first time on a machine that takes a tenth second."""
     if dtype in TYPES and dtype not in _loaded:
-        jit.compile_early(lambda: jit.make_objects(_sources(dtype)))
+        jit.compile_early(lambda: jit.make_objects(_sources(dtype, jit.vector_bytes())))
+
+
+def own_sources(vector_bytes: int) -> list[jit.Source]:
+    """All modules, for processors with vectors of that size."""
+    return [
+        source
+        for dtype in TYPES
+        for source in (*_sources(dtype, vector_bytes), _packing_source(dtype, vector_bytes))
+    ]
 
 
 @functools.cache
-def _sources(dtype: str) -> list[jit.Source]:
+def _sources(dtype: str, vector_bytes: int) -> list[jit.Source]:
     """The modules that define the functions SHARED, to be compiled at the same time."""
-    of = tiles(dtype, jit.vector_bytes())
+    of = tiles(dtype, vector_bytes)
     texts = [
         kept(f"tiles {of}", lambda: _module(of, _tiles(of))),
         kept(f"products {of}", lambda: shared(of, _module(of, _products(of)), ["tile"])),
     ]
-    return [jit.Source(each, passes=False) for each in texts]
+    return [jit.Source(each, passes=False, own=True) for each in texts]
+
+
+def _packing_source(dtype: str, vector_bytes: int) -> jit.Source:
+    of = tiles(dtype, vector_bytes)
+    return jit.Source(shared(of, _pack(of), ["pack_b"]), own=True)
 
 
 def text(of: Tiles) -> str:

@@ -2,7 +2,9 @@
 
 Objects are kept in memory by text and on disk by (text, LLVM, target CPU, pass pipeline), so that
 the same text is compiled once per machine. LLVM is loaded at the first compile. The target is
-this machine's CPU, or the level of x86-64 that ``TGRAPH_CPU`` names at the first compile.
+this machine's CPU, or the level of x86-64 that ``TGRAPH_CPU`` names at the first compile. The
+runtime's own code is compiled for the level that the CPU has, for which it may have been compiled
+when the package was installed (`prebuilt`).
 
 Objects are made without the runtime's lock, several at a time; they are loaded under it.
 
@@ -30,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from . import cache, interrupts, llvm, locks, memory
+from . import cache, interrupts, llvm, locks, memory, prebuilt
 
 # Part of the key of cached objects: raise it when passes or code generation options change.
 PIPELINE_VERSION = 2
@@ -72,6 +74,7 @@ class Source(NamedTuple):
     all use the same code generator. Without `passes` there is nothing but that generator, for text
     that is written as LLVM would leave it. `late` is text of functions (``available_externally
     alwaysinline``) that the module declares, and which become known only when loops are vectors.
+    What is the runtime's `own` is the same on all processors of a level.
     """
 
     text: str
@@ -79,6 +82,7 @@ class Source(NamedTuple):
     unroll: bool = False
     passes: bool = True
     late: str = ""
+    own: bool = False
 
 
 class Module:
@@ -276,6 +280,24 @@ def vector_bytes() -> int:
     return _ready_compiler().vector_bytes
 
 
+def object_for(level: str, source: Source) -> bytes:
+    """The object of a module for all processors of a level of x86-64."""
+    with _optimised(source, llvm.Target(level)) as module:
+        return module.emit()
+
+
+def prebuilt_key(source: Source) -> str:
+    """What `prebuilt` finds the object of one of the runtime's own modules by."""
+    return f"{PIPELINE_VERSION} {source.opt} {source.unroll} {source.passes}\n{source.text}"
+
+
+def level_vector_bytes(level: str) -> int:
+    """The size of the vector registers of processors of a level of x86-64."""
+    names = list(LEVELS)
+    below = names[: names.index(level) + 1]
+    return _vector_bytes([feature for name in below for feature in LEVELS[name].split()])
+
+
 def supported_levels() -> list[str]:
     """The levels of x86-64 that this machine has, lowest first; none on other machines."""
     if platform.machine() not in ("x86_64", "AMD64"):
@@ -336,12 +358,29 @@ def _target() -> tuple[llvm.Target, int]:
     if level not in levels:
         known = ", ".join(levels) or "none"
         raise ValueError(f"TGRAPH_CPU: expected a level of this machine ({known}), got {level!r}")
-    below = levels[: levels.index(level) + 1]
-    return llvm.Target(level), _vector_bytes([n for one in below for n in LEVELS[one].split()])
+    return llvm.Target(level), level_vector_bytes(level)
 
 
 def _vector_bytes(features: list[str]) -> int:
     return max((_VECTOR_BYTES.get(name, 16) for name in features), default=16)
+
+
+def _own_level(vector_bytes: int) -> str:
+    """The level of x86-64 that the runtime's own code is compiled for; "" for the very processor,
+    where that has other vectors than its level."""
+    limit = os.environ.get("TGRAPH_CPU", "")
+    level = limit or next(reversed(supported_levels()), "")
+    return level if level and level_vector_bytes(level) == vector_bytes else ""
+
+
+def _optimised(source: Source, target: llvm.Target) -> llvm.Module:
+    """The module behind LLVM's passes."""
+    module = llvm.Module(source.text, target, 2 if source.opt or not source.passes else 0)
+    if source.passes:
+        module.optimise(source.opt, vectors=source.opt > 1, unroll=source.unroll)
+    if source.late:
+        module.inline(source.late)
+    return module
 
 
 class _Compiler:
@@ -349,6 +388,7 @@ class _Compiler:
 
     def __init__(self) -> None:
         self.target, self.vector_bytes = _target()
+        self._level = _own_level(self.vector_bytes)
         self._linker = llvm.Linker(self.target)
         self.key = (
             f"{llvm.llvm_version()} {llvm.version()} {self.target.triple} "
@@ -357,6 +397,10 @@ class _Compiler:
 
     def stored(self, source: Source) -> bytes | None:
         """The object of a module, if it is on disk."""
+        if source.own and self._level:
+            found = prebuilt.get(self._level, prebuilt_key(source))
+            if found is not None:
+                return found
         return cache.get(self._key_of(source))
 
     def make(self, source: Source) -> bytes:
@@ -366,8 +410,9 @@ class _Compiler:
         return data
 
     def _key_of(self, source: Source) -> str:
-        text, opt, unroll, passes, late = source
-        return f"{self.key} {opt} {unroll} {passes}\n{text}{late}"
+        text, opt, unroll, passes, late, own = source
+        level = self._level if own else ""
+        return f"{self.key} {level} {opt} {unroll} {passes}\n{text}{late}"
 
     def _compiled(self, source: Source) -> bytes:
         memory.require(
@@ -381,13 +426,8 @@ class _Compiler:
 
     def optimised(self, source: Source) -> llvm.Module:
         """The module behind LLVM's passes."""
-        text, opt, unroll, passes, late = source
-        module = llvm.Module(text, self.target, 2 if opt or not passes else 0)
-        if passes:
-            module.optimise(opt, vectors=opt > 1, unroll=unroll)
-        if late:
-            module.inline(late)
-        return module
+        own = source.own and self._level
+        return _optimised(source, llvm.Target(self._level) if own else self.target)
 
     def link(self, data: bytes, known: dict[str, int], names: list[str]) -> dict[str, int]:
         """Load an object, which calls what is `known`; the addresses of the functions `names`."""

@@ -86,14 +86,15 @@ def prepare() -> None:
     In one thread: where there are two processors, Python needs the other, which traces and imports
     the compiler meanwhile.
     """
-    jit.make_objects([thread_pool.source(), *_sources()], threads=1)
+    jit.make_objects([thread_pool.source(), *sources()], threads=1)
 
 
-def _sources() -> list[jit.Source]:
+def sources() -> list[jit.Source]:
+    """The modules of the runner."""
     return [
-        jit.Source(_walk_text(), passes=False),  # written as LLVM would leave it
+        jit.Source(_walk_text(), passes=False, own=True),  # written as LLVM would leave it
         # What these call takes so long that better code for them would not pay.
-        jit.Source(_COPY + _GEMV, opt=0),
+        jit.Source(_COPY + _GEMV, opt=0, own=True),
     ]
 
 
@@ -104,7 +105,7 @@ def _load() -> Native:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         assert address is not None
         jit.add_symbol(name, address)
-    walk, bodies = jit.compile_modules(_sources())
+    walk, bodies = jit.compile_modules(sources())
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(number, pointer, number, ctypes.py_object)
     addresses = [bodies.address(name) for name in ("gemv", "copy")]

@@ -54,7 +54,7 @@ class ThreadPool:
 
 def source() -> jit.Source:
     """The module of the pool, written as LLVM would leave it."""
-    return jit.Source(_text(), opt=0)
+    return jit.Source(_text(), opt=0, own=True)
 
 
 def _text() -> str:

@@ -12,6 +12,7 @@ from . import jit
 from .llvm_text import FunctionText, transposed
 
 MOST_LANES = 16
+ITEMSIZES = (1, 2, 4, 8)
 ARGUMENTS = "ptr, i64, i64, i64, ptr, i64"
 
 
@@ -21,7 +22,7 @@ def symbol(itemsize: int) -> str:
     It begins to be compiled, beside those modules.
     """
     name = f"tgraph_transpose_{itemsize}"
-    jit.begin(_source(itemsize))
+    jit.begin(_source(itemsize, jit.vector_bytes()))
     jit.add_symbol(name, lambda: load(itemsize))
     return name
 
@@ -33,13 +34,19 @@ def load(itemsize: int) -> int:
     The first `count` elements of `lines` lines, which lie `step` elements apart, become columns:
     element k of line l goes to to[k * pitch + l]. The two places do not overlap.
     """
-    return jit.compile_modules([_source(itemsize)])[0].address("transpose")
+    source = _source(itemsize, jit.vector_bytes())
+    return jit.compile_modules([source])[0].address("transpose")
+
+
+def own_sources(vector_bytes: int) -> list[jit.Source]:
+    """The modules for all sizes of elements, for processors with vectors of that size."""
+    return [_source(itemsize, vector_bytes) for itemsize in ITEMSIZES]
 
 
 @functools.cache
-def _source(itemsize: int) -> jit.Source:
-    lanes = min(jit.vector_bytes() // itemsize, MOST_LANES)
-    return jit.Source(text(itemsize, lanes), passes=False)
+def _source(itemsize: int, vector_bytes: int) -> jit.Source:
+    lanes = min(vector_bytes // itemsize, MOST_LANES)
+    return jit.Source(text(itemsize, lanes), passes=False, own=True)
 
 
 def text(itemsize: int, lanes: int) -> str:
