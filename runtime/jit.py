@@ -167,7 +167,7 @@ def begin(source: Source) -> None:
     compiler = _ready_compiler()
     stored = compiler.stored(source)
     if stored is not None:
-        _objects.setdefault(source, _Object(stored))
+        _objects.setdefault(source, _Object(*stored))
         return
     _begun.append(source)
     _workers[:] = [each for each in _workers if each.is_alive()]  # none is, after a fork
@@ -188,11 +188,10 @@ def _make_all(compiler: _Compiler, waiting: deque[Source]) -> None:
 class _Object:
     """An object that is being made by the thread that came first, and is awaited by others."""
 
-    def __init__(self, stored: bytes | None = None) -> None:
-        self.from_disk = stored is not None
-        self.data = stored or b""
+    def __init__(self, data: bytes = b"", origin: str = "compiled") -> None:
+        self.data, self.origin = data, origin
         self.done = threading.Event()
-        if self.from_disk:
+        if data:
             self.done.set()
 
 
@@ -204,9 +203,8 @@ def _made_object(compiler: _Compiler, source: Source) -> _Object:
         found = _objects.setdefault(source, mine)
         if found is mine:
             try:
-                stored = compiler.stored(source)
-                mine.from_disk = stored is not None
-                mine.data = stored or compiler.make(source)
+                stored = compiler.stored(source) or (compiler.make(source), "compiled")
+                mine.data, mine.origin = stored
             finally:
                 if not mine.data:
                     del _objects[source]
@@ -227,7 +225,7 @@ def _load(source: Source) -> None:
         _modules[source] = Module(source.text, addresses, calls)
     finally:
         _objects.pop(source, None)
-    _counts["from_disk" if found.from_disk else "compiled"] += 1
+    _counts[found.origin] += 1
     _origins.update((address, (source, name)) for name, address in addresses.items())
 
 
@@ -308,7 +306,8 @@ def supported_levels() -> list[str]:
 
 
 def statistics() -> dict[str, int]:
-    """Counts since the start: modules in memory, compiled by LLVM, loaded from disk."""
+    """Counts since the start: modules in memory, compiled by LLVM, loaded from the cache, and from
+    the package (`prebuilt`)."""
     return {"modules": len(_modules), **_counts}
 
 
@@ -318,7 +317,7 @@ _origins: dict[int, tuple[Source, str]] = {}  # of functions, by their addresses
 _begun: deque[Source] = deque()
 _workers: list[threading.Thread] = []  # who makes them
 _symbols: dict[str, int | Callable[[], int]] = {}
-_counts = {"compiled": 0, "from_disk": 0}
+_counts = {"compiled": 0, "from_disk": 0, "prebuilt": 0}
 
 _instance: _Compiler | None = None
 
@@ -395,13 +394,14 @@ class _Compiler:
             f"{self.target.processor} {self.target.features} {PIPELINE_VERSION}"
         )
 
-    def stored(self, source: Source) -> bytes | None:
-        """The object of a module, if it is on disk."""
+    def stored(self, source: Source) -> tuple[bytes, str] | None:
+        """The object of a module, if there is one, and where it was found."""
         if source.own and self._level:
             found = prebuilt.get(self._level, prebuilt_key(source))
             if found is not None:
-                return found
-        return cache.get(self._key_of(source))
+                return found, "prebuilt"
+        found = cache.get(self._key_of(source))
+        return None if found is None else (found, "from_disk")
 
     def make(self, source: Source) -> bytes:
         """The object of a module, which goes on disk."""
