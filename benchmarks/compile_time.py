@@ -21,7 +21,9 @@ from unittest import mock
 os.environ["TGRAPH_CACHE_DIR"] = ""
 
 import numpy as np
-from tgraph.compiler import executable, pipeline, plan_builder_cpu
+from tgraph.compiler import pipeline
+from tgraph.compiler.targets.cpu import executable
+from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 
 import tgraph as tg
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Sequence
 from unittest import mock
 
-from tgraph.compiler.executable import Executable
-from tgraph.compiler.plan_builder import StepInfo
+from tgraph.compiler.plan.plan_builder import StepInfo
 from tgraph.compiler.step_summary import step_summary
 from tgraph.compiler.step_times import step_times
+from tgraph.compiler.targets.cpu.executable import Executable
 
 import tgraph
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import special
-from tgraph.compiler.codegen.llvm_math import MATH_FUNCTIONS, definitions, late_definitions
+from tgraph.compiler.targets.cpu.math.functions import MATH_FUNCTIONS, definitions, late_definitions
 from tgraph.runtime import jit
 
 COUNT = 1 << 14

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ..runtime import gemm_native, interrupts
 from ..runtime.device import CPU
 from ..runtime.garbage import no_collection
-from . import stored_plan
 from .ir import Graph, Node
 from .ir import primitives as p
-from .ready_plan import ReadyPlan
+from .plan import stored_plan
+from .plan.ready_plan import ReadyPlan
 
 if TYPE_CHECKING:
-    from .executable import Executable
     from .placement import PlacedExecutable
+    from .targets.cpu.executable import Executable
 
 
 @no_collection()

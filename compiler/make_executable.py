@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..runtime.device import CPU
 from . import pipeline
-from .executable import Executable
 from .ir import Graph
 from .placement import PlacedExecutable, Segment, is_on_cpu
+from .targets.cpu.executable import Executable
 
 if TYPE_CHECKING:
-    from .executable_cuda import CudaExecutable
+    from .targets.cuda.executable import CudaExecutable
 
 
 def make_executable(
@@ -39,7 +39,7 @@ def _compile_segment(
 ) -> Executable | CudaExecutable:
     if segment.device is CPU:
         return _on_cpu(segment.graph, donate, strides)
-    from .executable_cuda import CudaExecutable
+    from .targets.cuda.executable import CudaExecutable
 
     return CudaExecutable(segment.graph, segment.device, donate, strides, from_host)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ..runtime import jit
 from ..runtime.device import CPU
 from ..runtime.plan_gemm import product_summary, sizes
-from .codegen.llvm_kernel import schedule_summary
-from .kernel.schedule_cpu import Schedule
-from .plan_attention import attention_summary
-from .plan_builder import StepInfo
-from .plan_panels import panels_summary
-from .plan_sorting import sorting_summary
+from .plan.plan_builder import StepInfo
+from .targets.cpu.attention_step import attention_summary
+from .targets.cpu.kernel_writer import schedule_summary
+from .targets.cpu.packed_panels import panels_summary
+from .targets.cpu.schedule import Schedule
+from .targets.cpu.sorting_step import sorting_summary
 
 
 def step_summary(info: StepInfo) -> str:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from ..runtime import memory
 from ..runtime.plan import Plan
 from ..runtime.plan_steps import ARENA_SLOT, BufferRef, KernelStep, Step
-from .executable import Executable
-from .kernel.schedule_cpu import Schedule
-from .plan_builder import StepInfo
+from .plan.plan_builder import StepInfo
+from .targets.cpu.executable import Executable
+from .targets.cpu.schedule import Schedule
 
 Array = npt.NDArray[Any]
 

@@ -18,8 +18,8 @@ from opcase import (
 )
 
 import tgraph as tg
-from tgraph.joining import atleast_1d
 from tgraph.nn import functional as F
+from tgraph.ops.joining import atleast_1d
 
 CUBE = (2, 3, 4)
 

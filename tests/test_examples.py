@@ -39,7 +39,7 @@ def test_examples(name: str) -> None:
 
 def test_there_are_examples() -> None:
     """So that a broken search does not go unnoticed."""
-    names = ("tgraph.elementwise", "tgraph.reductions", "tgraph.compiler.ir.node")
+    names = ("tgraph.ops.elementwise", "tgraph.ops.reductions", "tgraph.compiler.ir.node")
     for name in names:
         assert examples_of(importlib.import_module(name)), name
     assert tgraph.__doc__ is not None

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -28,30 +29,48 @@ LATE = (
 # The doors to parts of ours that `import tgraph` leaves out: what traces and compiles, passes and
 # code generation, which the first compilation needs, checks and pictures, products on a GPU.
 DOORS = {
-    "tgraph.compile": ("tgraph.compiled_function",),
-    "tgraph.planned": ("tgraph.eager_plan",),
-    "tgraph.operation_plans": ("tgraph.compiler.compile_graph", "tgraph.graph_function"),
-    "tgraph.tracing": ("tgraph.record_call",),
+    "tgraph.compiled.compile": ("tgraph.compiled.compiled_function",),
+    "tgraph.core.planned": ("tgraph.compiled.eager_plan",),
+    "tgraph.compiled.operation_plans": (
+        "tgraph.compiler.compile_graph", "tgraph.compiled.graph_function",
+    ),
+    "tgraph.tracing.api": ("tgraph.tracing.record_call",),
     "tgraph.compiler.compile_graph": (
         "tgraph.compiler.make_executable",
         "tgraph.compiler.passes.join_attention_gradients",
     ),
-    "tgraph.compiler.make_executable": ("tgraph.compiler.executable_cuda",),
-    "tgraph.compiled_function": ("tgraph.check", "tgraph.explain"),
-    "tgraph.cuda": ("tgraph.compiler.cuda_program",),
-    "tgraph.fused_program": ("tgraph.compiler.codegen.cuda_elementwise",),
-    "tgraph.draw": (
-        "tgraph.draw_", "tgraph.compiled_function", "tgraph.compiler.ready_plan",
-        "tgraph.nn.module",
+    "tgraph.compiler.make_executable": ("tgraph.compiler.targets.cuda.executable",),
+    "tgraph.compiled.compiled_function": ("tgraph.compiled.check", "tgraph.compiled.explain"),
+    "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
+    "tgraph.ops.fused_program": ("tgraph.compiler.targets.cuda.elementwise",),
+    "tgraph.drawing.draw": (
+        "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",
+        "tgraph.drawing.graph_picture", "tgraph.drawing.picture",
+        "tgraph.compiled.compiled_function", "tgraph.compiler.plan.ready_plan", "tgraph.nn.module",
     ),
     "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),
     "tgraph.runtime.array_functions_contractions": ("tgraph.runtime.cuda.eager_matmul",),
 }  # fmt: skip
 # What `tgraph` imports itself when one of its names is first asked for.
 LATE_NAMES = (
-    "tgraph.cuda", "tgraph.functional", "tgraph.limits", "tgraph.losses", "tgraph.nn",
+    "tgraph.core.dtype_info", "tgraph.cuda", "tgraph.nn", "tgraph.ops.layers", "tgraph.ops.losses",
     "tgraph.optim", "tgraph.runtime.cuda.products",
 )  # fmt: skip
+
+
+# The rooms of a floor, folders and some single files: each may import those before it. Other files
+# (`tgraph` itself, `tgraph.cuda`, `compile_graph`) stand above all rooms of their floor.
+ROOMS = {
+    "tgraph": (
+        "core", "autograd", "ops", "nn", "interop", "tracing", "compiled", "optim", "drawing",
+    ),
+    "tgraph.compiler": (
+        "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
+        "targets",
+    ),
+}  # fmt: skip
+# A target does not know the others.
+TARGETS = ("tgraph.compiler.targets.cpu", "tgraph.compiler.targets.cuda")
 
 
 def module_name(file: Path) -> str:
@@ -122,6 +141,48 @@ def test_imports_go_downwards(module):
         if module.startswith("tgraph.compiler.ir") and is_ours(name):
             allowed = any(name == each or name.startswith(each + ".") for each in IR_MAY_IMPORT)
             assert allowed, f"{where}: compiler/ir imports {name}"
+
+
+def room_of(name: str) -> int:
+    """The number of a module's room; one more for what stands above all."""
+    floor = floor_of(name)
+    room = name.removeprefix(floor).split(".")[1] if name != floor else ""
+    return ROOMS[floor].index(room) if room in ROOMS[floor] else len(ROOMS[floor])
+
+
+@pytest.mark.parametrize("module", [each for each in FILES if floor_of(each) in ROOMS])
+def test_rooms_have_an_order(module):
+    tree = ast.parse(FILES[module].read_text())
+    skipped = is_type_checking(tree)
+    for node, name in imported(module, tree):
+        is_door = node in skipped or name in DOORS.get(module, ())
+        if is_ours(name) and floor_of(name) == floor_of(module) and not is_door:
+            where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
+            assert room_of(name) <= room_of(module), f"{where} imports {name}"
+
+
+@pytest.mark.parametrize("module", [each for each in FILES if each.startswith(TARGETS)])
+def test_targets_do_not_know_each_other(module):
+    own = next(each for each in TARGETS if module.startswith(each))
+    for _, name in imported(module, ast.parse(FILES[module].read_text())):
+        assert name.startswith(own) or not name.startswith(TARGETS), f"{module} imports {name}"
+
+
+def test_a_name_of_the_package_is_public():
+    """Neither rooms nor floors nor other packages are listed."""
+    found = run_python(
+        "import types, tgraph as tg, tgraph.nn\n"
+        "assert set(tg.__all__) <= set(dir(tg)) and tg.__version__\n"
+        "print([n for n in dir(tg) if isinstance(getattr(tg, n), types.ModuleType)])"
+    )
+    assert found.strip() == "['autograd', 'cuda', 'nn', 'optim', 'pytree', 'tracing']"
+
+
+def test_the_package_is_found_from_the_root_of_the_repository():
+    command = [sys.executable, "-S", "-c", "import tgraph.compiler.ir"]
+    env = {"PYTHONPATH": str(Path(numpy.__file__).parents[1])}  # which has no finder of ours
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("module", FILES)
@@ -203,7 +264,7 @@ def test_slow_standard_modules_are_not_imported_at_the_head(module):
 
 def test_import_leaves_out_what_lies_behind_the_doors():
     found = run_python("import sys, tgraph; print(sorted(sys.modules))")
-    behind = ("tgraph.compiler.codegen", "tgraph.compiler.kernel", "tgraph.compiler.passes")
+    behind = ("tgraph.compiler.targets", "tgraph.compiler.kernel", "tgraph.compiler.passes")
     doors = (behind, LATE_NAMES, *DOORS.values())
     assert not [name for names in doors for name in names if f"'{name}" in found]
 
@@ -212,7 +273,7 @@ def test_what_is_imported_late_is_there_as_if_it_were_not():
     found = run_python(
         "import sys, tgraph as tg; from tgraph import *\n"
         f"names = {[name.rpartition('.')[2] for name in LATE_NAMES if name.count('.') == 1]!r}\n"
-        "names = [each for each in names if each != 'limits'] + ['finfo', 'iinfo']\n"
+        "names += ['finfo', 'iinfo']\n"
         "assert set(names) <= set(dir(tg)) and set(names) <= set(globals())\n"
         "print(nn.Linear.__name__, tg.finfo(tg.bfloat16).bits, tg.get_float32_matmul_precision())\n"
         "print(hasattr(tg, 'another'), sorted(sys.modules))"

@@ -15,7 +15,7 @@ from opcases import CASES
 from test_ops import as_tuple, ids
 
 import tgraph as tg
-from tgraph.compile import compile as compiled
+from tgraph.compiled.compile import compile as compiled
 from tgraph.tracing import trace
 
 LAID_OUT = [case for case in CASES if case.layouts and case.compiles]

@@ -13,7 +13,7 @@ from opcases import CASES
 from tgraph.compiler.ir import PRIMITIVES
 
 import tgraph as tg
-from tgraph.compile import compile as compiled
+from tgraph.compiled.compile import compile as compiled
 from tgraph.tracing import trace
 
 COMPILED = [case for case in CASES if case.compiles]

@@ -17,11 +17,12 @@ from tgraph.runtime import memory
 
 import tgraph as tg
 import tgraph.nn.functional as F
-from tgraph import eager_plan, plan_table, planned
-from tgraph.context import use_context
-from tgraph.eager_context import EAGER
-from tgraph.eager_plan import EagerPlan
-from tgraph.fused import fused_update
+from tgraph.compiled import eager_plan
+from tgraph.compiled.eager_plan import EagerPlan
+from tgraph.core import plan_table, planned
+from tgraph.core.context import use_context
+from tgraph.core.eager_context import EAGER
+from tgraph.ops.fused import fused_update
 
 
 def plainly(function: Callable[..., Any], *args: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tgraph.compiler.compile_graph import compile_graph
-from tgraph.compiler.executable import Executable
 from tgraph.compiler.ir import (
     PRIMITIVES,
     Builder,
@@ -25,6 +24,7 @@ from tgraph.compiler.ir import (
     input_node,
 )
 from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.targets.cpu.executable import Executable
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, from_numpy_dtype
 

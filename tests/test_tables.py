@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tgraph.compiler.codegen import cuda_scalar, llvm_scalar
-from tgraph.compiler.fusion import is_step
+from tgraph.compiler.fusion.fusion import is_step
 from tgraph.compiler.ir import (
     PRIMITIVES,
     Builder,
@@ -19,11 +18,13 @@ from tgraph.compiler.ir import (
 )
 from tgraph.compiler.kernel import views
 from tgraph.compiler.kernel.kernel import COMBINE, reduction_identity
+from tgraph.compiler.targets.cpu import scalar as llvm_scalar
+from tgraph.compiler.targets.cuda import scalar as cuda_scalar
 from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUNCTIONS
 from tgraph.runtime.arrays import FUNCTIONS, evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
 
-from tgraph.autograd.record import NON_DIFFERENTIABLE, RULES
+from tgraph.core.record import NON_DIFFERENTIABLE, RULES
 
 Array = np.ndarray[Any, Any]
 ELEMENTWISE = [each for each in PRIMITIVES.values() if each.family is Family.ELEMENTWISE]

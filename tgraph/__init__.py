@@ -1,4 +1,4 @@
-# ruff: noqa: F401 - the names are here to be imported
+# ruff: noqa: E402, F401 - the names are here to be imported, once the floors below are found
 """Tensors recorded in a graph: PyTorch-style code, differentiated and compiled.
 
 >>> import tgraph as tg
@@ -8,15 +8,21 @@
 tensor([2., 4.])
 """
 
-import builtins
 import importlib as _importlib
 import math as _math
+import os as _os
+import types as _types
+from builtins import bool as _bool
+from builtins import int as _int
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from . import autograd, pytree, tracing
-from . import methods as _methods  # gives Tensor its operations
-from . import operation_plans as _operation_plans  # gives eager mode its kernels
+_folder = _os.path.dirname(_os.path.abspath(__file__))
+if not _os.path.isdir(_os.path.join(_folder, "compiler")):
+    # In the repository, where the lower floors lie beside this folder.
+    __path__.append(_os.path.dirname(_folder))
+
+from . import autograd, tracing
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -25,9 +31,19 @@ from .autograd import (
     set_grad_enabled,
 )
 from .autograd.transforms import grad, value_and_grad, vjp
-from .compile import compile
+from .compiled import operation_plans as _operation_plans  # gives eager mode its kernels
+from .compiled.compile import compile
 from .compiler.ir.promotion import can_cast, promote_types
-from .creation import (
+from .core import pytree
+from .core.operands import result_type
+from .core.printing import set_printoptions
+from .core.tensor import Size, Tensor
+from .core.trace_state import RecompileWarning, TraceError
+from .core.views import detach
+from .drawing.draw import draw
+from .interop.dlpack import from_dlpack
+from .ops import methods as _methods  # gives Tensor its operations
+from .ops.creation import (
     as_tensor,
     asarray,
     diag,
@@ -39,9 +55,7 @@ from .creation import (
     tril,
     triu,
 )
-from .dlpack import from_dlpack
-from .draw import draw
-from .functions import (
+from .ops.functions import (
     abs,
     absolute,
     acos,
@@ -204,7 +218,6 @@ from .functions import (
     tensor_split,
     tile,
     topk,
-    trace,
     transpose,
     true_divide,
     trunc,
@@ -217,11 +230,20 @@ from .functions import (
     zeros,
     zeros_like,
 )
-from .fused import fused
-from .indexing import index_put
-from .joining import hstack, vstack
-from .linalg import einsum, inner, tensordot
-from .movement import (
+from .ops.fused import fused
+from .ops.gather_scatter import (
+    argwhere,
+    masked_fill,
+    masked_scatter,
+    masked_select,
+    nonzero,
+    one_hot,
+    take,
+)
+from .ops.indexing import index_put
+from .ops.joining import hstack, vstack
+from .ops.linalg import einsum, inner, tensordot
+from .ops.movement import (
     broadcast_shapes,
     broadcast_tensors,
     broadcast_to,
@@ -233,10 +255,7 @@ from .movement import (
     t,
     unflatten,
 )
-from .operands import result_type
-from .positions import argwhere, masked_fill, masked_scatter, masked_select, nonzero, one_hot, take
-from .printing import set_printoptions
-from .random import (
+from .ops.random import (
     Generator,
     bernoulli,
     default_generator,
@@ -248,8 +267,8 @@ from .random import (
     seed,
     set_rng_state,
 )
-from .recording.world import TraceWarning
-from .reductions import allclose, equal
+from .ops.reductions import allclose, equal
+from .ops.sorting import bincount
 from .runtime import interrupts as _interrupts
 from .runtime.device import Device as device
 from .runtime.device import default_device as get_default_device
@@ -273,15 +292,12 @@ from .runtime.dtypes import (
     bool_ as bool,
 )
 from .runtime.parallel import get_num_threads, set_num_threads
-from .sorting import bincount
-from .tensor import Size, Tensor
-from .trace_state import RecompileWarning, TraceError
-from .tracing import host
-from .views import detach
+from .tracing import host, trace
+from .tracing.recording.world import TraceWarning
 
 if _TYPE_CHECKING:
-    from . import cuda, functional, losses, nn, optim
-    from .limits import finfo, iinfo
+    from . import cuda, nn, optim
+    from .core.dtype_info import finfo, iinfo
     from .runtime.cuda.products import get_precision as get_float32_matmul_precision
     from .runtime.cuda.products import set_precision as set_float32_matmul_precision
 
@@ -289,15 +305,14 @@ if _TYPE_CHECKING:
 # of large modules.
 _LATE = {
     "cuda": (".cuda", None),
-    "functional": (".functional", None),
-    "losses": (".losses", None),
     "nn": (".nn", None),
     "optim": (".optim", None),
-    "finfo": (".limits", "finfo"),
-    "iinfo": (".limits", "iinfo"),
+    "finfo": (".core.dtype_info", "finfo"),
+    "iinfo": (".core.dtype_info", "iinfo"),
     "get_float32_matmul_precision": (".runtime.cuda.products", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.products", "set_precision"),
 }
+_NAMESPACES = ("autograd", "cuda", "nn", "optim", "pytree", "tracing")
 
 
 def __getattr__(name: str) -> _Any:
@@ -311,7 +326,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 float = float32
@@ -320,6 +335,8 @@ half = float16
 long = int64
 int = int32
 short = int16
+
+__version__ = "0.1.0"
 
 pi = _math.pi
 e = _math.e
@@ -333,20 +350,25 @@ strided = "strided"
 moveaxis = movedim
 
 
-def is_tensor(obj: object) -> builtins.bool:
+def is_tensor(obj: object) -> _bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
 
-def numel(input: Tensor) -> builtins.int:
+def numel(input: Tensor) -> _int:
     """The number of elements."""
     return input.numel()
 
 
-def is_floating_point(input: Tensor) -> builtins.bool:
+def is_floating_point(input: Tensor) -> _bool:
     """Whether the elements are floats."""
     return input.is_floating_point()
 
 
 if not _TYPE_CHECKING:  # who reads the text finds them above
-    __all__ = [name for name in __dir__() if not name.startswith("_")]
+    __all__ = sorted(
+        name
+        for name, value in {**globals(), **_LATE}.items()
+        if not name.startswith("_")
+        and (name in _NAMESPACES or not isinstance(value, _types.ModuleType))
+    )

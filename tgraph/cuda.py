@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from . import random
-from .out_of_memory import OutOfMemoryError
-from .random import initial_seed, manual_seed, seed
+from .core.out_of_memory import OutOfMemoryError
+from .core.tensor import Tensor
+from .ops import random
+from .ops.random import initial_seed, manual_seed, seed
 from .runtime.cuda.arrays import current
 from .runtime.cuda.devices import (
     DeviceProperties,
@@ -36,11 +37,10 @@ from .runtime.cuda.memory import (
 )
 from .runtime.cuda.streams import Event, Stream, current_stream, default_stream
 from .runtime.device import Device
-from .tensor import Tensor
-from .tracing import trace
+from .tracing.api import trace
 
 if TYPE_CHECKING:
-    from .compiler.cuda_program import Program
+    from .compiler.targets.cuda.program import Program
 
 __all__ = [
     "DeviceProperties", "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream",
@@ -139,6 +139,6 @@ def program(
        0  launch k0_max_sum_div<<<16, (128, 1)>>>(in0 = x float32[32768], out1 = result0 \
 float32[32768])
     """
-    from .compiler.cuda_program import program_of
+    from .compiler.targets.cuda.program import program_of
 
     return program_of(trace(function, *args, **kwargs), arch)

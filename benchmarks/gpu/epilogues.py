@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
-from tgraph.compiler.executable_cuda import SMALL_BYTES, CudaExecutable
+from tgraph.compiler.targets.cuda.executable import SMALL_BYTES, CudaExecutable
 from tgraph.runtime.cuda import backend
 from tgraph.runtime.cuda.cublas_lt import CublasLtError
 from tgraph.runtime.cuda.products import Product, prepare, workspaces_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...runtime.dtypes import DType, bool_, int64
-from ..checks import Check
 from ..ir import Node
 from ..ir.node import attr_key
+from .checks import Check
 from .index import Index, Loaded, Mask, data_atoms, substitute
 from .kernel import EFFECTS, Instr, Param
 from .roots import Buffer

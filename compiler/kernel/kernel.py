@@ -17,7 +17,7 @@ import numpy as np
 
 from ...runtime.dtypes import DType, float32
 from ...runtime.records import record
-from ..checks import Check
+from .checks import Check
 from .index import Axis, Index, Mask
 
 

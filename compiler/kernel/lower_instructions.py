@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 
 from ...runtime.dtypes import DType, bool_, int64
 from ...runtime.records import record
-from ..checks import Check
 from ..ir import Family, Node
+from ..ir import primitives as p
 from .body import Body, Parameters
+from .checks import Check
 from .index import Coords, data_atoms, flatten
 from .kernel import Instr, Stage, compute_dtype
 from .lower_elements import emit
@@ -113,7 +114,7 @@ class _StageWriter:
         needs = operand_needs(node, coords, mask)
         if node.primitive.family is Family.GATHER:
             self._check_positions(needs[-1])
-        if node.primitive.name in ("floor_divide", "remainder") and node.type.dtype.is_integral:
+        if node.primitive in (p.floor_divide, p.remainder) and node.type.dtype.is_integral:
             self._check_divisor(node, needs[1])
         value = emit(body, node, coords, [body.values[each] for each in needs])
         value = self._rounded(node, value)

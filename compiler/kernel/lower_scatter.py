@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir import Node
+from ..ir import primitives as p
 from .index import Axis, Coords, Index, Loaded, of_axis
 from .lower import Lowering
 from .stages import Need, Scatter, StagePlan, Store
@@ -29,7 +30,7 @@ class ScatterLowering(Lowering):
 
     def plan_stages(self) -> list[StagePlan]:
         node = self.roots[0].node
-        put = node.primitive.name == "index_put"
+        put = node.primitive is p.index_put
         stages = [self._copying(node), self._putting(node) if put else self._adding(node)]
         for stage in stages:
             self.spread_needs(stage)
@@ -89,7 +90,7 @@ def _loaded(node: Node, positions: Sequence[Need]) -> list[Index]:
 def _row_dims(node: Node) -> tuple[bool, ...]:
     """Which axes of the result no position selects, so that they can be shared by threads."""
     axis = node.attrs["axis"]
-    if node.primitive.name == "index_put":
+    if node.primitive is p.index_put:
         count = len(node.inputs) - 2
         return tuple(not axis <= each < axis + count for each in range(node.type.ndim))
     index = node.inputs[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...runtime.records import record
 from ..ir import Family, Node
+from ..ir import primitives as p
 from ..ir.shapes import contiguous_strides, numel
 
 # Reductions over at most this many elements are written out inside their consumer's body.
@@ -70,8 +71,8 @@ def kept_axes(node: Node) -> tuple[bool, ...]:
 
 def is_unrolled(node: Node) -> bool:
     """Whether a reduction is written out inside its consumers rather than looped over."""
-    if node.primitive.name == "fold":
+    if node.primitive is p.fold:
         return numel(node.inputs[0].shape[node.type.ndim :]) <= UNROLLED_ELEMENTS
-    if node.primitive.family is not Family.REDUCE or node.primitive.name in ("argmax", "argmin"):
+    if node.primitive.family is not Family.REDUCE or node.primitive in (p.argmax, p.argmin):
         return False
     return numel([node.inputs[0].shape[axis] for axis in node.attrs["axes"]]) <= UNROLLED_ELEMENTS

@@ -15,8 +15,8 @@ import numpy as np
 from ...runtime.dtypes import float32, float64
 from ..ir import Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder
 from .matching import call, permute, scalar_of
+from .rewrite import RewriteBuilder
 
 MAX_WIDTH = 256
 """Of queries and values: a thread works on a panel of them on its stack."""

@@ -19,8 +19,8 @@ from ..ir import Family, Graph, Node
 from ..ir import primitives as p
 from ..ir.node import attr_key
 from ..ir.shapes import broadcast as broadcast_shapes
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .matching import broadcast, call, full, is_constant, reshape, scalar, scalar_of
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 _UNIFORM_ELEMENTS = 4096
 

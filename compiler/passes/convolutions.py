@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ..ir import Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
-from ..rewrite import RewriteBuilder
 from .matching import call, permute, reshape
+from .rewrite import RewriteBuilder
 
 # Convolutions that one over an input with zeros in between is cut into: more would be too small.
 MAX_PHASES = 9

@@ -19,7 +19,6 @@ from ...runtime.dtypes import float32
 from ..ir import Graph, Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .convolutions import (
     convolution_by_channel,
     convolution_by_fold,
@@ -29,6 +28,7 @@ from .convolutions import (
     has_phases,
 )
 from .matching import call, cast, full, reshape
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 # Axes that a GPU's kernel for convolutions has at most.
 MAX_SPATIAL = 3

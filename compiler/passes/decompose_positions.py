@@ -12,8 +12,8 @@ from ...runtime.dtypes import int32, int64
 from ..ir import Graph, Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .matching import call, cast, reshape, scalar
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 # Where this many elements lie side by side that do not meet, lanes fold pairs, and read them once.
 MIN_LANES = 8

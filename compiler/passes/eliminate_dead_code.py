@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
 from ..ir.shapes import slice_size
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .canonicalize import RULES as CANONICAL
 from .matching import call, permute
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 Range = tuple[int, int, int]
 

@@ -12,9 +12,9 @@ import numpy as np
 from ...runtime.arrays import evaluate
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .canonicalize import uniform_constant_is_full
 from .matching import constant, full, is_constant
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 MAX_ELEMENTS = 4096
 

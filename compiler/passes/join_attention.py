@@ -13,9 +13,9 @@ import math
 
 from ..ir import Graph, Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .attention_pattern import attention_in, diagonal_of, factor_of, is_factor, single
 from .matching import call, reshape
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 _ATTENTION = (p.attention, p.attention_rows, p.attention_gradient)
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 from ...runtime.device import CPU
 from ..ir import Builder, Graph, Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder
 from .attention_pattern import Attention, attention_in, factor_of, swapped
 from .matching import call, reshape, scalar_of
+from .rewrite import RewriteBuilder
 
 STORED_BYTES = 2 << 20
 """Weights of at most this size are stored, and computed once: with their gradients they stay in

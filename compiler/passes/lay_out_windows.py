@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
+from ..kernel.memory_views import longest_run, unfolded
 from ..kernel.roots import Buffer
-from ..memory_views import longest_run, unfolded
 
 
 def lay_out_windows(graph: Graph) -> Graph:

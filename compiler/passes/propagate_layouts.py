@@ -11,11 +11,11 @@ import math
 
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
+from ..ir.reshape_groups import reshape_groups
 from ..ir.shapes import Shape
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .canonicalize import RULES as CANONICAL
 from .matching import call, permute, reshape
-from .reshape_groups import reshape_groups
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 Axes = tuple[int, ...]
 

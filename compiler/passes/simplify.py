@@ -8,7 +8,6 @@ that its comment names. So `x + 0.0` stays (for x = -0.0 it is 0.0), and so do `
 from __future__ import annotations
 
 from ..ir import Graph
-from ..rewrite import apply_rules
 from . import (
     simplify_arithmetic,
     simplify_logic,
@@ -17,6 +16,7 @@ from . import (
     simplify_powers,
 )
 from .canonicalize import RULES as CANONICAL
+from .rewrite import apply_rules
 
 RULES = (
     *simplify_arithmetic.RULES,

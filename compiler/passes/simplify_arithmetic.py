@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Family, Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, rewrite
 from .matching import broadcast, call, full, holds, scalar, scalar_of
+from .rewrite import RewriteBuilder, rewrite
 
 
 @rewrite(Family.ELEMENTWISE)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..ir import Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, rewrite
 from .matching import broadcast, call, full, holds, scalar_of
+from .rewrite import RewriteBuilder, rewrite
 
 _OPPOSITE = {p.eq: p.ne, p.ne: p.eq}
 _OPPOSITE_IN_ORDER = {p.lt: p.ge, p.ge: p.lt, p.gt: p.le, p.le: p.gt}

@@ -9,8 +9,8 @@ import numpy as np
 from ..ir import Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
-from ..rewrite import RewriteBuilder, rewrite
 from .matching import call, full, reshape, scalar, scalar_as, scalar_of
+from .rewrite import RewriteBuilder, rewrite
 
 _NESTING = (p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_)
 

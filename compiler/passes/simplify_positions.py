@@ -13,8 +13,8 @@ from ...runtime.device import CPU
 from ...runtime.dtypes import int32, int64
 from ..ir import Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, rewrite
 from .matching import call, holds, reshape, scalar, scalar_of
+from .rewrite import RewriteBuilder, rewrite
 
 
 @rewrite(p.scatter_add)

@@ -6,8 +6,8 @@ import math
 
 from ..ir import Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, rewrite
 from .matching import broadcast, call, full, holds, scalar, scalar_of
+from .rewrite import RewriteBuilder, rewrite
 
 _LARGEST_CHAIN = 4
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..ir import Graph, Node
 from ..ir import primitives as p
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .matching import call, permute
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 
 @rewrite(p.gather)

@@ -10,8 +10,8 @@ from ..ir import Graph, Node
 from ..ir import primitives as p
 from ..ir.scans import running_dtype
 from ..ir.shapes import numel
-from ..rewrite import RewriteBuilder, apply_rules, rewrite
 from .matching import call, cast, reshape
+from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 MIN_ELEMENTS = 1 << 16
 # So many rows are work for all threads; of rows that lie side by side, so many are one task.

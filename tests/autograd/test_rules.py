@@ -12,10 +12,10 @@ from tgraph.compiler.ir import PRIMITIVES, Primitive
 from tgraph.compiler.ir import primitives as p
 
 import tgraph as tg
-from tgraph import functional as F
-from tgraph import losses
-from tgraph.autograd.record import NON_DIFFERENTIABLE, RULES, Rule
-from tgraph.dispatch import apply, rule_for
+from tgraph.core.dispatch import apply, rule_for
+from tgraph.core.record import NON_DIFFERENTIABLE, RULES, Rule
+from tgraph.ops import layers as F
+from tgraph.ops import losses
 
 Array = np.ndarray[Any, Any]
 

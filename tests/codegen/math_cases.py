@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 from scipy import special
-from tgraph.compiler.codegen.llvm_math import (
+from tgraph.compiler.targets.cpu.math.functions import (
     FUNCTIONS,
     MATH_FUNCTIONS,
     definitions,

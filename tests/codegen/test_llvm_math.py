@@ -7,10 +7,10 @@ from fractions import Fraction
 import math_cases as cases
 import numpy as np
 import pytest
-from tgraph.compiler.codegen import llvm_math, llvm_math_builder
-from tgraph.compiler.codegen import llvm_math_far_angles as far_angles
-from tgraph.compiler.codegen import llvm_math_trigonometric as trigonometric
-from tgraph.compiler.codegen.llvm_math import (
+from tgraph.compiler.targets.cpu.math import builder as llvm_math_builder
+from tgraph.compiler.targets.cpu.math import far_angles, trigonometric
+from tgraph.compiler.targets.cpu.math import functions as llvm_math
+from tgraph.compiler.targets.cpu.math.functions import (
     FUNCTIONS,
     MATH_FUNCTIONS,
     definitions,

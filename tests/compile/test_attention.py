@@ -9,13 +9,13 @@ import threading
 import numpy as np
 import pytest
 from attention_views import strided, views
-from tgraph.compiler import plan_attention
-from tgraph.compiler.codegen import llvm_attention
 from tgraph.compiler.passes import attention_pattern
+from tgraph.compiler.targets.cpu import attention as llvm_attention
+from tgraph.compiler.targets.cpu import attention_step as plan_attention
 
 import tgraph as tg
 import tgraph.nn.functional as F
-from tgraph.draw_function import compiled_picture
+from tgraph.drawing.function_picture import compiled_picture
 
 # Batch, queries, keys, width, width of values: around vectors, tiles, panels and blocks.
 SHAPES = [

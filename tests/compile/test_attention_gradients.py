@@ -8,12 +8,12 @@ import threading
 import numpy as np
 import pytest
 from attention_views import strided, views
-from tgraph.compiler import plan_attention
-from tgraph.compiler.codegen import llvm_attention
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import Builder, Graph, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.passes import attention_pattern, join_attention_gradients
+from tgraph.compiler.targets.cpu import attention as llvm_attention
+from tgraph.compiler.targets.cpu import attention_step as plan_attention
 
 import tgraph as tg
 import tgraph.nn.functional as F

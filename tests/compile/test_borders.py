@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tgraph as tg
-import tgraph.functional as F
+import tgraph.nn.functional as F
 
 
 def stencil(x):

@@ -6,13 +6,13 @@ import re
 
 import pytest
 from tgraph.compiler import pipeline
-from tgraph.compiler.codegen import llvm_scalar
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.ir import transform
+from tgraph.compiler.targets.cpu import scalar as llvm_scalar
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.check import CheckError
+from tgraph.compiled.check import CheckError
 
 X = tg.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 

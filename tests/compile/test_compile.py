@@ -427,7 +427,7 @@ def test_decorating_with_and_without_arguments():
 
 
 def test_old_plans_are_dropped(monkeypatch):
-    monkeypatch.setattr(sys.modules["tgraph.compiled_function"], "MAX_PLANS", 3)
+    monkeypatch.setattr(sys.modules["tgraph.compiled.compiled_function"], "MAX_PLANS", 3)
     function = tg.compile(lambda x, n: x * int(n))
     for n in range(5):
         function(Y, n)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tgraph.compiler import plan_builder_cpu
-from tgraph.compiler.fusion import Fuser
+from tgraph.compiler.fusion.fusion import Fuser
 from tgraph.compiler.kernel.lower import Lowering
+from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 
 import tgraph as tg
-from tgraph import call_writer
+from tgraph.compiled import call_writer
 
 SOURCES = str(Path(tg.__file__).parent.parent)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tgraph.compiler import fusion
 from tgraph.compiler.compile_graph import compile_graph
-from tgraph.compiler.executable import Executable
+from tgraph.compiler.fusion import fusion
 from tgraph.compiler.kernel.simplify_loops import has_quotients
+from tgraph.compiler.targets.cpu.executable import Executable
 
 import tgraph as tg
 from tgraph.nn import functional as F

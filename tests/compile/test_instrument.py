@@ -27,7 +27,7 @@ import types
 
 import pytest
 
-_PATH = pathlib.Path(__file__).parents[2] / "tgraph" / "recording" / "instrument.py"
+_PATH = pathlib.Path(__file__).parents[2] / "tgraph" / "tracing" / "recording" / "instrument.py"
 
 
 def _loaded():

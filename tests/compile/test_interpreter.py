@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import tgraph as tg
-from tgraph.recording import instrument
+from tgraph.tracing.recording import instrument
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from tgraph.runtime import locks
 
 import tgraph as tg
-from tgraph.compile_lock import COMPILE_LOCK
-from tgraph.state import state
+from tgraph.core.compile_lock import COMPILE_LOCK
+from tgraph.core.state import state
 
 SECONDS = 300
 # How a trace begins and ends: what an exception there leaves behind is seen by everybody.

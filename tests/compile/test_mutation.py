@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tgraph as tg
-from tgraph import call_helpers
+from tgraph.compiled import call_helpers
 
 
 def same(a, b):

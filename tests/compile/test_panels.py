@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tgraph.compiler import plan_panels
+from tgraph.compiler.targets.cpu import packed_panels as plan_panels
 
 import tgraph as tg
 

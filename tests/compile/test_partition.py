@@ -3,7 +3,7 @@ from tgraph.compiler.ir import Builder, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
 from tgraph.runtime.dtypes import float16, float32, int64
 
-from tgraph.partition import partition
+from tgraph.compiled.partition import partition
 
 MATRIX = TensorType((64, 64), float32)
 

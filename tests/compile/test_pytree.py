@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tgraph import pytree
+from tgraph.core import pytree
 
 
 class Point(NamedTuple):

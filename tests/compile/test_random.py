@@ -9,7 +9,8 @@ from cuda_tools import shim
 from cuda_tools.run_program import run_program
 
 import tgraph as tg
-from tgraph import random
+from tgraph import nn
+from tgraph.ops import random
 
 
 def run_both(function, calls=3, seed=5):
@@ -34,7 +35,7 @@ def test_every_kind_of_draw():
             tg.randint(0, 10, (5,)),
             tg.rand_like(x),
             tg.bernoulli(x * 0.5),
-            tg.functional.dropout(x, 0.3),
+            nn.functional.dropout(x, 0.3),
             tg.randperm(6),
             x.clone().uniform_(),
         )
@@ -110,7 +111,7 @@ DRAWS = {
     "normal": lambda x: tg.normal(x, x * 0.7),
     "exponential_": lambda x: x.clone().exponential_(1.7),
     "bernoulli": lambda x: tg.bernoulli(x * 0.3),
-    "dropout": lambda x: tg.functional.dropout(x, 0.3),
+    "dropout": lambda x: nn.functional.dropout(x, 0.3),
     "multinomial": lambda x: tg.multinomial(x[:5000].reshape(50, 100), 20),
     "multinomial_replacing": lambda x: tg.multinomial(x[:5000].reshape(50, 100), 20, True),
 }

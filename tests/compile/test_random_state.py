@@ -17,7 +17,7 @@ import pytest
 from test_state_writes import Picture, difference, same
 
 import tgraph as tg
-from tgraph.trace_state import RecompileWarning
+from tgraph.core.trace_state import RecompileWarning
 
 CALLS = 6
 KEYS = ("a", "b", (1, "c"), 4)

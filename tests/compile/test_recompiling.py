@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import tgraph as tg
-from tgraph.compiled_call import CompiledCall
+from tgraph.compiled.compiled_call import CompiledCall
 
 X = tg.tensor([1.0, 2.0])
 
@@ -25,7 +25,7 @@ class Holder:
 
 @pytest.mark.filterwarnings("ignore::tgraph.RecompileWarning")
 def test_evicted_plans_are_freed(monkeypatch):
-    monkeypatch.setattr(sys.modules["tgraph.compiled_function"], "MAX_PLANS", 3)
+    monkeypatch.setattr(sys.modules["tgraph.compiled.compiled_function"], "MAX_PLANS", 3)
     holder = Holder(tg.ones(2), "0")
     function = tg.compile(lambda x: x * holder.weight + len(holder.kind))
     before, seen = living_plans(), []
@@ -57,7 +57,7 @@ def test_tensors_that_are_swapped_are_inputs():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tgraph.RecompileWarning")
 def test_memory_is_flat_over_many_plans(monkeypatch):
-    monkeypatch.setattr(sys.modules["tgraph.compiled_function"], "MAX_PLANS", 4)
+    monkeypatch.setattr(sys.modules["tgraph.compiled.compiled_function"], "MAX_PLANS", 4)
     holder = Holder(X, "a")
     function = tg.compile(lambda x: x + len(holder.kind))
     counts = []

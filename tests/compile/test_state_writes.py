@@ -13,9 +13,9 @@ from state_writes import ROWS, Bag, Row, World
 from tgraph.compiler.ir import Node
 
 import tgraph as tg
-from tgraph.compiled_function import CompiledFunction
-from tgraph.tensor import shared_storage
-from tgraph.traced_number import TracedNumber
+from tgraph.compiled.compiled_function import CompiledFunction
+from tgraph.core.tensor import shared_storage
+from tgraph.core.traced_number import TracedNumber
 
 CALLS = 5
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tgraph.compiler import stored_plan
 from tgraph.compiler.compile_graph import compile_graph
-from tgraph.compiler.executable import Executable
-from tgraph.compiler.graph_key import MOST_CONSTANT_BYTES, graph_key
 from tgraph.compiler.ir import Builder, Graph, Node, Provenance, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.stored_plan import StoredExecutable
+from tgraph.compiler.ir.graph_key import MOST_CONSTANT_BYTES, graph_key
+from tgraph.compiler.plan import stored_plan
+from tgraph.compiler.plan.stored_plan import StoredExecutable
+from tgraph.compiler.targets.cpu.executable import Executable
 from tgraph.runtime import own_code
 from tgraph.runtime.dtypes import DType, float16, float32, float64, int64
 
@@ -132,7 +132,7 @@ def test_another_process_does_the_same(name: str, tmp_path: Path) -> None:
     # A thread imports the compiler meanwhile, where it is not hindered.
     first = run(PROGRAMS[name], tmp_path, "tg.compile(lambda x: x)\n")
     # The lines of the program are others now.
-    quiet = "from tgraph import graph_function\n\n\ngraph_function._begun = True\n"
+    quiet = "from tgraph.compiled import graph_function\n\n\ngraph_function._begun = True\n"
     second = run(PROGRAMS[name], tmp_path, quiet)
     assert first[:1] == second[:1] and first[-1] == "True"
     assert second[-1] == str(name in NOT_STORED)

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from tgraph.compiler.codegen import llvm_tiles
+from tgraph.compiler.targets.cpu import tiles as llvm_tiles
 from tgraph.runtime import jit, transpose_native
 
 import tgraph as tg

@@ -78,7 +78,7 @@ def test_they_run_no_plan(monkeypatch):
     function(plain())
     x = plain()
     monkeypatch.setattr(Plan, "run", None)
-    monkeypatch.setattr("tgraph.views.apply", None)
+    monkeypatch.setattr("tgraph.core.views.apply", None)
     rows, row, same = function(x)
     monkeypatch.undo()
     assert rows.shape == (5, 4) and row.tolist() == [0, 1, 2, 3, 4, 5] and same is x

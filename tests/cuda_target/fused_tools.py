@@ -10,7 +10,7 @@ from test_ops import as_tuple, check_values
 from tgraph.runtime.cuda import backend, elementwise
 
 import tgraph as tg
-from tgraph import eager_context
+from tgraph.core import eager_context
 
 
 class Counted:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from cuda_tools.shim import Launch, Library
-from tgraph.compiler.codegen.cuda_kernel import kernel_text
-from tgraph.compiler.codegen.cuda_module import module_text
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.kernel.template import TemplateSchedule
+from tgraph.compiler.targets.cuda.kernel_writer import kernel_text
+from tgraph.compiler.targets.cuda.module_text import module_text
+from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.template import TemplateSchedule
 
 
 def golden_text(program: Program) -> str:

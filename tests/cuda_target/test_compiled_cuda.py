@@ -24,7 +24,7 @@ from tgraph.runtime.cuda import backend, failures
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.compile import compile as compiled
+from tgraph.compiled.compile import compile as compiled
 
 F = tg.nn.functional
 # Units of the dtype's spacing: CUDA's float functions are allowed two more than ours.

@@ -11,9 +11,9 @@ from cuda_tools.programs import forward, gradient, program_of
 from kernel_cases import CASES
 from random_graphs.check import case_of, program_of_seed
 from test_ops import COMPILED, SMOOTH
-from tgraph.compiler.codegen.cuda_library import library_text
-from tgraph.compiler.codegen.cuda_module import module_text
-from tgraph.compiler.cuda_program import Program
+from tgraph.compiler.targets.cuda.device_library import library_text
+from tgraph.compiler.targets.cuda.module_text import module_text
+from tgraph.compiler.targets.cuda.program import Program
 
 import tgraph as tg
 

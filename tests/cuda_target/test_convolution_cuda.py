@@ -18,21 +18,21 @@ from cuda_tools.shim import run_sanitized
 from kernel_cases import Make
 from random_graphs.engines import run_eagerly
 from template_tools import golden_text, launches_of
-from tgraph.compiler.cuda_program import Program
 from tgraph.compiler.ir import Graph
-from tgraph.compiler.kernel import schedule_convolution as sizes
-from tgraph.compiler.kernel.schedule_convolution import (
+from tgraph.compiler.targets.cuda import convolution_schedule as sizes
+from tgraph.compiler.targets.cuda.convolution_schedule import (
     DOUBLE_TILES,
     TILES,
     ConvolutionSchedule,
     ConvolutionSumSchedule,
 )
+from tgraph.compiler.targets.cuda.program import Program
 from tgraph.runtime.cuda import backend
 from tgraph.runtime.dtypes import bfloat16, float16, float32, float64
 from tgraph.runtime.plan_steps import GemmStep
 
 import tgraph as tg
-from tgraph.compile import compile as compiled
+from tgraph.compiled.compile import compile as compiled
 from tgraph.nn import functional as F
 
 needs_shim = pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))

@@ -12,7 +12,7 @@ import pytest
 from tgraph.runtime.cuda import arrays, backend, devices, memory
 
 import tgraph as tg
-from tgraph import call_helpers
+from tgraph.compiled import call_helpers
 
 pytest_plugins = ["cuda_tools.device"]
 MEBI = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from tgraph.runtime.cuda import backend
 
 import tgraph as tg
-from tgraph import call_helpers
+from tgraph.compiled import call_helpers
 
 pytest_plugins = ["cuda_tools.device"]
 NUMPY_DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "float16", "float32",

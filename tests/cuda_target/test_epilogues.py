@@ -15,7 +15,7 @@ import pytest
 from cuda_tools import fake_cublas_lt, shim
 from cuda_tools.programs import program_of
 from cuda_tools.run_program import run_program
-from tgraph.compiler.launch_order import accesses_of_product
+from tgraph.compiler.targets.cuda.launch_order import accesses_of_product
 from tgraph.runtime.cuda import backend, cublas_lt
 from tgraph.runtime.cuda.cublas_lt import CublasLtError, Status
 from tgraph.runtime.plan_gemm import native_product
@@ -23,8 +23,8 @@ from tgraph.runtime.plan_steps import BufferRef, GemmStep, LaunchStep, reference
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.compile import compile as compiled
-from tgraph.draw_graph import executable_picture
+from tgraph.compiled.compile import compile as compiled
+from tgraph.drawing.graph_picture import executable_picture
 
 F = tg.nn.functional
 pytest_plugins = ["cuda_tools.device"]

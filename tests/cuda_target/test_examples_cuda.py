@@ -13,11 +13,11 @@ from cuda_tools import nvrtc, shim
 from cuda_tools.run_program import interpret_program, run_program
 from random_graphs.engines import run_eagerly
 from test_compiling import ARCHITECTURES, within_budget
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.executable import Executable
 from tgraph.compiler.ir import Graph
+from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cuda.program import Program
 
-from tgraph import graph_function
+from tgraph.compiled import graph_function
 
 pytestmark = [
     pytest.mark.slow,

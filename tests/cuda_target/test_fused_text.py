@@ -9,14 +9,14 @@ from unittest import mock
 import numpy as np
 import pytest
 from fused_tools import Counted, parameters, set_gradients, swish
-from tgraph.compiler.codegen import cuda_elementwise
+from tgraph.compiler.targets.cuda import elementwise as cuda_elementwise
 from tgraph.runtime.cuda import backend, elementwise, nvrtc
 from tgraph.runtime.device import Device
 
 import tgraph as tg
-from tgraph import pytree
-from tgraph.fused import Fused
-from tgraph.tensor import intern_type
+from tgraph.core import pytree
+from tgraph.core.tensor import intern_type
+from tgraph.ops.fused import Fused
 
 pytest_plugins = ["cuda_tools.device"]
 

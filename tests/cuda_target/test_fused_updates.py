@@ -8,7 +8,7 @@ import pytest
 from fused_tools import Counted, compiled_texts, parameters, same, set_gradients
 
 import tgraph as tg
-from tgraph.fused import fused_update
+from tgraph.ops.fused import fused_update
 
 pytest_plugins = ["cuda_tools.device"]
 

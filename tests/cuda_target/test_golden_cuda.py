@@ -13,8 +13,8 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.run_program import interpret_program, run_program
 from kernel_cases import CASES, inputs_of
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.kernel.schedule_cuda import CudaSchedule, Layout
+from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.schedule import CudaSchedule, Layout
 
 FOLDER = Path(__file__).parent / "golden"
 

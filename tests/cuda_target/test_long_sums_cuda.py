@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from cuda_tools import shim
 from cuda_tools.run_program import run_program
-from tgraph.compiler.kernel import schedule_pairs
-from tgraph.compiler.kernel.schedule_cuda import Layout
 from tgraph.compiler.passes import split_reductions
+from tgraph.compiler.targets.cuda import pairs_schedule as schedule_pairs
+from tgraph.compiler.targets.cuda.schedule import Layout
 
 import tgraph as tg
 

@@ -20,7 +20,7 @@ from tgraph.runtime.cuda.products import Workspaces
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.compile import compile as compiled
+from tgraph.compiled.compile import compile as compiled
 
 F = tg.nn.functional
 pytest_plugins = ["cuda_tools.device"]

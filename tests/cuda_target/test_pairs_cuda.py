@@ -8,9 +8,9 @@ from cuda_tools import shim
 from cuda_tools.run_program import run_program
 from random_graphs import check
 from random_graphs.check import case_of, program_of_seed
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.kernel import schedule_pairs
-from tgraph.compiler.kernel.schedule_cuda import Layout
+from tgraph.compiler.targets.cuda import pairs_schedule as schedule_pairs
+from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.schedule import Layout
 
 import tgraph as tg
 

@@ -20,8 +20,8 @@ from kernel_cases import CASES, Make, inputs_of
 from random_graphs.engines import run_eagerly
 from scatter_cases import random_case
 from test_ops import COMPILED, SMOOTH, check_values, ids
-from tgraph.compiler.executable_cuda import CudaExecutable
 from tgraph.compiler.ir import Graph
+from tgraph.compiler.targets.cuda.executable import CudaExecutable
 from tgraph.runtime.cuda.arrays import download, upload
 from tgraph.runtime.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64
 

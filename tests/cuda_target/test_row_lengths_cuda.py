@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cuda_tools import shim
 from cuda_tools.run_program import run_program
-from tgraph.compiler.kernel import schedule_cuda
 from tgraph.compiler.passes import split_reductions
+from tgraph.compiler.targets.cuda import schedule as schedule_cuda
 
 import tgraph as tg
 from tgraph.nn import functional as F

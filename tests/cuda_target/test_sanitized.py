@@ -13,10 +13,10 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.shim import Launch, run_sanitized
 from kernel_cases import CASES
-from tgraph.compiler.codegen.cuda_kernel import kernel_text
-from tgraph.compiler.codegen.cuda_module import module_text
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.kernel.schedule_cuda import CudaSchedule
+from tgraph.compiler.targets.cuda.kernel_writer import kernel_text
+from tgraph.compiler.targets.cuda.module_text import module_text
+from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.schedule import CudaSchedule
 
 pytestmark = [
     pytest.mark.slow,

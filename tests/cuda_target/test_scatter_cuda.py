@@ -14,9 +14,10 @@ from cuda_tools.shim import run_sanitized
 from random_graphs.engines import run_eagerly
 from scatter_cases import Case, Scatters, all_rows_added, random_case, rows_added
 from template_tools import golden_text, launches_of
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.kernel import scatter_form, schedule_scatter
-from tgraph.compiler.kernel.schedule_scatter import ScatterSchedule, SumSchedule
+from tgraph.compiler.targets.cuda import scatter_form
+from tgraph.compiler.targets.cuda import scatter_schedule as schedule_scatter
+from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.scatter_schedule import ScatterSchedule, SumSchedule
 from tgraph.runtime.dtypes import (
     DType,
     bfloat16,

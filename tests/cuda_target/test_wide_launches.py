@@ -7,8 +7,8 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.programs import program_of
 from cuda_tools.run_program import interpret_program, run_program
-from tgraph.compiler.codegen.cuda_library import library_text
-from tgraph.compiler.launch_order import Access, levels
+from tgraph.compiler.targets.cuda.device_library import library_text
+from tgraph.compiler.targets.cuda.launch_order import Access, levels
 from tgraph.runtime.plan_steps import GemmStep, LaunchStep
 
 import tgraph as tg

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from random_graphs.engines import run_eagerly
 from test_ops import Gradients, as_tuple, tensors
-from tgraph.compiler.cuda_program import Program
+from tgraph.compiler.targets.cuda.program import Program
 
-from tgraph import pytree
-from tgraph.record_call import record_call
-from tgraph.recording.recorder import Recorder
-from tgraph.trace_context import Trace
+from tgraph.core import pytree
+from tgraph.tracing.record_call import record_call
+from tgraph.tracing.recording.recorder import Recorder
+from tgraph.tracing.trace_context import Trace
 
 
 def forward(case: Any) -> tuple[Any, list[Any]]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from tgraph.compiler.codegen.cuda_wide import WideSchedule
-from tgraph.compiler.cuda_program import Program
-from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.kernel import Param
-from tgraph.compiler.kernel.schedule_cuda import CudaSchedule
+from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
+from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.schedule import CudaSchedule
+from tgraph.compiler.targets.cuda.wide_kernels import WideSchedule
 from tgraph.runtime.dtypes import dtype_named
 from tgraph.runtime.plan_steps import (
     STATUS_SLOT,

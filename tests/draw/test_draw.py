@@ -2,11 +2,11 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from graphs import layer, scaled_sum
-from tgraph.compiler.executable import Executable
+from tgraph.compiler.targets.cpu.executable import Executable
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.draw_function import compiled_picture, traced_picture
+from tgraph.drawing.function_picture import compiled_picture, traced_picture
 from tgraph.optim import SGD, Adam
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -3,7 +3,7 @@ import pytest
 import tgraph as tg
 from tgraph import nn
 from tgraph.autograd import Function
-from tgraph.draw_autograd import autograd_picture
+from tgraph.drawing.autograd_picture import autograd_picture
 
 
 def boxes(picture):

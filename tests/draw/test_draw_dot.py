@@ -5,12 +5,12 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from graphs import chain, layer, scaled_sum
-from tgraph.compiler.executable import Executable
+from tgraph.compiler.targets.cpu.executable import Executable
 
-from tgraph import draw_dot
-from tgraph.draw_dot import STYLES, find_dot, render, to_dot
-from tgraph.draw_graph import executable_picture, graph_picture
-from tgraph.draw_picture import Arrow, Box, Picture, shortened
+from tgraph.drawing import dot as draw_dot
+from tgraph.drawing.dot import STYLES, find_dot, render, to_dot
+from tgraph.drawing.graph_picture import executable_picture, graph_picture
+from tgraph.drawing.picture import Arrow, Box, Picture, shortened
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}title"

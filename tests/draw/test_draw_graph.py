@@ -1,11 +1,11 @@
 import numpy as np
 from graphs import Writer, layer, scaled_sum
-from tgraph.compiler.executable import Executable
 from tgraph.compiler.ir import Graph, Provenance, TensorType
 from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.targets.cpu.executable import Executable
 from tgraph.runtime.dtypes import bool_, float32, int64
 
-from tgraph.draw_graph import Ends, executable_picture, graph_picture, phase_of, si
+from tgraph.drawing.graph_picture import Ends, executable_picture, graph_picture, phase_of, si
 
 
 def boxes(picture, title):

@@ -1,17 +1,9 @@
 import pytest
 from graphs import chain, layer
-from tgraph.compiler.executable import Executable
+from tgraph.compiler.targets.cpu.executable import Executable
 
-from tgraph.draw_graph import executable_picture, graph_picture
-from tgraph.draw_picture import (
-    Arrow,
-    Box,
-    Picture,
-    bundled,
-    collapse,
-    limited,
-    shortened,
-)
+from tgraph.drawing.graph_picture import executable_picture, graph_picture
+from tgraph.drawing.picture import Arrow, Box, Picture, bundled, collapse, limited, shortened
 
 
 def titles(picture):

@@ -22,7 +22,7 @@ def run(cuda: Any) -> int:
     from test_ops import COMPILED, SMOOTH, as_tuple, tensors
 
     import tgraph as tg
-    from tgraph.compile import compile as compiled
+    from tgraph.compiled.compile import compile as compiled
 
     count = 0
     rows = [*COMPILED[::SPARSE], *SMOOTH[::SPARSE], *_named(COMPILED)]

@@ -325,7 +325,7 @@ def _warning(message: Any) -> str:
 
 def save_kernels(folder: Path) -> None:
     """Let every program that is loaded, and the text of every fused kernel, be written there."""
-    from tgraph.compiler.executable_cuda import CudaExecutable
+    from tgraph.compiler.targets.cuda.executable import CudaExecutable
     from tgraph.runtime.cuda import elementwise
 
     load, kernel, numbers = CudaExecutable._load, elementwise._kernel, itertools.count()

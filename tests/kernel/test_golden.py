@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_cases import CASES, Make
-from tgraph.compiler.codegen.llvm_inner_loops import SMALL_WORK
-from tgraph.compiler.codegen.llvm_kernel import kernel_text
-from tgraph.compiler.codegen.llvm_module import kernels_module
-from tgraph.compiler.executable import Executable
-from tgraph.compiler.fusion import Fuser
+from tgraph.compiler.fusion.fusion import Fuser
 from tgraph.compiler.ir import Graph
-from tgraph.compiler.kernel.interpret import interpret_kernel
 from tgraph.compiler.kernel.kernel import Kernel, long_sums
-from tgraph.compiler.kernel.schedule_cpu import Schedule, schedule_cpu
+from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
 from tgraph.compiler.pipeline import optimize
+from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.inner_loops import SMALL_WORK
+from tgraph.compiler.targets.cpu.kernel_writer import kernel_text
+from tgraph.compiler.targets.cpu.module_text import kernels_module
+from tgraph.compiler.targets.cpu.schedule import Schedule, schedule_cpu
 from tgraph.runtime import jit
 from tgraph.runtime.dtypes import bool_
 

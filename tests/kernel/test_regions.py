@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 from kernel_cases import Make
-from tgraph.compiler.executable import Executable
 from tgraph.compiler.ir import Graph
 from tgraph.compiler.kernel import regions
 from tgraph.compiler.kernel.index import Axis, Divides, Index, InRange, in_range, of_axis
 from tgraph.compiler.kernel.kernel import Instr, Stage
 from tgraph.compiler.pipeline import optimize
+from tgraph.compiler.targets.cpu.executable import Executable
 from tgraph.runtime.dtypes import bool_
 
 A, B, C = Axis("a", 100), Axis("b", 70), Axis("c", 3)

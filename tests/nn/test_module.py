@@ -8,7 +8,7 @@ import pytest
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.state import state
+from tgraph.core.state import state
 
 
 class Block(nn.Module):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import PRIMITIVES, Builder, Graph, Node, Provenance, TensorType, input_node
 from tgraph.runtime.dtypes import DType, float32
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.passes.decompose_positions import decompose_positions
 from tgraph.runtime.dtypes import float16, float32, float64, int32
 

@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 import pytest
 from pass_testing import Maker
-from tgraph.compiler.interpret import Interpreter, interpret
+from tgraph.compiler.graph_interpreter import Interpreter, interpret
 from tgraph.compiler.ir import TensorType
 from tgraph.runtime.dtypes import float32, int64
 

@@ -6,7 +6,7 @@ from pass_testing import Maker, assert_same, body, ordinary_inputs
 from random_views import RandomGraph
 from tgraph.compiler import pipeline
 from tgraph.compiler.compile_graph import compile_graph
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import Graph, IRTypeError, Node, TensorType
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.pipeline import PASSES, optimize

@@ -3,8 +3,8 @@
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body
 from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.ir.reshape_groups import reshape_groups
 from tgraph.compiler.passes.propagate_layouts import propagate_layouts
-from tgraph.compiler.passes.reshape_groups import reshape_groups
 from tgraph.runtime.dtypes import bool_, float64
 
 PLAIN = {"transpose_a": False, "transpose_b": False}

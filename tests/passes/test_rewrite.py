@@ -4,7 +4,7 @@ import pytest
 from pass_testing import Maker, body
 from tgraph.compiler.ir import Family
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.rewrite import RewriteError, apply_rules, rewrite
+from tgraph.compiler.passes.rewrite import RewriteError, apply_rules, rewrite
 
 
 @rewrite(p.neg)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, assert_same, body, inf, nan
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.passes.simplify import simplify
 from tgraph.runtime.dtypes import bool_, float16, float32, float64, int32, int64, uint8

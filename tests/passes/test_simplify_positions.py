@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pass_testing import Maker, assert_same
 from tgraph.compiler.compile_graph import compile_graph
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.passes.simplify import simplify
 from tgraph.runtime.dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64

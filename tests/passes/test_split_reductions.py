@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body, ordinary_inputs
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.passes.split_reductions import (
     MIN_ELEMENTS,
     split_reductions,

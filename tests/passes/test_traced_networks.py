@@ -2,7 +2,7 @@
 
 import numpy as np
 from pass_testing import assert_same
-from tgraph.compiler.interpret import interpret
+from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.pipeline import optimize
 

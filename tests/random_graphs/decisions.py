@@ -18,7 +18,7 @@ from tgraph.compiler.ir import Graph
 from tgraph.compiler.ir import primitives as p
 
 import tgraph as tg
-from tgraph.dispatch import apply
+from tgraph.core.dispatch import apply
 from tgraph.nn import functional as F
 
 from .check import program_of_seed

@@ -8,13 +8,10 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from tgraph.compiler import memory_views
-from tgraph.compiler.codegen import llvm_attention, llvm_inner_loops
-from tgraph.compiler.executable import Executable
-from tgraph.compiler.fusion import Fuser
+from tgraph.compiler.fusion.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
-from tgraph.compiler.kernel import regions, scan_loops, schedule_cpu
-from tgraph.compiler.kernel.interpret import interpret_kernel
+from tgraph.compiler.kernel import memory_views, regions
+from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
 from tgraph.compiler.kernel.roots import Buffer
 from tgraph.compiler.passes import (
     attention_pattern,
@@ -23,7 +20,12 @@ from tgraph.compiler.passes import (
     split_scans,
 )
 from tgraph.compiler.passes.replace_empty import replace_empty
-from tgraph.compiler.plan_bytes import NotPlain, from_bytes, to_bytes
+from tgraph.compiler.plan.plan_bytes import NotPlain, from_bytes, to_bytes
+from tgraph.compiler.targets.cpu import attention as llvm_attention
+from tgraph.compiler.targets.cpu import inner_loops as llvm_inner_loops
+from tgraph.compiler.targets.cpu import scan_loops
+from tgraph.compiler.targets.cpu import schedule as schedule_cpu
+from tgraph.compiler.targets.cpu.executable import Executable
 from tgraph.runtime.arrays import evaluate
 
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ import doctest
 
 import numpy as np
 import pytest
-from tgraph.compiler.codegen.llvm_math import definitions
+from tgraph.compiler.targets.cpu.math.functions import definitions
 from tgraph.runtime import jit, philox
 from tgraph.runtime.philox import random_bits
 

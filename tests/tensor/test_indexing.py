@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tgraph as tg
-from tgraph.dispatch import apply
+from tgraph.core.dispatch import apply
 
 ARRAY = np.arange(24.0).reshape(2, 3, 4)
 MASK = ARRAY % 3 == 0

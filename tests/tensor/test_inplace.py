@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tgraph as tg
-from tgraph import activations, elementwise
-from tgraph.methods import IN_PLACE
+from tgraph.ops import activations, elementwise
+from tgraph.ops.methods import IN_PLACE
 
 
 def test_every_in_place_form_exists_and_agrees_with_its_function() -> None:

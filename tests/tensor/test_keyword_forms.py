@@ -12,7 +12,7 @@ from keyword_forms import FORMS
 
 import tgraph as tg
 import tgraph.nn.functional as F
-from tgraph import keywords
+from tgraph.core import keywords
 
 
 def scope(T: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tgraph as tg
-from tgraph import printing
+from tgraph.core import printing
 
 NAN, INF = float("nan"), float("inf")
 

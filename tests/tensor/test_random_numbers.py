@@ -11,8 +11,8 @@ import pytest
 from tgraph.runtime import philox
 
 import tgraph as tg
-from tgraph import random
 from tgraph.nn import functional as F
+from tgraph.ops import random
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, make_source, settled
-from ..eager_context import constant, current_context
+from ..core.dispatch import apply, make_source, settled
+from ..core.eager_context import constant, current_context
+from ..core.record import Record
+from ..core.tensor import Tensor
 from ..runtime.dtypes import DType
-from ..tensor import Tensor
 from .engine import run_backward
-from .record import Record
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, edge_of, settled
-from ..eager_context import current_context
-from ..state import state
-from ..tensor import Tensor
-from .record import Record
+from ..core.dispatch import apply, edge_of, settled
+from ..core.eager_context import current_context
+from ..core.record import Record
+from ..core.state import state
+from ..core.tensor import Tensor
 
 _FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dispatch import edge_of, settled, unpack, without_history
-from ..eager_context import current_context
-from ..provenance import user_site
-from ..state import state
-from ..tensor import Tensor, wrap
-from .record import Edge, Record, Saved
+from ..core.dispatch import edge_of, settled, unpack, without_history
+from ..core.eager_context import current_context
+from ..core.provenance import user_site
+from ..core.record import Edge, Record, Saved
+from ..core.state import state
+from ..core.tensor import Tensor, wrap
 
 
 class FunctionCtx:

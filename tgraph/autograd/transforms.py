@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import pytree
 from ..compiler.ir import primitives as p
-from ..dispatch import apply, settled
-from ..state import state
-from ..tensor import Tensor
-from ..views import detach
+from ..core import pytree
+from ..core.dispatch import apply, settled
+from ..core.grad_mode import enable_grad
+from ..core.record import Record
+from ..core.state import state
+from ..core.tensor import Tensor
+from ..core.views import detach
 from .api import grad as gradients_of
-from .grad_mode import enable_grad
-from .record import Record
 
 ArgNums = int | Sequence[int]
 

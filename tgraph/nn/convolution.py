@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..creation import empty
-from ..tensor import Tensor
+from ..core.tensor import Tensor
+from ..ops.creation import empty
 from . import functional as F
 from .linear import reset_weight_and_bias
 from .module import Module

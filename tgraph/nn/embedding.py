@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd.grad_mode import no_grad
-from ..creation import empty
-from ..tensor import Tensor
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from ..ops.creation import empty
 from . import functional as F
 from . import init
 from .module import Module

@@ -1,6 +1,6 @@
 """Layers, activations and losses as functions without state of their own."""
 
-from ..activations import (
+from ..ops.activations import (
     celu,
     elu,
     gelu,
@@ -26,7 +26,7 @@ from ..activations import (
     tanhshrink,
     threshold,
 )
-from ..functional import (
+from ..ops.layers import (
     adaptive_avg_pool2d,
     avg_pool1d,
     avg_pool2d,
@@ -51,7 +51,7 @@ from ..functional import (
     rms_norm,
     scaled_dot_product_attention,
 )
-from ..losses import (
+from ..ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.grad_mode import no_grad
-from ..creation import from_numpy
-from ..random import Generator
-from ..tensor import Tensor
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from ..ops.creation import from_numpy
+from ..ops.random import Generator
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..autograd.grad_mode import no_grad
-from ..creation import as_device, as_tensor
+from ..core.grad_mode import no_grad
+from ..core.state import state
+from ..core.tensor import Tensor
+from ..ops.creation import as_device, as_tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
-from ..state import state
-from ..tensor import Tensor
 from .parameter import Parameter, replace_value
 
 Self = TypeVar("Self", bound="Module")

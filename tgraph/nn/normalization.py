@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..creation import ones, tensor, zeros
+from ..core.tensor import Tensor
+from ..ops.creation import ones, tensor, zeros
 from ..runtime.dtypes import int64
-from ..tensor import Tensor
 from . import functional as F
 from . import init
 from .module import Module

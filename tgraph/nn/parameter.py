@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiler.ir import primitives as p
-from ..dispatch import apply
-from ..eager_context import array_type, current_context
-from ..tensor import Tensor, storage_of
+from ..core.dispatch import apply
+from ..core.eager_context import array_type, current_context
+from ..core.tensor import Tensor, storage_of
 
 
 class Parameter(Tensor):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..movement import flatten, unflatten
-from ..tensor import Tensor
+from ..core.tensor import Tensor
+from ..ops.movement import flatten, unflatten
 from .module import Module
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..autograd.grad_mode import no_grad
-from ..creation import tensor as make_tensor
-from ..elementwise import clamp
-from ..joining import cat, stack
-from ..reductions import amax, norm
-from ..tensor import Tensor
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from ..ops.creation import tensor as make_tensor
+from ..ops.elementwise import clamp
+from ..ops.joining import cat, stack
+from ..ops.reductions import amax, norm
 
 Tensors = Tensor | Iterable[Tensor]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..creation import zeros_like
-from ..elementwise import maximum
-from ..fused import fused_update
-from ..tensor import Tensor
+from ..core.tensor import Tensor
+from ..ops.creation import zeros_like
+from ..ops.elementwise import maximum
+from ..ops.fused import fused_update
 from .optimizer import (
     Group,
     Optimizer,

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.grad_mode import enable_grad, no_grad
-from ..creation import as_tensor, zeros
+from ..core.grad_mode import enable_grad, no_grad
+from ..core.provenance import is_internal
+from ..core.state import state
+from ..core.tensor import Storage, Tensor, storage_of
 from ..nn.module import clear_gradients
-from ..provenance import is_internal
+from ..ops.creation import as_tensor, zeros
 from ..runtime.dtypes import float32, float64
-from ..state import state
-from ..tensor import Storage, Tensor, storage_of
-from ..trace_context import Trace
-from ..tracing import host_constant, host_scalar, is_tracing, suspend_tracing
+from ..tracing.api import host_constant, host_scalar, is_tracing, suspend_tracing
+from ..tracing.trace_context import Trace
 
 Group = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Group]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..creation import zeros_like
-from ..fused import fused_update
-from ..tensor import Tensor
+from ..core.tensor import Tensor
+from ..ops.creation import zeros_like
+from ..ops.fused import fused_update
 from .optimizer import Group, Optimizer, Parameters, check_not_negative, choice, number
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..creation import zeros_like
-from ..fused import fused_update
+from ..core.tensor import Tensor
+from ..ops.creation import zeros_like
+from ..ops.fused import fused_update
 from ..runtime.dtypes import float64
-from ..tensor import Tensor
 from .optimizer import (
     Group,
     Optimizer,

@@ -1,0 +1,1 @@
+"""Which nodes are computed together by one kernel."""

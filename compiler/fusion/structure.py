@@ -1,0 +1,88 @@
+"""The structure of a fused group: what lowering, schedules and texts depend on, and nothing else.
+
+A model has many groups that differ only in whose memory they read and write: the updates of its
+parameters, its layers. They have one structure, so that what was found out about the first of them
+holds for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..ir import Node
+from ..kernel.roots import Buffer, Root
+
+
+class Structure(NamedTuple):
+    """Groups with equal keys are computed alike, each over its own nodes.
+
+    `inside` are computed by the group, producers first; `outside` are the nodes in memory that it
+    reads, in the order in which those mention them.
+    """
+
+    key: tuple[Any, ...]
+    inside: tuple[Node, ...]
+    outside: tuple[Node, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, each at its number, which is the same in all groups of the structure."""
+        return self.inside + self.outside
+
+
+class Structures:
+    """Finds the structure of groups of one graph. `inputs` tells which nodes lie oddly."""
+
+    def __init__(self, order: Mapping[Node, int], inputs: Mapping[Node, Buffer]) -> None:
+        self._order = order
+        self._inputs = inputs
+        self._numbers: dict[Any, int] = {}  # what a node is -> a number for it
+        self._inside: dict[Node, int] = {}  # computed nodes -> the number of what they do
+        self._outside: dict[Node, int] = {}  # nodes in memory -> the number of how they lie
+
+    def of(self, kind: str, roots: Sequence[Root], has_memory: Callable[[Node], bool]) -> Structure:
+        """The structure of a group of `roots` beside the nodes that have memory."""
+        inside = self._computed([root.node for root in roots], has_memory)
+        at = {node: number for number, node in enumerate(inside)}
+        outside: dict[Node, int] = {}
+        key: list[Any] = [kind]
+        known = self._inside
+        for node in inside:
+            label = known.get(node)
+            key.append(self._label(node) if label is None else label)
+            for operand in node.inputs:
+                number = at.get(operand)
+                if number is None:
+                    number = outside.get(operand)
+                    if number is None:
+                        number = outside[operand] = ~len(outside)
+                        key.append(self._memory(operand))
+                key.append(number)
+        for root in roots:
+            key += at[root.node], root.dims, root.stored
+        return Structure(tuple(key), tuple(inside), tuple(outside))
+
+    def _computed(self, roots: Iterable[Node], has_memory: Callable[[Node], bool]) -> list[Node]:
+        """The nodes that a group computes, producers first."""
+        seen = set(roots)
+        pending = list(seen)
+        while pending:
+            for operand in pending.pop().inputs:
+                if operand not in seen and not has_memory(operand):
+                    seen.add(operand)
+                    pending.append(operand)
+        return sorted(seen, key=self._order.__getitem__)
+
+    def _label(self, node: Node) -> int:
+        # All nodes of the graph lie on one device.
+        what = (node.what, len(node.inputs), node.type.shape, node.type.dtype)
+        number = self._inside[node] = self._numbers.setdefault(what, len(self._numbers))
+        return number
+
+    def _memory(self, node: Node) -> int:
+        number = self._outside.get(node)
+        if number is None:
+            how = ("memory", node.type.shape, node.type.dtype, self._inputs.get(node))
+            number = self._outside[node] = self._numbers.setdefault(how, len(self._numbers))
+        return number

@@ -1,0 +1,301 @@
+"""Local rewrites: small named functions on a primitive, and the one driver that applies them.
+
+A rule looks at one node, whose operands are rewritten already, and returns the node that stands
+for it, or None. The driver works from the inputs to the outputs; what a rule returns is looked at
+again, and so are the nodes it made on the way, until no rule fires.
+
+What a rule says depends on the node and what that reads alone, unless it asks the builder about the
+graph around it. So a node notes the rules that left it alone, and is not shown to them again: of
+the many passes over a large graph only few find much to do.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any, NamedTuple, NoReturn
+
+from ...runtime.records import record
+from ..ir import UNKNOWN, Builder, Family, Graph, Node, Primitive, Provenance
+from ..ir.primitive import Attrs
+
+_FIRINGS_PER_NODE = 50
+_LAST_SHOWN = 8
+
+
+class RewriteBuilder(Builder):
+    """A builder whose new nodes come from the line of the node for which they stand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.node: Node | None = None  # that is being rewritten
+        self.reads: dict[Node, int] | None = {}  # None: to be counted in `graph` when asked for
+        self.graph: Graph | None = None
+        self.asked = False  # by a rule, about more than its node
+
+    def _apply(
+        self,
+        what: Any,
+        primitive: Primitive,
+        operands: tuple[Node, ...],
+        attrs: Attrs,
+        where: Provenance,
+        instead: Node | None,
+    ) -> Node:
+        instead = instead or self.node
+        if where is UNKNOWN and instead is not None:
+            where = instead.where
+        return super()._apply(what, primitive, operands, attrs, where, instead)
+
+    def read_once(self, node: Node) -> bool:
+        """Whether one node only reads `node`: see `readers`."""
+        return self.readers(node) == 1
+
+    def read_twice(self, node: Node) -> bool:
+        return self.readers(node) == 2
+
+    def readers(self, node: Node) -> int:
+        """How many nodes, and outputs, read `node`, as far as the graph before the walk tells.
+
+        A node that a rule made counts as read by the one that is looked at. Only in a walk with
+        `count_reads`.
+        """
+        self.asked = True
+        if self.reads is None:
+            assert self.graph is not None
+            self.reads = _reads(self.graph)
+        return self.reads.get(node, 1)
+
+
+RuleFunction = Callable[[RewriteBuilder, Node], Node | None]
+
+
+_numbers = itertools.count()
+
+
+@record()
+class Rule:
+    """A rewrite of the nodes of some primitives or families."""
+
+    function: RuleFunction
+    targets: frozenset[Primitive | Family]
+    bit: int = field(default_factory=lambda: 1 << next(_numbers))
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+
+class RewriteError(RuntimeError):
+    """Rules undo each other or grow the graph without end."""
+
+
+def rewrite(*targets: Primitive | Family) -> Callable[[RuleFunction], Rule]:
+    """Make a rule of a function that is called for nodes of these primitives or families.
+
+    >>> from tgraph.compiler.ir import primitives as p
+    >>> @rewrite(p.neg)
+    ... def double_negation(build, node):
+    ...     (x,) = node.inputs
+    ...     return x.inputs[0] if x.primitive is p.neg else None
+    >>> double_negation.name
+    'double_negation'
+    """
+    return lambda function: Rule(function, frozenset(targets))
+
+
+def apply_rules(
+    graph: Graph, rules: Sequence[Rule], *, limit: int | None = None, count_reads: bool = False
+) -> Graph:
+    """`graph` after `rules`, tried in order on every node.
+
+    New nodes take the provenance of the node that they replace. `count_reads` makes
+    `build.read_once` known to the rules. RewriteError after `limit` firings (by default 50 per
+    node), or where rules run in a circle, names the rules that fired last.
+    """
+    if not _any_fits(graph, rules):
+        return graph
+    if limit is None:
+        limit = _FIRINGS_PER_NODE * (len(graph.nodes) + 20)
+    if _Walk(graph, rules, limit, count_reads).changes_nothing(graph):
+        return graph
+    outputs = _Walk(graph, rules, limit, count_reads).rewritten(graph)
+    return graph.with_outputs(outputs)
+
+
+def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:
+    """Whether a rule may fire at all; it is cheap to ask and often spares the walk."""
+    present = {*graph.primitives, *(each.family for each in graph.primitives)}
+    return any(rule.targets & present for rule in rules)
+
+
+class _Rules(NamedTuple):
+    """The rules for a primitive in their order, and the bits of all of them."""
+
+    bits: int
+    each: list[tuple[int, RuleFunction]]
+
+
+def _reads(graph: Graph) -> dict[Node, int]:
+    """How many nodes, and outputs, read each node."""
+    reads = dict.fromkeys(graph.nodes, 0)
+    for node in graph.nodes:
+        for operand in set(node.inputs):
+            reads[operand] += 1
+    for node in graph.outputs:
+        reads[node] += 1
+    return reads
+
+
+class _Walk:
+    """One walk: an explicit stack of nodes whose final form is still to be found."""
+
+    def __init__(self, graph: Graph, rules: Sequence[Rule], limit: int, count_reads: bool) -> None:
+        self._rules = rules
+        self._rules_of: dict[Primitive, _Rules] = {}
+        self._build = RewriteBuilder()
+        self._final: dict[Node, Node] = {node: node for node in graph.inputs}
+        self._becomes: dict[Node, Node] = {}  # replaced, the replacement still to be looked at
+        self._count_reads = count_reads
+        self._old_reads: dict[Node, int] = {}
+        self._left = limit
+        self._fired: deque[str] = deque(maxlen=_LAST_SHOWN)
+
+    def changes_nothing(self, graph: Graph) -> bool:
+        """Whether the walk would leave every node as it is, as far as nodes noted it before.
+
+        Those of an earlier walk are one for each value; others the walk has to look at.
+        """
+        build = self._build
+        build.graph = graph
+        build.reads = None if self._count_reads else {}
+        for node in graph.nodes:
+            rules = self._rules_for(node.primitive)
+            if not rules.bits & ~node.settled or node in self._final:
+                continue
+            if not node.settled or self._fire(node, rules) is not None:
+                return False
+        return True
+
+    def rewritten(self, graph: Graph) -> list[Node]:
+        """The outputs of `graph` in their final form.
+
+        Most nodes stay as they are, or only read something else: these are settled at once.
+        """
+        final, rebuild = self._final, self._build.rebuild
+        if self._count_reads:
+            reads = self._old_reads = _reads(graph)
+            self._build.reads = {node: reads[node] for node in graph.inputs}
+        for node in graph.nodes:
+            if node in final:
+                continue
+            current = rebuild(node, tuple(map(final.__getitem__, node.inputs)))
+            if current not in final and not self._stays(current):
+                self._settle_all(current)
+            if current is not node:
+                self._finish(node, final[current])
+        return [final[node] for node in graph.outputs]
+
+    def _settle_all(self, node: Node) -> None:
+        """Find the final form of a node that was replaced, and of what its replacement needs."""
+        final, stack = self._final, [node]
+        while stack:
+            node = stack[-1]
+            if node in final:
+                stack.pop()
+                continue
+            pending = self._pending(node)
+            if pending:
+                if not self._becomes.keys().isdisjoint(pending):
+                    # A replaced node is needed for its own replacement.
+                    self._refuse("rewrites run in a circle")
+                stack.extend(pending)
+            else:
+                self._settle(node)
+
+    def _pending(self, node: Node) -> list[Node]:
+        """What must be final before `node` can be."""
+        final = self._final
+        successor = self._becomes.get(node)
+        if successor is not None:
+            return [] if successor in final else [successor]
+        return [operand for operand in reversed(node.inputs) if operand not in final]
+
+    def _settle(self, node: Node) -> None:
+        """Find the final form of `node`, whose operands are final, or what it becomes."""
+        final = self._final
+        successor = self._becomes.pop(node, None)
+        if successor is not None:
+            self._finish(node, final[successor])
+            return
+        current = self._build.rebuild(node, [final[operand] for operand in node.inputs])
+        if current is not node:
+            if current in final:
+                self._finish(node, final[current])
+            else:
+                self._replace(node, current)
+            return
+        self._stays(node)
+
+    def _stays(self, node: Node) -> bool:
+        """Whether no rule replaces `node`, whose operands are final; then it is final too."""
+        rules = self._rules_for(node.primitive)
+        replacement = self._fire(node, rules) if rules.bits & ~node.settled else None
+        if replacement is None or replacement is node:
+            self._finish(node, node)
+            return True
+        self._replace(node, replacement)
+        return False
+
+    def _finish(self, node: Node, final: Node) -> None:
+        self._final[node] = final
+        if self._old_reads and (read := self._old_reads.get(node)) is not None:
+            reads = self._build.reads
+            assert reads is not None
+            reads[final] = reads.get(final, 0) + read
+
+    def _replace(self, node: Node, replacement: Node) -> None:
+        if replacement.type != node.type:
+            self._refuse(f"{node} would become {replacement}, which is of another type")
+        if replacement in self._becomes:
+            self._refuse("rewrites run in a circle")
+        self._becomes[node] = replacement
+
+    def _fire(self, node: Node, rules: _Rules) -> Node | None:
+        build, settled = self._build, node.settled
+        build.node = node
+        for bit, rule in rules.each:
+            if settled & bit:
+                continue
+            build.asked = False
+            replacement = rule(build, node)
+            if replacement is not None:
+                self._count(rule, node)
+                return replacement
+            if not build.asked:
+                settled |= bit
+        node.settled = settled
+        return None
+
+    def _rules_for(self, primitive: Primitive) -> _Rules:
+        found = self._rules_of.get(primitive)
+        if found is None:
+            wanted = {primitive, primitive.family}
+            rules = [rule for rule in self._rules if rule.targets & wanted]
+            bits = functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
+            found = _Rules(bits, [(rule.bit, rule.function) for rule in rules])
+            self._rules_of[primitive] = found
+        return found
+
+    def _count(self, rule: RuleFunction, node: Node) -> None:
+        self._fired.append(f"{rule.__name__} on {node.primitive.name} at {node.where}")
+        self._left -= 1
+        if self._left < 0:
+            self._refuse("too many rewrites")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise RewriteError(f"{what}; fired last: {', '.join(self._fired)}")

@@ -1,0 +1,89 @@
+"""What is decided of a graph before any target plans it: which results need memory, and whose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..fusion.fusion import is_given, is_step
+from ..ir import Builder, Graph, Node, transform
+from ..ir import primitives as p
+from ..kernel.memory_views import alias_base, can_read, reads_strided, strided_view, view_base
+from ..kernel.roots import Buffer
+from ..passes.replace_empty import replace_empty
+from .output_memory import OutputMemory
+
+
+class Planning(OutputMemory):
+    """An optimised graph as plans are made of it, and the memory of its outputs.
+
+    `graph` has all outputs, each owning its memory; `planned` those that have elements. `inputs`
+    tells how the inputs lie that are not dense.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        donate: Mapping[int, int] | None = None,
+        strides: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> None:
+        strides = strides or {}
+        self.inputs = {
+            graph.inputs[number]: _strided(graph.inputs[number], given)
+            for number, given in strides.items()
+        }
+        self.graph = planned_graph(graph, self.inputs)
+        super().__init__([node.type for node in self.graph.outputs], donate, strides)
+        self.planned = self.graph.with_outputs([self.graph.outputs[each] for each in self.kept])
+
+
+def planned_graph(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+    """`graph` as plans are made of it: outputs own their memory, and every operand can be read.
+
+    `inputs` tells how those lie that are not dense.
+    """
+    return _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
+
+
+def _copied_outputs(graph: Graph) -> Graph:
+    """Outputs that are inputs or constants get a copy, since outputs own their memory."""
+    build = Builder()
+
+    def own(node: Node) -> Node:
+        base = node
+        while base.primitive is p.reshape:
+            base = base.inputs[0]
+        return build.apply(p.copy, [node], where=node.where) if is_given(base) else node
+
+    return graph.with_outputs([own(node) for node in graph.outputs])
+
+
+def _copied_operands(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+    """What a library call or Python function cannot read of a strided input gets a copy."""
+    if not inputs:
+        return graph
+
+    def is_readable(step: Node, operand: Node) -> bool:
+        is_strided = reads_strided(step)
+        base = view_base(operand) if is_strided else alias_base(operand)
+        if base not in inputs:
+            return True
+        view = strided_view(operand, base, inputs[base])
+        return view is not None and (not is_strided or can_read(step, operand, view[0]))
+
+    def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
+        if is_step(node):
+            operands = tuple(
+                each if is_readable(node, each) else build.apply(p.copy, [each], where=each.where)
+                for each in operands
+            )
+        return build.rebuild(node, operands)
+
+    return transform(graph, rewrite)
+
+
+def _strided(node: Node, strides: tuple[int, ...]) -> Buffer:
+    """How an input with element `strides` lies in memory."""
+    if any(stride < 0 for stride in strides):
+        raise ValueError(f"input {node.attrs['name']}: strides must not be negative: {strides}")
+    extent = 1 + sum((n - 1) * s for n, s in zip(node.shape, strides, strict=True))
+    return Buffer(strides, 0, extent if node.type.numel else 0)

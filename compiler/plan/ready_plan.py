@@ -1,0 +1,66 @@
+"""A plan together with the memory of its results: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...runtime import memory
+from ...runtime.plan import Plan
+from ..ir import TensorType
+from ..kernel.checks import Check
+from .output_memory import OutputMemory
+
+if TYPE_CHECKING:
+    from ..targets.cpu.executable import Executable
+
+Array = np.ndarray[Any, Any]
+
+
+class ReadyPlan(ABC):
+    """What runs a compiled graph on the CPU.
+
+    `run` takes one array per graph input and gives one per output. Outputs own fresh memory,
+    except donated ones: those are written into the array of the input that they replace, which is
+    returned for them. Where an input that is overwritten is read-only, `run` raises ReadOnlyError
+    and does nothing. `refuses_gaps`: where an array is not C-contiguous for which no strides were
+    given, `run` raises NotDenseError and does nothing. `checks` has what the steps of the plan
+    check, by their number. `seconds` is how long optimising, and fusing and generating, took.
+    """
+
+    refuses_gaps = True
+
+    def __init__(
+        self, plan: Plan, outputs: OutputMemory, checks: Mapping[int, Sequence[Check]]
+    ) -> None:
+        self.plan, self.checks = plan, checks
+        self.seconds = (0.0, 0.0)
+        self._outputs, self._simple = outputs, outputs.simple
+        self._fresh = [
+            (memory.allocator(type_.nbytes), type_.shape, type_.dtype.numpy)
+            for type_ in outputs.types(outputs.fresh)
+        ]
+
+    @property
+    @abstractmethod
+    def whole(self) -> Executable:
+        """This, and all that can be told of it."""
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run on `inputs`; the error of a failed check, such as a position outside its axis."""
+        fresh = [empty(shape, dtype) for empty, shape, dtype in self._fresh]
+        stopped = self.plan.run((*inputs, *fresh))
+        if stopped:
+            self._raise(stopped)
+        return fresh if self._simple else self._outputs.results(inputs, fresh, _empty)
+
+    def _raise(self, stopped: int) -> None:
+        code, position, size = (int(word) for word in self.plan.status[:3])
+        raise self.checks[stopped - 1][code - 1].error(position, size)
+
+
+def _empty(type_: TensorType) -> Array:
+    return np.empty(type_.shape, type_.dtype.numpy)

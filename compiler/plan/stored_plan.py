@@ -1,0 +1,135 @@
+"""Plans on disk: what one process has found out, and others need not.
+
+A plan is found by its graph (`graph_key`), with the machine and the compiler's own code. It lies
+beside the objects of its kernels in the cache of machine code, protected as these are.
+"""
+
+from __future__ import annotations
+
+from _blake2 import blake2b  # see `cache`
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...runtime import cache, jit
+from ...runtime.own_code import own_code
+from ...runtime.plan import Plan
+from ..ir import Graph
+from ..ir.graph_key import graph_key
+from ..kernel.checks import Check
+from .output_memory import OutputMemory
+from .plan_bytes import Checks, NotPlain, from_bytes, to_bytes
+from .ready_plan import ReadyPlan
+
+if TYPE_CHECKING:
+    from ..fusion.fusion import Refusal
+    from ..targets.cpu.executable import Executable
+    from .plan_builder import StepInfo
+    from .planning import Planning
+
+
+class Request(NamedTuple):
+    """What `compile_graph` is asked for."""
+
+    graph: Graph
+    donate: Mapping[int, int] | None = None
+    strides: Mapping[int, tuple[int, ...]] | None = None
+    overwritten: tuple[int, ...] = ()
+
+
+class StoredExecutable(ReadyPlan):
+    """A plan that was found on disk. What else is to be told of it is made when it is asked for."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        outputs: OutputMemory,
+        checks: Mapping[int, Sequence[Check]],
+        make: Callable[[], Executable],
+    ) -> None:
+        super().__init__(plan, outputs, checks)
+        self.donate = outputs.donate
+        self._make = make
+        self._whole: Executable | None = None
+
+    @property
+    def whole(self) -> Executable:
+        if self._whole is None:
+            self._whole = self._make()
+        return self._whole
+
+    @property
+    def graph(self) -> Graph:
+        return self.whole.graph
+
+    @property
+    def planning(self) -> Planning:
+        return self.whole.planning
+
+    @property
+    def kernels(self) -> list[StepInfo]:
+        return self.whole.kernels
+
+    @property
+    def info_of_step(self) -> dict[int, StepInfo]:
+        return self.whole.info_of_step
+
+    @property
+    def refused(self) -> list[Refusal]:
+        return self.whole.refused
+
+
+def key_of(request: Request) -> str | None:
+    """What the plan for a request lies under; None where it is not to be stored.
+
+    The machine is no part of it, since who finds nothing need not wait for LLVM to tell it.
+    """
+    code = own_code()
+    text = graph_key(*request) if code else None
+    if text is None:
+        return None
+    graph = blake2b(text.encode(), digest_size=32).hexdigest()
+    return f"plan {code} {graph}"
+
+
+def find(key: str, request: Request, make: Callable[[], Executable]) -> StoredExecutable | None:
+    """The plan that lies under `key`, if there is one; `make` compiles the graph itself."""
+    data = cache.get(key)
+    if data is None or not data.startswith(_machine()):
+        return None
+    plan, checks = from_bytes(data[len(_machine()) :])
+    nodes = request.graph.nodes
+    lines = {
+        step: [Check(nodes[at].where, divisor) for at, divisor in each]
+        for step, each in checks.items()
+    }
+    types = [node.type for node in request.graph.outputs]
+    outputs = OutputMemory(types, request.donate, request.strides or {})
+    return StoredExecutable(plan, outputs, lines, make)
+
+
+def keep(key: str, request: Request, made: ReadyPlan) -> None:
+    """Store a plan, unless it has parts that only this process has."""
+    try:
+        data = to_bytes(made.plan, _numbered(made.checks, request.graph))
+    except NotPlain:
+        return
+    cache.put(key, _machine() + data)
+
+
+def _machine() -> bytes:
+    """What a stored plan begins with: whose code it calls."""
+    return f"{jit.target()}\n".encode()
+
+
+def _numbered(checks: Mapping[int, Sequence[Check]], graph: Graph) -> Checks:
+    """Checks with a node of the graph in the place of its line."""
+    if not checks:
+        return {}
+    number = {node.where: at for at, node in enumerate(graph.nodes)}
+    lines = {each.where for some in checks.values() for each in some}
+    if not lines <= number.keys():
+        raise NotPlain("a check of no line of the program")
+    return {
+        step: tuple((number[each.where], each.divisor) for each in some)
+        for step, some in checks.items()
+    }

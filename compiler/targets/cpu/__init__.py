@@ -1,0 +1,1 @@
+"""CPUs: loops over vectors and threads, written as LLVM IR."""

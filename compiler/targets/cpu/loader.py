@@ -1,0 +1,59 @@
+"""From kernel texts to native addresses; each distinct kernel is compiled once per process."""
+
+from __future__ import annotations
+
+from ....runtime import jit
+from .math.functions import late_definitions
+from .module_text import KernelText, kernels_module
+
+CHARACTERS = 12_000
+"""Kernels are compiled as modules of about so much text: cheaper than one by one; several modules
+are compiled at a time, while the next kernels are still being written."""
+
+FEW_CHARACTERS = 3_000
+"""Of modules that are smaller than that where there would be none for all threads."""
+
+_addresses: dict[KernelText, int] = {}
+
+
+class KernelLoader:
+    """Compiles the kernels of a plan, beginning as soon as there are enough for a module."""
+
+    def __init__(self) -> None:
+        self._texts: dict[KernelText, None] = {}
+        self._new: dict[bool, list[KernelText]] = {False: [], True: []}  # by `small`
+        self._batches: list[tuple[jit.Source, list[KernelText]]] = []
+
+    def add(self, text: KernelText) -> None:
+        """Let `addresses` tell that of this kernel, too."""
+        if text in self._texts:
+            return
+        self._texts[text] = None
+        if text in _addresses:
+            return
+        new = self._new[text.small]
+        new.append(text)
+        least = CHARACTERS if len(self._batches) >= jit.THREADS else FEW_CHARACTERS
+        if sum(len(each.text) for each in new) >= least:
+            self._close(text.small)
+            jit.begin(self._batches[-1][0])
+
+    def addresses(self) -> dict[KernelText, int]:
+        """The address of every kernel, when all are compiled."""
+        for small, new in self._new.items():
+            if new:
+                self._close(small)
+        modules = jit.compile_modules([source for source, _ in self._batches])
+        for module, (_, texts) in zip(modules, self._batches):
+            for number, text in enumerate(texts):
+                _addresses[text] = module.address(f"k{number}")
+        self._batches.clear()
+        return {text: _addresses[text] for text in self._texts}
+
+    def _close(self, small: bool) -> None:
+        """What is new becomes a module."""
+        texts, self._new[small] = self._new[small], []
+        named = {f"k{number}": text for number, text in enumerate(texts)}
+        whole = kernels_module(named)
+        source = jit.Source(whole, 1 if small else 3, late=late_definitions(whole))
+        self._batches.append((source, texts))

@@ -1,0 +1,1 @@
+"""Math functions as branch-free LLVM IR."""

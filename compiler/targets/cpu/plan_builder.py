@@ -1,0 +1,210 @@
+"""Plans for the CPU: kernels are scheduled for vectors and threads, and compiled by LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ....runtime import jit
+from ....runtime.order import put_in_order
+from ....runtime.plan import Plan
+from ....runtime.plan_steps import (
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    KernelStep,
+    LaunchStep,
+    PythonStep,
+    Step,
+)
+from ...fusion.fusion import Group
+from ...ir import Family, Node
+from ...ir import primitives as p
+from ...kernel.lower import Lowering
+from ...kernel.offsets import without_offsets
+from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
+from ...plan.plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
+from .attention_step import attention_gradient_step, attention_step, begin_attention, flops_of
+from .kernel_writer import kernel_text
+from .loader import KernelLoader
+from .module_text import KernelText
+from .packed_panels import (
+    Operand,
+    can_share,
+    operand_of,
+    packing_step,
+    shared_operands,
+    with_panels,
+)
+from .schedule import Schedule, schedule_cpu
+from .sorting_step import argsort_step, is_native, lists_bytes, sort_step
+
+if TYPE_CHECKING:
+    from ...plan.plan_builder import AnySchedule
+
+
+class CpuPlanBuilder(PlanBuilder):
+    """Builds the Plan of one fused graph."""
+
+    def build(self, overwritten: Iterable[int] = ()) -> Plan:
+        """The plan; its arrays are the graph's inputs, then one array per fresh output.
+
+        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones. It refuses
+        inputs with gaps too, where it was not made for their strides.
+        """
+        self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
+        self.texts: dict[int, KernelText] = {}
+        # By id of a schedule, which `patterns` holds, with where its parameters begin.
+        self.text_of: dict[int, tuple[KernelText, tuple[int, ...]]] = {}
+        self.sharers = shared_operands(self.graph)
+        self.panels: dict[Operand, BufferRef] = {}
+        self.loader = KernelLoader()
+        begin_attention(self.graph)
+        self.write()
+        self._tell_of_copies()
+        addresses = self.loader.addresses()
+        steps: list[Step] = []
+        for position, step in enumerate(self.steps):
+            assert not isinstance(step, LaunchStep)
+            if isinstance(step, KernelStep) and position in self.texts:
+                step = replace(step, address=addresses[self.texts[position]])
+            steps.append(step)
+        written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
+        dense = [
+            self.place[each].slot for each in self.graph.inputs if each not in self.fuser.inputs
+        ]
+        return Plan(steps, self.arena.size, self.slots, self.constants, written, dense)
+
+    def _tell_of_copies(self) -> None:
+        for number, step in enumerate(self.steps):
+            if isinstance(step, CopyStep):
+                info = StepInfo(step.name, "copy", (), (), 2 * step.nbytes, 0)
+                self.info_of_step[number] = info
+                self.infos.append(info)
+
+    def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
+        """The kernel of a group; rows are saved between stages only in row schedules."""
+        lowering = self.fuser.lowering(group, save_rows=False)
+        schedule = schedule_cpu(lowering.run())
+        if schedule.lane is None and len(lowering.kernel.stages) > 1:
+            saving = self.fuser.lowering(group, save_rows=True)
+            if saving.run().scratch:
+                return saving, schedule_cpu(saving.kernel)
+        return lowering, schedule
+
+    def library_step(self, node: Node) -> tuple[Step, str, int]:
+        if node.primitive is p.attention:
+            step = attention_step(node, self.arrays(node), [self.place[node]])
+            return step, "attention", flops_of(node)
+        if node.primitive.family is Family.SEVERAL:
+            return self._attention(node), "attention", flops_of(node)
+        if node.primitive.family is Family.SORT and is_native(node):
+            return self._sorting(node), "sort", 0
+        if node.primitive is p.sort:
+            function = partial(put_in_order, descending=node.attrs["descending"])
+            results = (self.contiguous(node, node.type),)
+            return PythonStep("sort", function, self.arrays(node), results), "python", 0
+        product, kind, flops = super().library_step(node)
+        if isinstance(product, GemmStep) and self._shares_panels(node, product):
+            product = with_panels(product, self._panels(node, product))
+        return product, kind, flops
+
+    def _shares_panels(self, node: Node, step: GemmStep) -> bool:
+        return self.sharers[operand_of(node)] > 0 and can_share(node, step)
+
+    def _panels(self, node: Node, step: GemmStep) -> BufferRef:
+        """Where the second operand of a product lies packed, which is done for the first one.
+
+        With the last one the memory is given back: what comes to lie there is written after it ran.
+        """
+        operand = operand_of(node)
+        if operand not in self.panels:
+            nbytes = operand[0].type.nbytes
+            self.panels[operand] = self.arena.take(nbytes, operand)
+            info = StepInfo("pack", "pack", operand[:1], (), 2 * nbytes, 0)
+            self.info_of_step[len(self.steps)] = info
+            self.steps.append(packing_step(step, self.panels[operand]))
+            self.infos.append(info)
+        self.sharers[operand] -= 1
+        if not self.sharers[operand]:
+            self.arena.release(operand)
+        return self.panels[operand]
+
+    def _attention(self, node: Node) -> KernelStep:
+        """Attention with what its gradient needs, or that."""
+        places = {each.attrs["index"]: self.place[each] for each in self.results(node)}
+        if node.primitive is p.attention_gradient:
+            gradients = [places.get(index) for index in range(3)]
+            return attention_gradient_step(node, self.arrays(node), gradients)
+        rows = [places[1]] if 1 in places else []
+        return attention_step(node, self.arrays(node), [places.get(0), *rows])
+
+    def _sorting(self, node: Node) -> KernelStep:
+        (operand,) = self.arrays(node)
+        if node.primitive is p.sort:
+            return sort_step(node, operand, self.place[node])
+        with self.arena.borrowed(lists_bytes(node)) as lists:
+            return argsort_step(node, operand, self.place[node], lists)
+
+    # -- scatters ------------------------------------------------------------------------
+
+    def kernels_of(self, group: Group) -> list[Piece]:
+        """A scatter may come in several kernels, without its base where it is in that's memory."""
+        if group.kind != "scatter":
+            return super().kernels_of(group)
+        pattern, nodes, _ = self.scheduled(group)
+        replaced = self.in_place.get(group.roots[0].node)
+        on_base = replaced is not None and replaced in nodes
+        is_checked = group in self.checked_early
+        return self._of_scatter(
+            group, (on_base, is_checked), lambda: scatter_parts(pattern.kernel, on_base, is_checked)
+        )
+
+    def early_checks(self, group: Group) -> list[Piece]:
+        if group.kind != "scatter":
+            return []
+        checks = checks_of(self.scheduled(group).pattern.kernel)
+        return [] if checks is None else self._of_scatter(group, "checks", lambda: [checks])
+
+    def _of_scatter(
+        self, group: Group, which: Any, parts: Callable[[], list[ScatterPart]]
+    ) -> list[Piece]:
+        """Some parts of a scatter, made once for each structure of groups."""
+        pattern, nodes, _ = self.scheduled(group)
+        found = self.parts.get((id(pattern), which))
+        if found is None:
+            found = [(part, schedule_cpu(part.kernel)) for part in parts()]
+            self.parts[id(pattern), which] = found
+        return [
+            Piece(
+                part.role, part.kernel, schedule, [nodes[at] for at in part.params],
+                moved_bytes(part.kernel), operations(part.kernel),
+            )
+            for part, schedule in found
+        ]  # fmt: skip
+
+    def scatters_into(self, group: Group, node: Node, replaced: Node) -> bool:
+        pattern, nodes, _ = self.scheduled(group)
+        if replaced not in nodes:
+            return replaced not in group.reads
+        return copies_base(pattern.kernel, nodes.index(replaced), nodes.index(node))
+
+    def write_kernel(
+        self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
+    ) -> None:
+        assert isinstance(schedule, Schedule)
+        found = self.text_of.get(id(schedule))
+        if found is None:
+            kernel, offsets = without_offsets(schedule.kernel)
+            text = kernel_text(replace(schedule, kernel=kernel), jit.vector_bytes())
+            found = self.text_of[id(schedule)] = text, offsets
+        text, offsets = found
+        args = tuple(
+            BufferRef(ref.slot, ref.offset + offset * param.dtype.itemsize) if offset else ref
+            for ref, offset, param in zip(args, offsets, schedule.kernel.params, strict=True)
+        )
+        self.loader.add(text)
+        self.texts[len(self.steps)] = text
+        self.steps.append(KernelStep(info.name, 0, args, schedule.extent, schedule.grain))

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: kernels written as CUDA C."""

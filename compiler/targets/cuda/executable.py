@@ -1,0 +1,117 @@
+"""A compiled graph on a CUDA device: arrays of CuPy in, arrays of CuPy out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ....runtime.cuda import failures
+from ....runtime.cuda.arrays import array_over, current, empty, memory_block
+from ....runtime.cuda.cublas_lt import CublasLtError, Status
+from ....runtime.cuda.devices import architecture
+from ....runtime.cuda.memory import note_peak, when_full
+from ....runtime.cuda.plan import CudaPlan
+from ....runtime.device import Device
+from ...fusion.fusion import Refusal
+from ...ir import Graph, TensorType
+from ...kernel.checks import Check
+from ...plan.plan_builder import StepInfo
+from .program import Program
+
+Array = Any  # of CuPy; of NumPy for inputs that come from the host
+
+
+SMALL_BYTES = 64 << 10
+"""Results of at most this many bytes are copied out of the plan's own memory."""
+
+
+class CudaExecutable:
+    """A graph, all of whose values lie on `device`, fused, generated and loaded.
+
+    `run` takes one array per graph input and gives one per output; the inputs numbered by
+    `from_host` are arrays of NumPy. Otherwise as `Executable`, but that nothing is waited for: the
+    error of a failed check comes later. Without `epilogues`, matrix products do nothing else.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        device: Device,
+        donate: Mapping[int, int] | None = None,
+        strides: Mapping[int, tuple[int, ...]] | None = None,
+        from_host: Sequence[int] = (),
+        epilogues: bool = True,
+    ) -> None:
+        self.device = device
+        program = partial(Program, graph, architecture(device), donate, strides)
+        try:
+            self._load(program(epilogues=epilogues), from_host)
+        except CublasLtError as error:
+            if error.status != Status.NOT_SUPPORTED or not epilogues:
+                raise
+            # What products cannot do besides on this device, kernels can.
+            self._load(program(epilogues=False), from_host)
+
+    def _load(self, program: Program, from_host: Sequence[int]) -> None:
+        self.program = program
+        self.planning = program.planning
+        self.graph, self.donate = self.planning.graph, self.planning.donate
+        self.refused: list[Refusal] = program.refused
+        self.kernels: list[StepInfo] = list(program.kernels)
+        inputs = self.graph.inputs
+        first = 1 + len(inputs)
+        fresh = dict(enumerate(self.planning.types(self.planning.fresh), first))
+        self._small = {s: type_ for s, type_ in fresh.items() if type_.nbytes <= SMALL_BYTES}
+        self._large = {s: type_ for s, type_ in fresh.items() if s not in self._small}
+        self._fresh = list(fresh)
+        self.plan = CudaPlan(
+            self.device,
+            program.source,
+            program.steps,
+            program.arena_bytes,
+            program.num_slots,
+            program.constants,
+            {1 + number: inputs[number].type.nbytes for number in from_host},
+            {slot: type_.nbytes for slot, type_ in self._small.items()},
+            [1 + source for source in self.planning.direct.values()],
+            partial(_failed, program.checks) if program.checks else None,
+        )
+        self._copies_results = len(self.planning.direct) < len(self.donate)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Ask the device for the outputs of `inputs`."""
+        with current(self.device):
+            block, large = when_full(self._allocate)
+            note_peak()
+            self.plan.run((*inputs, *large), block)
+            fresh = self._collected(block, large)
+            if self._copies_results and self.program.checks:
+                failures.wait_and_report(self.device)
+            return self.planning.results(inputs, fresh, _empty)
+
+    def _allocate(self) -> tuple[Any, list[Array]]:
+        """One block for all small results, and an array for each large one."""
+        block = memory_block(self.plan.small_bytes) if self._small else None
+        return block, [empty(type_.shape, type_.dtype.numpy) for type_ in self._large.values()]
+
+    def _collected(self, block: Any, large: list[Array]) -> list[Array]:
+        """The results in the order of their slots."""
+        if not self._small:
+            return large
+        found = dict(zip(self._large, large))
+        for slot, type_ in self._small.items():
+            start = self.plan.small[slot].start
+            found[slot] = array_over(block + start, type_.shape, type_.dtype.numpy)
+        return [found[slot] for slot in self._fresh]
+
+
+def _failed(checks: Sequence[Check], code: int, position: int, size: int) -> Exception:
+    """The error of a failed check; a status that is pending holds this, and nothing of the plan."""
+    return checks[code - 1].error(position, size)
+
+
+def _empty(type_: TensorType) -> Array:
+    return empty(type_.shape, np.dtype(type_.dtype.numpy))

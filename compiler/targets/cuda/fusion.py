@@ -1,0 +1,144 @@
+"""Fusion for CUDA: what hand-written kernels compute is left alone, and reads views as they lie.
+
+These nodes are convolutions, and additions at positions that are worth a sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...fusion.fusion import is_step, is_virtual_source
+from ...ir import Family, Graph, Node
+from ...ir import primitives as p
+from ...kernel.memory_views import View, alias_base, strided_view
+from ...kernel.roots import Buffer
+from .bias_fusion import BiasFuser
+from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
+
+_VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
+
+# A number that takes more operations than this is computed once, not by each of so many threads.
+COSTLY_NUMBER = 24
+MANY_READERS = 4096
+
+
+class CudaFuser(BiasFuser):
+    """The fuser of plans for CUDA; `scatters` has the form of additions that are sorted."""
+
+    gathers = False
+    max_serial = 1 << 13  # one block has less memory bandwidth than one core
+    scatters_in_place = False
+
+    def __init__(
+        self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None, epilogues: bool = True
+    ) -> None:
+        self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
+        super().__init__(graph, inputs, epilogues)
+
+    def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
+        """Threads cannot move a number out of their loop, as the CPU does: each computes it.
+
+        The powers in Adam's bias correction are hundreds of float64 operations, for each thread.
+        """
+        if super()._must_be_root(node, inlined, spent):
+            return True
+        if node.type.numel != 1 or spent <= COSTLY_NUMBER or is_virtual_source(node):
+            return False
+        return any(
+            reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW)
+            and reader.type.numel >= MANY_READERS
+            for reader in self.graph.consumers[node]
+        )
+
+    def is_template(self, node: Node) -> bool:
+        """Whether a hand-written kernel computes `node`."""
+        return node.primitive is p.convolution or node in self.scatters
+
+    def is_step(self, node: Node) -> bool:
+        return is_step(node) or node in self.scatters
+
+    def step_operands(self, step: Node) -> list[Node]:
+        if step in self.scatters and starts_from_number(step):
+            return [self.step_operand(step, each) for each in step.inputs[1:]]
+        return super().step_operands(step)
+
+    def step_operand(self, step: Node, operand: Node) -> Node:
+        if not self.is_template(step):
+            return super().step_operand(step, operand)
+        base = _view_base(operand)
+        if base is operand or is_virtual_source(base):
+            return operand
+        view = strided_view(operand, base, self.buffer(base))
+        if view is None:
+            return operand
+        return base if step not in self.scatters or self._suits(step, operand, view) else operand
+
+    def _suits(self, step: Node, operand: Node, view: View) -> bool:
+        """Whether the kernels of a scatter can read an operand through this view."""
+        return all(
+            scatter_steps(step, self.scatters[step], number, view) is not None
+            for number, each in enumerate(step.inputs)
+            if each is operand
+        )
+
+    def view_of(self, step: Node, operand: Node) -> tuple[Node, View]:
+        """The node in memory that has an operand of a hand-written kernel, and where."""
+        base = self.step_operand(step, operand)
+        base = base if self.has_memory(base) else alias_base(base)
+        view = strided_view(operand, base, self.buffer(base))
+        assert view is not None, f"{operand} is no view of {base}"
+        return base, view
+
+
+def starts_from_number(node: Node) -> bool:
+    """Whether a scatter begins with one number everywhere, which lies nowhere in memory."""
+    return node.inputs[0].primitive is p.full
+
+
+def scatter_steps(node: Node, form: ScatterForm, number: int, view: View) -> tuple[int, ...] | None:
+    """The steps of operand `number` along what the kernels count, if it has them.
+
+    () for the base, which has to be dense; (step of an addition,) for positions; (step of a slice,
+    of an addition) for the values, whose rows have to be dense. What is counted once has step 0.
+    """
+    shape, (strides, offset) = node.inputs[number].shape, view
+    if number == 0:
+        return () if flat_stride(shape, strides) == 1 and offset == 0 else None
+    if number < len(node.inputs) - 1:
+        sizes = [shape[axis] for axis in form.index_axes]
+        step = flat_stride(sizes, [strides[axis] for axis in form.index_axes])
+        return None if step is None else (step,)
+    first, last = form.value_axes
+    pieces = (slice(0, first), slice(first, last), slice(last, None))
+    outer, step, row = (flat_stride(shape[each], strides[each]) for each in pieces)
+    if outer is None or step is None or row != 1:
+        return None
+    return outer if form.lead > 1 else 0, step if form.count > 1 else 0
+
+
+def _sorted_form(node: Node) -> ScatterForm | None:
+    if not adds(node) or not node.type.numel or not node.inputs[-1].type.numel:
+        return None
+    form = scatter_form(node, _is_expanded(node))
+    return form if is_worth_a_sort(node, form) else None
+
+
+def _is_expanded(node: Node) -> bool:
+    """Whether the positions of a `scatter_add` are the same along all axes but their own."""
+    if node.primitive is not p.scatter_add:
+        return False
+    index, axis = node.inputs[1], node.attrs["axis"]
+    others = [each for each in range(node.type.ndim) if each != axis]
+    if any(index.shape[each] != node.shape[each] for each in others):
+        return False
+    base = _view_base(index)
+    view = strided_view(index, base, Buffer.contiguous(base.shape))
+    if base is index or view is None:
+        return all(index.shape[each] == 1 for each in others)
+    return all(index.shape[each] == 1 or view[0][each] == 0 for each in others)
+
+
+def _view_base(node: Node) -> Node:
+    while node.primitive in _VIEWS:
+        node = node.inputs[0]
+    return node

@@ -1,0 +1,416 @@
+"""Writes a scheduled Kernel as CUDA C.
+
+A kernel's parameters are its buffers; sizes are written out. First every thread finds its point of
+the row axes, then the stages follow one after another, each a loop over the part that this thread
+has of it, with its reductions joined behind it. Values are named after what computes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from ....runtime.dtypes import int64, uint8
+from ...kernel.index import Axis, Index, Quotient, Remainder, atom_bounds
+from ...kernel.kernel import Instr, Param, Stage, long_sums
+from .pairs_text import write_pairs
+from .scalar import c_type, memory_type, narrow, widen
+from .schedule import TILE, TILE_ROWS, CudaSchedule, Layout, is_turned, kept_elements
+from .stage_body import (
+    BLOCK_STEPS,
+    JOIN,
+    KernelWriter,
+    StageBody,
+    carry,
+    declare_totals,
+    result_start,
+    result_type,
+    total,
+)
+from .template import TemplateSchedule
+from .template_text import template_text
+from .wide_kernels import SHARED
+from .writer import declared
+
+_INT_LIMIT = 1 << 31
+NEEDED_BY_ALL = ("reduce", "save", "check")
+"""Instructions that every thread of a point takes part in, whoever stores."""
+COPY_BLOCK = 256
+COPY_BYTES = 16
+GUARD = Param("failed", int64, 8)
+"""The status, as what must not run after a failure reads it."""
+
+
+def kernel_text(
+    schedule: CudaSchedule | TemplateSchedule,
+    name: str,
+    first_check: int = 0,
+    guarded: bool = False,
+    as_function: bool = False,
+) -> str:
+    """The text of `extern "C" __global__ void name(...)` for one scheduled kernel.
+
+    `first_check` is the number of its first check among those of the whole module. A `guarded`
+    kernel has the status as its last parameter, and does nothing where that tells of a failure.
+    `as_function` makes it a part of another kernel: a function that is told its block.
+    """
+    if isinstance(schedule, TemplateSchedule):
+        assert not guarded, f"{name} overwrites what lives on"
+        return template_text(schedule, name, first_check)
+    return _ScheduleWriter(schedule, name, first_check, guarded, as_function).written()
+
+
+def copy_text(nbytes: int, guarded: bool, name: str, as_function: bool = False) -> str:
+    """A kernel that copies bytes from its first parameter to its second; see `kernel_text`."""
+    block = "block" if as_function else "blockIdx.x"
+    guard = "  if (*failed != 0) return;\n" if guarded else ""
+    return f"""\
+{_head(name, copy_params(nbytes, guarded), COPY_BLOCK, as_function)}
+{guard}  const long long first = ((long long){block} * {COPY_BLOCK} + threadIdx.x) * {COPY_BYTES};
+  if (first + {COPY_BYTES} <= {nbytes}) {{
+    typedef Pack<unsigned int, {COPY_BYTES // 4}> Piece;
+    *(Piece*)(to + first) = *(const Piece*)(from + first);
+  }} else {{
+    for (long long i = first; i < {nbytes}; ++i) to[i] = from[i];
+  }}
+}}
+"""
+
+
+def copy_params(nbytes: int, guarded: bool) -> tuple[Param, ...]:
+    """The parameters of `copy_text`."""
+    source, target = Param("from", uint8, nbytes), Param("to", uint8, nbytes, written=True)
+    return (source, target, GUARD) if guarded else (source, target)
+
+
+def _head(
+    name: str, params: Sequence[Param], threads: int, as_function: bool, shares: bool = False
+) -> str:
+    listed = [declared(param) for param in params]
+    if as_function:
+        listed += [SHARED] if shares else []
+        listed.append("const unsigned int block")
+        return f"__device__ __forceinline__ void {name}({', '.join(listed)}) {{"
+    text = ", ".join(listed)
+    return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({text}) {{'
+
+
+class _ScheduleWriter(KernelWriter):
+    """One kernel on its way out: lines so far, and the current indentation."""
+
+    def __init__(
+        self,
+        schedule: CudaSchedule,
+        name: str,
+        first_check: int,
+        guarded: bool,
+        as_function: bool,
+    ) -> None:
+        super().__init__(
+            schedule.kernel, "int" if _fits_int(schedule) else "long long", first_check
+        )
+        self.schedule = schedule
+        self.as_function = as_function
+        self.block_number = "block" if as_function else "blockIdx.x"
+        self.guarded = guarded
+        self.name = name
+        points = prod(axis.size for axis in self.kernel.rows)
+        returns = schedule.layout in (Layout.POINTWISE, Layout.TILE)  # those without a point
+        everybody = returns or points % schedule.points == 0
+        self.active = "" if everybody else "active"
+        first_member = "member == 0" if schedule.team > 1 else ""
+        self.owner = " && ".join(each for each in (self.active, first_member) if each)
+
+    def written(self) -> str:
+        x, y = self.schedule.block
+        params = [*self.kernel.params, GUARD] if self.guarded else self.kernel.params
+        head = _head(self.name, params, x * y, self.as_function, bool(self.schedule.joined))
+        if self.guarded:
+            self.line("if (*failed != 0) return;")
+        if self.schedule.layout is Layout.TILE:
+            self._tile()
+        elif self.schedule.layout is Layout.PAIRS:
+            write_pairs(self, self.schedule, self.block_number)
+        else:
+            self._points()
+        return "\n".join([head, *self.lines, "}", ""])
+
+    # -- the thread's point --------------------------------------------------------------
+
+    def _points(self) -> None:
+        """What a thread computes of its point; of each of its points where it has many."""
+        schedule = self.schedule
+        if schedule.layout is not Layout.POINTWISE:
+            self._find_point()
+            self._compute()
+            return
+        first = f"({self.integer}){self.block_number} * {schedule.points} + threadIdx.x"
+        if schedule.strides_over_grid:
+            step = schedule.grid * schedule.points
+            head = f"for ({self.integer} item = {first}; item < {schedule.items}; item += {step})"
+            with self.block(head):
+                self._decode("item", self.kernel.rows, schedule.vector)
+                self._compute()
+            return
+        self.line(f"const {self.integer} item = {first};")
+        if schedule.items % schedule.points:
+            self.line(f"if (item >= {schedule.items}) return;")
+        self._decode("item", self.kernel.rows, schedule.vector)
+        self._compute()
+
+    def _compute(self) -> None:
+        self._declare()
+        for stage in self.kernel.stages:
+            self._stage(stage)
+
+    def _find_point(self) -> None:
+        schedule = self.schedule
+        first = f"({self.integer}){self.block_number} * {schedule.points}"
+        if schedule.layout is Layout.COLUMN:
+            member, mine = "threadIdx.y", "threadIdx.x"
+        else:
+            member, mine = f"threadIdx.x % {schedule.team}", f"threadIdx.x / {schedule.team}"
+        if schedule.team > 1:
+            self.line(f"const int member = {member};  // of the {schedule.team} that share a point")
+        mine = f" + {mine}" if schedule.points > 1 else ""
+        point = f"{first}{mine}" if schedule.points > 1 else f"({self.integer}){self.block_number}"
+        if not self.active:
+            self.line(f"const {self.integer} point = {point};")
+        else:
+            # Threads without a point go along, for the others wait for them.
+            self.line(f"const bool active = {point} < {schedule.items};")
+            self.line(f"const {self.integer} point = active ? {point} : {schedule.items - 1};")
+        self._decode("point", self.kernel.rows, 1)
+
+    def _decode(self, number: str, axes: Sequence[Axis], vector: int) -> None:
+        """The values of row-major axes at a number; of the last one in steps of `vector`."""
+        sizes = [axis.size for axis in axes]
+        if axes:
+            sizes[-1] //= vector
+        behind = 1
+        for position in range(len(axes) - 1, -1, -1):
+            value = f"{number} / {behind}" if behind > 1 else number
+            behind *= sizes[position]
+            if position > 0:
+                value = f"{value} % {sizes[position]}"
+            if position == len(axes) - 1 and vector > 1:
+                value = f"({value}) * {vector}" if position > 0 else f"{value} * {vector}"
+            self.line(f"const {self.integer} {axes[position]} = {value};")
+
+    def _tile(self) -> None:
+        """A tile of the two last axes: what is turned comes into shared memory along its axis."""
+        kernel = self.kernel
+        *others, down, along = kernel.rows
+        many_down, many_along = self.schedule.tiles
+        (stage,) = kernel.stages
+        body = StageBody(self, stage)
+        turned = [
+            number
+            for number, instr in enumerate(stage.body)
+            if is_turned(kernel, instr, down, along)
+        ]
+        tile = f"({self.integer}){self.block_number}"
+        self._decode(f"({tile} / {many_down * many_along})", others, 1)
+        self.line(
+            f"const {self.integer} first_{down} = {tile} / {many_along} % {many_down} * {TILE};"
+        )
+        self.line(f"const {self.integer} first_{along} = {tile} % {many_along} * {TILE};")
+        for number in turned:
+            type_ = memory_type(kernel.params[stage.body[number].param].dtype)
+            # One more column than a tile has: else threads of a warp would meet in one bank.
+            self.line(f"__shared__ {type_} tile{number}[{TILE}][{TILE + 1}];")
+        with self._walk(down, along):
+            for number in turned:
+                self.line(f"tile{number}[row][threadIdx.x] = {body.raw_load(number)};")
+        self.line("__syncthreads();")
+        for number in turned:
+            dtype = kernel.params[stage.body[number].param].dtype
+            body.given[number] = widen(f"tile{number}[threadIdx.x][row]", dtype)
+        with self._walk(along, down):
+            body.write_all("")
+
+    @contextmanager
+    def _walk(self, lane: Axis, other: Axis) -> Iterator[None]:
+        """A loop over a tile, threads of a warp along `lane`, for the points that exist."""
+        with self.block(f"for (int row = threadIdx.y; row < {TILE}; row += {TILE_ROWS})"):
+            self.line(f"const {self.integer} {lane} = first_{lane} + threadIdx.x;")
+            self.line(f"const {self.integer} {other} = first_{other} + row;")
+            ragged = [axis for axis in (lane, other) if axis.size % TILE]
+            if not ragged:
+                yield
+                return
+            with self.block(f"if ({' && '.join(f'{axis} < {axis.size}' for axis in ragged)})"):
+                yield
+
+    # -- storage -------------------------------------------------------------------------
+
+    def _declare(self) -> None:
+        """The results of reductions, what joins them, and saved rows."""
+        schedule = self.schedule
+        for instr in self.kernel.instructions():
+            if instr.op == "reduce":
+                self.line(f"{result_type(instr)} r{instr.value[0]} = {result_start(instr)};")
+        if schedule.joined and not self.as_function:
+            # One for all reductions: joins wait until the one before has been read.
+            self.line(f"__shared__ __align__(16) unsigned char shared[{schedule.joined}];")
+        if schedule.kept_in_shared:
+            self._declare_shared_rows()
+            return
+        for number, (dtype, elements) in enumerate(self.kernel.scratch):
+            self.line(f"{c_type(dtype)} s{number}[{kept_elements(schedule, elements)}];")
+
+    def _declare_shared_rows(self) -> None:
+        """Rows in shared memory: elements of neighbouring threads lie beside each other."""
+        schedule = self.schedule
+        self.line("extern __shared__ __align__(16) unsigned char rows[];")
+        thread = "threadIdx.x"
+        if schedule.block[1] > 1:
+            thread = f"threadIdx.y * {schedule.block[0]} + threadIdx.x"
+        offset = 0
+        for number, (dtype, elements) in enumerate(self.kernel.scratch):
+            type_ = memory_type(dtype)
+            place = f"(rows + {offset})" if offset else "rows"
+            self.line(f"{type_}* const s{number} = ({type_}*){place} + {thread};")
+            offset += schedule.kept_bytes_of(dtype, elements)
+
+    def save(self, number: int, slot: str, value: str) -> None:
+        dtype, _ = self.kernel.scratch[number]
+        kept = narrow(value, dtype) if self.schedule.kept_in_shared else value
+        self.line(f"{self._kept(number, slot)} = {kept};")
+
+    def saved(self, number: int, slot: str) -> str:
+        dtype, _ = self.kernel.scratch[number]
+        kept = self._kept(number, slot)
+        return widen(kept, dtype) if self.schedule.kept_in_shared else kept
+
+    def _kept(self, number: int, slot: str) -> str:
+        if self.schedule.kept_in_shared:
+            slot = f"({slot}) * {prod(self.schedule.block)}"
+        return f"s{number}[{slot}]"
+
+    # -- stages --------------------------------------------------------------------------
+
+    def _stage(self, stage: Stage) -> None:
+        alone = self._is_for_one(stage)
+        with self.block(f"if ({self.owner})" if alone else ""):
+            body = StageBody(self, stage)
+            if self.schedule.layout is Layout.POINTWISE:
+                last = self.kernel.rows[-1] if self.kernel.rows else None
+                body.write_vector(last, self.schedule.vector, None)
+            elif not stage.axes:
+                body.write_all("" if alone else self.owner)
+            else:
+                body.write_invariant(stage.axes)
+                self._loop(stage, body)
+        for instr in stage.body:
+            if instr.op == "reduce" and self.schedule.team > 1:
+                self._join(instr)
+
+    def _is_for_one(self, stage: Stage) -> bool:
+        """Whether one thread of a point does a stage, since the others need nothing of it."""
+        if not self.owner or stage.axes or self.schedule.layout is Layout.POINTWISE:
+            return False
+        return not any(instr.op in NEEDED_BY_ALL for instr in stage.body)
+
+    def _loop(self, stage: Stage, body: StageBody) -> None:
+        """The part of a stage's loop that a thread has."""
+        schedule = self.schedule
+        size = prod(axis.size for axis in stage.axes)
+        vector = schedule.vector if stage.axes[-1].size % schedule.vector == 0 else 1
+        keeps = any(instr.op in ("save", "saved") for instr in stage.body)
+        step = schedule.team * vector
+        member = "member" if schedule.team > 1 else "0"
+        first = f"{member} * {vector}" if vector > 1 and schedule.team > 1 else member
+        steps = -(-size // step)
+        sums = long_sums(stage) if steps * vector > BLOCK_STEPS else []
+        for instr in sums:
+            declare_totals(self, instr)
+        if keeps:
+            self._keeping_loop(stage, body, vector, first, bool(sums))
+        elif not sums:
+            with self.block(f"for ({self.integer} j = {first}; j < {size}; j += {step})"):
+                self._loop_body(stage, body, vector, None)
+        else:
+            block = BLOCK_STEPS // vector * step
+            head = f"for ({self.integer} start = {first}; start < {size}; start += {block})"
+            with self.block(head):
+                stop = f"min(start + {block}, ({self.integer}){size})"
+                self.line(f"const {self.integer} stop = {stop};")
+                with self.block(f"for ({self.integer} j = start; j < stop; j += {step})"):
+                    self._loop_body(stage, body, vector, None)
+                for instr in sums:
+                    self.line(carry(instr))
+        for instr in sums:
+            if keeps:
+                self.line(carry(instr))
+            self.line(total(instr))
+
+    def _keeping_loop(
+        self, stage: Stage, body: StageBody, vector: int, first: str, in_blocks: bool
+    ) -> None:
+        """A thread's part of a loop that keeps elements for later stages, or reads kept ones."""
+        schedule = self.schedule
+        size = prod(axis.size for axis in stage.axes)
+        step = schedule.team * vector
+        steps = -(-size // step)
+        # Registers have no addresses: loops over them are written out. A block alone on its
+        # multiprocessor, as those with rows in shared memory are, needs many loads under way.
+        self.line("#pragma unroll 8" if schedule.kept_in_shared else "#pragma unroll")
+        with self.block(f"for (int step = 0; step < {steps}; ++step)"):
+            self.line(f"const {self.integer} j = step * {step} + {first};")
+            if size % step == 0:
+                self._loop_body(stage, body, vector, "step")
+            else:
+                with self.block(f"if (j < {size})"):
+                    self._loop_body(stage, body, vector, "step")
+            if in_blocks:
+                block = BLOCK_STEPS // vector
+                with self.block(f"if (step % {block} == {block - 1})"):
+                    for instr in long_sums(stage):
+                        self.line(carry(instr))
+
+    def _loop_body(self, stage: Stage, body: StageBody, vector: int, step: str | None) -> None:
+        self._decode("j", stage.axes, 1)
+        body.write_vector(stage.axes[-1], vector, step, guard=self.active)
+
+    def _join(self, instr: Instr) -> None:
+        """What the members of a team have reduced becomes one value, known to all of them."""
+        number, operation = instr.value
+        schedule, join = self.schedule, JOIN[operation]
+        shared = f"({result_type(instr)}*){'shared' if schedule.joined else '0'}"
+        if schedule.layout is Layout.COLUMN:
+            call = f"tg_join_columns<{join}, {schedule.team}, {schedule.points}>"
+        else:
+            call = f"tg_join_neighbours<{join}, {schedule.team}>"
+        self.line(f"r{number} = {call}(r{number}, {shared});")
+
+
+def _fits_int(schedule: CudaSchedule) -> bool:
+    """Whether all positions and thread numbers are below 2**31."""
+    kernel = schedule.kernel
+    if max((param.elements for param in kernel.params), default=0) >= _INT_LIMIT:
+        return False
+    threads = schedule.grid * schedule.points * schedule.team
+    if (schedule.items + threads) * schedule.vector >= _INT_LIMIT:
+        return False
+    step = schedule.team * BLOCK_STEPS
+    if schedule.pairing is not None:
+        step = schedule.pairing.depth
+    for stage in kernel.stages:
+        if prod(axis.size for axis in stage.axes) + step >= _INT_LIMIT:
+            return False
+    indices = (index for instr in kernel.instructions() for index in instr.indices)
+    return all(_largest(index) < _INT_LIMIT for index in indices)
+
+
+def _largest(index: Index) -> int:
+    """A bound of all that is computed on the way to an index, its parts and their sums."""
+    total = abs(index.const)
+    inside = 0
+    for atom, coefficient in index.terms.items():
+        total += abs(coefficient) * max(map(abs, atom_bounds(atom)))
+        if isinstance(atom, (Quotient, Remainder)):
+            lift = atom.divisor - min(atom.index.bounds[0], 0)
+            inside = max(inside, _largest(atom.index) + lift)
+    return max(total, inside)

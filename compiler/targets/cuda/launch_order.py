@@ -1,0 +1,102 @@
+"""Which steps of a plan for CUDA do not wait for each other, so that one launch can do several.
+
+Every step gets a *level*, above those of the earlier steps whose memory it touches, where one of
+the two writes. Steps of a level are independent, whatever their order.
+Intermediate values share the arena, so memory is compared, not values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ....runtime.dtypes import dtype_named
+from ....runtime.plan_steps import BufferRef, CopyStep, GemmStep
+
+
+class Access(NamedTuple):
+    """Bytes of a slot that a step reads or writes."""
+
+    slot: int
+    start: int
+    end: int
+    writes: bool
+
+
+def access(ref: BufferRef, nbytes: int, writes: bool) -> Access:
+    """The access of `nbytes` at a place."""
+    return Access(ref.slot, ref.offset, ref.offset + nbytes, writes)
+
+
+def accesses_of_copy(step: CopyStep) -> list[Access]:
+    """What a copy reads and writes."""
+    return [access(step.src, step.nbytes, False), access(step.dst, step.nbytes, True)]
+
+
+def accesses_of_product(step: GemmStep) -> list[Access]:
+    """What a matrix product reads and writes."""
+    size = dtype_named(step.dtype).itemsize
+    a = (step.k, step.m) if step.transpose_a else (step.m, step.k)
+    b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
+
+    def extent(shape: tuple[int, int], leading: int, which: int) -> int:
+        if 0 in shape:
+            return 0
+        behind = sum((entry[0] - 1) * entry[1 + which] for entry in step.batch)
+        return size * ((shape[0] - 1) * leading + shape[1] + behind)
+
+    return [
+        access(step.a, extent(a, step.lda, 0), False),
+        access(step.b, extent(b, step.ldb, 1), False),
+        *([access(step.bias, size * step.n, False)] if step.bias else []),
+        access(step.c, extent((step.m, step.n), step.ldc, 2), True),
+    ]
+
+
+Accesses = Sequence[Access] | None
+"""What a step touches; None stands for everything."""
+
+
+def levels(steps: Sequence[Accesses]) -> list[int]:
+    """The level of each step, as low as may be; steps for which none waits come in the last.
+
+    So the updates of all parameters, each as soon as its gradient is there, end up together.
+    """
+    found = _levels(steps)
+    waited_for = _levels(steps[::-1])[::-1]
+    last = max(found, default=0)
+    return [level if height else last for level, height in zip(found, waited_for)]
+
+
+def _levels(steps: Sequence[Accesses]) -> list[int]:
+    seen: dict[int, list[tuple[Access, int]]] = {}
+    found: list[int] = []
+    floor = 0  # of the steps behind one that may touch everything
+    for accesses in steps:
+        if accesses is None:
+            level = floor = max(found, default=-1) + 1
+            seen.clear()
+            floor += 1
+        else:
+            level = floor
+            for each in accesses:
+                for other, at in seen.get(each.slot, ()):
+                    if (each.writes or other.writes) and _overlap(each, other):
+                        level = max(level, at + 1)
+            for each in accesses:
+                _remember(seen.setdefault(each.slot, []), each, level)
+        found.append(level)
+    return found
+
+
+def _overlap(a: Access, b: Access) -> bool:
+    return a.start < b.end and b.start < a.end
+
+
+def _remember(known: list[tuple[Access, int]], new: Access, level: int) -> None:
+    """Add an access; one that writes over all of an older one stands for it from now on."""
+    if new.writes:
+        known[:] = [
+            (old, at) for old, at in known if not (new.start <= old.start and old.end <= new.end)
+        ]
+    known.append((new, level))

@@ -1,0 +1,372 @@
+"""Plans for CUDA: kernels become one module of CUDA C, and steps its launches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeGuard
+
+from ....runtime.dtypes import uint8
+from ....runtime.plan_steps import (
+    STATUS_SLOT,
+    BufferRef,
+    CopyStep,
+    CudaStep,
+    GemmStep,
+    LaunchStep,
+    Step,
+    references,
+)
+from ...fusion.fusion import Group
+from ...ir import Node, TensorType, input_node
+from ...kernel.checks import Check
+from ...kernel.kernel import Param
+from ...kernel.lower import Lowering
+from ...kernel.roots import Root
+from ...plan.plan_builder import PlanBuilder, StepInfo
+from .fusion import CudaFuser
+from .kernel_writer import (
+    COPY_BLOCK,
+    COPY_BYTES,
+    GUARD,
+    NEEDED_BY_ALL,
+    copy_params,
+    copy_text,
+    kernel_text,
+)
+from .launch_order import Access, access, accesses_of_copy, accesses_of_product, levels
+from .module_text import CudaModule
+from .schedule import CudaSchedule, Layout, rows_fit, schedule_cuda
+from .template import TemplateSchedule
+from .template_launches import Workspace, template_launches
+from .wide_kernels import Piece, WideSchedule, wide_text
+
+if TYPE_CHECKING:
+    from ...plan.plan_builder import AnySchedule
+
+
+# Kernels of at most this many blocks leave room on a GPU for others beside them.
+MAX_JOINED_BLOCKS = 1024
+MAX_JOINED = 32
+# A kernel copies as fast as the driver does, and can be a part of a wider launch.
+MAX_COPIED = 1 << 20
+
+
+class CudaPlanBuilder(PlanBuilder):
+    """Builds the module and the steps of one fused graph."""
+
+    products = ("float32", "float64", "float16", "bfloat16")
+    alignment = 256
+    never_reused = 4096  # else small kernels wait for others whose memory they take over
+    fuser: CudaFuser
+
+    def build(self, shared: int) -> str:
+        """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan.
+
+        `checks` are those of all kernels: the status has the number of one of them. A block may ask
+        for `shared` bytes of shared memory.
+        """
+        self.shared = shared
+        self.module = CudaModule()
+        self.checks: list[Check] = []
+        self.pieces: dict[int, Piece] = {}  # by the number of a step
+        self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
+        self.number_of: dict[int, int] = {}  # by id, of the first `numbered` of `infos`
+        self.numbered = 0
+        self.write()
+        self._copy_by_kernels()
+        self._launch_together()
+        return self.module.text()
+
+    def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
+        """The kernel of a group; rows are saved between stages where registers suffice."""
+        lowering = self.fuser.lowering(group, save_rows=True)
+        kernel = lowering.run()
+        schedule = schedule_cuda(kernel, 0 if kernel.scratch else self.shared)
+        if not rows_fit(schedule):
+            lowering = self.fuser.lowering(group, save_rows=False)
+            schedule = schedule_cuda(lowering.run(), self.shared)
+        return lowering, schedule
+
+    def write_kernel(
+        self,
+        info: StepInfo,
+        schedule: AnySchedule | TemplateSchedule,
+        args: tuple[BufferRef, ...],
+    ) -> None:
+        assert isinstance(schedule, (CudaSchedule, TemplateSchedule))
+        first_check = len(self.checks)
+        guarded = bool(self.checks) and any(
+            ref.slot in self._overwritten
+            for ref, param in zip(args, schedule.kernel.params)
+            if param.written
+        )
+        comments = tuple(_comments(info))
+
+        def write(name: str, as_function: bool) -> str:
+            return kernel_text(schedule, name, first_check, guarded, as_function)
+
+        self.checks += schedule.kernel.checks
+        params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
+        self.params[len(self.steps)] = params
+        name = info.name
+        if _can_be_joined(schedule):
+            self.pieces[len(self.steps)] = Piece(
+                info.name,
+                params,
+                schedule.grid,
+                schedule.block,
+                schedule.joined,
+                write,
+                comments,
+                schedule.kernel,
+            )
+        else:
+            name = self.module.add(name, comments, partial(write, as_function=False))
+            self.info_of_step[len(self.steps)] = self._renamed(info, name)
+        args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
+        self.steps.append(LaunchStep(name, args, schedule.grid, schedule.block, schedule.shared))
+
+    @property
+    def _overwritten(self) -> set[int]:
+        """The slots of inputs whose memory outputs take."""
+        return {1 + source for source in self.donate.values()}
+
+    def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
+        """The thread that writes an element must be the only one that reads it."""
+        if not super()._reads_in_step(group, node, replaced):
+            return False
+        pattern, nodes, _ = self.scheduled(group)
+        schedule = pattern.schedule
+        if not isinstance(schedule, CudaSchedule) or replaced not in nodes:
+            return False
+        both = {nodes.index(node), nodes.index(replaced)}
+        return schedule.layout is Layout.POINTWISE or _is_private(schedule, both)
+
+    def _copy_by_kernels(self) -> None:
+        """Small copies, which can then be parts of wider launches, and those with a guard.
+
+        Where checks can fail, what overwrites inputs asks first whether one has.
+        """
+        overwritten = self._overwritten
+        for number, step in enumerate(self.steps):
+            if not isinstance(step, CopyStep):
+                continue
+            guarded = bool(self.checks) and step.dst.slot in overwritten
+            if guarded or step.nbytes <= MAX_COPIED:
+                name, block = f"copy{number}", (COPY_BLOCK, 1)
+                args = (step.src, step.dst, *([BufferRef(STATUS_SLOT)] if guarded else []))
+                grid = -(-step.nbytes // (COPY_BLOCK * COPY_BYTES))
+                write = partial(copy_text, step.nbytes, guarded)
+                params = copy_params(step.nbytes, guarded)
+                self.params[number] = params
+                self.pieces[number] = Piece(name, params, grid, block, 0, write)
+                self.steps[number] = LaunchStep(name, args, grid, block)
+
+    def _launch_together(self) -> None:
+        """Order the steps by what they wait for; small kernels that do not wait become one."""
+        steps, infos, pieces = self.steps, self.info_of_step, self.pieces
+        level = levels([self._accesses(number) for number in range(len(steps))])
+        self.steps, self.info_of_step = [], {}
+        for group in _joined(level, pieces):
+            first, *others = group
+            step, info = steps[first], infos.get(first)
+            if others:
+                step, info = self._wide(group, steps, infos)
+            elif first in pieces:
+                step, info = self._alone(pieces[first], step, info)
+            if info is not None:
+                self.info_of_step[len(self.steps)] = info
+            self.steps.append(step)
+
+    def _alone(
+        self, piece: Piece, step: Step | CudaStep, info: StepInfo | None
+    ) -> tuple[Step | CudaStep, StepInfo]:
+        """The launch of one piece, by its own kernel or another's of the same text."""
+        assert isinstance(step, LaunchStep)
+        name = self.module.add(piece.name, piece.comments, piece.as_kernel)
+        if info is None:  # a copy
+            info = _wide_info(WideSchedule(name, (piece,)), [])
+        else:
+            info = self._renamed(info, name)
+        return replace(step, name=name), info
+
+    def _wide(
+        self,
+        group: Sequence[int],
+        steps: Sequence[Step | CudaStep],
+        infos: Mapping[int, StepInfo],
+    ) -> tuple[LaunchStep, StepInfo]:
+        """One launch for several pieces, those of the same text and grid beside each other."""
+        alike: dict[tuple[str, int], list[int]] = {}
+        for number in group:
+            piece = self.pieces[number]
+            name = self.module.add(piece.name, piece.comments, piece.as_function)
+            alike.setdefault((name, piece.grid), []).append(number)
+        order = [number for numbers in alike.values() for number in numbers]
+        names = [name for (name, _), numbers in alike.items() for _ in numbers]
+        pieces = tuple(self.pieces[number] for number in order)
+        name = f"{pieces[0].name[:40]}_and_{len(pieces) - 1}"
+        schedule = WideSchedule(name, pieces)
+        name = self.module.add(name, (), partial(wide_text, schedule, names))
+        schedule = replace(schedule, name=name)
+        info = _wide_info(schedule, [infos.get(number) for number in order])
+        args = tuple(ref for number in order for ref in references(steps[number]))
+        return LaunchStep(name, args, schedule.grid, schedule.block), info
+
+    def _renamed(self, info: StepInfo, name: str) -> StepInfo:
+        """The same, told of by the name of its kernel, which others may have too."""
+        if info.name == name:
+            return info
+        at = self._number_of(info)
+        self.infos[at] = replace(info, name=name)
+        self.number_of[id(self.infos[at])] = at
+        return self.infos[at]
+
+    def _number_of(self, info: StepInfo) -> int:
+        """Where `info` stands among those of all steps."""
+        for number in range(self.numbered, len(self.infos)):
+            self.number_of[id(self.infos[number])] = number
+        self.numbered = len(self.infos)
+        return self.number_of[id(info)]
+
+    def _accesses(self, number: int) -> list[Access] | None:
+        """What a step reads and writes; None for a Python function, which may do anything."""
+        step = self.steps[number]
+        if isinstance(step, CopyStep):
+            return accesses_of_copy(step)
+        if isinstance(step, GemmStep):
+            return accesses_of_product(step)
+        if not isinstance(step, LaunchStep):
+            return None
+        return [
+            access(ref, param.elements * param.dtype.itemsize, param.written)
+            for ref, param in zip(step.args, self.params[number], strict=True)
+        ]
+
+    def _write_step(self, node: Node) -> None:
+        """A step that hand-written kernels make is some launches over memory of their own."""
+        if node in self.fuser.biases:
+            self._write_biased(node)
+            return
+        if not self.fuser.is_template(node):
+            super()._write_step(node)
+            return
+        stem = f"k{self.position[self.fuser.group_of[node]]}_{node.primitive.name}"
+        own: dict[Workspace, Node] = {}
+        launches = template_launches(self.fuser, node)
+        for launch in launches:
+            name = "_".join(filter(None, (stem, launch.name)))
+            schedule = launch.schedule
+            outputs = (node,) if launch is launches[-1] else ()
+            info = StepInfo(
+                name, "kernel", (node,), outputs, launch.bytes, launch.flops,
+                schedule.kernel, schedule,
+            )  # fmt: skip
+            self.infos.append(info)
+            self.info_of_step[len(self.steps)] = info
+            self.write_kernel(info, schedule, tuple(self._place_of(a, own) for a in launch.args))
+        self.written.add(node)
+        for key in own.values():
+            self.arena.release(key)
+
+    def _write_biased(self, product: Node) -> None:
+        """A matrix product that adds a bias to its rows: what it stores is their sum."""
+        total, base, offset = self.fuser.biases[product]
+        self.place[product] = self.place[total]
+        super()._write_step(product)
+        step, info, place = self.steps[-1], self.infos[-1], self.place[self.in_memory(base)]
+        assert isinstance(step, GemmStep)
+        bias = BufferRef(place.slot, place.offset + offset)
+        self.steps[-1] = replace(step, epilogue="bias", bias=bias)
+        moved = info.bytes + step.n * total.type.dtype.itemsize
+        nodes = (product, *self.fuser.structure(Group([Root(total, ())])).inside)
+        self.infos[-1] = replace(info, nodes=nodes, outputs=(total,), bytes=moved)
+        self.info_of_step[len(self.steps) - 1] = self.infos[-1]
+        self.written.add(total)
+
+    def _place_of(self, argument: Node | Workspace | None, own: dict[Workspace, Node]) -> BufferRef:
+        if argument is None:
+            return BufferRef(STATUS_SLOT)
+        if isinstance(argument, Workspace):
+            if argument not in own:
+                key = own[argument] = input_node(
+                    argument.name, TensorType((argument.nbytes,), uint8)
+                )
+                self.place[key] = self.arena.take(argument.nbytes, key)
+            argument = own[argument]
+        return self.place[argument]
+
+
+def _can_be_joined(schedule: CudaSchedule | TemplateSchedule) -> TypeGuard[CudaSchedule]:
+    """Whether the kernel can be a part of a wider launch, whose shared memory is for joins."""
+    if not isinstance(schedule, CudaSchedule) or schedule.shared:
+        return False
+    return schedule.layout not in (Layout.TILE, Layout.PAIRS)
+
+
+def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:
+    """Whether every element of these parameters is accessed by one thread, in one stage."""
+    touching = [
+        stage
+        for stage in schedule.kernel.stages
+        if any(instr.op in ("load", "store") and instr.param in params for instr in stage.body)
+    ]
+    if len(touching) != 1 or schedule.layout is Layout.TILE:
+        return False
+    (stage,) = touching
+    if not stage.axes:  # then one thread of a point does it
+        return not any(instr.op in NEEDED_BY_ALL for instr in stage.body)
+    return all(
+        axis in instr.index.terms
+        for instr in stage.body
+        if instr.op in ("load", "store") and instr.param in params and instr.index is not None
+        for axis in stage.axes
+    )
+
+
+def _joined(level: Sequence[int], pieces: Mapping[int, Piece]) -> list[list[int]]:
+    """The steps in the order of their levels, those in a list that are launched as one."""
+    found: list[list[int]] = []
+    open_: dict[tuple[int, tuple[int, int]], list[int]] = {}
+    for number in sorted(range(len(level)), key=level.__getitem__):
+        piece = pieces.get(number)
+        if piece is None or piece.grid > MAX_JOINED_BLOCKS:
+            found.append([number])
+            continue
+        key = level[number], piece.block
+        group = open_.get(key)
+        if group is None or len(group) == MAX_JOINED:
+            group = open_[key] = []
+            found.append(group)
+        group.append(number)
+    return found
+
+
+def _wide_info(schedule: WideSchedule, infos: Sequence[StepInfo | None]) -> StepInfo:
+    """What is told of a launch that is several kernels."""
+    known = [info for info in infos if info is not None]
+    return StepInfo(
+        schedule.name,
+        "kernel",
+        tuple(node for info in known for node in info.nodes),
+        tuple(node for info in known for node in info.outputs),
+        sum(info.bytes for info in known),
+        sum(info.flops for info in known),
+        schedule.kernel,
+        schedule,
+    )
+
+
+def _comments(info: StepInfo) -> list[str]:
+    """The operations of a kernel by the user's lines, in the order of the program."""
+    lines: dict[str, dict[str, None]] = {}
+    for node in info.nodes:
+        lines.setdefault(_place(node), {})[node.primitive.name] = None
+    return [f"{place}: {', '.join(names)}" if place else ", ".join(names)
+            for place, names in lines.items()]  # fmt: skip
+
+
+def _place(node: Node) -> str:
+    return str(node.where) if node.where.file else ""

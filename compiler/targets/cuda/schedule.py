@@ -1,0 +1,366 @@
+"""How a Kernel is spread over the threads of a GPU.
+
+A *point* is one value of all row axes. Where a kernel has no loops, a thread computes one point, or
+a few neighbours along the last row axis that are loaded and stored as one vector. Where it loops, a
+*team* of threads shares a point: each takes its part of a stage's loop and they join what they have
+reduced. Members of a team are neighbours where neighbouring memory lies along the loop ("row"), and
+stand apart where it lies along a row axis ("column"), so that neighbouring threads always touch
+neighbouring memory. What must run in order (writes at positions that are data) has teams of one.
+Kernels without loops that read some memory along another axis than they write ("tile") read it in
+square tiles, along its own axis, and turn them in shared memory. Reductions whose elements are
+wanted by many points ("pairs") have a schedule of their own, see `schedule_pairs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from math import prod
+
+from ....runtime.dtypes import DType
+from ....runtime.records import record
+from ...kernel.index import Axis, Quotient, Remainder, data_atoms
+from ...kernel.kernel import POSITIONS, Instr, Kernel, Stage
+from ...kernel.simplify_loops import mentions, simplify_loops
+from .kept_rows import kept_rows
+from .pairs_schedule import Pairing, pairing
+
+WARP = 32
+POINTWISE_BLOCK = 256
+# A team of a row takes at least this many elements per thread, so that joining is worth it.
+ROW_ELEMENTS = 8
+ROW_BLOCK = 128
+MAX_TEAM = 1024
+# Columns that a block of a column reduction covers: a line of memory.
+COLUMNS = 32
+MAX_COLUMN_TEAM = 16
+# Bytes that one access of a thread moves at most.
+VECTOR_BYTES = 16
+MAX_VECTOR = 8
+# Registers, of four bytes, in which a thread may keep its part of rows from stage to stage. Threads
+# of the largest blocks have 64 in all.
+MAX_KEPT = 32
+MAX_KEPT_OF_LARGEST = 16
+# The side of a tile that is turned in shared memory, the rows of threads that work on one, and the
+# bytes of shared memory that any GPU gives a block.
+TILE = 32
+TILE_ROWS = 8
+MAX_SHARED = 48 << 10
+# Blocks of a launch whose threads load single elements: enough for any GPU several times over.
+# Where there is more to do, a thread computes several points, so far apart as there are threads.
+MAX_BLOCKS = 1 << 14
+
+
+class Layout(Enum):
+    """How the threads of a block share its points."""
+
+    POINTWISE = "pointwise"
+    ROW = "row"
+    COLUMN = "column"
+    TILE = "tile"
+    PAIRS = "pairs"
+
+
+@record()
+class CudaSchedule:
+    """`kernel` with simplified loops, and the shape of its launch.
+
+    `team` threads share a point and `points` points share a block; `vector` neighbours are loaded
+    at once: along the last row axis of pointwise kernels, along the loops of the others. In the
+    layout TILE, the two last row axes are those of the tiles. Rows that are kept from stage to
+    stage lie in registers, or in shared memory that the launch asks for. `pairing` belongs to the
+    layout PAIRS.
+    """
+
+    kernel: Kernel
+    layout: Layout
+    team: int
+    points: int
+    vector: int
+    kept_in_shared: bool = False
+    pairing: Pairing | None = None
+
+    @property
+    def items(self) -> int:
+        """Points of the kernel; of pointwise ones, vectors of points."""
+        count = prod(axis.size for axis in self.kernel.rows)
+        return count // self.vector if self.layout is Layout.POINTWISE else count
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """How many tiles the two last row axes make."""
+        down, along = self.kernel.rows[-2:]
+        return -(-down.size // TILE), -(-along.size // TILE)
+
+    @property
+    def extent(self) -> int:
+        """Blocks of the launch."""
+        return self.grid
+
+    def summary(self) -> str:
+        """A line for people."""
+        if self.pairing is not None:
+            return f"pairs: {self.pairing.summary()}; {self.grid:,} blocks"
+        threads = "a thread" if self.team == 1 else f"{self.team} threads"
+        vector = f", {self.vector} elements at once" if self.vector > 1 else ""
+        shape = f"{self.grid:,} blocks of {self.points} points"
+        kept = f"; rows in {self.shared:,} bytes of shared memory" if self.shared else ""
+        return f"{self.layout.value}: {threads} per point{vector}; {shape}{kept}"
+
+    @property
+    def grid(self) -> int:
+        if self.layout is Layout.TILE:
+            return prod(axis.size for axis in self.kernel.rows[:-2]) * prod(self.tiles)
+        if self.pairing is not None:
+            others = prod(axis.size for axis in self.kernel.rows) // self.pairing.pairs
+            return others * prod(self.pairing.tiles)
+        blocks = -(-self.items // self.points)
+        return min(blocks, MAX_BLOCKS) if self._may_stride else blocks
+
+    @property
+    def strides_over_grid(self) -> bool:
+        """Whether a thread computes several points, a whole grid of threads apart."""
+        return self._may_stride and self.items > MAX_BLOCKS * self.points
+
+    @property
+    def _may_stride(self) -> bool:
+        return self.layout is Layout.POINTWISE and self.vector == 1
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory that a block keeps rows in, which the launch asks for."""
+        if not self.kept_in_shared:
+            return 0
+        return sum(self.kept_bytes_of(dtype, elements) for dtype, elements in self.kernel.scratch)
+
+    @property
+    def joined(self) -> int:
+        """The bytes of shared memory through which the threads of a block join results."""
+        values = self.team // WARP if self.team > WARP else 0
+        if self.pairing is not None:
+            values = self.pairing.threads if self.team > 1 else 0
+        elif self.layout is Layout.COLUMN:
+            values = self.team * self.points if self.team > 1 else 0
+        reduced = [instr for instr in self.kernel.instructions() if instr.op == "reduce"]
+        return values * max(map(_result_bytes, reduced), default=0)
+
+    def kept_bytes_of(self, dtype: DType, elements: int) -> int:
+        """What all threads of a block keep of a row, in bytes; a multiple of 16."""
+        nbytes = kept_elements(self, elements) * prod(self.block) * dtype.itemsize
+        return -(-nbytes // 16) * 16
+
+    @property
+    def block(self) -> tuple[int, int]:
+        if self.layout is Layout.COLUMN:
+            return self.points, self.team
+        if self.layout is Layout.TILE:
+            return TILE, TILE_ROWS
+        if self.pairing is not None:
+            return prod(self.pairing.lanes), self.team
+        return self.team * self.points, 1
+
+
+def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
+    """The schedule for `kernel`.
+
+    Rows that registers do not hold are kept in up to `shared` bytes of shared memory for a block.
+    """
+    kernel = simplify_loops(kernel)
+    looped = [stage for stage in kernel.stages if stage.axes]
+    if not looped:
+        return _pointwise(kernel)
+    if kernel.is_sequential:
+        return CudaSchedule(kernel, Layout.COLUMN, 1, _block_of_points(kernel), 1)
+    if (paired := pairing(kernel)) is not None:
+        turned, how = paired
+        return CudaSchedule(turned, Layout.PAIRS, how.members, prod(how.tile), 1, pairing=how)
+    inner = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
+    best = max(kernel.rows, key=lambda axis: _affinity(kernel, axis), default=None)
+    if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):
+        return _column(_with_last(kernel, best), looped, shared)
+    return _row(kernel, looped, shared)
+
+
+def _result_bytes(instr: Instr) -> int:
+    return 16 if instr.value[1] in POSITIONS else instr.dtype.itemsize
+
+
+# -- rows that are kept ----------------------------------------------------------------------
+
+
+def rows_fit(schedule: CudaSchedule) -> bool:
+    """Whether there is a place for all scratch rows."""
+    return schedule.kept_in_shared or registers_suffice(schedule)
+
+
+def registers_suffice(schedule: CudaSchedule) -> bool:
+    """Whether a thread can keep its part of all scratch rows."""
+    registers = sum(
+        kept_elements(schedule, elements) * max(dtype.itemsize // 4, 1)
+        for dtype, elements in schedule.kernel.scratch
+    )
+    return registers <= (MAX_KEPT_OF_LARGEST if prod(schedule.block) == MAX_TEAM else MAX_KEPT)
+
+
+def kept_elements(schedule: CudaSchedule, elements: int) -> int:
+    """How many elements of a row each thread of a team keeps."""
+    step = schedule.team * schedule.vector
+    return -(-elements // step) * schedule.vector
+
+
+# -- choosing --------------------------------------------------------------------------------
+
+
+def _pointwise(kernel: Kernel) -> CudaSchedule:
+    across = _turned_axis(kernel)
+    if across is not None:
+        others = [axis for axis in kernel.rows[:-1] if axis != across]
+        turned = replace(kernel, rows=(*others, across, kernel.rows[-1]))
+        return CudaSchedule(turned, Layout.TILE, 1, TILE * TILE, 1)
+    vector = 1
+    if kernel.rows:
+        vector = vector_width(kernel, kernel.stages, kernel.rows[-1])
+    return CudaSchedule(kernel, Layout.POINTWISE, 1, POINTWISE_BLOCK, vector)
+
+
+def _turned_axis(kernel: Kernel) -> Axis | None:
+    """An axis along which something is read contiguously that is strided along the last axis."""
+    if len(kernel.rows) < 2 or len(kernel.stages) != 1 or kernel.rows[-1].size < TILE_ROWS:
+        return None
+    body = kernel.stages[0].body
+    for axis in kernel.rows[:-1]:
+        turned = [instr for instr in body if is_turned(kernel, instr, axis, kernel.rows[-1])]
+        sizes = [kernel.params[instr.param].dtype.itemsize for instr in turned]
+        if axis.size >= TILE_ROWS and 0 < sum(sizes) * TILE * (TILE + 1) <= MAX_SHARED:
+            return axis
+    return None
+
+
+def is_turned(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> bool:
+    """Whether a load is read along `across` and turned, since it is strided along `lane`."""
+    if instr.op != "load" or instr.index is None or instr.mask or data_atoms(instr.index):
+        return False
+    if kernel.params[instr.param].written:
+        return False
+    plain = not any(
+        isinstance(atom, (Quotient, Remainder)) and mentions(atom.index, (across, lane))
+        for atom in instr.index.terms
+    )
+    terms = instr.index.terms
+    return plain and terms.get(across) == 1 and abs(terms.get(lane, 0)) > 1
+
+
+def _row(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
+    length = max(prod(axis.size for axis in stage.axes) for stage in looped)
+    vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
+    team = 1
+    while team < MAX_TEAM and team * max(ROW_ELEMENTS, vector) < length:
+        team *= 2
+    if WARP < team < ROW_BLOCK:  # several warps of several points would share barriers
+        team = WARP if length <= WARP * MAX_KEPT else ROW_BLOCK
+    teams = [team, *(more for more in (128, 256, 512, 1024) if team < more <= length // vector)]
+    return _keeping(
+        [CudaSchedule(kernel, Layout.ROW, each, max(1, ROW_BLOCK // each) if each <= WARP else 1,
+                      vector) for each in teams],
+        shared,
+    )  # fmt: skip
+
+
+def _column(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
+    length = min(prod(axis.size for axis in stage.axes) for stage in looped)
+    count = max(prod(axis.size for axis in kernel.rows), 1)
+    team = 1
+    while team < MAX_COLUMN_TEAM and team * 2 * ROW_ELEMENTS <= length:
+        team *= 2
+    points = min(COLUMNS, count) if team > 1 else _block_of_points(kernel)
+    teams = [team, MAX_TEAM // COLUMNS] if team == MAX_COLUMN_TEAM else [team]
+    return _keeping(
+        [CudaSchedule(kernel, Layout.COLUMN, each, points, 1) for each in teams], shared
+    )
+
+
+def _keeping(schedules: Sequence[CudaSchedule], shared: int) -> CudaSchedule:
+    """One of these, by growing teams, that keeps as much of what is loaded again as there is room.
+
+    In registers, or else in shared memory; the first as it is, where its own rows fit nowhere.
+    """
+    for kernel in kept_rows(schedules[0].kernel):
+        kept = [replace(each, kernel=kernel) for each in schedules]
+        for each in kept:
+            if registers_suffice(each):
+                return each
+        for each in kept:
+            in_shared = replace(each, kept_in_shared=True)
+            if in_shared.shared + in_shared.joined <= shared:
+                return in_shared
+    return schedules[0]
+
+
+def _block_of_points(kernel: Kernel) -> int:
+    count = prod(axis.size for axis in kernel.rows)
+    return min(ROW_BLOCK, max(count, 1))
+
+
+def _with_last(kernel: Kernel, axis: Axis) -> Kernel:
+    others = tuple(each for each in kernel.rows if each is not axis)
+    return replace(kernel, rows=(*others, axis))
+
+
+def _affinity(kernel: Kernel, axis: Axis) -> tuple[float, int]:
+    """How well neighbouring threads stand along `axis`: by accesses with stride 1, then by size."""
+    total = 0.0
+    for stage in kernel.stages:
+        for instr in stage.body if stage.axes else ():
+            if instr.op in ("load", "store") and instr.index is not None:
+                stride = instr.index.terms.get(axis, 0)
+                total += 1.0 if abs(stride) == 1 else 0.5 if stride == 0 else 0.0
+    return total, axis.size
+
+
+# -- vectors ---------------------------------------------------------------------------------
+
+
+def vector_width(kernel: Kernel, stages: Sequence[Stage], axis: Axis) -> int:
+    """How many neighbours along `axis` are loaded or stored at once; 1 where none can be."""
+    sizes = [
+        kernel.params[instr.param].dtype.itemsize
+        for stage in stages
+        for instr in stage.body
+        if is_packable(instr, axis, 1)
+    ]
+    if not sizes:
+        return 1
+    width = min(VECTOR_BYTES // min(sizes), MAX_VECTOR)
+    while width > 1 and not _fits(stages, axis, width):
+        width //= 2
+    return width
+
+
+def _fits(stages: Sequence[Stage], axis: Axis, width: int) -> bool:
+    """Whether the axis is whole vectors, and what walks along it can be accessed by them."""
+    if axis.size % width:
+        return False
+    return all(
+        is_packable(instr, axis, width)
+        for stage in stages
+        for instr in stage.body
+        if is_packable(instr, axis, 1)
+    )
+
+
+def is_packable(instr: Instr, axis: Axis, width: int) -> bool:
+    """Whether `width` neighbours of an access along `axis` are one aligned vector."""
+    if instr.op not in ("load", "store") or instr.index is None or instr.mask:
+        return False
+    if instr.op == "store" and instr.value == "add":
+        return False
+    index = instr.index
+    if index.terms.get(axis) != 1 or index.const % width:
+        return False
+    for atom, coefficient in index.terms.items():
+        if atom != axis and coefficient % width:
+            return False
+        if isinstance(atom, (Quotient, Remainder)) and mentions(atom.index, (axis,)):
+            return False
+    return True

@@ -1,0 +1,80 @@
+"""`compile`: run a function as one optimised plan per kind of call.
+
+The function is traced on its first call, and again whenever a call differs in something that the
+plan depends on: the structure of the arguments; shape, dtype, memory layout or `requires_grad` of
+a tensor; a static value; whatever the function read of the Python world (see `recorder`).
+`fn.compiles` tells the reason for each.
+
+- Arguments and results are tensors, other values, and containers of them (see `pytree`). Values
+  that are no tensors are fixed in the plan. Numbers that change become inputs of the plan, unless
+  the function asks for their value.
+- Tensors of closures, globals and modules are found by themselves and read anew at every call. A
+  plan keeps them alive. Numbers and tensors that lie at a place where something else lay before
+  become inputs, too; what stands in for them lies there while the function is traced, for other
+  threads as well.
+- In-place changes of tensors, gradients left by `backward()`, optimizer steps, random numbers, and
+  what the function writes into Python objects (attributes, items, variables) happen at every call
+  as they do in eager code. What reaches the world in other ways (printing, files) happens only
+  when the function is traced.
+- Results own their memory; views of arguments are views again.
+- While Python shuts down, no plans are made: a call that needs a new one runs eagerly.
+- While a function is traced, one thread at a time, objects that it changes may look changed to
+  other threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from ..runtime import interrupts
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@overload
+def compile(function: _F, *, check: bool = ...) -> _F: ...
+@overload
+def compile(function: None = ..., *, check: bool = ...) -> Callable[[_F], _F]: ...
+def compile(function: Any = None, *, check: bool = False) -> Any:
+    """Compile a function, method or module; also a decorator, with or without arguments.
+
+    The first call runs the function once, to record its operations; later calls run the plan made
+    of them, not the Python code. A plan holds for the types of the tensors, the values of other
+    arguments, and all that the function read of the Python world while it was traced: variables,
+    attributes, items, lengths, classes, functions; tensors and objects by identity, numbers,
+    strings and flags by value. Where one of them changes, a new plan is made, and `compiles` tells
+    why; numbers and tensors that change become inputs instead, wherever they are read. What the
+    function changes (parameters, gradients, random state, attributes, lists, dictionaries) is
+    changed by every call. What cannot be watched or repeated is refused, with the line. Printing
+    happens only while recording. What no result needs is not computed; so a position outside its
+    axis is an IndexError where an element of a result would be read or written there.
+
+    With `check`, every call also runs eagerly, on copies, and a result that differs is an error
+    that names the first operation, kernel and source line that differ. The environment variable
+    TGRAPH_COMPILE=0 makes everything run eagerly.
+
+    >>> import tgraph as tg
+    >>> @tg.compile
+    ... def f(x, y):
+    ...     return (x * y).sum()
+    >>> f(tg.ones(3), tg.ones(3))
+    tensor(3.)
+    >>> f(tg.ones(4), tg.ones(4))
+    tensor(4.)
+    >>> [record.reason for record in f.compiles]
+    ['first call', 'new shape of argument `x`: float32[3] -> float32[4]']
+    """
+    if function is None:
+        return functools.partial(compile, check=check)
+    if not callable(function):
+        raise TypeError(f"compile expected a function or module, got {type(function).__name__}")
+    if sys.is_finalizing():  # nothing can be imported; without a plan a call runs as it is written
+        return function
+    # Imported here, as a quarter of tgraph serves compiled functions alone.
+    with interrupts.held():
+        from .compiled_function import compiled
+
+    return compiled(function, check)

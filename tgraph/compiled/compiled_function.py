@@ -1,0 +1,462 @@
+"""Compiled functions: what `compile` returns, the plans that it makes and chooses among."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import time
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from types import MethodType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.ir import Graph
+from ..core import pytree
+from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
+from ..core.provenance import is_internal
+from ..core.state import state
+from ..core.trace_state import RecompileWarning, Source
+from ..core.traced_float import Specialize
+from ..nn.module import Module
+from ..runtime.garbage import no_collection
+from ..runtime.records import record
+from ..tracing.record_call import leaf_names, record_call
+from ..tracing.recorded_call import Call
+from ..tracing.recording.places import Place, Places, is_number
+from ..tracing.recording.recorder import Recorder
+from ..tracing.trace_context import Trace
+from .call_helpers import MISS
+from .compiled_call import CompiledCall
+from .graph_function import GraphFunction, prepare
+
+if TYPE_CHECKING:
+    from .explain import Explanation
+
+MAX_PLANS = 64
+"""Plans kept per structure of arguments; the one unused longest goes first."""
+MANY_PLANS = 8
+"""So many plans of one function are warned of."""
+
+
+@record()
+class CompileRecord:
+    """One compilation: why it was needed and how long its parts took, in seconds.
+
+    `compile_seconds` is all but the trace, `optimize_seconds` and `codegen_seconds` are in it. A
+    backward plan is made when it is first needed and not counted.
+    """
+
+    reason: str
+    trace_seconds: float
+    compile_seconds: float
+    optimize_seconds: float
+    codegen_seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.reason} (trace {self.trace_seconds:.3f} s, "
+            f"optimize {self.optimize_seconds:.3f} s, codegen {self.codegen_seconds:.3f} s)"
+        )
+
+
+class Recording(NamedTuple):
+    """One call as it was traced, and what the function read by itself (`recorder`).
+
+    `numbers` are the positions of leaves that are inputs although they are plain numbers; what
+    lies in the `places` follows those of the call.
+    """
+
+    call: Call
+    numbers: frozenset[int]
+    places: list[Place]
+    recorder: Recorder
+
+
+class CompiledFunction:
+    """What `compile` returns: called like the function itself.
+
+    `compiles` lists a CompileRecord for every plan that was made.
+    """
+
+    def __init__(self, function: Callable[..., Any], check: bool = False) -> None:
+        self.function = function
+        self.check = check
+        self.compiles: list[CompileRecord] = []
+        self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
+        self._flat: dict[int, list[CompiledCall]] = {}  # by the number of plain arguments
+        self._plans: dict[pytree.TreeSpec, list[CompiledCall]] = {}
+        # Positions of numbers that changed, and of those whose value the function asks for.
+        self._moving: dict[pytree.TreeSpec, set[int]] = {}
+        self._fixed: dict[pytree.TreeSpec, set[int]] = {}
+        self._announced: dict[pytree.TreeSpec, set[int]] = {}
+        self._places = Places()
+        self._latest: Callable[[], CompiledCall | None] = lambda: None
+        if hasattr(function, "__name__"):
+            functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    # --- calling ---
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.context is not None or not self.enabled or self.check:
+            return self._call_specially(args, kwargs)
+        if not kwargs:
+            for plan in self._flat.get(len(args), ()):
+                result = plan.run(args)
+                if result is not MISS:
+                    return result
+        return self._call_slowly(args, kwargs)
+
+    def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if state.context is None and self.enabled:
+            leaves, spec = self._flatten(args, kwargs)
+            plan = self._plan_or_error(leaves, spec, (args, kwargs))
+            from .check import run_checked
+
+            return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
+        # Inside a trace the function becomes a part of what is traced.
+        return self.function(*args, **kwargs)
+
+    def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves, spec = self._flatten(args, kwargs)
+        given = (args, kwargs)
+        for plan in self._plans.get(spec, ()):
+            result = plan.run(leaves, given)
+            if result is not MISS:
+                self._use(plan, spec)
+                return result
+        if sys.is_finalizing():  # no plans are made any more
+            return self._eager(leaves, given)
+        result = self._plan_or_error(leaves, spec, given).run(leaves, given)
+        return self._eager(leaves, given) if result is MISS else result
+
+    def _plan_or_error(
+        self, leaves: Sequence[Any], spec: pytree.TreeSpec, given: Any
+    ) -> CompiledCall:
+        """The plan; or the function's own error, after what it wrote before it."""
+        try:
+            return self._plan(leaves, spec)
+        except Exception as error:
+            if hasattr(error, "raised_after_writes"):
+                self._eager(leaves, given)
+            raise
+
+    def _eager(self, leaves: Sequence[Any], given: Any) -> Any:
+        args, kwargs = (leaves, {}) if given is None else given
+        return self.function(*args, **kwargs)
+
+    def _flatten(self, args: Any, kwargs: dict[str, Any]) -> tuple[list[Any], pytree.TreeSpec]:
+        """Leaves and structure; keywords in one order, unless the function can tell which."""
+        if len(kwargs) > 1 and not self._sees_order:
+            kwargs = dict(sorted(kwargs.items()))
+        return pytree.flatten((args, kwargs))
+
+    @functools.cached_property
+    def _sees_order(self) -> bool:
+        called = self.function.forward if isinstance(self.function, Module) else self.function
+        try:
+            parameters = inspect.signature(called).parameters.values()
+        except (TypeError, ValueError):
+            return True
+        return any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+    # --- plans ---
+
+    def _use(self, plan: CompiledCall, spec: pytree.TreeSpec) -> None:
+        """Put a plan first."""
+        plans = [plan, *(each for each in self._plans.get(spec, ()) if each is not plan)]
+        self._plans[spec] = plans[:MAX_PLANS]
+        args, kwargs = spec.children
+        if not kwargs.children and all(child == pytree.LEAF for child in args.children):
+            self._flat[len(args.children)] = self._plans[spec]
+
+    def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+        """The plan for a call, made if there is none."""
+        refuse_at_exit()
+        with COMPILE_LOCK, no_collection():
+            for plan in self._plans.get(spec, ()):
+                if plan.why_not(leaves) is None:
+                    plan.rebind()
+                    break
+            else:
+                plan = self._compile(leaves, spec)
+            self._use(plan, spec)
+        return plan
+
+    def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+        names = leaf_names(self.function, spec)
+        _refuse_arrays(leaves, names)
+        prepare(waited_for=True)
+        reason = self._reason(leaves, spec)
+        start = time.perf_counter()
+        call, numbers, places, recorder = self._record(leaves, spec, names)
+        reason += self._news(numbers, spec, names) + self._places.news(places)
+        traced = time.perf_counter()
+        function = _as_function(call, self.name)
+        plan = CompiledCall(
+            call,
+            leaves,
+            [*names, *(place.path for place in places)],
+            numbers,
+            places,
+            function,
+            list(recorder.guards.values()),
+            recorder.namespace,
+            self._eager,
+            reason,
+        )
+        done = time.perf_counter()
+        spent = function.executable.seconds
+        self.compiles.append(CompileRecord(reason, traced - start, done - traced, *spent))
+        self._latest = weakref.ref(plan)
+        if len(self.compiles) == MANY_PLANS:
+            self._warn_of_many()
+        return plan
+
+    def _record(
+        self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
+    ) -> Recording:
+        """Trace the function, again where a number turns out to have to be a fixed one."""
+        static: frozenset[Source] = frozenset()
+        while True:
+            fixed = self._fixed.setdefault(spec, set())
+            places = self._places.take()
+            values = [*leaves, *(place.now() for place in places)]
+            moving = set(self._moving.get(spec, ())) - fixed
+            moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
+            recorder = Recorder()
+            trace = Trace(recorder.names, static, f"'{self.name}'")
+            labels = [*names, *(place.path for place in places)]
+            try:
+                call = record_call(
+                    self.function, values, spec, labels, trace, recorder, frozenset(moving),
+                    places=places,
+                )  # fmt: skip
+            except Specialize as needed:
+                static |= {source for source in needed.sources if source.kind == "host"}
+                asked = {each.key for each in needed.sources if each.kind == "number"}
+                self._fix(asked, fixed, places, len(leaves))
+                continue
+            except Exception:
+                if not moving:
+                    raise
+                # What some code takes for a plain number is one now: the error is told by that.
+                self._fix(moving, fixed, places, len(leaves))
+                continue
+            self._places.forget(places[at - len(leaves)] for at in call.unread)
+            return Recording(call, frozenset(moving), places, recorder)
+
+    def _fix(
+        self, positions: Iterable[int], fixed: set[int], places: Sequence[Place], count: int
+    ) -> None:
+        """The numbers at these positions are fixed from now on."""
+        fixed.update(at for at in positions if at < count)
+        self._places.fix(places[at - count] for at in positions if at >= count)
+
+    def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> str:
+        """Why a new plan is needed; notes numbers and places that changed."""
+        if not self.compiles:
+            return "first call"
+        plans = self._plans.get(spec)
+        if not plans:
+            return "new structure of arguments"
+        closest = min(plans, key=lambda plan: plan.distance(leaves))
+        reason = closest.why_not(leaves) or "no plan fits"
+        self._places.note(closest.guards, closest.environment)
+        moving = self._moving.setdefault(spec, set())
+        moving.update(at for plan in plans for at in plan.moved_numbers(leaves))
+        return reason
+
+    def _news(self, numbers: frozenset[int], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
+        """What the reason for a plan says of arguments that are inputs for the first time."""
+        announced = self._announced.setdefault(spec, set())
+        new = sorted(at for at in numbers if at < len(names) and at not in announced)
+        announced.update(new)
+        changed = ", ".join(f"`{names[at]}`" for at in new)
+        return f"; {changed} is an input from now on" if new else ""
+
+    def _warn_of_many(self) -> None:
+        """Name what changes most often, and the way out."""
+        counts = Counter(_subject(record.reason) for record in self.compiles[1:])
+        subject, count = counts.most_common(1)[0]
+        warnings.warn(
+            f"'{self.name}' was compiled {len(self.compiles)} times, {count} of them for this "
+            f"reason: {subject} (last: {self.compiles[-1].reason}). {_way_out(subject)} "
+            "`compiles` of the compiled function lists all reasons.",
+            RecompileWarning,
+            stacklevel=_user_level(),
+        )
+
+    # --- looking inside ---
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that a call with these arguments runs, as it was traced."""
+        return self.plan_for(*args, **kwargs).call.graph
+
+    def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Explanation:
+        """What a call with these arguments runs: its kernels, their operations, bytes, schedules.
+
+        A schedule tells in a line which loops are vectorised and how wide, where they are cut and
+        tiled, and how many threads may share the work. Nothing runs, unless with `measure`: then
+        each kernel is run again and again, alone, on the given arguments and copies of what it
+        writes, with all threads. The report has its median time and the share that it reaches of
+        this machine's bandwidth (for as many bytes, so that of a cache where they fit into it) or
+        of its peak in a matrix product, whichever is nearer. Both are measured once. No tensor,
+        gradient, object or random generator changes. NotImplementedError for plans on other devices
+        than the CPU.
+
+        >>> import tgraph as tg
+        >>> f = tg.compile(lambda x: tg.softmax(x, dim=-1))
+        >>> (kernel,) = f.explain(tg.ones(64, 512)).kernels
+        >>> kernel.operations, kernel.bytes
+        ('max, sub, exp, sum, div', 262144)
+        >>> kernel.schedule
+        'vectorised along j0 < 512 (... lanes); 64 tasks for up to ... threads'
+        """
+        leaves, spec = self._flatten(args, kwargs)
+        plan = self._plan(leaves, spec)
+        from .explain import explain_plan
+
+        return explain_plan(self.name, plan.reason, plan, leaves if measure else None)
+
+    @property
+    def latest(self) -> CompiledCall | None:
+        """The plan that was made last, if it is still there."""
+        return self._latest()
+
+    def plan_for(self, *args: Any, **kwargs: Any) -> CompiledCall:
+        """The plan that a call with these arguments runs, made if there is none."""
+        return self._plan(*self._flatten(args, kwargs))
+
+    def recording_for(self, *args: Any, **kwargs: Any) -> Recording:
+        """A call with these arguments as it is traced; no plan is made of it."""
+        leaves, spec = self._flatten(args, kwargs)
+        return self._record(leaves, spec, leaf_names(self.function, spec))
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.name}, {len(self.compiles)} plans>"
+
+    # --- copies: the function, without its plans ---
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        return type(self)(deepcopy(self.function, memo), self.check)
+
+    def __reduce__(self) -> Any:
+        # A decorated function is found under its own name, where the plain one is not.
+        name = getattr(self, "__qualname__", None)
+        if getattr(sys.modules.get(self.__module__), name or "", None) is self:
+            return name
+        return type(self), (self.function, self.check)
+
+    # --- methods ---
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A compiled method of one instance, with its own plans."""
+        if instance is None:
+            return self
+        attributes = getattr(instance, "__dict__", None)
+        if not isinstance(attributes, dict):  # slots, or the class of a class method
+            return MethodType(self, instance)
+        held = attributes.get(_METHODS)
+        if held is None or held.instance is not instance:
+            held = attributes[_METHODS] = _Methods(instance)
+        found = held.methods.get(id(self))
+        if found is None:
+            found = CompiledFunction(MethodType(self.function, instance), self.check)
+            found.enabled = self.enabled
+            held.methods[id(self)] = found
+        return found
+
+
+_METHODS = "_compiled_methods"
+
+
+class _Methods:
+    """The compiled methods of one instance; a copy of the instance begins with none."""
+
+    def __init__(self, instance: Any) -> None:
+        self.instance = instance
+        self.methods: dict[int, CompiledFunction] = {}
+
+    def __reduce__(self) -> Any:
+        return (_Methods, (None,))
+
+    def __deepcopy__(self, memo: Any) -> _Methods:
+        return _Methods(None)
+
+
+class CompiledModule(CompiledFunction):
+    """A compiled module: called like the module; all else is asked of the module itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+
+def _subject(reason: str) -> str:
+    """A reason without the values that changed."""
+    return reason.partition("; ")[0].partition(": ")[0]
+
+
+def _way_out(subject: str) -> str:
+    if "shape" in subject:
+        return "Pad tensors to a few sizes, or compile a function for each."
+    if "another object" in subject or "structure" in subject:
+        return "Make the object once, outside of the function, and keep it."
+    return "Pass what changes as a tensor, or keep it out of the compiled function."
+
+
+def _user_level() -> int:
+    """How many callers up the user's code stands, for a warning of the function that asks."""
+    frame: Any = sys._getframe(1)
+    level = 1
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    for leaf, name in zip(leaves, names):
+        if isinstance(leaf, np.ndarray):
+            raise TypeError(
+                f"argument `{name}` of a compiled function is a NumPy array, whose content would "
+                "be fixed in the plan; pass tg.from_numpy(...) of it"
+            )
+
+
+def _as_function(call: Call, name: str) -> GraphFunction:
+    """The graph of a call as a function, with its plan made."""
+    function = GraphFunction(
+        call.graph,
+        call.trace,
+        call.final,
+        call.differentiable,
+        call.asked,
+        call.derivation,
+        call.donate,
+        name,
+    )
+    _ = function.executable
+    return function
+
+
+def compiled(function: Callable[..., Any], check: bool) -> CompiledFunction:
+    """What `compile` makes of a function, or of one that is compiled already."""
+    if isinstance(function, CompiledFunction):
+        function = function.function
+    is_module = hasattr(function, "_parameter_names")
+    made = (CompiledModule if is_module else CompiledFunction)(function, check)
+    if made.enabled:
+        prepare()
+    return made

@@ -1,0 +1,253 @@
+"""The plan of a function of tensors for one signature of its arguments, in eager mode on the CPU.
+
+The function is traced once, with nothing but its own arguments to read. What comes of it is a
+`GraphFunction`, like that of a compiled function: gradients of any order are derived from the same
+trace, what is saved obeys versions, and a call is recorded as one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.ir import Builder, Graph, Node
+from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import node_strides, row_major
+from ..core import pytree
+from ..core.inplace import check_memory, count_writes
+from ..core.plan_table import Plan
+from ..core.provenance import user_site
+from ..core.state import state
+from ..core.tensor import Tensor, intern_type, root_of, wrap
+from ..core.trace_state import Source, TraceInput
+from ..core.traced_number import number_value
+from ..tracing.trace_context import Trace
+from ..tracing.traced_gradients import derive
+from .graph_function import CompiledRecord, GraphFunction
+
+Array = np.ndarray[Any, Any]
+
+
+class NotPlannableError(Exception):
+    """What a function does cannot be a plan: it runs as it is written."""
+
+
+class Call(NamedTuple):
+    """How a function is called with leaves of arguments.
+
+    `build` puts leaves together to (args, kwargs). Tensors among them tell types, strides and
+    whether they require grad; numbers at the positions `numbers` may be others at each call.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    build: Callable[[Sequence[Any]], tuple[Any, Any]]
+    numbers: frozenset[int]
+    writes: bool
+
+
+class EagerPlan(Plan):
+    """What a call does, compiled: `plan(leaves)` gives the function's result.
+
+    It holds for leaves whose tensors are as those of `leaves`, and whose other values are equal.
+    """
+
+    __slots__ = (
+        "_draws", "_function", "_is_plain", "_orders", "_reads", "_run", "_sources", "_tree",
+        "_types", "_written", "hits", "kept",
+    )  # fmt: skip
+
+    def __init__(self, traced: TracedCall, kept: Any) -> None:
+        self.hits, self.kept = 0, kept
+        self._function, self._tree, self._orders = traced.function, traced.tree, traced.orders
+        self._types, self._written = traced.types, traced.written
+        self._draws = [(use.generator, use.calls) for use in traced.trace.generators.values()]
+        self._sources = [entry.source for entry in traced.trace.inputs]
+        self._reads = tuple(map(_reader, self._sources))
+        self._run = self._function.executable.run  # compiled here: calls find nothing left to do
+        # One new tensor comes of it, without a history.
+        self._is_plain = self._tree is None and self._orders == [None] and not (
+            self._function.differentiable or self._written
+        )  # fmt: skip
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        for at in self._written:
+            check_memory(leaves[at])
+        arrays = [read(leaves) for read in self._reads]
+        values = self._run(arrays)
+        for generator, calls in self._draws:
+            generator.counter += calls
+        if self._is_plain:
+            return wrap(values[0], self._types[0])
+        for at in self._written:
+            count_writes(leaves[at], 1)
+        return None if self._written else self._results(leaves, arrays, values)
+
+    def _results(self, leaves: Sequence[Any], arrays: list[Array], values: list[Array]) -> Any:
+        outputs = self._function.outputs.expand(values, arrays)
+        results = [
+            wrap(value if order is None else value.transpose(order), type_)
+            for value, order, type_ in zip(outputs, self._orders, self._types)
+        ]
+        differentiable = self._function.differentiable
+        if differentiable:
+            record = PlannedRecord(self._function, self._given(leaves, arrays), arrays, values)
+            record.attach({number: results[number] for number in differentiable})
+        return results[0] if self._tree is None else self._tree.unflatten(results)
+
+    def _given(self, leaves: Sequence[Any], arrays: Sequence[Array]) -> list[Any]:
+        """The tensors behind the arrays, where there are any."""
+        return [
+            leaves[source.key] if source.kind == "argument" else array
+            for source, array in zip(self._sources, arrays)
+        ]
+
+
+class PlannedRecord(CompiledRecord):
+    """The call of a plan, recorded as one step under the function's name."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        words = self.function.name.split("_")
+        return f"{''.join(word.capitalize() for word in words)}Backward0"
+
+
+def _reader(source: Source) -> Callable[[Sequence[Any]], Array]:
+    """What gives the array of an input, of the leaves of a call."""
+    key = source.key
+    if source.kind == "argument":
+        return lambda leaves: leaves[key]._value  # type: ignore[no-any-return]
+    if source.kind == "random":
+        return lambda leaves: np.array((key.seed_as_int64, key.counter), np.int64)
+    if isinstance(key, Source):
+        at = key.key
+        return lambda leaves: np.array(leaves[at])  # a float
+    return lambda leaves: np.array(number_value(key, lambda each: leaves[each.key]), np.float64)
+
+
+# --- from a function to a graph ------------------------------------------------------------------
+
+
+class TracedCall(NamedTuple):
+    """The graph of a call, and what its results are made to by it."""
+
+    trace: Trace
+    function: GraphFunction
+    tree: pytree.TreeSpec | None  # None where the result is one tensor
+    orders: list[tuple[int, ...] | None]  # how the axes of a row-major output are permuted
+    types: list[Any]
+    written: list[int]  # leaves that the function writes in place
+
+
+def trace_call(call: Call, leaves: Sequence[Any]) -> TracedCall:
+    """The graph of a call; NotPlannableError where its arguments are not all that it needs.
+
+    Also raises what the function raises, and Specialize for the numbers whose values it asks for.
+    """
+    trace = Trace(function=call.name)
+    previous = state.context
+    try:
+        state.context = trace
+        given = [_stand_in(trace, call, at, leaf) for at, leaf in enumerate(leaves)]
+        with trace.at_one_line(user_site().provenance):
+            args, kwargs = call.build(given)
+            returned = call.function(*args, **kwargs)
+        _check_reads(trace)
+        results, tree, donate = _results(trace, call, returned)
+        differentiable = {n: each for n, each in enumerate(results) if each._requires_grad}
+        asked = {
+            number: entry.differentiable
+            for number, entry in enumerate(trace.inputs)
+            if entry.differentiable is not None
+        }
+        nodes = [trace.value_of(each) for each in results]
+        derivation = derive(trace, differentiable, asked, False) if differentiable else None
+    finally:
+        state.context = previous
+        final = trace.roll_back()
+    orders = [None if donate else _order(node) for node in nodes]
+    graph = Graph([entry.node for entry in trace.inputs], list(map(_ordered, nodes, orders)))
+    function = GraphFunction(
+        graph, trace, final, differentiable, asked, derivation, donate, call.name
+    )
+    types = [intern_type(*node.type) for node in nodes]
+    function.types = types
+    function.keeps_arenas = False  # there are many plans, of which few run at a time
+    written = [trace.inputs[at].source.key for at in donate.values()]
+    inverse = [None if each is None else _inverse(each) for each in orders]
+    return TracedCall(trace, function, tree, inverse, types, written)
+
+
+def _stand_in(trace: Trace, call: Call, at: int, leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        twin = wrap(leaf._value, leaf._type)  # without hooks, history and attributes
+        twin._requires_grad = state.grad_enabled and not call.writes and leaf._requires_grad
+        return trace.argument(Source("argument", at), twin, f"x{at}")
+    if at in call.numbers:
+        return trace.number(Source("number", at), type(leaf), f"x{at}")
+    return leaf
+
+
+def _check_reads(trace: Trace) -> None:
+    kinds = {entry.source.kind for entry in trace.inputs}
+    others = trace.static_reads or trace.host_reads or trace.seeds or trace.grads
+    if others or not kinds <= {"argument", "number", "random"}:
+        raise NotPlannableError("it reads more than its arguments")
+
+
+def _results(
+    trace: Trace, call: Call, returned: Any
+) -> tuple[list[Tensor], pytree.TreeSpec | None, dict[int, int]]:
+    """New tensors that a call gives, or the arguments that it writes and where they came from."""
+    written = {
+        number: entry for number, entry in enumerate(trace.inputs) if _is_written(trace, entry)
+    }
+    if call.writes:
+        if returned is not None or any("strides" in each.node.attrs for each in written.values()):
+            raise NotPlannableError("it writes what is not contiguous")
+        handles = [each.handle for each in written.values() if each.handle is not None]
+        return handles, None, dict(enumerate(written))
+    leaves, tree = pytree.flatten(returned)
+    fresh = all(isinstance(each, Tensor) and _is_fresh(trace, each) for each in leaves)
+    if written or not fresh or len({trace.value_of(each) for each in leaves}) < len(leaves):
+        raise NotPlannableError("its results are not new tensors")
+    return leaves, None if returned is leaves[0] else tree, {}
+
+
+def _is_written(trace: Trace, entry: TraceInput) -> bool:
+    return entry.handle is not None and entry.handle._value is not entry.node
+
+
+def _is_fresh(trace: Trace, result: Tensor) -> bool:
+    """Whether a result has memory of its own in eager code."""
+    entries: Mapping[int, Any] = trace.by_handle
+    return id(root_of(result)) not in entries and trace.value_of(result).primitive is not p.input_
+
+
+# --- memory order --------------------------------------------------------------------------------
+
+
+def _order(node: Node) -> tuple[int, ...] | None:
+    """The axes of a result from the one that jumps farthest, None where it is row-major.
+
+    Plans write row-major results; eager code may give another order, which users see.
+    """
+    shape, strides = node.type.shape, node_strides(node)
+    if strides == row_major(shape):
+        return None
+    order = tuple(sorted(range(len(shape)), key=lambda axis: -strides[axis]))
+    permuted = row_major(tuple(shape[axis] for axis in order))
+    if tuple(strides[axis] for axis in order) != permuted:
+        raise NotPlannableError("a result is not dense")
+    return order
+
+
+def _ordered(node: Node, order: tuple[int, ...] | None) -> Node:
+    return node if order is None else Builder().apply(p.permute, [node], {"axes": order})
+
+
+def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -1,0 +1,220 @@
+"""What a compiled function runs, in words: its kernels, what each computes and moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.ir import Node
+from ..compiler.plan.plan_builder import StepInfo
+from ..compiler.step_summary import step_summary
+from ..runtime.records import record
+from .compiled_call import CompiledCall
+from .measure import Speed, measured
+
+
+@record()
+class KernelLine:
+    """One step of a plan: a generated kernel, a product, a copy or a Python function.
+
+    `speed` is None where nothing was measured.
+    """
+
+    info: StepInfo
+    speed: Speed | None = None
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def kind(self) -> str:
+        """ "kernel", "gemm", "attention", "sort", "copy" or "python"."""
+        return self.info.kind
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.info.nodes
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it reads and writes."""
+        return self.info.bytes
+
+    @property
+    def flops(self) -> int:
+        """Its operations, roughly: an exponential is as many as it takes."""
+        return self.info.flops
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, if that was measured."""
+        return 0.0 if self.speed is None else self.speed.seconds
+
+    @property
+    def schedule(self) -> str:
+        """How it runs, such as "vectorised along i0 < 512 (16 lanes); 1 task on one thread"."""
+        return step_summary(self.info)
+
+    @property
+    def operations(self) -> str:
+        """Such as "mul, sum, exp x2"."""
+        names = Counter(
+            node.primitive.name for node in self.nodes if node.primitive.family.name != "SOURCE"
+        )
+        return ", ".join(name if n == 1 else f"{name} x{n}" for name, n in names.items())
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the user's program that it computes."""
+        return list(dict.fromkeys(str(node.where) for node in self.nodes if node.where.file))
+
+    def __str__(self) -> str:
+        head = f"{self.name} [{self.kind}]: {self.operations or 'copy'}"
+        moved = f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}"
+        texts = [moved, self.schedule, self._speed_text(), *self.lines]
+        return "\n".join([head, *(f"    {text}" for text in texts if text)])
+
+    def _speed_text(self) -> str:
+        speed = self.speed
+        if speed is None or not speed.seconds:
+            return ""
+        rates = [
+            _amount(amount / speed.seconds, unit)
+            for amount, unit in ((self.bytes, "B/s"), (self.flops, "flop/s"))
+            if amount
+        ]
+        limit = (
+            f"{speed.share:.0%} of {speed.limit} ({_amount(speed.possible, _UNITS[speed.limit])})"
+        )
+        return f"{_amount(speed.seconds, 's')}: {', '.join([*rates, limit])}"
+
+
+_UNITS = {"bandwidth": "B/s", "peak": "flop/s"}
+
+
+@record()
+class PlanExplanation:
+    """One plan: all its kernels, and the fusions that were not made."""
+
+    title: str
+    kernels: tuple[KernelLine, ...]
+    refused: tuple[Any, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the kernels read and write."""
+        return sum(kernel.bytes for kernel in self.kernels)
+
+    @property
+    def flops(self) -> int:
+        return sum(kernel.flops for kernel in self.kernels)
+
+    @property
+    def seconds(self) -> float:
+        """How long the kernels take, one by one, if that was measured."""
+        return sum(kernel.seconds for kernel in self.kernels)
+
+    def __str__(self) -> str:
+        count = len(self.kernels)
+        took = f", {_amount(self.seconds, 's')}" if self.seconds else ""
+        lines = [
+            f"{self.title}: {count} kernel{'' if count == 1 else 's'}, "
+            f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}{took}"
+        ]
+        for number, kernel in enumerate(self.kernels, 1):
+            first, *rest = str(kernel).splitlines()
+            lines += [f"  {number:3d} {first}", *(f"  {line}" for line in rest)]
+        if self.refused:
+            lines.append("  not fused:")
+        lines += [f"    {line}" for each in self.refused for line in _refusal(each).splitlines()]
+        return "\n".join(lines)
+
+
+@record()
+class Explanation:
+    """What a call of a compiled function runs. `str` of it is a report."""
+
+    name: str
+    reason: str
+    plans: tuple[PlanExplanation, ...]
+
+    @property
+    def kernels(self) -> tuple[KernelLine, ...]:
+        """The kernels of all plans, forward ones first."""
+        return tuple(kernel for plan in self.plans for kernel in plan.kernels)
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        """The fusions that were not made: consumer, producer and reason."""
+        return tuple(each for plan in self.plans for each in plan.refused)
+
+    @property
+    def bytes(self) -> int:
+        return sum(plan.bytes for plan in self.plans)
+
+    @property
+    def flops(self) -> int:
+        return sum(plan.flops for plan in self.plans)
+
+    @property
+    def seconds(self) -> float:
+        return sum(plan.seconds for plan in self.plans)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.name} (compiled for: {self.reason})", *map(str, self.plans)])
+
+    __repr__ = __str__
+
+
+def explain_plan(
+    name: str, reason: str, plan: CompiledCall, leaves: Sequence[Any] | None = None
+) -> Explanation:
+    """The report on one plan, with its backward plan where it has one.
+
+    With `leaves` of a call, its kernels are measured.
+    """
+    function = plan.function
+    if not plan.function.differentiable:
+        plans = [("plan", function.plain)]
+    else:
+        backward, _ = function.backward_plan((True,) * len(function.asked))
+        plans = [("forward", function.forward.executable), ("backward", backward)]
+    if leaves is None:
+        speeds: list[list[Speed | None]] = [[None] * len(each.kernels) for _, each in plans]
+    else:
+        speeds = [list(each) for each in measured(plan, leaves)]
+    return Explanation(
+        name, reason, tuple(_explained(*each, found) for each, found in zip(plans, speeds))
+    )
+
+
+def _explained(title: str, executable: Any, speeds: Sequence[Speed | None]) -> PlanExplanation:
+    kernels = tuple(map(KernelLine, executable.kernels, speeds))
+    return PlanExplanation(title, kernels, tuple(executable.refused))
+
+
+def _refusal(refusal: Any) -> str:
+    consumer, producer = refusal.consumer, refusal.producer
+    return (
+        f"{consumer.primitive.name} {consumer.type} ({consumer.where})\n"
+        f"  with {producer.primitive.name} {producer.type} ({producer.where}): {refusal.reason}"
+    )
+
+
+def _amount(value: float, unit: str) -> str:
+    """Such as "1.5 MB" or "12 us"."""
+    if unit == "s":
+        value, unit = value * 1e9, "ns"
+        for larger in ("us", "ms", "s"):
+            if value < 1000:
+                break
+            value, unit = value / 1000, larger
+        return f"{value:.3g} {unit}"
+    for prefix in ("", "k", "M", "G", "T"):
+        if abs(value) < 1000 or prefix == "T":
+            break
+        value /= 1000
+    digits = f"{value:.0f}" if prefix == "" else f"{value:.3g}"
+    return f"{digits} {prefix}{unit}"

@@ -1,0 +1,1 @@
+"""What every call touches: the tensor, who computes operations, and the records of gradients."""

@@ -1,0 +1,140 @@
+"""What a context must be able to do: it computes operations, or records them.
+
+The eager one (`eager_context.py`) computes at once, a tracing one (`trace_context.py`) adds nodes
+to its graph. `apply` in `dispatch.py` asks the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Node, Primitive, TensorType
+from ..compiler.ir import primitives as p
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType
+from .provenance import Site
+from .state import state
+from .tensor import Tensor
+
+# The primitives whose results show the memory of their input, as in PyTorch (where flip copies).
+ALIASING = frozenset({p.reshape, p.permute, p.broadcast, p.slice_, p.unfold})
+
+
+class Context:
+    """What computes or records operations. The eager one is always at the bottom of the stack."""
+
+    tracing = False
+
+    def evaluate(
+        self,
+        primitive: Primitive,
+        tensors: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        type_: TensorType,
+    ) -> Any:
+        """The value of applying `primitive`: what becomes `_value` of the result."""
+        raise NotImplementedError
+
+    def value_of(self, tensor: Tensor) -> Any:
+        """The current value of any tensor, in this context's own terms (ndarray or Node)."""
+        raise NotImplementedError
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        """The elements, for `operation` such as "item()"; an error where there are none yet."""
+        raise NotImplementedError
+
+    def allow_iteration(self) -> None:
+        """An error where a Python loop over a tensor is not what a user can want."""
+
+    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        """A 0-d tensor of a Python scalar. `value` arrives just as the user gave it."""
+        raise NotImplementedError
+
+    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
+        """A tensor on `device` of an array that nobody else holds."""
+        raise NotImplementedError
+
+    def write(self, tensor: Tensor, new: Tensor) -> None:
+        """Give `tensor` the value of `new`, of the same type, seen by all views of its memory.
+
+        Values only: the caller keeps versions and history (see `inplace.assign`).
+        """
+        raise NotImplementedError
+
+    def memory_of(self, tensor: Tensor) -> Any:
+        """The array that shows what a write of `tensor` overwrites; None where there is none."""
+        return None if type(tensor._value) is Node else tensor._value
+
+    def aliases(
+        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
+    ) -> bool:
+        """Whether the result `value` of a view primitive shows the memory of `source`."""
+        raise NotImplementedError
+
+    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        """`derived` is the view `tensor` derived again from its base: take over its value."""
+        raise NotImplementedError
+
+    def reads_current_device(self, current: Callable[[], int]) -> None:
+        """`current()` told which CUDA device is meant: a trace holds as long as it tells this."""
+
+    def host_number(self, getter: Callable[[], float], dtype: DType | None) -> Any:
+        """See `tracing.host_scalar`."""
+        return getter()
+
+    def host_constant(self, getter: Callable[[], Any], name: str) -> Any:
+        """See `tracing.host_constant`."""
+        return getter()
+
+    def host_value(self, function: Callable[[], Any]) -> Any:
+        """See `tracing.host`."""
+        return function()
+
+    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+        """Key and offset for the next `random_bits` call; advances `generator` by one call.
+
+        The key is where bits on `device` are made from it.
+        """
+        raise NotImplementedError
+
+    def random_state(self, generator: Any) -> Tensor:
+        """Seed and counter of `generator` as an int64 tensor of two elements."""
+        raise NotImplementedError
+
+    def seeded(self, generator: Any, seed: int) -> None:
+        """Called before `generator` starts from `seed` (0 to 2**64 - 1), calls counted from 0."""
+
+    def touch(self, tensor: Tensor) -> None:
+        """Called before the metadata of a handle changes: history, version, hooks."""
+
+    def backward_of(self, site: Site | None) -> None:
+        """Operations from now on belong to the backward pass of those made at `site`."""
+
+    def read_grad(self, tensor: Tensor) -> Tensor | None:
+        """The accumulated gradient of `tensor`."""
+        return tensor._grad
+
+    def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        """Replace the accumulated gradient of `tensor`."""
+        tensor._grad = grad
+
+
+class use_context:
+    """Run operations of this thread in `context` for the length of a `with` block.
+
+    No generator: one that Ctrl-C left half-way would put its context back whenever it is collected.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def __enter__(self) -> Context:
+        self.previous = state.context
+        state.context = self.context
+        return self.context
+
+    def __exit__(self, *error: object) -> None:
+        state.context = self.previous

@@ -1,0 +1,317 @@
+"""The one path on which every operation is recorded.
+
+`apply(primitive, *tensors, **attrs)` infers the type of the result once, asks the current context
+for the value, and remembers the operation for the backward pass where a gradient is wanted. The
+eager context (`eager_context.py`) computes at once; a tracing context (`trace_context.py`) adds a
+node to its graph. All else in `tgraph` is functions over `apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ..compiler.ir import IRTypeError, Primitive, TensorType, infer_type
+from ..runtime.device import CPU, Device
+from .context import ALIASING
+from .eager_context import EAGER, current_context
+from .provenance import user_site
+from .record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
+from .state import state
+from .tensor import Step, Tensor, View, intern_type, storage_of, wrap
+
+# --- apply -------------------------------------------------------------------------------------
+
+_inferred: dict[Any, tuple[Any, tuple[TensorType, ...]]] = {}
+_CACHED_INFERENCES = 1 << 16
+
+
+def _infer(
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], key: Any
+) -> Any:
+    types = tuple(tensor._type for tensor in tensors)
+    check_devices(primitive.name, types)
+    try:
+        result = infer_type(primitive, types, attrs)
+    except IRTypeError as error:
+        raise RuntimeError(str(error)) from None
+    if isinstance(result, TensorType):
+        result = intern_type(*result)
+    if key is not None:
+        if len(_inferred) >= _CACHED_INFERENCES:
+            _inferred.clear()
+        _inferred[key] = (result, types)  # holds the types, so that their ids stay theirs
+    return result
+
+
+def check_devices(operation: str, types: Sequence[TensorType]) -> None:
+    """RuntimeError for tensors on several devices."""
+    devices = sorted({type_.device for type_ in types}, key=lambda each: (each is CPU, str(each)))
+    if len(devices) > 1:
+        one, other = devices[:2]
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{one} and {other}! (in {operation}; move one of them with .to('{one}') or "
+            f".to('{other}'))"
+        )
+
+
+def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
+    """The inferred type of a result, from a table where it was inferred before."""
+    parts: list[Any] = [primitive]
+    for tensor in tensors:
+        parts.append(id(tensor._type))
+    if attrs:
+        parts += attrs.items()
+    key = tuple(parts)
+    try:
+        return _inferred[key][0]
+    except KeyError:
+        return _infer(primitive, tensors, attrs, key)
+    except TypeError:  # an attribute that cannot be hashed
+        return _infer(primitive, tensors, attrs, None)
+
+
+def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
+    """Apply `primitive` (for one with several results, see `apply_several`).
+
+    The one door for every operation, eager and traced. `tensors` fit the primitive's own strict
+    rule (one dtype, non-negative axes...): promotion and checks belong to the public functions.
+    """
+    type_ = result_type_of(primitive, tensors, attrs)
+    recorded = False
+    for tensor in tensors:
+        view = tensor._view
+        if view is not None and view.changes != view.memory.changes:
+            refresh_view(tensor)
+        if tensor._requires_grad:
+            recorded = True
+    context = state.context or EAGER
+    value = context.evaluate(primitive, tensors, attrs, type_)
+    if type(type_) is tuple:
+        return tuple(map(wrap, value, type_))  # type: ignore[return-value]
+    result = wrap(value, type_)
+    if primitive in ALIASING:
+        _link_view(context, primitive, tensors[0], attrs, result)
+    if recorded and state.grad_enabled:
+        attach(primitive, tensors, attrs, result)
+    return result
+
+
+def apply_several(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+    """`apply` for a primitive with several results."""
+    return cast(tuple[Tensor, ...], apply(primitive, *tensors, **attrs))
+
+
+def make_source(primitive: Primitive, device: Device, **attrs: Any) -> Tensor:
+    """`apply` for a primitive without operands, whose result is to lie on `device`."""
+    if device is not CPU:
+        attrs["device"] = device
+    return apply(primitive, **attrs)
+
+
+# --- views -------------------------------------------------------------------------------------
+
+
+def _link_view(
+    context: Any, primitive: Primitive, source: Tensor, attrs: dict[str, Any], result: Tensor
+) -> None:
+    if context.aliases(primitive, source, attrs, result._value):
+        link_view(source, (Step(primitive, attrs),), result)
+
+
+def link_view(source: Tensor, steps: tuple[Step, ...], result: Tensor) -> None:
+    """Let `result`, which shows the memory of `source` after `steps`, be a view of it."""
+    view = source._view
+    result._storage = source._storage or storage_of(source)
+    quiet = not state.grad_enabled
+    if view is None or not view.differentiable:  # what is detached has a history of its own
+        result._view = View(source, steps, True, quiet)
+    else:
+        steps = (*view.steps, *steps)
+        result._view = View(view.base, steps, view.differentiable, view.without_grad or quiet)
+
+
+def refresh_view(tensor: Tensor) -> None:
+    """Derive value and history of a view again, after its memory was written through another."""
+    view = tensor._view
+    assert view is not None
+    context = current_context()
+    base = view.base
+    if not context.tracing and not base._requires_grad:
+        view.changes = view.memory.changes
+        return
+    context.touch(tensor)
+    previous, state.grad_enabled = state.grad_enabled, view.differentiable
+    try:
+        derived = base
+        for step in view.steps:
+            derived = apply(step.primitive, derived, **step.attrs)
+    finally:
+        state.grad_enabled = previous
+    context.refresh(tensor, derived)
+    if view.differentiable and derived is not base and base._requires_grad:
+        tensor._record, tensor._index = derived._record, derived._index
+        tensor._requires_grad = derived._requires_grad
+    view.changes = view.memory.changes
+
+
+def settled(tensor: Tensor) -> Tensor:
+    """`tensor`, up to date with writes to its memory."""
+    view = tensor._view
+    if view is not None and view.changes != view.memory.changes:
+        refresh_view(tensor)
+    return tensor
+
+
+def detached(input: Tensor) -> Tensor:
+    view = settled(input)._view
+    result = wrap(current_context().value_of(input), input._type)
+    base, steps = (input, ()) if view is None else (view.base, view.steps)
+    result._view = View(base, steps, differentiable=False)
+    return result
+
+
+# --- history -----------------------------------------------------------------------------------
+
+_plans: dict[Any, tuple[frozenset[int], bool]] = {}
+
+
+def edge_of(tensor: Tensor) -> Edge:
+    """Where the cotangent of `tensor` goes."""
+    if not tensor._requires_grad:
+        return None
+    record = tensor._record
+    return (tensor, 0) if record is None else (record, tensor._index)
+
+
+def rule_for(primitive: Operation, position: int) -> Rule:
+    """The gradient rule of one input; NotImplementedError names a primitive without one."""
+    rules = RULES[primitive]
+    rule = rules if isinstance(rules, Rule) else rules.get(position)
+    if rule is None:
+        raise NotImplementedError(
+            f"the gradient of {primitive.name} with respect to input {position} is not implemented"
+        )
+    return rule
+
+
+def _saves(primitive: Operation, needed: tuple[bool, ...]) -> tuple[frozenset[int], bool]:
+    """Which inputs the rules of the needed inputs read, and whether they read the output."""
+    key = (primitive, needed)
+    found = _plans.get(key)
+    if found is None:
+        rules = [rule_for(primitive, at) for at, wanted in enumerate(needed) if wanted]
+        names = frozenset().union(*(rule.saves for rule in rules))
+        found = _plans[key] = (frozenset(names - {OUTPUT}), OUTPUT in names)  # type: ignore[arg-type]
+    return found
+
+
+def attach(
+    primitive: Operation, tensors: tuple[Tensor, ...], attrs: dict[str, Any], result: Tensor
+) -> None:
+    if primitive not in RULES or not result._type.dtype.is_floating_point:
+        return
+    edges = tuple(map(edge_of, tensors))
+    inputs, output = _saves(primitive, tuple(edge is not None for edge in edges))
+    kept = tuple(
+        Saved(tensor) if at in inputs else tensor._type for at, tensor in enumerate(tensors)
+    )
+    record = PrimitiveRecord(edges, primitive, kept, attrs, result._type)
+    if output:
+        record.output = Saved(without_history(result))
+    result._record = record
+    result._requires_grad = True
+
+
+_NAMES = {
+    "abs": "Abs", "max": "Amax", "min": "Amin", "matmul": "Matmul", "reshape": "View",
+    "broadcast": "Expand", "cast": "ToCopy", "copy": "Clone", "concatenate": "Cat",
+    "pad": "ConstantPadNd", "convolution": "Convolution",
+}  # fmt: skip
+
+
+def without_history(output: Tensor) -> Tensor:
+    """`output` as its own record keeps it, which must not refer to itself."""
+    context = state.context
+    if context is not None and context.tracing:  # where memory is not shared by itself
+        twin = detached(output)
+    else:
+        twin = wrap(output._value, output._type)
+    twin._storage = storage_of(output)
+    return twin
+
+
+class PrimitiveRecord(Record):
+    """The application of a primitive: inputs and output are Saved, or only their type."""
+
+    __slots__ = ("attrs", "inputs", "output", "primitive")
+
+    def __init__(
+        self,
+        edges: tuple[Edge, ...],
+        primitive: Operation,
+        inputs: tuple[Saved | TensorType, ...],
+        attrs: dict[str, Any],
+        type_: TensorType,
+    ) -> None:
+        super().__init__(edges, (type_,), user_site())
+        self.primitive = primitive
+        self.inputs: tuple[Saved | TensorType, ...] | None = inputs
+        self.output: Saved | TensorType = type_
+        self.attrs = attrs
+
+    def name(self) -> str:
+        name = self.primitive.name
+        camel = "".join(word.capitalize() for word in name.split("_"))
+        return f"{_NAMES.get(name, camel)}Backward0"
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        (cotangent,) = incoming
+        assert self.inputs is not None
+        inputs = [unpack(each, self) if isinstance(each, Saved) else each for each in self.inputs]
+        output: Any = self.output
+        if isinstance(output, Saved):
+            output = self._own_output(output)
+        result: list[Tensor | None] = []
+        for position, is_wanted in enumerate(wanted):
+            if not is_wanted:
+                result.append(None)
+                continue
+            rule = rule_for(self.primitive, position)
+            extra = {"position": position} if rule.variadic else {}
+            result.append(rule.function(cotangent, output, *inputs, **self.attrs, **extra))
+        return result
+
+    def _own_output(self, saved: Saved) -> Tensor:
+        kept = settled(unpack(saved, self))
+        twin = wrap(kept._value, kept._type)
+        twin._storage, twin._view = kept._storage, kept._view
+        twin._record, twin._requires_grad = self, True
+        return twin
+
+    def saved_values(self) -> list[Saved]:
+        kept = (*(self.inputs or ()), self.output)
+        return [each for each in kept if isinstance(each, Saved)]
+
+    def free(self) -> None:
+        if self.saved_values():
+            self.freed = True
+            self.inputs = None
+            self.output = self.outputs[0]
+
+
+def unpack(saved: Saved, record: Record) -> Tensor:
+    """The saved tensor; RuntimeError names both lines if its memory was written since."""
+    storage = saved.changed()
+    if storage is not None:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{saved.tensor._type}], saved by {record.name()} at {record.site}, is at "
+            f"version {storage.version}; expected version {saved.version} instead. It was "
+            f"overwritten at {storage.written}. Hint: use an operation that does not work in "
+            "place there, or clone() the tensor first."
+        )
+    return saved.tensor

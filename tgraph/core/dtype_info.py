@@ -1,0 +1,65 @@
+"""The ranges of number types, as `finfo` and `iinfo`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ..compiler.ir import promotion
+from ..runtime.dtypes import DType
+from ..runtime.records import record
+
+
+@record()
+class FloatInfo:
+    """`eps` is the gap above 1, `tiny` the smallest normal number; `bits`, `min`, `max`."""
+
+    dtype: str
+    bits: int
+    min: float
+    max: float
+    eps: float
+    tiny: float
+    resolution: float
+
+    @property
+    def smallest_normal(self) -> float:
+        return self.tiny
+
+
+@record()
+class IntegerInfo:
+    """`bits`, `min` and `max` of an integer type."""
+
+    dtype: str
+    bits: int
+    min: int
+    max: int
+
+
+def finfo(dtype: DType | None = None) -> FloatInfo:
+    """The range and resolution of a float type (by default the default one)."""
+    of = dtype or promotion.default_dtype
+    if not of.is_floating_point:
+        raise TypeError(f"finfo() requires a floating point input type, got {of}. Use iinfo()")
+    find: Any = ml_dtypes.finfo if of.name == "bfloat16" else np.finfo
+    info = find(of.numpy)
+    return FloatInfo(
+        of.name,
+        8 * of.itemsize,
+        float(info.min),
+        float(info.max),
+        float(info.eps),
+        float(info.tiny),
+        float(info.resolution),
+    )
+
+
+def iinfo(dtype: DType) -> IntegerInfo:
+    """The range of an integer type."""
+    if not dtype.is_integral:
+        raise TypeError(f"iinfo() requires an integer input type, got {dtype}. Use finfo()")
+    info = np.iinfo(dtype.numpy)
+    return IntegerInfo(dtype.name, 8 * dtype.itemsize, int(info.min), int(info.max))

@@ -1,0 +1,235 @@
+"""The eager context: operations are computed at once, by the array module of their device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Node, Primitive, TensorType
+from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import result_strides
+from ..runtime.arrays import (
+    FUNCTIONS,
+    array_module,
+    contiguous,
+    copy_elements,
+    copy_of,
+    current,
+    module_of,
+    place,
+    share_memory,
+    to_host,
+)
+from ..runtime.cuda import backend
+from ..runtime.cuda.memory import when_full
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType, from_numpy_dtype, int64
+from .context import ALIASING, Context
+from .out_of_memory import note
+from .state import state
+from .tensor import Tensor, intern_type, wrap
+
+
+def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    return FUNCTIONS["flip"](xp, x, axes).copy()  # tensors have no negative strides
+
+
+ARRAY_FUNCTIONS = {**FUNCTIONS, "flip": _flipped}
+
+
+_ndarray = np.ndarray
+_MANY = 1 << 14
+"""Elements of an operand from which on an operation may be a plan."""
+
+
+class EagerContext(Context):
+    """Computes at once, with NumPy, or by a plan where an operand has many elements.
+
+    `large` has what computes the results of primitives then, or gives None (`operation_plans.py`).
+    """
+
+    large: dict[Primitive, Callable[..., Any]]
+
+    def __init__(self) -> None:
+        self.large = {}
+
+    def evaluate(
+        self,
+        primitive: Primitive,
+        tensors: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        type_: TensorType,
+    ) -> Any:
+        values, dense, many = [], True, False
+        for tensor in tensors:
+            value = tensor._value
+            if type(value) is not _ndarray:
+                return _evaluate_on_device(primitive, tensors, attrs)
+            values.append(value)
+            if not value.flags.c_contiguous:
+                dense = False
+            if value.size >= _MANY:
+                many = True
+        if attrs and "device" in attrs:
+            return _evaluate_on_device(primitive, tensors, attrs)
+        if many and dense and state.context is None and primitive in self.large:
+            result = self.large[primitive](primitive, tensors, attrs, values)
+            if result is not None:
+                return result
+        result = ARRAY_FUNCTIONS[primitive.name](np, *values, **attrs)
+        if type(result) is not _ndarray:
+            result = _as_arrays(result)
+        elif dense and result.flags.c_contiguous:
+            return result
+        return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
+
+    def value_of(self, tensor: Tensor) -> Any:
+        if type(tensor._value) is Node:
+            raise_leaked(tensor)
+        return tensor._value
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        return to_host(self.value_of(tensor))
+
+    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        constants = _constants if device is CPU else backend.kept()
+        key = (value, type(value), dtype, device)
+        found: Tensor | None = constants.get(key)
+        if found is None:
+            found = _make_constant(value, dtype, device)
+            if len(constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
+                constants[key] = found
+                if device is not CPU:  # other streams do not wait for this one
+                    backend.cupy().cuda.get_current_stream().synchronize()
+        return found
+
+    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
+        return wrap(place(array, device), array_type(array, device))
+
+    def write(self, tensor: Tensor, new: Tensor) -> None:
+        target, source = self.value_of(tensor), self.value_of(new)
+        if type(source) is not np.ndarray and share_memory(target, source):
+            source = copy_of(source)  # a device may read an element after it was overwritten
+        copy_elements(target, source)
+
+    def aliases(
+        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
+    ) -> bool:
+        if primitive is not p.reshape:
+            return True
+        if type(value) is np.ndarray:
+            return np.may_share_memory(source._value, value)
+        return share_memory(source._value, value)
+
+    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        """Memory is shared: the value is up to date."""
+
+    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+        # On the CPU for every device: the array functions read it as numbers.
+        key = np.array([generator.seed_as_int64, generator.counter], np.int64)
+        generator.counter += 1
+        return wrap(key, intern_type((2,), int64)), 0
+
+    def random_state(self, generator: Any) -> Tensor:
+        state_ = np.array([generator.seed_as_int64, generator.counter], np.int64)
+        return wrap(state_, intern_type((2,), int64))
+
+
+_constants: dict[Any, Tensor] = {}
+_CACHED_CONSTANTS = 4096
+
+
+def _make_constant(value: Any, dtype: DType, device: Device) -> Tensor:
+    with current(device):
+        array = FUNCTIONS["full"](array_module(device), (), value, dtype)
+    return wrap(array, intern_type((), dtype, device))
+
+
+def _evaluate_on_device(
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]
+) -> Any:
+    """Compute where the operands are, or where a result without operands is to be."""
+    for tensor in tensors:
+        if type(tensor._value) is Node:
+            raise_leaked(tensor)
+    device = attrs["device"] if "device" in attrs else tensors[0]._type.device
+    values = [tensor._value for tensor in tensors]
+    function, xp = ARRAY_FUNCTIONS[primitive.name], array_module(device)
+    with current(device):
+        result = when_full(lambda: function(xp, *values, **attrs))
+        if primitive not in ALIASING:
+            result = _in_order(primitive, values, attrs, result)
+    for array in result if isinstance(result, tuple) else (result,):
+        if type(array) is not np.ndarray:
+            note(array)
+    return result
+
+
+def _in_order(primitive: Primitive, values: list[Any], attrs: dict[str, Any], result: Any) -> Any:
+    """A result laid out in memory as `layouts` says: array modules go by other rules."""
+    if isinstance(result, tuple):
+        return tuple(map(contiguous, result))
+    if result.ndim < 2 or not result.size:
+        return contiguous(result)
+    if "strides" in attrs:
+        return contiguous(result)
+    operands = [(each.shape, each.strides, each.itemsize) for each in values]
+    strides = _wanted_strides(primitive, result.shape, *operands)
+    wanted = tuple(stride * result.itemsize for stride in strides)
+    if result.strides == wanted:
+        return result
+    if any(map(_is_misplaced, result.shape, result.strides, wanted)):
+        axes = sorted(range(result.ndim), key=lambda axis: -strides[axis])
+        places = sorted(range(result.ndim), key=axes.__getitem__)
+        result = contiguous(result.transpose(axes)).transpose(places)
+    # Where axes have one element, strides tell nothing, but users see them.
+    return module_of(result).lib.stride_tricks.as_strided(result, strides=wanted)
+
+
+def _is_misplaced(size: int, found: int, wanted: int) -> bool:
+    return size > 1 and found != wanted
+
+
+@lru_cache(maxsize=1 << 12)
+def _wanted_strides(primitive: Primitive, shape: Any, *operands: Any) -> tuple[int, ...]:
+    """In elements, for operands of shapes, strides in bytes, and bytes per element."""
+    counted = [(own, tuple(step // size for step in steps)) for own, steps, size in operands]
+    return result_strides(primitive, {}, shape, counted)
+
+
+def _as_arrays(result: Any) -> Any:
+    """NumPy gives scalars for 0-d results; several results come as a tuple."""
+    return tuple(map(np.asarray, result)) if isinstance(result, tuple) else np.asarray(result)
+
+
+def raise_leaked(tensor: Tensor) -> None:
+    """RuntimeError for a tensor whose trace is over."""
+    where = tensor._value.where if isinstance(tensor._value, Node) else "unknown"
+    raise RuntimeError(
+        f"a tensor of type {tensor._type} has no value: it was made inside a traced function, at "
+        f"{where}, and kept after the trace. Return it from the traced function instead."
+    )
+
+
+def array_type(array: np.ndarray[Any, Any], device: Device = CPU) -> TensorType:
+    """The type of a tensor that holds `array`."""
+    return intern_type(array.shape, from_numpy_dtype(array.dtype), device)
+
+
+EAGER = EagerContext()
+
+
+def current_context() -> Context:
+    """The context in which operations of this thread run now."""
+    context: Context = state.context or EAGER
+    return context
+
+
+def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+    """A 0-d tensor of a Python scalar; OverflowError for an int of more than 64 bits."""
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
+    return current_context().constant(value, dtype, device)

@@ -1,0 +1,121 @@
+"""Names by which arguments can be given beside those of our parameters, as PyTorch takes them.
+
+PyTorch knows NumPy's names of common arguments (`axis`, `keepdims`, `x`), takes sizes and
+dimensions one by one or by name, and has some names that only one function uses. What has no
+meaning here, such as the order of dimensions in memory, is accepted and passed over.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+SIZES = "*"  # stands for the parameter that takes any number of sizes
+IGNORED = None  # has no meaning here
+OFF = "?"  # may be given, but not set
+
+# Of every function that has the parameter, and no parameter of the other name.
+_MEMORY: dict[str, str | None] = {"memory_format": IGNORED, "layout": IGNORED, "pin_memory": OFF}
+_AXES = {"axis": "dim", "keepdims": "keepdim"}
+_OF_SIZES: dict[str, tuple[str, ...]] = {
+    "size": ("zeros", "ones", "empty", "rand", "randn", "new_zeros", "new_ones", "new_empty",
+             "view", "expand"),
+    "shape": ("reshape",),
+    "dims": ("permute", "flip", "tile"),
+    "repeats": ("repeat",),
+}  # fmt: skip
+_OF_ONE: dict[str, dict[str, str | None]] = {
+    "cpu": {"memory_format": IGNORED},
+    "cuda": {"memory_format": IGNORED},
+    "dot": {"tensor": "other"},
+    "gather": {"sparse_grad": IGNORED},
+    "max": {"other": "dim"},
+    "min": {"other": "dim"},
+    "pow": {"self": "input"},
+    "random_": {"from": "low", "to": "high"},
+    "scatter": {"value": "src"},
+    "scalar_tensor": {"s": "value", **_MEMORY},
+    "searchsorted": {"input": "values"},
+    "split": {"split_size": "split_size_or_sections", "tensor": "input"},
+    "trace": {"input": "function"},
+    "transpose": {"axis0": "dim0", "axis1": "dim1"},
+    "type_of": {"non_blocking": IGNORED},
+    "uniform_": {"from": "a", "to": "b"},
+}
+_CASTS = (
+    "double half long short char byte float_ int_ to_bfloat16 to_bool"  # as conversion.py has them
+)
+_MAKES = """
+    arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
+    new_zeros ones ones_like rand rand_like randint randint_like randn randn_like randperm zeros
+    zeros_like"""
+for _name in _CASTS.split():
+    _OF_ONE[_name] = {"memory_format": IGNORED}
+for _name in _MAKES.split():
+    _OF_ONE[_name] = _MEMORY
+for _own, _functions in _OF_SIZES.items():
+    for _name in _functions:
+        _OF_ONE[_name] = {_own: SIZES, **_OF_ONE.get(_name, {})}
+
+
+def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which can also be called by the other names of its arguments.
+
+    >>> from tgraph import zeros
+    >>> from tgraph.ops import reductions
+    >>> with_keywords(reductions.sum)(zeros(2, 3), axis=1)
+    tensor([0., 0.])
+    """
+    names = other_names(function)
+    if not names:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args, kwargs = translated(names, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def other_names(function: Callable[..., Any]) -> dict[str, str | None]:
+    """What a keyword that is no parameter stands for."""
+    known = parameters(function)
+    found: dict[str, str | None] = {name: own for name, own in _AXES.items() if own in known}
+    found.update(_OF_ONE.get(function.__name__, {}))
+    return {name: own for name, own in found.items() if name not in known}
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the parameters, but for those of `*args` and `**kwargs`.
+
+    `inspect.signature` would take 20 times as long, for each of the 450 functions that are given
+    names at import.
+    """
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def translated(
+    names: dict[str, str | None], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by the names of the parameters."""
+    for name in names.keys() & kwargs.keys():
+        value, own = kwargs.pop(name), names[name]
+        if own == SIZES:
+            given = (kwargs.pop("input"),) if "input" in kwargs else ()
+            args = (*given, *args, value)
+        elif own == OFF and value:
+            raise NotImplementedError(f"{name}={value}: call {name}() on the result instead")
+        elif own not in (IGNORED, OFF):
+            if own in kwargs:
+                raise TypeError(f"'{name}' and '{own}' are two names of one argument")
+            kwargs[own] = value
+    return args, kwargs
+
+
+ELEMENTWISE_NAMES = {"x": "input", "x1": "input", "x2": "other"}

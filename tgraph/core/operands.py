@@ -1,0 +1,175 @@
+"""What public functions do with their operands before a primitive sees them.
+
+Primitives are strict: their inputs share one dtype. Here Python scalars become tensors, and
+PyTorch's type promotion becomes explicit casts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir import promotion
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType, bool_, float32, int64
+from .dispatch import apply
+from .eager_context import constant
+from .tensor import Tensor
+from .traced_number import TracedNumber
+
+Scalar = bool | int | float
+Operand = Tensor | Scalar
+SCALARS = (bool, int, float, np.generic)
+_CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether `value` is a Python or NumPy number."""
+    return isinstance(value, SCALARS)
+
+
+def plain_scalar(value: Any) -> Any:
+    """A NumPy scalar as a Python one; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` as `dtype`; `x` itself where it has it already."""
+    return x if x._type.dtype is dtype else apply(p.cast, x, dtype=dtype)
+
+
+def require_tensor(value: Any, operation: str, name: str = "input") -> Tensor:
+    """`value`, if it is a tensor; TypeError names the operation and what came instead."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{operation}(): argument '{name}' must be Tensor, not {type(value).__name__}"
+        )
+    return value
+
+
+def _bad_operand(value: Any, operation: str) -> TypeError:
+    return TypeError(
+        f"{operation}(): expected a Tensor or a number, got {type(value).__name__}; make a tensor "
+        "of it with tgraph.tensor() or tgraph.from_numpy()"
+    )
+
+
+def result_type(*operands: Any) -> DType:
+    """The dtype to which tensors and Python scalars promote together.
+
+    >>> import tgraph as tg
+    >>> tg.result_type(tg.ones(2, dtype=tg.int32), 1.5)
+    tgraph.float32
+    """
+    ranks: tuple[list[DType], list[DType], list[DType]] = ([], [], [])
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            ranks[0 if operand._type.shape else 1].append(operand._type.dtype)
+        elif is_scalar(operand):
+            ranks[2].append(promotion.scalar_dtype(plain_scalar(operand)))
+        elif isinstance(operand, DType):
+            ranks[0].append(operand)
+        else:
+            raise _bad_operand(operand, "result_type")
+    return promotion.result_type(*ranks)
+
+
+def as_operand(value: Any, dtype: DType, operation: str, device: Device = CPU) -> Tensor:
+    """A tensor of `dtype` for a tensor or number; on `device`, where it has no dimensions."""
+    if isinstance(value, Tensor):
+        if value._type.device is CPU and device is not CPU and not value._type.shape:
+            value = on_device(value, device)
+        return cast(value, dtype)
+    if not isinstance(value, SCALARS):
+        raise _bad_operand(value, operation)
+    return constant(plain_scalar(value), dtype, device)
+
+
+def on_device(x: Tensor, device: Device) -> Tensor:
+    """`x` on `device`; `x` itself where it is there."""
+    return x if x._type.device == device else apply(p.transfer, x, device=device)
+
+
+def common_device(*operands: Any) -> Device:
+    """The device of the operands that are tensors.
+
+    A tensor of the CPU without dimensions goes with those of other devices, as numbers do.
+    """
+    found = CPU
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            device = operand._type.device
+            if operand._type.shape:
+                return device
+            if device is not CPU:
+                found = device
+    return found
+
+
+def together(*tensors: Tensor) -> list[Tensor]:
+    """The tensors, those of the CPU without dimensions on the device of the others."""
+    device = common_device(*tensors)
+    return [
+        on_device(each, device) if each._type.device is CPU and not each._type.shape else each
+        for each in tensors
+    ]
+
+
+def promote(operation: str, *operands: Any) -> tuple[Tensor, ...]:
+    """The operands as tensors of their promoted dtype."""
+    for operand in operands:
+        if not isinstance(operand, (Tensor, *SCALARS)):
+            raise _bad_operand(operand, operation)
+    dtype, device = result_type(*operands), common_device(*operands)
+    return tuple(as_operand(operand, dtype, operation, device) for operand in operands)
+
+
+def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """`promote` for two operands, short for the common cases."""
+    if isinstance(a, Tensor):
+        dtype = a._type.dtype
+        if isinstance(b, Tensor):
+            if b._type.dtype is dtype and b._type.device is a._type.device:
+                return a, b
+        elif _rank(b) <= _CATEGORY[dtype.kind]:
+            return a, constant(b, dtype, a._type.device)
+    elif isinstance(b, Tensor) and _rank(a) <= _CATEGORY[b._type.dtype.kind]:
+        return constant(a, b._type.dtype, b._type.device), b
+    return promote(operation, a, b)  # type: ignore[return-value]
+
+
+def _rank(value: Any) -> int:
+    """The category of a number; above all of them for what else comes."""
+    return _RANKS.get(value.kind if type(value) is TracedNumber else type(value), 3)
+
+
+_RANKS = {bool: 0, int: 1, float: 2}
+
+
+def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:
+    """`promote`, with integers and booleans going on to the default float type."""
+    dtype = result_type(*operands)
+    if not dtype.is_floating_point:
+        dtype = promotion.default_dtype
+    device = common_device(*operands)
+    return tuple(as_operand(operand, dtype, operation, device) for operand in operands)
+
+
+def as_float(x: Any, operation: str) -> Tensor:
+    """`x` itself if its dtype is a float type, else as the default float type."""
+    tensor = x if isinstance(x, Tensor) else require_tensor(x, operation)
+    if tensor._type.dtype.kind == "float":
+        return tensor
+    return cast(tensor, promotion.default_dtype)
+
+
+def widened(x: Tensor) -> Tensor:
+    """16-bit floats as float32: what takes several steps is computed so, and rounded once."""
+    return cast(x, float32) if x._type.dtype.is_half else x
+
+
+def as_number(x: Tensor) -> Tensor:
+    """Booleans as int64, which is how they are summed and counted."""
+    return cast(x, int64) if x._type.dtype is bool_ else x

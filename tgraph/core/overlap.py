@@ -1,0 +1,87 @@
+"""Writes in place whose operands lie in the memory that is written, refused as PyTorch does.
+
+An operand that is exactly what is written is fine: each element is read before it is overwritten.
+One that is only a part of it, or turned, has no such order; the result would depend on who works
+first. What PyTorch finds too hard to tell, which are operands with gaps, it lets pass, and so do
+we: here an operation reads all of its operands before it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ..compiler.ir import primitives as p
+from .tensor import Tensor, root_of, stride_step, strides_of
+
+
+class Span(NamedTuple):
+    """Where a tensor lies in the memory of its root, in elements."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements fill a stretch of memory, each in a place of its own."""
+        expected = 1
+        for stride, size in sorted(zip(self.strides, self.shape)):
+            if size > 1:
+                if stride != expected:
+                    return False
+                expected *= size
+        return 0 not in self.shape
+
+    @property
+    def end(self) -> int:
+        """Behind the last element of a dense span."""
+        end = self.start + 1
+        for stride, size in zip(self.strides, self.shape):
+            end += stride * (size - 1)
+        return end
+
+    def is_laid_out_as(self, other: Span) -> bool:
+        """Whether every element of both lies at the same place."""
+        if self.start != other.start or self.shape != other.shape:
+            return False
+        each = zip(self.shape, self.strides, other.strides)
+        return all(size == 1 or mine == its for size, mine, its in each)
+
+
+def span_of(tensor: Tensor) -> Span:
+    """Where `tensor` lies, from the steps that lead to it: known in a trace too."""
+    view = tensor._view
+    if view is None:
+        return Span(0, tensor._type.shape, strides_of(tensor))
+    start, shape, strides = span_of(view.base)
+    for step in view.steps:
+        if step.primitive is p.slice_:
+            start += sum(at * stride for at, stride in zip(step.attrs["starts"], strides))
+        shape, strides = stride_step(step, shape, strides)
+    return Span(start, shape, strides)
+
+
+def refuse_overlap(target: Tensor, operands: Iterable[Any], whole: bool = False) -> None:
+    """RuntimeError for an operand that shares some elements with `target`, which is written.
+
+    With `whole`, for one that shares all of them, too.
+    """
+    root = root_of(target)
+    for each in operands:
+        if not isinstance(each, Tensor) or root_of(each) is not root:
+            continue
+        if (whole or each is not target) and _overlap(span_of(target), span_of(each), whole):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to "
+                "tensor refer to a single memory location. Please clone() the tensor before "
+                "performing the operation."
+            )
+
+
+def _overlap(target: Span, operand: Span, whole: bool) -> bool:
+    if not target.is_dense or not operand.is_dense:
+        return False
+    if target.is_laid_out_as(operand):
+        return whole
+    return target.start < operand.end and operand.start < target.end

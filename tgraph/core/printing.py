@@ -1,0 +1,202 @@
+"""`repr` of tensors, in PyTorch's layout: four digits, columns aligned, large ones summarised."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Node, promotion
+from ..runtime.arrays import to_host
+from ..runtime.device import CPU
+from ..runtime.dtypes import DType, bool_, int64
+from ..runtime.records import record
+from .dispatch import settled
+from .tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+@record()
+class PrintOptions:
+    """Digits behind the point, elements above which is summarised, shown at each end, columns."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_options = PrintOptions()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors print; `profile` is "default", "short" or "full"."""
+    global _options
+    profiles = {
+        "default": PrintOptions(),
+        "short": PrintOptions(precision=2, edgeitems=2),
+        "full": PrintOptions(threshold=math.inf),
+    }
+    chosen = profiles[profile] if profile is not None else _options
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    _options = replace(chosen, **changed, sci_mode=sci_mode)
+
+
+class _Formatter:
+    """How the numbers of one tensor print: as integers, with fixed digits or with exponents."""
+
+    def __init__(self, shown: Array, dtype: DType) -> None:
+        self.floating = dtype.is_floating_point
+        self.whole = False
+        self.scientific = False
+        values = shown.reshape(-1)
+        if not self.floating:
+            self.width = max((len(str(value)) for value in values.tolist()), default=1)
+            return
+        wide = values.astype(np.float64)
+        usual = wide[np.isfinite(wide) & (wide != 0)]
+        self._choose(np.abs(usual), bool(np.isfinite(wide).any()))
+        self.width = max((len(self._text(value)) for value in usual.tolist()), default=1)
+
+    def _choose(self, sizes: Array, any_finite: bool) -> None:
+        """By the sizes of the finite elements that are not 0."""
+        if sizes.size == 0:
+            self.whole = any_finite
+            return
+        smallest, largest = float(sizes.min()), float(sizes.max())
+        self.whole = bool((sizes == np.ceil(sizes)).all())
+        wide = largest / smallest > 1000 or largest > 1e8
+        self.scientific = wide if self.whole else wide or smallest < 1e-4
+        if _options.sci_mode is not None:
+            self.scientific = _options.sci_mode
+
+    def _text(self, value: float) -> str:
+        if self.scientific:
+            return f"{value:.{_options.precision}e}"
+        if self.whole:
+            text = f"{value:.0f}"
+            return text if not math.isfinite(value) else text + "."
+        return f"{value:.{_options.precision}f}"
+
+    def format(self, value: Any) -> str:
+        text = self._text(float(value)) if self.floating else str(value)
+        return text.rjust(self.width)
+
+
+def _vector(values: Array, indent: int, formatter: _Formatter, summarise: bool) -> str:
+    per_line = max(1, (_options.linewidth - indent) // (formatter.width + 2))
+    edge = _options.edgeitems
+    items = values.tolist() if not formatter.floating else list(values)
+    if summarise and len(items) > 2 * edge:
+        cells = [formatter.format(item) for item in items[:edge]]
+        cells += [" ..."]
+        cells += [formatter.format(item) for item in items[-edge:]]
+    else:
+        cells = [formatter.format(item) for item in items]
+    lines = [cells[at : at + per_line] for at in range(0, len(cells), per_line)]
+    separator = ",\n" + " " * (indent + 1)
+    return "[" + separator.join(", ".join(line) for line in lines) + "]"
+
+
+def _text_of(array: Array, indent: int, formatter: _Formatter, summarise: bool) -> str:
+    if array.ndim == 0:
+        return formatter.format(array.item() if not formatter.floating else array[()])
+    if array.ndim == 1:
+        return _vector(array, indent, formatter, summarise)
+    edge = _options.edgeitems
+    if summarise and len(array) > 2 * edge:
+        parts = [_text_of(each, indent + 1, formatter, True) for each in array[:edge]]
+        parts += ["..."]
+        parts += [_text_of(each, indent + 1, formatter, True) for each in array[-edge:]]
+    else:
+        parts = [_text_of(each, indent + 1, formatter, summarise) for each in array]
+    separator = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
+    return "[" + separator.join(parts) + "]"
+
+
+def _shown(array: Array) -> Array:
+    """The elements that a summary shows, which decide the columns."""
+    edge = _options.edgeitems
+    for axis, size in enumerate(array.shape):
+        if size > 2 * edge:
+            ends = [*range(edge), *range(size - edge, size)]
+            array = array.take(ends, axis=axis)
+    return array
+
+
+def format_array(array: Array, dtype: DType, indent: int) -> str:
+    """The elements of an array as text, lines after the first indented."""
+    if array.size == 0:
+        return "[]"
+    summarise = array.size > _options.threshold
+    formatter = _Formatter(_shown(array) if summarise else array, dtype)
+    return _text_of(array, indent, formatter, summarise)
+
+
+def tensor_repr(self: Tensor) -> str:
+    """The elements, and what sets this tensor apart from a plain one."""
+    value, dtype = self._value, self._type.dtype
+    prefix = "tensor("
+    if isinstance(value, Node):
+        return f"<traced tensor {self._type} from {value.where}>"
+    value = to_host(value)
+    text = format_array(value, dtype, len(prefix))
+    suffixes = []
+    if self._type.device is not CPU:
+        suffixes.append(f"device='{self._type.device}'")
+    if value.size == 0 and value.shape != (0,):
+        suffixes.append(f"size={tuple(value.shape)}")
+    usual = (promotion.default_dtype, bool_) if value.size == 0 else (
+        promotion.default_dtype, int64, bool_)  # fmt: skip
+    if dtype not in usual:
+        suffixes.append(f"dtype={dtype}")
+    record = settled(self)._record
+    if record is not None:
+        suffixes.append(f"grad_fn={record!r}")
+    elif self._requires_grad:
+        suffixes.append("requires_grad=True")
+    return _with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    line = len(text) - text.rfind("\n") - 1
+    for suffix in suffixes:
+        if line + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            line = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            line += len(suffix) + 2
+    return text
+
+
+def tensor_format(self: Tensor, specification: str) -> str:
+    """`format(x, ".3f")` of a 0-d tensor formats its number."""
+    if not self._type.shape and isinstance(self._value, Node):
+        return tensor_repr(self)
+    if not self._type.shape and specification:
+        return format(self.item(), specification)
+    if not self._type.shape and self._record is None and not self._requires_grad:
+        return format(self.item())
+    if specification:
+        raise TypeError(
+            f"unsupported format string passed to Tensor.__format__ for shape {list(self.shape)}"
+        )
+    return tensor_repr(self)

@@ -1,0 +1,76 @@
+"""The user's line: where an operation was called from, outside of this package."""
+
+from __future__ import annotations
+
+import opcode
+import os
+import sys
+from types import CodeType, FrameType
+
+from .. import compiler, runtime
+from ..compiler.ir import Provenance
+from .state import state
+
+_PACKAGE_FOLDERS = tuple(
+    os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep
+    for each in (sys.modules["tgraph"], compiler, runtime)
+)
+MODULES_FOLDER = os.path.join(_PACKAGE_FOLDERS[0], "nn") + os.sep
+_internal: dict[str, bool] = {}  # file name -> does it belong to this package
+
+
+def is_internal(file: str) -> bool:
+    found = _internal[file] = file.startswith(_PACKAGE_FOLDERS)
+    return found
+
+
+class Site:
+    """A line of the user's program, looked up when it is asked for."""
+
+    __slots__ = ("code", "instruction", "module_path")
+
+    def __init__(self, code: CodeType, instruction: int, module_path: str) -> None:
+        self.code = code
+        self.instruction = instruction
+        self.module_path = module_path
+
+    @property
+    def line(self) -> int:
+        at = self.instruction
+        for start, end, line in self.code.co_lines():
+            if start <= at < end and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether it is an assignment to several names, as in ``a, b = x``."""
+        return self.code.co_code[self.instruction] == _UNPACK
+
+    @property
+    def provenance(self) -> Provenance:
+        code = self.code
+        return Provenance(code.co_filename, self.line, code.co_name, self.module_path)
+
+    def __str__(self) -> str:
+        return str(self.provenance)
+
+
+_UNPACK = opcode.opmap["UNPACK_SEQUENCE"]
+
+
+def user_site() -> Site:
+    """The innermost line that is not in this package."""
+    frame: FrameType | None = sys._getframe(1)
+    last = frame
+    while frame is not None:
+        file = frame.f_code.co_filename
+        inside = _internal.get(file)
+        if inside is None:
+            inside = is_internal(file)
+        if not inside:
+            break
+        last, frame = frame, frame.f_back
+    found = frame or last
+    assert found is not None
+    return Site(found.f_code, found.f_lasti, state.module_path)

@@ -1,0 +1,167 @@
+"""What the forward pass remembers for the backward pass.
+
+A record is what PyTorch calls `grad_fn`: which operation made a tensor, from what, and the values
+its gradient rule asked for. Rules live in one table, filled by `@vjp`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..compiler.ir import Primitive, TensorType
+from .tensor import Storage, Tensor
+
+OUTPUT = "output"
+
+# Where a cotangent goes: output number `index` of a Record, or a leaf tensor.
+Edge = tuple[Any, int] | None
+
+
+class Rule(NamedTuple):
+    """A vector-Jacobian product and which values of the forward pass it reads.
+
+    `function(cotangent, output, *inputs, **attrs)` gives the cotangent of one input. Values that
+    are not in `saves` arrive as their TensorType.
+    """
+
+    function: Callable[..., Any]
+    saves: frozenset[int | str]
+    variadic: bool  # serves every input; called with `position=`
+
+
+class Operation(Protocol):
+    """What is recorded: a Primitive, or a Composite with a rule of its own."""
+
+    @property
+    def name(self) -> str: ...
+
+
+RULES: dict[Operation, dict[int, Rule] | Rule] = {}
+# Primitives whose float results carry no gradient at all.
+NON_DIFFERENTIABLE: set[Primitive] = set()
+
+
+def vjp(
+    primitive: Operation, position: int | None = 0, saves: Collection[int | str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the rule for input `position` of `primitive`; None serves every input.
+
+    `saves` names what the rule reads: numbers of inputs, and OUTPUT.
+
+    >>> from tgraph.compiler.ir import primitives as p
+    >>> @vjp(p.exp, saves=(OUTPUT,))       # doctest: +SKIP
+    ... def _(g, out, x):
+    ...     return g * out
+    """
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        rule = Rule(function, frozenset(saves), position is None)
+        if position is None:
+            RULES[primitive] = rule
+        else:
+            RULES.setdefault(primitive, {})[position] = rule  # type: ignore[index]
+        return function
+
+    return add
+
+
+_order = itertools.count()
+
+
+def next_order() -> int:
+    """A number between those of the records made before and those made later."""
+    return next(_order)
+
+
+class Record:
+    """An operation that happened. `edges` lead to where the cotangents of its inputs go.
+
+    Records are numbered as they are made and are only ever made after those they lead to, so that
+    descending `order` is a topological order.
+    """
+
+    __slots__ = ("__weakref__", "edges", "freed", "hooks", "order", "outputs", "site")
+
+    # Whether `cotangents` makes new tensors, to which nobody else holds on.
+    makes_fresh = True
+
+    def __init__(self, edges: tuple[Edge, ...], outputs: tuple[TensorType, ...], site: Any) -> None:
+        self.edges = edges
+        self.outputs = outputs
+        self.site = site
+        self.order = next(_order)
+        self.hooks: dict[int, dict[int, Any]] | None = None  # output -> {handle id: hook}
+        self.freed = False
+
+    def name(self) -> str:
+        """Such as "MulBackward0"."""
+        raise NotImplementedError
+
+    def cotangents(
+        self, incoming: list[Tensor | None], wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        """One cotangent (or None) per edge, where it is wanted.
+
+        Its shape may be any to which the input was broadcast.
+        """
+        raise NotImplementedError
+
+    def saved_values(self) -> Sequence[Saved]:
+        """The tensors kept for the backward pass."""
+        return ()
+
+    def free(self) -> None:
+        """Drop the saved values, if there are any, after which the record cannot run again."""
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The records that this one leads to, as PyTorch shows them."""
+        return tuple(
+            (None, 0) if edge is None else (_as_function(edge[0]), edge[1]) for edge in self.edges
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+class AccumulateGrad:
+    """How `next_functions` shows the leaf tensor at the end of an edge."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    @property
+    def next_functions(self) -> tuple[()]:
+        return ()
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+
+def _as_function(target: Record | Tensor) -> Any:
+    return AccumulateGrad(target) if isinstance(target, Tensor) else target
+
+
+class Saved:
+    """A tensor kept for the backward pass, with the version its memory had.
+
+    An output is kept without its record, which would refer to itself; `unpack` puts it back.
+    """
+
+    __slots__ = ("storage", "tensor", "version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.version = tensor._version
+
+    def changed(self) -> Storage | None:
+        """The storage, if it was written since."""
+        storage = self.tensor._storage
+        return storage if storage is not None and storage.version != self.version else None

@@ -1,0 +1,313 @@
+"""The Tensor: a mutable handle to a value, with what autograd needs to know about it.
+
+This module holds the handle alone. `methods.py` gives it its operations, each of which is a plain
+function of a module named after its family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.ir import Node, Primitive, TensorType
+from ..compiler.ir.layouts import node_strides, step_strides
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple that also knows its number of elements.
+
+    >>> Size((2, 3)).numel()
+    6
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        total = 1
+        for size in self:
+            total *= size
+        return total
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Size(found) if isinstance(key, slice) else found
+
+    def __repr__(self) -> str:
+        return f"tgraph.Size({list(self)})"
+
+    __str__ = __repr__
+
+
+class Storage:
+    """The memory that views share: how often and where it was last written in place.
+
+    `version` counts the writes that the backward pass must know of. `changes` counts all of them,
+    so that views know when to look again: `.data` shares the memory and counts for itself.
+    """
+
+    __slots__ = ("changes", "version", "written")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.changes = 0
+        self.written: Any = None  # a provenance.Site
+
+
+class Step(NamedTuple):
+    """One view primitive on the way from a base to a view."""
+
+    primitive: Primitive
+    attrs: dict[str, Any]
+
+
+class View:
+    """How a tensor looks at another's memory.
+
+    The value of the view is that of `base` after `steps`. `changes` is that of `memory`, the
+    storage that counts all its writes, when the view's own value and history were derived; they are
+    derived again once it has changed. `differentiable` is False for `detach()`: writes do not
+    change the history of the base. Only such views are themselves the base of others.
+    """
+
+    __slots__ = ("base", "changes", "differentiable", "memory", "steps", "without_grad")
+
+    def __init__(
+        self,
+        base: Tensor,
+        steps: tuple[Step, ...],
+        differentiable: bool = True,
+        without_grad: bool = False,
+    ) -> None:
+        self.base = base
+        self.memory = memory = shared_storage(base)
+        self.steps = steps
+        self.changes = memory.changes
+        self.differentiable = differentiable
+        self.without_grad = without_grad  # made under no_grad
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype, recorded for gradients where they are asked for.
+
+    Made by `tgraph.tensor`, `tgraph.zeros` and the like, and by operations on tensors.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    # _value: an array of NumPy or CuPy (eager) or a Node (traced); _record, _index: which output of
+    # which autograd record this is; _storage: made when first needed; _hooks: gradient hooks.
+    __slots__ = (
+        "__weakref__",
+        "_grad",
+        "_hooks",
+        "_index",
+        "_record",
+        "_requires_grad",
+        "_storage",
+        "_type",
+        "_value",
+        "_view",
+    )
+
+    _value: Any
+    _type: TensorType
+    _requires_grad: bool
+    _record: Any
+    _index: int
+    _grad: Tensor | None
+    _storage: Storage | None
+    _view: View | None
+    _hooks: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        self = object.__new__(cls)
+        self._record = None
+        self._index = 0
+        self._requires_grad = False
+        self._grad = None
+        self._storage = None
+        self._view = None
+        self._hooks = None
+        return self
+
+    __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # what methods.py adds
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @property
+    def shape(self) -> Size:
+        """The size of every dimension."""
+        return Size(self._type.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self._type.dtype
+
+    @property
+    def device(self) -> Device:
+        return self._type.device
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._type.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._type.nbytes
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._type.device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._type.device.type == "cuda"
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was written in place."""
+        return 0 if self._storage is None else self._storage.version
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._type.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._type.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self._type.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        return self._type.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return False
+
+    def is_signed(self) -> bool:
+        return self._type.dtype.is_signed
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of dimension `dim`."""
+        if dim is None:
+            return self.shape
+        ndim = len(self._type.shape)
+        bound = max(ndim, 1)
+        if not -bound <= dim < bound or ndim == 0:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
+                f"but got {dim})"
+            )
+        return self._type.shape[dim]
+
+
+_TYPES: dict[Any, TensorType] = {}
+_CACHED_TYPES = 1 << 16
+_new = object.__new__
+
+
+def intern_type(shape: tuple[int, ...], dtype: DType, device: Device = CPU) -> TensorType:
+    """The TensorType, one object for equal ones as long as the table is not full."""
+    key = (shape, dtype) if device is CPU else (shape, dtype, device)
+    found = _TYPES.get(key)
+    if found is None:
+        if len(_TYPES) >= _CACHED_TYPES:
+            _TYPES.clear()
+        found = _TYPES[key] = TensorType(tuple(shape), dtype, device)
+    return found
+
+
+def wrap(value: Any, type_: TensorType) -> Tensor:
+    """A new handle to `value`, without history. The hot path of every operation."""
+    self = _new(Tensor)
+    self._value = value
+    self._type = type_
+    self._record = None
+    self._index = 0
+    self._requires_grad = False
+    self._grad = None
+    self._storage = None
+    self._view = None
+    self._hooks = None
+    return self
+
+
+def storage_of(tensor: Tensor) -> Storage:
+    """The tensor's storage, made on first use."""
+    found = tensor._storage
+    if found is None:
+        found = tensor._storage = Storage()
+    return found
+
+
+def root_of(tensor: Tensor) -> Tensor:
+    """The tensor whose memory a view shows a part of, in the end."""
+    while tensor._view is not None:
+        tensor = tensor._view.base
+    return tensor
+
+
+def shared_storage(tensor: Tensor) -> Storage:
+    """The storage that counts every change of the tensor's memory."""
+    if tensor._view is None:
+        return tensor._storage or storage_of(tensor)
+    return tensor._view.memory
+
+
+def strides_of(tensor: Tensor) -> tuple[int, ...]:
+    """Strides in elements; in a trace those that eager code would have."""
+    value = tensor._value
+    if type(value) is Node:
+        return node_strides(value)
+    itemsize = value.itemsize
+    return tuple(stride // itemsize for stride in value.strides)
+
+
+def stride_step(
+    step: Step, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and element strides after one view primitive (which must be possible as a view)."""
+    return step_strides(step.primitive, step.attrs, shape, strides)
+
+
+def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether several elements lie at one place in memory; strides are in elements."""
+    axes = sorted((stride, size) for size, stride in zip(shape, strides) if size > 1)
+    last = 0
+    for stride, size in axes:
+        if stride <= last:
+            return _has_equal_places(axes)
+        last += stride * (size - 1)
+    return False
+
+
+def _has_equal_places(axes: Sequence[tuple[int, int]]) -> bool:
+    """Look at the place of every element, as axes that interlock may still miss each other."""
+    if axes[0][0] == 0:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in axes:
+        places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
+    taken = np.zeros(places.max() + 1, np.bool_)
+    taken[places] = True
+    return bool(taken.sum() < places.size)

@@ -1,0 +1,187 @@
+"""What a trace keeps note of: its inputs, and the state of the tensors outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Node, TensorType
+from ..runtime.dtypes import float64
+from ..runtime.records import record
+from .provenance import user_site
+from .record import Record
+from .tensor import Storage, Tensor, intern_type, wrap
+
+
+class TraceError(RuntimeError):
+    """Something that a traced function cannot do. Names the user's line and the way out."""
+
+
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again."""
+
+
+# --- where the values of inputs come from --------------------------------------------------------
+
+
+@record()
+class Source:
+    """Where an input of a traced graph is read at each call.
+
+    `kind` is one of: "argument" (leaf number `key` of the arguments), "captured" (the tensor
+    `key`), "grad" (the gradient of the source `key`), "number" (the Python number that leaf
+    number `key` is, or that the expression `key` gives), "host" (the number that calling `key`
+    gives), "random" (seed and counter of the generator `key`).
+    """
+
+    kind: str
+    key: Any
+
+
+class HostRead:
+    """A function that gives a number or tensor at each call. The plan's first call gets what it
+    gave to the trace, so that it is called as often as in eager code."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.first = function()
+        self._waiting = [self.first]
+        held = self.first
+        self.expected = held._type if isinstance(held, Tensor) else type(held)
+
+    def __call__(self) -> Any:
+        value = self._waiting.pop() if self._waiting else self.function()
+        kind = value._type if isinstance(value, Tensor) else type(value)
+        if kind != self.expected:
+            raise TypeError(
+                f"tg.host(): the function gave {_named(kind)}, and {_named(self.expected)} when "
+                "the compiled function was traced; make it give the same type each time"
+            )
+        return value._value if isinstance(value, Tensor) else value
+
+
+def _named(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else f"a tensor of type {kind}"
+
+
+@record(eq=False, frozen=False)
+class TraceInput:
+    """An input of the graph: its node, and the handle that stands for it in the trace."""
+
+    source: Source
+    node: Node
+    handle: Tensor | None = None
+    # What gradients with respect to this input are asked of; None where it needs none.
+    differentiable: Tensor | None = None
+    # History of the handle as the trace began with it.
+    record: Any = None
+    requires_grad: bool = False
+    # A view: the value comes from its base, only gradients belong to the input.
+    shown: bool = False
+
+
+_OUTSIDE = wrap(np.zeros(()), intern_type((), float64))
+
+
+class Boundary(Record):
+    """The history of a tensor that was computed before the traced function was called."""
+
+    __slots__ = ("name_of_input",)
+
+    def __init__(self, type_: TensorType, name: str) -> None:
+        super().__init__(((_OUTSIDE, 0),), (type_,), user_site())
+        self.name_of_input = name
+
+    def name(self) -> str:
+        return "OutsideOfTheCompiledFunction"
+
+    def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> list[Tensor | None]:
+        raise TraceError(
+            f"backward() in a compiled function, at {user_site()}, reached '{self.name_of_input}', "
+            "which was computed outside of it. Compute it inside the compiled function, detach() "
+            "it, or call backward() outside."
+        )
+
+
+# --- the state of tensors of the outside ---------------------------------------------------------
+
+
+@record(eq=False, frozen=False)
+class HandleState:
+    """What a trace may change about a tensor of the outside."""
+
+    tensor: Tensor
+    record: Any
+    index: int
+    requires_grad: bool
+    grad: Tensor | None
+    hooks: Any  # the dictionary itself
+    hooks_held: Any  # and what it held
+    storage: Storage | None
+    version: int
+    changes: int
+    written: Any
+    seen: int  # the changes that a view has seen
+
+    @staticmethod
+    def of(tensor: Tensor) -> HandleState:
+        storage, view, hooks = tensor._storage, tensor._view, tensor._hooks
+        return HandleState(
+            tensor,
+            tensor._record,
+            tensor._index,
+            tensor._requires_grad,
+            tensor._grad,
+            hooks,
+            None if hooks is None else dict(hooks),
+            storage,
+            0 if storage is None else storage.version,
+            0 if storage is None else storage.changes,
+            None if storage is None else storage.written,
+            0 if view is None else view.changes,
+        )
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the memory was written, or the flag changed, since."""
+        storage = self.tensor._storage
+        changes = 0 if storage is None else storage.changes
+        return changes != self.changes or self.tensor._requires_grad is not self.requires_grad
+
+    def restore(self, grad: bool = True) -> None:
+        tensor, storage = self.tensor, self.storage
+        tensor._record, tensor._index = self.record, self.index
+        tensor._requires_grad = self.requires_grad
+        tensor._storage = storage
+        tensor._hooks = self.hooks
+        if self.hooks is not None and self.hooks != self.hooks_held:
+            self.hooks.clear()
+            self.hooks.update(self.hooks_held)
+        if grad:
+            tensor._grad = self.grad
+        if storage is not None:
+            storage.version, storage.changes = self.version, self.changes
+            storage.written = self.written
+        if tensor._view is not None:
+            tensor._view.changes = self.seen
+
+
+@record(eq=False, frozen=False)
+class GeneratorUse:
+    """A random generator that a trace draws from."""
+
+    generator: Any
+    key: Tensor
+    calls: int = 0
+    seed: int | None = None  # where it was seeded in the trace
+
+
+@record(eq=False, frozen=False)
+class GradAccess:
+    """How the gradient of one tensor of the outside was used: read as it came, or replaced."""
+
+    read: bool = False
+    was_none: bool = False
+    written: bool = False

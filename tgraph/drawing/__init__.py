@@ -1,0 +1,1 @@
+"""Pictures of graphs, functions, compiled functions and histories of gradients."""

@@ -1,0 +1,388 @@
+"""Tensors to other dtypes, to Python numbers and to arrays, and through copy and pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..core.dispatch import apply, settled
+from ..core.eager_context import current_context
+from ..core.operands import cast, require_tensor
+from ..core.tensor import Tensor, wrap
+from ..runtime.arrays import transfers_without_waiting
+from ..runtime.cuda.arrays import is_pinned, pinned
+from ..runtime.cuda.record_stream import record
+from ..runtime.cuda.streams import Stream
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    dtype_named,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from .creation import as_device, as_dtype, from_numpy
+from .movement import unbind
+
+# --- dtypes ------------------------------------------------------------------------------------
+
+
+def to(
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool = False,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """This tensor with another dtype or on another device: itself where nothing changes.
+
+    Takes a dtype, a device, both, or another tensor to be like. With `non_blocking`, copies between
+    the CPU and a device are made without waiting: after `tgraph.cuda.synchronize()` the elements of
+    one from a device are there, and what a pinned tensor gave to a device may be overwritten.
+    Without it both hold at once.
+    """
+    flags = [each for each in args if isinstance(each, bool)]  # non_blocking, copy: by position
+    non_blocking = flags[0] if flags else non_blocking
+    copy = flags[1] if len(flags) > 1 else copy
+    for each in args:
+        if isinstance(each, Tensor):
+            dtype, device = each._type.dtype, each._type.device
+        elif isinstance(each, bool):
+            continue
+        elif isinstance(each, (str, int, Device)):
+            device = each
+        else:
+            dtype = each
+    wanted = as_dtype(dtype) or self._type.dtype
+    there = self._type.device if device is None else as_device(device)
+    if there != self._type.device:
+        return _moved(self, wanted, there, non_blocking)
+    if wanted is self._type.dtype:
+        return apply(p.copy, self) if copy else self
+    return cast(self, wanted)
+
+
+def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tensor:
+    """Casts where fewer bytes then travel."""
+    early = dtype.itemsize < x._type.dtype.itemsize
+    x = cast(x, dtype) if early else x
+    if non_blocking and not current_context().tracing:
+        context = transfers_without_waiting()
+    else:
+        context = nullcontext()
+    with context:
+        x = apply(p.transfer, x, device=device)
+    return cast(x, dtype)
+
+
+def type_of(self: Tensor, dtype: Any = None) -> Any:
+    """The name of the dtype, or this tensor as another dtype."""
+    return f"tgraph.{self._type.dtype.name}" if dtype is None else cast(self, _dtype(dtype))
+
+
+def _dtype(dtype: Any) -> DType:
+    found = as_dtype(dtype)
+    assert found is not None
+    return found
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor with the dtype of another, on its device."""
+    return to(self, require_tensor(other, "type_as", "other"))
+
+
+def float_(self: Tensor) -> Tensor:
+    """This tensor as float32."""
+    return cast(self, float32)
+
+
+def double(self: Tensor) -> Tensor:
+    """This tensor as float64."""
+    return cast(self, float64)
+
+
+def half(self: Tensor) -> Tensor:
+    """This tensor as float16."""
+    return cast(self, float16)
+
+
+def to_bfloat16(self: Tensor) -> Tensor:
+    """This tensor as bfloat16."""
+    return cast(self, bfloat16)
+
+
+def long(self: Tensor) -> Tensor:
+    """This tensor as int64."""
+    return cast(self, int64)
+
+
+def int_(self: Tensor) -> Tensor:
+    """This tensor as int32."""
+    return cast(self, int32)
+
+
+def short(self: Tensor) -> Tensor:
+    """This tensor as int16."""
+    return cast(self, int16)
+
+
+def char(self: Tensor) -> Tensor:
+    """This tensor as int8."""
+    return cast(self, int8)
+
+
+def byte(self: Tensor) -> Tensor:
+    """This tensor as uint8."""
+    return cast(self, uint8)
+
+
+def to_bool(self: Tensor) -> Tensor:
+    """Where elements are nonzero."""
+    return cast(self, bool_)
+
+
+def cpu(self: Tensor) -> Tensor:
+    """This tensor on the CPU: itself where it is there."""
+    return to(self, CPU)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """This tensor on a CUDA device, the current one unless given; itself where it is there.
+
+    RuntimeError says what is missing where CUDA is not available.
+    """
+    return to(self, device="cuda" if device is None else device, non_blocking=non_blocking)
+
+
+def pin_memory(self: Tensor) -> Tensor:
+    """A copy in memory that devices reach by themselves, from which `cuda()` is faster.
+
+    Itself where it is there. RuntimeError where CUDA is not available, or for a tensor on a device.
+    """
+    if self._type.device is not CPU:
+        raise RuntimeError(
+            f"cannot pin a tensor on '{self._type.device}': only tensors of the CPU can be pinned"
+        )
+    array = current_context().host_array(self, "pin_memory()")
+    return self if is_pinned(array) else wrap(pinned(array), self._type)
+
+
+def is_pinned_tensor(self: Tensor) -> bool:
+    """Whether this tensor lies in memory that devices reach by themselves."""
+    return self._type.device is CPU and is_pinned(current_context().host_array(self, "is_pinned()"))
+
+
+def record_stream(self: Tensor, stream: Stream) -> None:
+    """Tell that `stream` uses this tensor, which was made on another stream.
+
+    Memory that is let go is used again by the stream on which it was made, at once. What was
+    recorded is kept until `stream` has done all that it was asked to do by then. Views share it.
+    It needs no call where the stream that made the tensor waits for the other one before that.
+
+    NotImplementedError for tensors of the CPU.
+    """
+    if self.is_cpu:
+        raise NotImplementedError(
+            "Could not run 'record_stream' on a tensor of the 'cpu' device: only memory of CUDA "
+            "devices is used by streams"
+        )
+    if not isinstance(stream, Stream):
+        raise TypeError(
+            f"record_stream(): expected a tgraph.cuda.Stream, got {type(stream).__name__}"
+        )
+    record(array_of(self, "record_stream()"), stream)
+
+
+def array_of(self: Tensor, operation: str) -> Any:
+    """The array of NumPy or CuPy, for an operation; TraceError where there is none yet."""
+    context = current_context()
+    return context.host_array(self, operation) if context.tracing else context.value_of(self)
+
+
+def cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """What other libraries need to see this tensor's memory on its device, without a copy.
+
+    AttributeError for tensors of the CPU.
+    """
+    if not self.is_cuda:
+        raise AttributeError(
+            "Can't get __cuda_array_interface__ on non-CUDA tensor; use tensor.cuda() first"
+        )
+    if settled(self)._requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Tensor that requires grad. Use tensor.detach() "
+            "first."
+        )
+    found: dict[str, Any] = current_context().value_of(self).__cuda_array_interface__
+    return found
+
+
+# --- numbers and arrays ------------------------------------------------------------------------
+
+
+def _single(self: Tensor, operation: str) -> Any:
+    if self._type.numel != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._type.numel} elements cannot be converted to Scalar"
+        )
+    return current_context().host_array(self, operation).item()
+
+
+def item(self: Tensor) -> Any:
+    """The element of a tensor of one element, as a Python number."""
+    return _single(self, "item()")
+
+
+def tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers."""
+    array = current_context().host_array(self, "tolist()")
+    return (array.astype(np.float32) if self._type.dtype is bfloat16 else array).tolist()
+
+
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
+    """The elements as an array that shares this tensor's memory.
+
+    RuntimeError for a tensor that requires grad, whose history the array would not have; `force`
+    detaches it, and copies it from a device, for which it is a TypeError otherwise.
+    """
+    if settled(self)._requires_grad and not force:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    if self._type.device is not CPU and not force:
+        raise TypeError(
+            f"can't convert {self._type.device} device type tensor to numpy. Use Tensor.cpu() to "
+            "copy the tensor to host memory first."
+        )
+    return current_context().host_array(self, "numpy()")[...]
+
+
+def to_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """For `np.asarray(tensor)`."""
+    array = numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def to_python_bool(self: Tensor) -> bool:
+    """The truth of a tensor of one element; RuntimeError for more."""
+    if self._type.numel != 1:
+        count = "no values" if self._type.numel == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
+    return bool(current_context().host_array(self, "bool(): Python control flow").item())
+
+
+def to_python_int(self: Tensor) -> int:
+    """For `int(tensor)`."""
+    return int(_single(self, "int()"))
+
+
+def to_python_float(self: Tensor) -> float:
+    """For `float(tensor)`."""
+    return float(_single(self, "float()"))
+
+
+def to_index(self: Tensor) -> int:
+    """For use as an index or size: an integer tensor of one element."""
+    if not (self._type.dtype.is_integral or self._type.dtype is bool_) or self._type.shape:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(_single(self, "use as a Python integer"))
+
+
+def length(self: Tensor) -> int:
+    """The size of the first dimension."""
+    if not self._type.shape:
+        raise TypeError("len() of a 0-d tensor")
+    return self._type.shape[0]
+
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    """Views of the places of the first dimension."""
+    if not self._type.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    current_context().allow_iteration()
+    return iter(unbind(self, 0))
+
+
+def contains(self: Tensor, element: Any) -> bool:
+    """Whether any element equals `element`, a number or tensor."""
+    if not isinstance(element, (Tensor, int, float, np.generic)):
+        raise TypeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}"
+        )
+    return bool((self == element).any())
+
+
+# --- copy and pickle ---------------------------------------------------------------------------
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with memory of its own, and a copy of `.grad`; for leaves only."""
+    if id(self) in memo:
+        found: Tensor = memo[id(self)]
+        return found
+    if settled(self)._record is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment. Use detach() first."
+        )
+    copied = apply(p.copy, self.detach())
+    result = rebrand(copied, self)
+    if self._grad is not None:
+        result._grad = deepcopy(self._grad, memo)
+    memo[id(self)] = result
+    return result
+
+
+def rebrand(value: Tensor, like: Tensor) -> Tensor:
+    """A handle of the class of `like`, with its own attributes, to a fresh value."""
+    result = type(like).__new__(type(like))
+    result._value, result._type = value._value, value._type
+    result._requires_grad = like._requires_grad
+    if hasattr(like, "__dict__"):
+        result.__dict__.update(like.__dict__)
+    return result
+
+
+def _rebuild(
+    cls: type[Tensor], array: Any, dtype: str, requires_grad: bool, state: Any, device: str = "cpu"
+) -> Tensor:
+    base = to(from_numpy(array.astype(dtype_named(dtype).numpy, copy=False)), device)
+    result = cls.__new__(cls)
+    result._value, result._type = base._value, base._type
+    result._requires_grad = requires_grad
+    if state:
+        result.__dict__.update(state)
+    return result
+
+
+def reduce_for_pickle(self: Tensor, protocol: int) -> tuple[Any, ...]:
+    """Pickle as an array; history and `.grad` are left out."""
+    if settled(self)._record is not None:
+        raise RuntimeError(
+            "cannot pickle a tensor that is the result of recorded operations; detach() it first"
+        )
+    array = np.ascontiguousarray(current_context().host_array(self, "pickle"))
+    array = array.reshape(self._type.shape)
+    own = getattr(self, "__dict__", None)
+    _, dtype, device = self._type
+    return _rebuild, (type(self), array, dtype.name, self._requires_grad, own, str(device))
+
+
+def get_device(self: Tensor) -> int:
+    """-1, as in PyTorch for the CPU."""
+    return -1 if self._type.device == CPU else self._type.device.index or 0

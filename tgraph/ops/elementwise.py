@@ -1,0 +1,536 @@
+"""Functions of one element at a time: arithmetic, mathematics, comparison, logic, casts.
+
+Operands broadcast as in NumPy and promote as in PyTorch; a Python number takes the dtype of the
+tensor it meets, unless its kind is higher (a float with an integer tensor).
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, overload
+
+import numpy as np
+
+from ..compiler.ir import Primitive, TensorType
+from ..compiler.ir import primitives as p
+from ..core.composite import composite
+from ..core.dispatch import apply
+from ..core.operands import (
+    Operand,
+    Scalar,
+    as_float,
+    as_operand,
+    cast,
+    promote,
+    promote_float,
+    promote_pair,
+    require_tensor,
+    result_type,
+    together,
+)
+from ..core.record import vjp
+from ..core.tensor import Tensor
+from ..runtime.dtypes import bool_, float32
+from .comparison import (
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    eq,
+    ge,
+    gt,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    ne,
+)
+from .fused import fused
+
+# Callers reach these through this module, beside arithmetic.
+__all__ = [
+    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "eq", "ge", "gt", "isfinite", "isinf", "isnan", "le", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "lt", "ne",
+]  # fmt: skip
+
+
+# --- arithmetic --------------------------------------------------------------------------------
+
+
+def _arithmetic(primitive: Primitive, of_bools: Primitive | None, a: Any, b: Any) -> Tensor:
+    x, y = promote_pair(primitive.name, a, b)
+    if x._type.dtype is not bool_:
+        return apply(primitive, x, y)
+    if of_bools is None:
+        raise NotImplementedError(f"{primitive.name} is not supported for bool tensors")
+    return apply(of_bools, x, y)
+
+
+def _scaling(primitive: Primitive, x: Tensor, y: Tensor, a: Any, b: Any) -> Tensor:
+    """`primitive` of `x` and `y`, to which `a` and `b` were promoted.
+
+    A number that a 16-bit type cannot hold takes part as it is, as in PyTorch: a loss of 16 bits
+    times 2**16 is finite where 2**16 of 16 bits would not be.
+    """
+    dtype = x._type.dtype
+    if dtype.itemsize == 2 and dtype.kind == "float" and (_rounded(a, x) or _rounded(b, y)):
+        device = x._type.device
+        wide = (as_operand(each, float32, primitive.name, device) for each in (a, b))
+        return cast(apply(primitive, *wide), dtype)
+    return apply(primitive, x, y)
+
+
+def _rounded(given: Any, promoted: Tensor) -> bool:
+    """Whether a number, or 0-d tensor, is another one in the type that it was promoted to."""
+    if given is promoted:
+        return False
+    if isinstance(given, Tensor):
+        return not given._type.shape and given._type.dtype.itemsize > 2
+    if type(given) not in (bool, int, float):  # an input of a trace in the guise of a number
+        return True
+    with np.errstate(all="ignore"):
+        return float(promoted._type.dtype.numpy.type(given)) != given
+
+
+def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+    """`input + alpha * other`.
+
+    >>> import tgraph as tg
+    >>> tg.add(tg.tensor([1.0, 2.0]), tg.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.])
+    """
+    return _arithmetic(p.add, p.logical_or, input, _scaled(other, alpha))
+
+
+def sub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+    """`input - alpha * other`."""
+    bools = [isinstance(x, Tensor) and x._type.dtype is bool_ for x in (input, other)]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+            "to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return _arithmetic(p.sub, None, input, _scaled(other, alpha))
+
+
+def _scaled(other: Operand, alpha: Scalar) -> Operand:
+    if type(alpha) is int and alpha == 1:
+        return other
+    if not isinstance(other, Tensor):
+        return other * alpha
+    if isinstance(alpha, builtins.float) and not other._type.dtype.is_floating_point:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a float.")
+    return mul(other, alpha)
+
+
+def rsub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
+    """`other - alpha * input`."""
+    return sub(other, input, alpha=alpha)
+
+
+def mul(input: Operand, other: Operand) -> Tensor:
+    """`input * other`."""
+    x, y = promote_pair("mul", input, other)
+    return _scaling(p.logical_and if x._type.dtype is bool_ else p.mul, x, y, input, other)
+
+
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """`input / other`; integers divide to the default float type.
+
+    `rounding_mode` "floor" rounds down, "trunc" towards zero; both keep integers integers.
+    """
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode not in (None, "trunc"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    dtype = result_type(input, other)
+    x, y = promote_float("div", input, other)
+    quotient = _scaling(p.div, x, y, input, other)
+    if rounding_mode is None:
+        return quotient
+    if not dtype.is_floating_point:
+        return _integer_trunc_divide(input, other)
+    if dtype.is_half:  # the quotient is rounded first, in compiled code too
+        quotient = cast(apply(p.div, cast(x, float32), cast(y, float32)), dtype)
+    return trunc(quotient)
+
+
+def _integer_trunc_divide(input: Operand, other: Operand) -> Tensor:
+    x, y = promote("div", input, other)
+    _refuse_zero(x, other)
+    down = apply(p.floor_divide, x, y)
+    rest = sub(x, mul(down, y))
+    return add(down, logical_and(ne(rest, 0), ne(lt(x, 0), lt(y, 0))))
+
+
+def _refuse_zero(dividend: Any, divisor: Any) -> None:
+    """RuntimeError, with PyTorch's text, where integers are divided by the number 0."""
+    if type(divisor) is int and divisor == 0 and not result_type(dividend, 0).is_floating_point:
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide(input: Operand, other: Operand) -> Tensor:
+    """`input / other` rounded down, in the promoted dtype. Division of integers by 0 raises."""
+    _refuse_zero(input, other)
+    return _arithmetic(p.floor_divide, None, input, other)
+
+
+def remainder(input: Operand, other: Operand) -> Tensor:
+    """The remainder with the sign of the divisor, as Python's `%`."""
+    _refuse_zero(input, other)
+    return _arithmetic(p.remainder, None, input, other)
+
+
+def fmod(input: Operand, other: Operand) -> Tensor:
+    """The remainder with the sign of the dividend, as C's fmod."""
+    _refuse_zero(input, other)
+    return _fmod(*promote_pair("fmod", input, other))
+
+
+@composite("fmod")
+@fused
+def _fmod(x: Tensor, y: Tensor) -> Tensor:
+    if not x._type.dtype.is_floating_point:
+        # Not by absolute values: the least integer has none.
+        rest = apply(p.remainder, x, y)
+        return where(logical_and(ne(rest, 0), ne(lt(rest, 0), lt(x, 0))), sub(rest, y), rest)
+    rest = apply(p.remainder, abs(x), abs(y))
+    rest = where(lt(x, 0), neg(rest), rest)
+    return where(logical_and(eq(x, 0), eq(rest, 0)), x, rest)  # -0.0 stays
+
+
+@vjp(_fmod, 0)
+def _fmod_dividend(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -> Tensor:
+    return g
+
+
+@vjp(_fmod, 1, saves=(0, 1))
+@fused
+def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
+    return neg(mul(g, trunc(div(x, y))))
+
+
+def pow(input: Operand, exponent: Operand) -> Tensor:
+    """`input ** exponent`. Negative powers of integers raise for a Python exponent."""
+    if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
+        return _arithmetic(p.pow_, None, input, exponent)
+    dtype = input._type.dtype
+    if dtype.is_integral and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if dtype.is_floating_point:
+        if exponent == 2:
+            return apply(p.mul, input, input)
+        if exponent == 0.5:
+            return apply(p.sqrt, input)
+    return _arithmetic(p.pow_, None, input, exponent)
+
+
+def neg(input: Tensor) -> Tensor:
+    """`-input`."""
+    if require_tensor(input, "neg")._type.dtype is bool_:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return apply(p.neg, input)
+
+
+def positive(input: Tensor) -> Tensor:
+    """`+input`: the tensor itself."""
+    if input._type.dtype is bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def abs(input: Tensor) -> Tensor:
+    """Absolute values; the gradient at 0 is 0."""
+    return apply(p.abs_, require_tensor(input, "abs"))
+
+
+def sign(input: Tensor) -> Tensor:
+    """-1, 0 or 1 by the sign of each element."""
+    if require_tensor(input, "sign")._type.dtype is bool_:
+        return apply(p.copy, input)
+    return apply(p.sign, input)
+
+
+def square(input: Tensor) -> Tensor:
+    """`input * input`."""
+    return mul(input, input)
+
+
+# --- mathematics -------------------------------------------------------------------------------
+
+
+def exp(input: Tensor) -> Tensor:
+    """e to the power of each element; integers are computed in the default float type."""
+    return apply(p.exp, as_float(input, "exp"))
+
+
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element."""
+    return apply(p.exp2, as_float(input, "exp2"))
+
+
+def expm1(input: Tensor) -> Tensor:
+    """`exp(input) - 1`, accurate near 0."""
+    return apply(p.expm1, as_float(input, "expm1"))
+
+
+def log(input: Tensor) -> Tensor:
+    """Natural logarithm: NaN below 0, -inf at 0."""
+    return apply(p.log, as_float(input, "log"))
+
+
+def log2(input: Tensor) -> Tensor:
+    """Logarithm to base 2."""
+    return apply(p.log2, as_float(input, "log2"))
+
+
+def log10(input: Tensor) -> Tensor:
+    """Logarithm to base 10."""
+    return mul(apply(p.log2, as_float(input, "log10")), math.log10(2.0))
+
+
+def log1p(input: Tensor) -> Tensor:
+    """`log(1 + input)`, accurate near 0."""
+    return apply(p.log1p, as_float(input, "log1p"))
+
+
+def sqrt(input: Tensor) -> Tensor:
+    """Square root; NaN below 0."""
+    return apply(p.sqrt, as_float(input, "sqrt"))
+
+
+def rsqrt(input: Tensor) -> Tensor:
+    """`1 / sqrt(input)`."""
+    return apply(p.rsqrt, as_float(input, "rsqrt"))
+
+
+def reciprocal(input: Tensor) -> Tensor:
+    """`1 / input`."""
+    return apply(p.reciprocal, as_float(input, "reciprocal"))
+
+
+def sin(input: Tensor) -> Tensor:
+    """Sine of angles in radians."""
+    return apply(p.sin, as_float(input, "sin"))
+
+
+def cos(input: Tensor) -> Tensor:
+    """Cosine of angles in radians."""
+    return apply(p.cos, as_float(input, "cos"))
+
+
+def tan(input: Tensor) -> Tensor:
+    """Tangent of angles in radians."""
+    return apply(p.tan, as_float(input, "tan"))
+
+
+def asin(input: Tensor) -> Tensor:
+    """Arcsine in radians; NaN outside [-1, 1]."""
+    return apply(p.asin, as_float(input, "asin"))
+
+
+def acos(input: Tensor) -> Tensor:
+    """Arccosine in radians; NaN outside [-1, 1]."""
+    return apply(p.acos, as_float(input, "acos"))
+
+
+def atan(input: Tensor) -> Tensor:
+    """Arctangent in radians."""
+    return apply(p.atan, as_float(input, "atan"))
+
+
+def atan2(input: Operand, other: Operand) -> Tensor:
+    """The angle of the point (other, input) in radians, between -pi and pi."""
+    return apply(p.atan2, *promote_float("atan2", input, other))
+
+
+def sinh(input: Tensor) -> Tensor:
+    """Hyperbolic sine."""
+    return apply(p.sinh, as_float(input, "sinh"))
+
+
+def cosh(input: Tensor) -> Tensor:
+    """Hyperbolic cosine."""
+    return apply(p.cosh, as_float(input, "cosh"))
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return apply(p.tanh, as_float(input, "tanh"))
+
+
+def erf(input: Tensor) -> Tensor:
+    """The error function."""
+    return apply(p.erf, as_float(input, "erf"))
+
+
+def _rounding(primitive: Primitive, input: Tensor) -> Tensor:
+    if require_tensor(input, primitive.name)._type.dtype.is_floating_point:
+        return apply(primitive, input)
+    return apply(p.copy, input)
+
+
+def floor(input: Tensor) -> Tensor:
+    """Each element rounded down."""
+    return _rounding(p.floor, input)
+
+
+def ceil(input: Tensor) -> Tensor:
+    """Each element rounded up."""
+    return _rounding(p.ceil, input)
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Each element rounded to the nearest, halves to the even neighbour."""
+    if decimals == 0 or not input._type.dtype.is_floating_point:
+        return _rounding(p.round_, input)
+    scale = 10.0**decimals
+    return div(apply(p.round_, mul(input, scale)), scale)
+
+
+def trunc(input: Tensor) -> Tensor:
+    """Each element rounded towards zero."""
+    return _rounding(p.trunc, input)
+
+
+def frac(input: Tensor) -> Tensor:
+    """The part behind the point, with the sign of the element."""
+    return sub(input, trunc(input))
+
+
+# --- selection ---------------------------------------------------------------------------------
+
+
+def maximum(input: Operand, other: Operand) -> Tensor:
+    """The larger of two elements; NaN if either is. Equal ones share the gradient."""
+    return apply(p.maximum, *promote_pair("maximum", input, other))
+
+
+def minimum(input: Operand, other: Operand) -> Tensor:
+    """The smaller of two elements; NaN if either is. Equal ones share the gradient."""
+    return apply(p.minimum, *promote_pair("minimum", input, other))
+
+
+@fused
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Elements limited to [min, max]; inside, bounds included, the gradient passes.
+
+    NaN where an element or a bound is NaN.
+
+    >>> import tgraph as tg
+    >>> tg.clamp(tg.tensor([-2.0, 0.5, 3.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    bounds = [bound for bound in (min, max) if bound is not None]
+    dtype = result_type(input, *bounds)
+    x = result = cast(input, dtype)
+    if min is not None:
+        low = as_operand(min, dtype, "clamp", input._type.device)
+        result = where(_or_unknown(lt(x, low), low, min), low, result)
+    if max is not None:
+        high = as_operand(max, dtype, "clamp", input._type.device)
+        result = where(_or_unknown(gt(result, high), high, max), high, result)
+    return result
+
+
+def _or_unknown(beyond: Tensor, bound: Tensor, given: Operand) -> Tensor:
+    """Where elements lie beyond a bound, or the bound is NaN."""
+    if type(given) in (bool, int, float) and given == given:
+        return beyond
+    return logical_or(beyond, isnan(bound)) if bound._type.dtype.is_floating_point else beyond
+
+
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
+
+
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
+    """`input` where `condition` holds, else `other`.
+
+    With the condition alone: the positions where it holds, as `nonzero(as_tuple=True)`.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor([-1.0, 2.0])
+    >>> tg.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    if require_tensor(condition, "where", "condition")._type.dtype is not bool_:
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition._type.dtype}"
+        )
+    x, y = promote_pair("where", input, other)
+    if condition._type.device is x._type.device is y._type.device:
+        return apply(p.where, condition, x, y)
+    return apply(p.where, *together(condition, x, y))
+
+
+@fused
+def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    """`input + weight * (end - input)`."""
+    return add(input, mul(weight, sub(end, input)))
+
+
+@fused
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """`input + value * tensor1 * tensor2`."""
+    return add(input, _scaled(mul(tensor1, tensor2), value))
+
+
+@fused
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """`input + value * tensor1 / tensor2`."""
+    return add(input, _scaled(div(tensor1, tensor2), value))
+
+
+@fused
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN, inf and -inf replaced: by 0 and by the largest and lowest finite values."""
+    if not input._type.dtype.is_floating_point:
+        return apply(p.copy, input)
+    dtype, device = input._type.dtype, input._type.device
+    high, low = _finite_range(input)
+    above = as_operand(high if posinf is None else posinf, dtype, "nan_to_num", device)
+    below = as_operand(low if neginf is None else neginf, dtype, "nan_to_num", device)
+    ends = where(lt(input, 0), below, above)
+    return where(apply(p.isnan, input), nan, where(apply(p.isinf, input), ends, input))
+
+
+def _finite_range(x: Tensor) -> tuple[float, float]:
+    largest = {
+        "float16": 65504.0,
+        "bfloat16": 3.3895313892515355e38,
+        "float32": 3.4028234663852886e38,
+        "float64": 1.7976931348623157e308,
+    }[x._type.dtype.name]
+    return largest, -largest

@@ -1,0 +1,328 @@
+"""Reading and writing at positions that tensors give: nonzero, masks, gather, scatter, index_*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import normalize_axis
+from ..core.dispatch import apply, make_source
+from ..core.eager_context import constant, current_context
+from ..core.operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
+from ..core.planned import planned
+from ..core.state import state
+from ..core.tensor import Tensor
+from ..runtime.arrays import current
+from ..runtime.dtypes import bool_, int32, int64
+from . import elementwise as e
+from . import movement as m
+from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
+from .sorting import cumsum, searchsorted
+from .zero_dim import with_one_element
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The positions of nonzero elements: one row for each, or a tuple of one vector for each
+    dimension."""
+    if as_tuple:
+        return nonzero_tuple(input if input.ndim else m.reshape(input, 1))
+    array = current_context().host_array(input, "nonzero()")
+    rows = np.argwhere(array).astype(np.int64)
+    return current_context().array_constant(np.ascontiguousarray(rows), input._type.device)
+
+
+argwhere = nonzero
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, in one dimension."""
+    require_tensor(input, "masked_select"), require_tensor(mask, "masked_select", "mask")
+    x, where = m.broadcast_tensors(input, mask)
+    if not x._type.shape:
+        x, where = m.reshape(x, 1), m.reshape(where, 1)
+    return getitem(x, m.contiguous(where))
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
+    """`value` where `mask` holds, else `input`."""
+    if require_tensor(mask, "masked_fill", "mask")._type.dtype is not bool_:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask._type.dtype}"
+        )
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return apply(p.where, mask, as_value(value, input), input)
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of `source`, in order, put where `mask` holds."""
+    x, where = m.broadcast_tensors(input, mask)
+    result, chosen = m.clone(x), m.contiguous(where)
+    count = int(current_context().host_array(chosen, "masked_scatter()").sum())
+    setitem(result, chosen, m.slice_axis(m.reshape(source, -1), 0, 0, count))
+    return result
+
+
+# --- along an axis -----------------------------------------------------------------------------
+
+
+def _check_index(index: Tensor, operation: str) -> Tensor:
+    if require_tensor(index, operation, "index")._type.dtype not in (int64, int32):
+        raise RuntimeError(f"{operation}(): Expected dtype int64 for index")
+    return index
+
+
+@with_one_element
+@planned
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
+    _check_index(index, "gather")
+    if index.ndim != input.ndim and index._type.numel:
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    axis = normalize_axis(dim, input.ndim)
+    _check_extent(index, input, axis, "gather")
+    return apply(p.gather, input, index, axis=axis)
+
+
+def _check_extent(index: Tensor, x: Tensor, axis: int, operation: str) -> None:
+    sizes = zip(index._type.shape, x._type.shape)
+    if any(at != axis and wide > size for at, (wide, size) in enumerate(sizes)):
+        raise RuntimeError(
+            f"{operation}(): Size does not match at dimension other than {axis}: expected index "
+            f"{list(index._type.shape)} to be no larger than self {list(x._type.shape)} apart from "
+            f"dimension {axis}"
+        )
+
+
+@with_one_element
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As `gather`, with negative positions allowed and the other dimensions broadcast."""
+    if dim is None:
+        return take_along_dim(m.reshape(input, -1), m.reshape(indices, -1), 0)
+    axis = normalize_axis(dim, input.ndim)
+    outer = list(m.broadcast_shapes(
+        *((*shape[:axis], 1, *shape[axis + 1 :]) for shape in (input.shape, indices.shape))
+    ))  # fmt: skip
+    outer[axis] = -1
+    x, at = m.expand(input, outer), m.expand(indices, outer)
+    return apply(p.gather, x, wrap_negative(at, axis, x._type.shape[axis]), axis=axis)
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flattened tensor, in the shape of `index`."""
+    return getitem(m.reshape(input, -1), index)
+
+
+@with_one_element
+@planned
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The places `index` (a vector) of dimension `dim`."""
+    _check_index(index, "index_select")
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    axis = normalize_axis(dim, input.ndim)
+    return apply(p.index, input, m.reshape(index, -1), axis=axis)
+
+
+@with_one_element
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` with `src` added at `index` along `dim`: the transpose of gather."""
+    axis, index, source = _scatter_operands(input, dim, index, src, "scatter_add")
+    return apply(p.scatter_add, input, index, source, axis=axis)
+
+
+def _scatter_operands(
+    x: Tensor, dim: int, index: Tensor, src: Any, operation: str
+) -> tuple[int, Tensor, Tensor]:
+    _check_index(index, operation)
+    axis = normalize_axis(dim, x.ndim)
+    _check_extent(index, x, axis, operation)
+    if is_scalar(src):
+        filled = constant(plain_scalar(src), x._type.dtype, x._type.device)
+        return axis, index, apply(p.broadcast, filled, shape=index._type.shape)
+    if src._type.dtype is not x._type.dtype:
+        raise RuntimeError(
+            f"{operation}(): Expected self.dtype to be equal to src.dtype, got {x._type.dtype} and "
+            f"{src._type.dtype}"
+        )
+    if src._type.shape != index._type.shape:
+        starts = (0,) * index.ndim
+        src = apply(p.slice_, src, starts=starts, stops=index._type.shape, steps=(1,) * index.ndim)
+    return axis, index, src
+
+
+@with_one_element
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
+    """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
+    if reduce == "add":
+        return scatter_add(input, dim, index, src)
+    if reduce is not None:
+        raise NotImplementedError(f"scatter(): reduce={reduce!r} is not supported; use 'add'")
+    axis, index, source = _scatter_operands(input, dim, index, src, "scatter")
+    grid = []
+    for at, size in enumerate(index._type.shape):
+        if at == axis:
+            grid.append(cast(index, int64))
+            continue
+        line = make_source(p.iota, index._type.device, size=size, dtype=int64)
+        line = m.reshape(line, (1,) * at + (size,) + (1,) * (index.ndim - at - 1))
+        grid.append(apply(p.broadcast, line, shape=index._type.shape))
+    return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
+
+
+@with_one_element
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
+) -> Tensor:
+    """`input` with `alpha * source` added at the places `index` of dimension `dim`."""
+    _check_index(index, "index_add")
+    axis = normalize_axis(dim, input.ndim)
+    _check_source(input, axis, index, source, "index_add")
+    added = source if alpha == 1 else e.mul(source, alpha)
+    return apply(p.index_put, input, index, added, axis=axis, accumulate=True)
+
+
+def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, operation: str) -> None:
+    dtype, shape = input._type.dtype, input._type.shape
+    if source._type.dtype is not dtype:
+        raise RuntimeError(
+            f"{operation}(): self ({dtype}) and source ({source._type.dtype}) must have the same "
+            "dtype"
+        )
+    wanted = (*shape[:axis], *index._type.shape, *shape[axis + 1 :])
+    if source._type.shape != wanted:
+        raise RuntimeError(
+            f"{operation}(): expected a source of shape {list(wanted)}, for {index._type.numel} "
+            f"indices into dimension {axis} of a tensor of shape {list(shape)}, got "
+            f"{list(source._type.shape)}"
+        )
+
+
+@with_one_element
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with `source` written to the places `index` of dimension `dim`."""
+    _check_index(index, "index_copy")
+    axis = normalize_axis(dim, input.ndim)
+    _check_source(input, axis, index, source, "index_copy")
+    return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
+
+
+@with_one_element
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -> Tensor:
+    """`input` with `value` written to the places `index` of dimension `dim`."""
+    _check_index(index, "index_fill")
+    axis = normalize_axis(dim, input.ndim)
+    shape = (*input.shape[:axis], *index.shape, *input.shape[axis + 1 :])
+    filled = apply(p.broadcast, as_value(value, input), shape=shape)
+    return apply(p.index_put, input, index, filled, axis=axis, accumulate=False)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Class indices as int64 rows with a one at the class; -1 takes the largest index + 1.
+
+    >>> import tgraph as tg
+    >>> tg.one_hot(tg.tensor([1, 0]), 3)
+    tensor([[0, 1, 0],
+            [1, 0, 0]])
+    """
+    if tensor._type.dtype is not int64:
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor, got "
+            f"{tensor._type.dtype}"
+        )
+    if not state.context:
+        num_classes = _checked_classes(tensor, num_classes)
+    elif num_classes < 0:
+        highest = current_context().host_array(tensor, "one_hot() without num_classes")
+        num_classes = int(highest.max()) + 1
+    classes = make_source(p.iota, tensor._type.device, size=num_classes, dtype=int64)
+    if not state.context:
+        return cast(e.eq(m.unsqueeze(m.contiguous(tensor), -1), classes), int64)
+    # Rows of a unit matrix, which is never there in memory: reading one checks its position.
+    unit = e.eq(m.unsqueeze(classes, -1), classes)
+    return cast(apply(p.index, unit, tensor, axis=0), int64)
+
+
+def _checked_classes(tensor: Tensor, num_classes: int) -> int:
+    if tensor._type.numel == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return num_classes
+    with current(tensor._type.device):
+        lowest, highest = int(tensor._value.min()), int(tensor._value.max())
+    if lowest < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes >= 0 and highest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return highest + 1 if num_classes < 0 else num_classes
+
+
+def repeat_interleave(
+    input: Tensor | None = None,
+    repeats: int | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Tensor:
+    """Every element along `dim` repeated in its place: `repeats` times, or as often as it says.
+
+    With `input` alone, the position of each of its elements as often as the element says. In
+    traced code repeats of a tensor need `output_size`, their sum.
+
+    >>> import tgraph as tg
+    >>> tg.repeat_interleave(tg.tensor([1, 2, 3]), tg.tensor([2, 0, 1]))
+    tensor([1, 1, 3])
+    >>> tg.repeat_interleave(tg.tensor([2, 0, 1]))
+    tensor([0, 0, 2])
+    """
+    if input is None or repeats is None:
+        counts = require_tensor(repeats if input is None else input, "repeat_interleave")
+        return _interleaved(counts, output_size)
+    if dim is None:
+        return repeat_interleave(m.reshape(input, -1), repeats, 0, output_size=output_size)
+    axis = normalize_axis(dim, input.ndim)
+    if not isinstance(repeats, Tensor):
+        return _repeated_evenly(input, repeats, axis)
+    size = input._type.shape[axis]
+    if repeats.ndim > 1 or (repeats._type.numel != size and repeats._type.numel != 1):
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats of shape "
+            f"{list(repeats._type.shape)} and a dimension of size {size}"
+        )
+    spread = m.expand(m.reshape(repeats, -1), (size,))
+    return apply(p.index, input, _interleaved(spread, output_size), axis=axis)
+
+
+def _repeated_evenly(input: Tensor, repeats: int, axis: int) -> Tensor:
+    if repeats < 0:
+        raise RuntimeError("repeats has to be non-negative")
+    shape = input._type.shape
+    wide = apply(p.reshape, input, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    wide = apply(p.broadcast, wide, shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    merged = (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])
+    repeated = apply(p.reshape, wide, shape=merged)
+    return repeated if repeated._view is None else m.clone(repeated)
+
+
+def _interleaved(repeats: Tensor, output_size: int | None) -> Tensor:
+    """Every position as often as `repeats` says."""
+    if repeats.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats._type.dtype not in (int64, int32):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if output_size is None or not state.context:
+        counts = current_context().host_array(repeats, "repeat_interleave()")
+        if (counts < 0).any():
+            raise RuntimeError("repeats can not be negative")
+        total = int(counts.sum())
+        if output_size not in (None, total):
+            raise RuntimeError(f"repeat_interleave: output_size is {output_size}, expected {total}")
+        output_size = total
+    ends = cumsum(cast(repeats, int64), 0)
+    places = make_source(p.iota, repeats._type.device, size=output_size, dtype=int64)
+    return searchsorted(ends, places, right=True)

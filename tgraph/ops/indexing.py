@@ -1,0 +1,484 @@
+"""Reading and writing at positions: `x[...]`, gather, scatter, masks.
+
+Indexing follows PyTorch: integers and slices make views and come first; integer tensors and masks
+then pick elements and make copies. Steps of slices are positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import broadcastable_to
+from ..core.dispatch import apply, link_view, settled
+from ..core.eager_context import constant, current_context
+from ..core.inplace import assign, prepare_direct_write, replace, write_directly
+from ..core.operands import cast, is_scalar, on_device, plain_scalar
+from ..core.overlap import refuse_overlap
+from ..core.state import state
+from ..core.tensor import Step, Tensor, intern_type, wrap
+from ..runtime.array_functions_indexing import write_at
+from ..runtime.arrays import array_module, current
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import bool_, int32, int64, uint8
+from . import elementwise as e
+from . import movement as m
+
+_ndarray = np.ndarray
+
+
+class _Plan(NamedTuple):
+    """An index taken apart: a slice and a reshape, then index tensors at axes of the result."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+    picks: list[tuple[int, Tensor]]
+
+
+def _is_pick(item: Any) -> bool:
+    return isinstance(item, (Tensor, list, tuple, np.ndarray, range))
+
+
+def _as_index(item: Any) -> Tensor:
+    """An index tensor of a list, array or tensor."""
+    if isinstance(item, Tensor):
+        index = item
+    else:
+        array = np.asarray(item)
+        if array.size == 0 and not isinstance(item, np.ndarray):
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "biu":
+            raise IndexError(
+                f"tensors used as indices must be long, int, byte or bool tensors, got {item!r}"
+            )
+        if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+            array = array.astype(np.int64)
+        index = current_context().array_constant(np.ascontiguousarray(array))
+    if index._type.dtype not in (int64, int32, bool_, uint8):
+        raise IndexError(
+            "tensors used as indices must be long, int, byte or bool tensors, got a tensor of "
+            f"{index._type.dtype}"
+        )
+    return e.ne(index, 0) if index._type.dtype is uint8 else index
+
+
+def _items(index: Any, ndim: int) -> list[Any]:
+    """The index as one item for each axis, masks counting for theirs; Ellipsis written out."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    items = [_as_index(item) if _is_pick(item) else item for item in items]
+    used = sum(_axes_used(item) for item in items)
+    if used > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    dots = [at for at, item in enumerate(items) if isinstance(item, EllipsisType)]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    fill = [slice(None)] * (ndim - used)
+    at = dots[0] if dots else len(items)
+    return items[:at] + fill + items[at + 1 :]
+
+
+def _axes_used(item: Any) -> int:
+    if item is None or isinstance(item, (EllipsisType, bool, np.bool_)):
+        return 0
+    if isinstance(item, Tensor):
+        return len(item._type.shape) if item._type.dtype is bool_ else 1
+    return 1
+
+
+def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+    try:
+        start, stop, step = item.indices(size)
+    except TypeError:
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
+    except ValueError:
+        step = 0
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    return start, max(start, stop), step
+
+
+def _integer(item: Any, axis: int, size: int) -> int:
+    try:
+        at = item.__index__()
+    except (AttributeError, TypeError):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+            f"valid indices (got {type(item).__name__})"
+        ) from None
+    if not -size <= at < size:
+        raise IndexError(f"index {at} is out of bounds for dimension {axis} with size {size}")
+    return int(at % size)
+
+
+def _take_apart(x: Tensor, index: Any) -> _Plan:
+    shape = x._type.shape
+    starts, stops, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    result: list[int] = []
+    picks: list[tuple[int, Tensor]] = []
+    axis = 0
+    for item in _items(index, len(shape)):
+        if item is None:
+            result.append(1)
+        elif isinstance(item, (bool, np.bool_)):
+            picks.append((len(result), constant_index([0] if item else [], x._type.device)))
+            result.append(1)
+        elif isinstance(item, Tensor):
+            picks.append((len(result), on_device(item, x._type.device)))
+            used = _axes_used(item)
+            result.extend(shape[axis : axis + used])
+            axis += used
+        elif isinstance(item, slice):
+            starts[axis], stops[axis], steps[axis] = _slice_bounds(item, shape[axis])
+            result.append(-(-(stops[axis] - starts[axis]) // steps[axis]))
+            axis += 1
+        else:
+            starts[axis] = _integer(item, axis, shape[axis])
+            stops[axis] = starts[axis] + 1
+            axis += 1
+    return _Plan(tuple(starts), tuple(stops), tuple(steps), tuple(result), picks)
+
+
+def constant_index(positions: Sequence[int], device: Device = CPU) -> Tensor:
+    """An int64 tensor of given positions."""
+    return current_context().array_constant(np.array(positions, np.int64), device)
+
+
+def _basic(x: Tensor, plan: _Plan) -> Tensor:
+    """The view that integers, slices, None and Ellipsis select."""
+    shape = x._type.shape
+    if any(plan.starts) or plan.stops != shape or any(step != 1 for step in plan.steps):
+        x = apply(p.slice_, x, starts=plan.starts, stops=plan.stops, steps=plan.steps)
+    if x._type.shape != plan.shape:
+        return apply(p.reshape, x, shape=plan.shape)
+    return x
+
+
+def _shown(x: Tensor, index: Any) -> Tensor | None:
+    """`x[index]` for whole numbers and slices, in one go where nothing is traced or recorded."""
+    array, (shape, dtype, _) = settled(x)._value, x._type
+    items = index if type(index) is tuple else (index,)
+    if type(array) is not _ndarray or state.context is not None or len(items) > len(shape):
+        return None
+    if x._requires_grad and state.grad_enabled:
+        return None
+    starts: tuple[int, ...] = ()
+    stops, steps, left = starts, starts, starts
+    for item, size in zip(items, shape):
+        if type(item) is int and -size <= item < size:
+            start, step = item % size, 1
+            stop = start + 1
+        elif type(item) is slice:
+            start, stop, step = _slice_bounds(item, size)
+            left += (-(-(stop - start) // step),)
+        else:
+            return None
+        starts += (start,)
+        stops += (stop,)
+        steps += (step,)
+    rest = shape[len(items) :]
+    if rest:
+        starts, stops, steps = starts + (0,) * len(rest), stops + rest, steps + (1,) * len(rest)
+    made: tuple[Step, ...] = (Step(p.slice_, {"starts": starts, "stops": stops, "steps": steps}),)
+    shown = left + rest
+    if len(left) < len(items):
+        if 1 in shown and (left or not array.flags.c_contiguous):
+            return None  # a reshape may give other strides to axes of one element
+        made += (Step(p.reshape, {"shape": shown}),)
+    result = wrap(array[(*items, ...)], intern_type(shown, dtype))
+    link_view(x, made, result)
+    return result
+
+
+def getitem(input: Tensor, index: Any) -> Tensor:
+    """`input[index]`."""
+    shown = _shown(input, index)
+    if shown is not None:
+        return shown
+    plan = _take_apart(input, index)
+    part = _basic(input, plan)
+    if plan.picks:
+        return _picked(part, plan.picks)
+    if part is input:
+        return apply(p.reshape, input, shape=input._type.shape)  # a view of its own
+    return part
+
+
+# --- index tensors -----------------------------------------------------------------------------
+
+
+def _positions(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> list[tuple[int, Tensor]]:
+    """The picks with masks turned into positions, negative ones wrapped, broadcast together."""
+    flat: list[tuple[int, Tensor]] = []
+    for axis, index in picks:
+        if index._type.dtype is bool_:
+            _check_mask(x, axis, index)
+            flat.extend((axis + at, each) for at, each in enumerate(nonzero_tuple(index)))
+        else:
+            flat.append((axis, wrap_negative(index, axis, x._type.shape[axis])))
+    dtype = int32 if all(each._type.dtype is int32 for _, each in flat) else int64
+    return [(axis, cast(each, dtype)) for axis, each in zip(
+        (axis for axis, _ in flat), _broadcast_positions([each for _, each in flat]))]  # fmt: skip
+
+
+def _broadcast_positions(indices: list[Tensor]) -> tuple[Tensor, ...]:
+    if len(indices) < 2:  # of a mask without dimensions comes none
+        return tuple(indices)
+    try:
+        return m.broadcast_tensors(*indices)
+    except RuntimeError:
+        shapes = ", ".join(str(list(each._type.shape)) for each in indices)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+
+
+def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
+    for at, size in enumerate(mask._type.shape):
+        if size != x._type.shape[axis + at]:
+            raise IndexError(
+                f"The shape of the mask {list(mask._type.shape)} at index {at} does not match the "
+                f"shape of the indexed tensor {list(x._type.shape)} at index {axis + at}"
+            )
+
+
+def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
+    """Positions counted from the front; those outside stay as they are, for the error's sake."""
+    if not state.context and index._type.device is CPU:  # look before computing
+        array = index._value
+        if array.size == 0 or (lowest := array.min()) >= 0:
+            return index
+        if lowest < -size:
+            raise IndexError(
+                f"index {lowest} is out of bounds for dimension {axis} with size {size}"
+            )
+        return apply(p.where, e.lt(index, 0), e.add(index, size), index)
+    from_the_end = e.logical_and(e.lt(index, 0), e.ge(index, -size))
+    return apply(p.where, from_the_end, e.add(index, size), index)
+
+
+def _in_front(x: Tensor, axes: list[int]) -> tuple[Tensor, tuple[int, ...] | None, int]:
+    """Bring the indexed axes side by side: already neighbours, or moved to the front."""
+    if axes == list(range(axes[0], axes[0] + len(axes))):
+        return x, None, axes[0]
+    order = (*axes, *(axis for axis in range(x.ndim) if axis not in axes))
+    return apply(p.permute, x, axes=order), order, 0
+
+
+def _picked(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
+    found = _positions(x, picks)
+    if not found:  # a 0-d mask
+        return _picked_by_scalar_mask(x, picks)
+    moved, _, axis = _in_front(x, [at for at, _ in found])
+    return apply(p.index, moved, *(each for _, each in found), axis=axis)
+
+
+def _picked_by_scalar_mask(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
+    keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
+    at = constant_index([0] if keep else [], x._type.device)
+    return apply(p.index, m.unsqueeze(x, 0), at, axis=0)
+
+
+# --- assignment --------------------------------------------------------------------------------
+
+
+def setitem(input: Tensor, index: Any, value: Any) -> None:
+    """`input[index] = value`, in place; the value broadcasts.
+
+    Numbers, and tensors written to slices or as one element to a mask, are cast to the tensor's
+    dtype; other tensors must have it.
+    """
+    plan = _take_apart(input, index)
+    part = _basic(input, plan)
+    new = as_value(value, input)
+    if not plan.picks:
+        if new._type.shape == part._type.shape:  # others are expanded first
+            refuse_overlap(part, (new,))
+        new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
+        replace(part, new, "__setitem__")
+        return
+    one_mask = len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_
+    if _picks_several(index) and not (one_mask and new._type.numel == 1):
+        _check_dtype(input, value)
+    masked = _masked(part, plan.picks, new)
+    if masked is not None:
+        if new._type.numel != 1:
+            refuse_overlap(part, (new,), whole=True)
+        _assign_whole(part, masked, plan.picks, new)
+        return
+    _put(part, plan.picks, new, accumulate=False)
+
+
+def _picks_several(index: Any) -> bool:
+    """Whether an index has more index tensors than single integers."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(_is_pick(item) and getattr(item, "shape", None) != () for item in items)
+
+
+def _check_dtype(target: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor) and value._type.dtype is not target._type.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{target._type.dtype} for the destination and {value._type.dtype} for the source. "
+            "Convert the source with .to() first."
+        )
+
+
+def as_value(value: Any, target: Tensor) -> Tensor:
+    """What is assigned to `target`, with its dtype: from a tensor, number or array."""
+    _, dtype, device = target._type
+    if isinstance(value, Tensor):
+        return cast(value if value._type.shape else on_device(value, device), dtype)
+    if is_scalar(value):
+        plain = plain_scalar(value)
+        if isinstance(plain, float) and dtype.is_integral:
+            plain = int(plain)
+        return constant(plain, dtype, device)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufV":
+        raise TypeError(f"can't assign a {type(value).__name__} to a tensor of {dtype}")
+    return cast(current_context().array_constant(np.array(array), device), dtype)
+
+
+def _without_leading_ones(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    sizes = value._type.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    if not broadcastable_to(sizes, shape):
+        return m.expand(value, shape)  # says which size does not fit
+    return value if sizes == value._type.shape else apply(p.reshape, value, shape=sizes)
+
+
+def _masked(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor) -> Tensor | None:
+    """The mask over the whole of `part`, if the value does not depend on how many it selects."""
+    if len(picks) != 1 or picks[0][1]._type.dtype is not bool_:
+        return None
+    axis, mask = picks[0]
+    _check_mask(part, axis, mask)
+    trailing = part.ndim - axis - mask.ndim
+    if axis and new.ndim > trailing:
+        return None
+    if new.ndim > trailing and new._type.numel != 1:
+        return None
+    return m.reshape(mask, (*mask._type.shape, *(1,) * trailing))
+
+
+def _assign_whole(
+    part: Tensor, mask: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor
+) -> None:
+    if new.ndim and new._type.numel == 1:
+        new = m.reshape(new, ())
+    if part._type.device is new._type.device is CPU and write_directly(part, new):
+        axis, chosen = picks[0]
+        if new.ndim:
+            count = int(chosen._value.sum())
+            shape = (*part.shape[:axis], count, *part.shape[axis + chosen.ndim :])
+            _check_value(new, shape)
+        prepare_direct_write(part)
+        part._value[(slice(None),) * axis + (chosen._value,)] = new._value
+        return
+    if not broadcastable_to(new._type.shape, part._type.shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(new._type.shape)} cannot be broadcast to "
+            f"indexing result of {list(part._type.shape)}"
+        )
+    assign(part, apply(p.where, mask, new, part), "__setitem__")
+
+
+def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumulate: bool) -> None:
+    refuse_overlap(part, (new,), whole=True)
+    found = _positions(part, picks)
+    if not found:
+        keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
+        if keep:
+            replace(part, new, "__setitem__")
+        return
+    moved, _, axis = _in_front(part, [at for at, _ in found])
+    indices = [each for _, each in found]
+    count = axis + len(indices)
+    if moved is not part:
+        count = len(indices)
+    shape = (*moved.shape[:axis], *indices[0]._type.shape, *moved.shape[count:])
+    values = _value_like(new, shape)
+    together = moved._type.device is values._type.device
+    if together and not accumulate and write_directly(moved, values):
+        prepare_direct_write(moved)
+        if moved._type.device is not CPU:
+            _write_on_device(moved, indices, values, axis)
+            return
+        for at, each in enumerate(indices):
+            _check_bounds(each, axis + at, moved._type.shape[axis + at])
+        at_positions = tuple(each._value for each in indices)
+        moved._value[(slice(None),) * axis + at_positions] = values._value
+        return
+    put = apply(p.index_put, moved, *indices, values, axis=axis, accumulate=accumulate)
+    assign(moved, put, "index_put_")
+
+
+def _write_on_device(target: Tensor, indices: Sequence[Tensor], values: Tensor, axis: int) -> None:
+    device = target._type.device
+    with current(device):
+        positions = [each._value for each in indices]
+        write_at(array_module(device), target._value, positions, values._value, axis)
+
+
+def _check_bounds(index: Tensor, axis: int, size: int) -> None:
+    array = index._value
+    if array.size and array.max() >= size:
+        raise IndexError(
+            f"index {array.max()} is out of bounds for dimension {axis} with size {size}"
+        )
+
+
+def _check_value(new: Tensor, shape: tuple[int, ...], sizes: tuple[int, ...] | None = None) -> None:
+    if not broadcastable_to(new._type.shape if sizes is None else sizes, shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(new._type.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(shape)}"
+        )
+
+
+def _value_like(new: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A value broadcast to the shape of what an index selects."""
+    sizes = new._type.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    _check_value(new, shape, sizes)
+    new = new if sizes == new._type.shape else apply(p.reshape, new, shape=sizes)
+    return new if new._type.shape == shape else apply(p.broadcast, new, shape=shape)
+
+
+def index_put(
+    input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """`input` with `values` written, or added, at the index tensors `indices`."""
+    result = m.clone(input)
+    index_put_(result, indices, values, accumulate)
+    return result
+
+
+def index_put_(
+    input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False
+) -> Tensor:
+    """`index_put` in place."""
+    plan = _take_apart(input, tuple(indices))
+    _check_dtype(input, values)
+    _put(_basic(input, plan), plan.picks, as_value(values, input), accumulate)
+    return input
+
+
+def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
+    """The positions of nonzero elements, one int64 vector for each dimension."""
+    array = current_context().host_array(input, "nonzero(): a mask of unknown count")
+    if not array.shape:
+        return ()
+    found = [np.ascontiguousarray(each) for each in np.nonzero(array)]
+    place = current_context().array_constant
+    return tuple(place(each, input._type.device) for each in found)

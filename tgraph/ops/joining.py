@@ -1,0 +1,154 @@
+"""Tensors put together from others or from their own parts: cat, stack, flip, roll, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import normalize_axes, normalize_axis
+from ..core.dispatch import apply
+from ..core.operands import cast, require_tensor, result_type
+from ..core.planned import planned
+from ..core.tensor import Tensor
+from .movement import Sizes, as_sizes, clone, reshape, slice_axis, unsqueeze
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors one behind the other along `dim`; their dtypes promote.
+
+    >>> import tgraph as tg
+    >>> tg.cat([tg.zeros(2), tg.ones(1)])
+    tensor([0., 0., 1.])
+    """
+    return _cat(dim, *_several(tensors, "cat"))
+
+
+@planned
+def _cat(dim: int, *tensors: Tensor) -> Tensor:
+    parts = _tensors(tensors, "cat")
+    dtype = result_type(*parts)
+    if any(each.ndim > 1 for each in parts):  # as PyTorch does, leave empty vectors out
+        parts = [each for each in parts if each._type.shape != (0,)]
+    first = parts[0]._type.shape
+    if not first:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    axis = normalize_axis(dim, len(first))
+    for at, each in enumerate(parts):
+        _check_fits(first, each._type.shape, axis, at)
+    return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
+
+
+def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{operation}(): argument 'tensors' must be tuple of Tensors, not Tensor")
+    return tensors
+
+
+def _tensors(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
+    parts = [require_tensor(each, operation, f"tensors[{at}]") for at, each in enumerate(tensors)]
+    if not parts:
+        raise RuntimeError(f"{operation}(): expected a non-empty list of Tensors")
+    return parts
+
+
+def _check_fits(first: tuple[int, ...], shape: tuple[int, ...], axis: int, at: int) -> None:
+    if len(shape) != len(first):
+        raise RuntimeError(
+            f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+        )
+    for place, (size, wanted) in enumerate(zip(shape, first)):
+        if place != axis and size != wanted:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {axis}. Expected size {wanted} "
+                f"but got size {size} for tensor number {at} in the list."
+            )
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape side by side along a new dimension `dim`."""
+    return _stack(dim, *_several(tensors, "stack"))
+
+
+@planned
+def _stack(dim: int, *tensors: Tensor) -> Tensor:
+    parts = _tensors(tensors, "stack")
+    shape = parts[0]._type.shape
+    for at, each in enumerate(parts):
+        if each._type.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                f"{list(each._type.shape)} at entry {at}"
+            )
+    axis = normalize_axis(dim, len(shape) + 1)
+    dtype = result_type(*parts)
+    rows = (unsqueeze(cast(each, dtype), axis) for each in parts)
+    return apply(p.concatenate, *rows, axis=axis)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors one behind the other along the second dimension (the first, for vectors)."""
+    parts = [atleast_1d(each) for each in tensors]
+    return cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors below one another, vectors as rows."""
+    return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in tensors], 0)
+
+
+def atleast_1d(input: Tensor) -> Tensor:
+    """`input` with at least one dimension."""
+    return input if input._type.shape else reshape(input, 1)
+
+
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """A copy with the order along `dims` reversed."""
+    ndim = len(input._type.shape)
+    axes = normalize_axes(as_sizes(dims), ndim)
+    return apply(p.flip, input, axes=axes)
+
+
+def roll(input: Tensor, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
+    """Elements moved by `shifts` along `dims`, those pushed out coming in at the other end."""
+    if dims is None:
+        return reshape(roll(reshape(input, -1), shifts, 0), input._type.shape)
+    moves = [shifts] if isinstance(shifts, int) else list(shifts)
+    axes = [dims] if isinstance(dims, int) else list(dims)
+    if len(moves) != len(axes):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
+        )
+    result = input
+    for move, dim in zip(moves, axes):
+        axis = normalize_axis(dim, len(input._type.shape))
+        size = input._type.shape[axis]
+        cut = -move % size if size else 0
+        if cut:
+            front = slice_axis(result, axis, 0, cut)
+            result = apply(p.concatenate, slice_axis(result, axis, cut, size), front, axis=axis)
+    return result if result is not input else clone(input)
+
+
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
+    """The whole tensor repeated along every dimension (new ones in front)."""
+    counts, shape = as_sizes(repeats), input._type.shape
+    lead = len(counts) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            "tensor"
+        )
+    sizes = (1,) * lead + shape
+    spread = apply(p.reshape, input, shape=tuple(part for size in sizes for part in (1, size)))
+    wide = tuple(part for pair in zip(counts, sizes) for part in pair)
+    result = tuple(count * size for count, size in zip(counts, sizes))
+    repeated = apply(p.reshape, apply(p.broadcast, spread, shape=wide), shape=result)
+    return repeated if repeated._view is None else clone(repeated)
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """As `repeat`, with missing counts taken as 1."""
+    counts = as_sizes(dims)
+    missing = len(input._type.shape) - len(counts)
+    return repeat(input, (1,) * max(missing, 0) + counts)

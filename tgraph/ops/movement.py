@@ -1,0 +1,488 @@
+"""Functions that rearrange: other shapes, orders and parts of the same elements.
+
+Views share the memory of their input, as in PyTorch: writing to one in place shows in the other.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import (
+    are_plain,
+    broadcast,
+    contiguous_strides,
+    infer_reshape,
+    normalize_axes,
+    normalize_axis,
+)
+from ..core.dispatch import apply
+from ..core.eager_context import current_context
+from ..core.operands import require_tensor
+from ..core.overlap import Span, span_of
+from ..core.planned import planned
+from ..core.tensor import Size, Tensor, strides_of
+from ..core.views import base_to_view, would_alias
+
+Sizes = int | Sequence[int]
+
+
+def as_sizes(given: Sequence[Any]) -> tuple[int, ...]:
+    """Sizes given as separate arguments or as one sequence."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = given[0]
+    if are_plain(given):
+        return tuple(given)
+    return tuple(size if type(size) is int else as_size(size) for size in given)
+
+
+def as_size(size: Any) -> int:
+    """A size that is no plain int, as one."""
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise TypeError(f"sizes must be ints, not {type(size).__name__}") from None
+
+
+# --- shapes ------------------------------------------------------------------------------------
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in row-major order under another shape, of which one size may be -1.
+
+    A view where the memory allows it, else a copy.
+
+    >>> import tgraph as tg
+    >>> tg.arange(6).reshape(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    wanted = infer_reshape(input._type.shape, as_sizes(shape))
+    return apply(p.reshape, input, shape=wanted)
+
+
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """`reshape` that never copies: RuntimeError where the memory does not allow a view."""
+    wanted = infer_reshape(input._type.shape, as_sizes(shape))
+    if not would_alias(input, wanted):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead. The "
+            f"input has shape {list(input._type.shape)} and strides {list(strides_of(input))}, "
+            f"the view {list(wanted)}."
+        )
+    return apply(p.reshape, input, shape=wanted)
+
+
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` in the shape of `other`."""
+    return reshape(input, require_tensor(other, "reshape_as", "other")._type.shape)
+
+
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` viewed in the shape of `other`."""
+    return view(input, require_tensor(other, "view_as", "other")._type.shape)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions from `start_dim` to `end_dim` merged into one."""
+    shape = input._type.shape
+    if not shape:
+        return reshape(input, 1)
+    start, end = normalize_axis(start_dim, len(shape)), normalize_axis(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if start == end:
+        return input
+    merged = math.prod(shape[start : end + 1])
+    return apply(p.reshape, input, shape=(*shape[:start], merged, *shape[end + 1 :]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension."""
+    return reshape(input, -1)
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Dimension `dim` split into `sizes`, of which one may be -1."""
+    shape = input._type.shape
+    at = normalize_axis(dim, len(shape))
+    split_into = infer_reshape((shape[at],), tuple(sizes))
+    return apply(p.reshape, input, shape=(*shape[:at], *split_into, *shape[at + 1 :]))
+
+
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Dimensions of size 1 removed: all of them, or those in `dim`."""
+    shape = input._type.shape
+    axes = normalize_axes(dim, len(shape))
+    kept = tuple(size for at, size in enumerate(shape) if size != 1 or at not in axes)
+    return apply(p.reshape, input, shape=kept)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A dimension of size 1 put in at `dim`."""
+    shape = input._type.shape
+    at = normalize_axis(dim, len(shape) + 1)
+    return apply(p.reshape, input, shape=(*shape[:at], 1, *shape[at:]))
+
+
+# --- order of dimensions -----------------------------------------------------------------------
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in another order.
+
+    >>> import tgraph as tg
+    >>> tg.zeros(2, 3, 4).permute(2, 0, 1).shape
+    tgraph.Size([4, 2, 3])
+    """
+    order = as_sizes(dims)
+    ndim = len(input._type.shape)
+    if len(order) != ndim:
+        raise RuntimeError(
+            "permute(): number of dimensions in the tensor input does not match the "
+            f"length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal "
+            f"to len(dims) = {len(order)}"
+        )
+    axes = tuple(normalize_axis(axis, ndim) for axis in order)
+    if len(set(axes)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return apply(p.permute, input, axes=axes)
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged."""
+    ndim = len(input._type.shape)
+    a, b = normalize_axis(dim0, ndim), normalize_axis(dim1, ndim)
+    axes = list(range(ndim))
+    if ndim:
+        axes[a], axes[b] = b, a
+    return apply(p.permute, input, axes=tuple(axes))
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; vectors and scalars as they are."""
+    ndim = len(input._type.shape)
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    return transpose(input, 0, 1) if ndim == 2 else apply(p.reshape, input, shape=input._type.shape)
+
+
+def reversed_dims(input: Tensor) -> Tensor:
+    """All dimensions in reverse order: the `T` of a matrix."""
+    return apply(p.permute, input, axes=tuple(reversed(range(len(input._type.shape)))))
+
+
+def matrix_transpose(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged: `mT`."""
+    if len(input._type.shape) < 2:
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{len(input._type.shape)}-D tensor."
+        )
+    return transpose(input, -2, -1)
+
+
+def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
+    """Dimensions `source` moved to the places `destination`; the others keep their order."""
+    ndim = len(input._type.shape)
+    origin = [source] if isinstance(source, int) else list(source)
+    target = [destination] if isinstance(destination, int) else list(destination)
+    if len(origin) != len(target):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({origin} dims) should contain "
+            f"the same number of dims as destination ({target} dims)"
+        )
+    origin = [normalize_axis(axis, ndim) for axis in origin]
+    target = [normalize_axis(axis, ndim) for axis in target]
+    for name, axes in (("source", origin), ("destination", target)):
+        if len(set(axes)) != len(axes):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({axes})")
+    if not ndim:
+        return view_as(input, input)
+    order = [axis for axis in range(ndim) if axis not in origin]
+    for at, axis in sorted(zip(target, origin)):
+        order.insert(at, axis)
+    return apply(p.permute, input, axes=tuple(order))
+
+
+# --- broadcasting ------------------------------------------------------------------------------
+
+
+def expand(input: Tensor, *sizes: Any) -> Tensor:
+    """Dimensions of size 1 repeated to larger sizes, without a copy; -1 keeps a size.
+
+    The result shows elements several times, so it cannot be written in place.
+    """
+    wanted, shape = list(as_sizes(sizes)), input._type.shape
+    lead = len(wanted) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand(tensor of shape {list(shape)}, size={wanted}): the number of sizes provided "
+            f"({len(wanted)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(shape)})"
+        )
+    for at, target in enumerate(wanted):
+        size = shape[at - lead] if at >= lead else None
+        if target == -1:
+            if size is None:
+                raise RuntimeError(
+                    f"expand(tensor of shape {list(shape)}, size={wanted}): the expanded size of "
+                    f"the tensor (-1) isn't allowed in a leading, non-existing dimension {at}"
+                )
+            wanted[at] = size
+        elif size not in (None, 1, target):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({target}) must match the existing size ({size}) "
+                f"at non-singleton dimension {at}.  Target sizes: {wanted}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
+    return apply(p.broadcast, input, shape=tuple(wanted))
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` expanded to the shape of `other`."""
+    return expand(input, require_tensor(other, "expand_as", "other")._type.shape)
+
+
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """`input` expanded to `size`."""
+    return expand(input, size)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Size:
+    """The common shape of broadcast operands."""
+    try:
+        return Size(broadcast(*(tuple(shape) for shape in shapes)))
+    except ValueError as error:
+        raise RuntimeError(
+            f"Shape mismatch: objects cannot be broadcast to a single shape: {error}"
+        ) from None
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors expanded to their common shape."""
+    shape = broadcast_shapes(*(each._type.shape for each in tensors))
+    return tuple(expand(each, shape) for each in tensors)
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def slice_axis(input: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
+    """The view start:stop:step of one axis; all of them counted from the front."""
+    shape = input._type.shape
+    ndim = len(shape)
+    starts, stops, steps = [0] * ndim, list(shape), [1] * ndim
+    starts[axis], stops[axis], steps[axis] = start, stop, step
+    return apply(p.slice_, input, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """The view of `length` places of `dim`, from `start`."""
+    shape = input._type.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    axis, start = normalize_axis(dim, len(shape)), int(start)
+    size = shape[axis]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-size}, {size}], but got "
+            f"{start})"
+        )
+    start += size if start < 0 else 0
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_axis(input, axis, start, start + length)
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The view of one place of `dim`, which is removed."""
+    shape = input._type.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    axis, at = normalize_axis(dim, len(shape)), operator.index(index)
+    if not -shape[axis] <= at < shape[axis]:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(shape)} at dimension "
+            f"{axis}"
+        )
+    at %= shape[axis]
+    part = slice_axis(input, axis, at, at + 1)
+    return apply(p.reshape, part, shape=(*shape[:axis], *shape[axis + 1 :]))
+
+
+def split(input: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of sizes
+    that add up to the whole."""
+    axis = normalize_axis(dim, len(input._type.shape))
+    size = input._type.shape[axis]
+    if isinstance(split_size_or_sections, int):
+        by = split_size_or_sections
+        if by < 0 or (by == 0 and size):
+            raise RuntimeError(
+                f"split expects split_size be non-negative, but got split_size={by}"
+                if by < 0
+                else "split_size can only be 0 if dimension size is 0, but got dimension size of "
+                f"{size}"
+            )
+        sections = [min(by, size - at) for at in range(0, size, by)] if size else [0]
+    else:
+        sections = list(split_size_or_sections)
+        if sum(sections) != size or min(sections, default=0) < 0:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's "
+                f"size at dimension {axis}), but got split_sizes={sections}"
+            )
+    parts, at = [], 0
+    for section in sections:
+        parts.append(slice_axis(input, axis, at, at + section))
+        at += section
+    return tuple(parts)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of equal size along `dim`; the last may be smaller."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
+    if size == 0:
+        return split(input, [0] * chunks, dim)
+    return split(input, -(-size // chunks), dim)
+
+
+def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views along `dim`: that many nearly equal ones, or cut at the given indices."""
+    size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
+    if isinstance(indices_or_sections, int):
+        least, larger = divmod(size, indices_or_sections)
+        sizes = [least + (at < larger) for at in range(indices_or_sections)]
+        return split(input, sizes, dim)
+    axis = normalize_axis(dim, len(input._type.shape))
+    cuts = [slice(at).indices(size)[1] for at in indices_or_sections]
+    ends = zip([0, *cuts], [*cuts, size])
+    return tuple(slice_axis(input, axis, start, max(start, stop)) for start, stop in ends)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """One view for each place of `dim`, which is removed."""
+    axis = normalize_axis(dim, len(input._type.shape))
+    if not input._type.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return tuple(select(input, axis, at) for at in range(input._type.shape[axis]))
+
+
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """The view of all windows of `size` along a dimension, `step` apart; they come last."""
+    axis = normalize_axis(dimension, len(input._type.shape))
+    if size > input._type.shape[axis]:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {axis} is {input._type.shape[axis]} but size is "
+            f"{size}"
+        )
+    return apply(p.unfold, input, axes=(axis,), sizes=(size,), strides=(step,), dilations=(1,))
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of dimensions `dim1` and `dim2`, as the last dimension of the result."""
+    ndim = len(input._type.shape)
+    a, b = normalize_axis(dim1, ndim), normalize_axis(dim2, ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    moved = movedim(input, (a, b), (-2, -1))
+    *outer, rows, columns = moved._type.shape
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    start = offset if offset >= 0 else -offset * columns
+    if count and not would_alias(moved, (*outer, rows * columns)):
+        span = span_of(moved)
+        *around, down, across = span.strides
+        first = span.start + start // columns * down + start % columns * across
+        span = Span(first, (*outer, count), (*around, down + across))
+        found = _seen_from_base(moved, span)
+        if found is not None:
+            return found
+    flat = apply(p.reshape, moved, shape=(*outer, rows * columns))
+    if count == 0:
+        return slice_axis(flat, len(outer), 0, 0)
+    return slice_axis(flat, len(outer), start, start + (count - 1) * (columns + 1) + 1, columns + 1)
+
+
+def _seen_from_base(view: Tensor, span: Span) -> Tensor | None:
+    """The elements at `span` of the memory of `view`, as a view; None where that has gaps."""
+    base = base_to_view(view)
+    whole = None if base is None else span_of(base)
+    if base is None or whole is None or not whole.is_dense:
+        return None
+    order = sorted(range(base.ndim), key=lambda axis: -whole.strides[axis])
+    flat = reshape(apply(p.permute, base, axes=tuple(order)), -1)
+    return _strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
+
+
+def _strided(line: Tensor, span: Span) -> Tensor:
+    """Elements of a vector at `span.strides`: windows of windows, from the largest stride on."""
+    axes = [axis for axis, size in enumerate(span.shape) if size > 1]
+    axes.sort(key=lambda axis: -span.strides[axis])
+    extent = 1 + sum((span.shape[axis] - 1) * span.strides[axis] for axis in axes)
+    for done, axis in enumerate(axes):
+        count, by = span.shape[axis], span.strides[axis]
+        extent -= (count - 1) * by
+        line = slice_axis(line, done, 0, (count - 1) * by + extent)
+        line = unfold(line, done, extent, by)
+    line = slice_axis(line, len(axes), 0, 1)
+    kept = apply(p.reshape, line, shape=line._type.shape[:-1])
+    back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    return apply(p.reshape, apply(p.permute, kept, axes=back), shape=span.shape)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy with memory of its own, in the order of the input's; gradients pass through."""
+    return apply(p.copy, input)
+
+
+def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`input` itself if its memory is in row-major order, else a copy that is."""
+    return input if is_contiguous(input) else row_major_copy(input)
+
+
+@planned
+def row_major_copy(input: Tensor) -> Tensor:
+    """A copy with memory of its own, in row-major order."""
+    return apply(p.copy, input, strides=contiguous_strides(input._type.shape))
+
+
+def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
+    """Whether the elements lie in memory in row-major order, without gaps."""
+    value, shape = input._value, input._type.shape
+    if type(value) is np.ndarray:
+        return value.flags.c_contiguous  # axes of one element may have any stride there, too
+    if 0 in shape:
+        return True
+    wanted = contiguous_strides(shape)
+    strides = strides_of(input)
+    return all(size == 1 or a == b for size, a, b in zip(shape, strides, wanted))
+
+
+def stride(input: Tensor, dim: int | None = None) -> Any:
+    """The step in memory, in elements, along every dimension or along `dim`."""
+    shape = input._type.shape
+    strides = contiguous_strides(shape) if 0 in shape else strides_of(input)
+    return strides if dim is None else strides[normalize_axis(dim, len(strides))]
+
+
+def data_ptr(input: Tensor) -> int:
+    """The address of the first element."""
+    context = current_context()
+    if input.is_cuda and not context.tracing:
+        return int(context.value_of(input).data.ptr)
+    address: int = context.host_array(input, "data_ptr()").ctypes.data
+    return address

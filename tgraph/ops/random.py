@@ -1,0 +1,513 @@
+"""Random numbers from counters.
+
+Numbers come from Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
+2011): a function of the generator's seed, a counter that every call moves on by one, and the
+position of the element. The same seed therefore gives the same numbers, eager and compiled, to the
+last bit: logarithms and cosines are computed in float64 and rounded to float32, which hides by how
+little one library's differ from another's (all 2**24 arguments are tested), and products are exact
+in float64, so that it is the same whether or not they are fused with a sum. Only numbers of float64
+drawn by a logarithm or cosine may differ in their last bits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir import promotion
+from ..core.dispatch import apply, apply_several
+from ..core.eager_context import current_context
+from ..core.inplace import assign
+from ..core.operands import Scalar, as_operand, cast, result_type
+from ..core.planned import planned
+from ..core.tensor import Tensor
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType, float32, float64, int64
+from . import elementwise as e
+from . import movement as m
+from .creation import DeviceLike, as_device, as_dtype
+
+_DEFAULT_SEED = 67280421310721  # PyTorch's
+
+
+class Generator:
+    """A source of random numbers: a seed, and a counter of the calls made so far.
+
+    >>> import tgraph as tg
+    >>> g = tg.Generator().manual_seed(1)
+    >>> a = tg.rand(3, generator=g)
+    >>> tg.equal(a, tg.rand(3, generator=g.manual_seed(1)))
+    True
+    """
+
+    def __init__(self, device: DeviceLike = "cpu") -> None:
+        self.device = as_device(device)
+        self._seed = _DEFAULT_SEED
+        self.counter = 0
+        current_context().seeded(self, self._seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed`, a number of 64 bits."""
+        seed = seed.__index__()
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError(f"Overflow when unpacking long: seed {seed} has more than 64 bits")
+        current_context().seeded(self, seed % (1 << 64))
+        self.restart(seed, 0)
+        return self
+
+    def restart(self, seed: int, counter: int) -> None:
+        """Go on from a seed and a number of calls."""
+        self._seed, self.counter = seed % (1 << 64), counter
+
+    def seed(self) -> int:
+        """Start again from a seed that the operating system gives, and return it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed in use."""
+        return self._seed
+
+    @property
+    def seed_as_int64(self) -> int:
+        """The seed's bits as a signed number, as the key of `random_bits` holds it."""
+        return self._seed - (1 << 64) if self._seed >= 1 << 63 else self._seed
+
+    def get_state(self) -> Tensor:
+        """Seed and counter as an int64 tensor of two elements."""
+        return current_context().random_state(self)
+
+    def set_state(self, state: Tensor) -> Generator:
+        """Go on from what `get_state` returned."""
+        seed, counter = state.tolist()
+        self.restart(seed, counter)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<tgraph.Generator seed={self._seed} counter={self.counter}>"
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system; returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Put the default generator back into a state."""
+    default_generator.set_state(new_state)
+
+
+# --- distributions -----------------------------------------------------------------------------
+
+
+def _bits(shape: tuple[int, ...], generator: Generator | None, device: Device) -> Tensor:
+    key, offset = current_context().random_key(generator or default_generator, device)
+    if device is CPU:
+        return apply(p.random_bits, key, shape=shape, offset=offset)
+    return apply(p.random_bits, key, shape=shape, offset=offset, device=device)
+
+
+@planned
+def uniform(
+    shape: tuple[int, ...],
+    dtype: DType,
+    generator: Generator | None = None,
+    device: Device = CPU,
+) -> Tensor:
+    """Numbers in [0, 1), multiples of 2**-24 (2**-53 for float64), in one call's counter."""
+    if dtype is float64:
+        words = _bits((2, *shape), generator, device)
+        high = cast(e.bitwise_right_shift(m.select(words, 0, 0), 5), float64)
+        low = cast(e.bitwise_right_shift(m.select(words, 0, 1), 6), float64)
+        return e.mul(e.add(e.mul(high, 2.0**26), low), 2.0**-53)
+    kept = 24 if dtype is float32 else 11 if dtype.name == "float16" else 8
+    words = e.bitwise_right_shift(_bits(shape, generator, device), 32 - kept)
+    return cast(e.mul(cast(words, float32), 2.0**-kept), dtype)
+
+
+_SINE_OF_TURNS = {  # sin(2 pi z) / z in z**2, for |z| <= 1/4 (tools/fit_polynomials.py)
+    "float32": (
+        6.283185307046689,
+        -41.34170209692579,
+        81.60522369011294,
+        -76.70417025179891,
+        42.00779713394504,
+        -14.381390760195016,
+    ),
+    "float64": (
+        6.283185307179586,
+        -41.34170224039958,
+        81.60524927603468,
+        -76.70585974901206,
+        42.05869372651455,
+        -15.094635769221755,
+        3.819827925238541,
+        -0.7168305222605351,
+        0.09753718457436954,
+    ),
+}
+
+
+def _cosine_of_turns(turns: Tensor, dtype: DType) -> Tensor:
+    """cos(2 pi turns) in float64, for turns in [0, 1), as precise as `dtype` needs.
+
+    Those are multiples of a small number, so that which part of a turn it is can be told exactly: a
+    cosine of any number would have to find that out first, which takes most of its time. Sums and
+    products give the same bits on every device.
+    """
+    quarter = e.sub(e.abs(e.sub(turns, 0.5)), 0.25)  # of whose turns the sine is that cosine
+    square = e.mul(quarter, quarter)
+    *rest, total = _SINE_OF_TURNS["float64" if dtype is float64 else "float32"]
+    value: Any = total
+    for coefficient in reversed(rest):
+        value = e.add(e.mul(square, value), coefficient)
+    return e.mul(quarter, value)
+
+
+@planned
+def _normal(
+    shape: tuple[int, ...], dtype: DType, generator: Generator | None, device: Device
+) -> Tensor:
+    """Box and Muller (1958): the radius from one uniform number, the angle from another."""
+    wide = dtype if dtype is float64 else float32
+    pair = uniform((2, *shape), wide, generator, device)
+    chance, turns = m.select(pair, 0, 0), cast(m.select(pair, 0, 1), float64)
+    radius = _rounded(e.sqrt(e.mul(_waiting_time(chance), 2)), wide)
+    along = _rounded(_cosine_of_turns(turns, wide), wide)
+    return cast(cast(e.mul(radius, along), wide), dtype)
+
+
+def _waiting_time(chance: Tensor) -> Tensor:
+    """-log(1 - chance) in float64."""
+    return e.neg(e.log(e.sub(1, cast(chance, float64))))
+
+
+def _rounded(x: Tensor, dtype: DType) -> Tensor:
+    """Numbers of float64 that `dtype` has; products of two of them are exact, but for float64."""
+    return cast(cast(x, dtype), float64)
+
+
+def _scaled(drawn: Tensor, scale: Any, shift: Any, dtype: DType) -> Tensor:
+    """`drawn * scale + shift`, rounded once. Numbers are rounded to float32 first."""
+    wide = dtype if dtype is float64 else float32
+    factor, term = (
+        cast(as_operand(each, each._type.dtype if isinstance(each, Tensor) else wide, "random",
+                        drawn._type.device), float64)
+        for each in (scale, shift)
+    )  # fmt: skip
+    return cast(e.add(e.mul(cast(drawn, float64), factor), term), dtype)
+
+
+def _float_dtype(dtype: Any, operation: str) -> DType:
+    wanted = as_dtype(dtype) or promotion.default_dtype
+    if not wanted.is_floating_point:
+        raise NotImplementedError(f'"{operation}" not implemented for {wanted.name}')
+    return wanted
+
+
+def _finished(result: Tensor, requires_grad: bool) -> Tensor:
+    return result.requires_grad_() if requires_grad else result
+
+
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform numbers in [0, 1)."""
+    wanted = _float_dtype(dtype, "rand")
+    result = uniform(m.as_sizes(size), wanted, generator, as_device(device))
+    return _finished(result, requires_grad)
+
+
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from the standard normal distribution."""
+    wanted = _float_dtype(dtype, "normal_kernel_cpu")
+    result = _normal(m.as_sizes(size), wanted, generator, as_device(device))
+    return _finished(result, requires_grad)
+
+
+def randint(
+    low: int = 0,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Integers in [low, high), int64 unless `dtype` says otherwise; `low` may be left out.
+
+    >>> import tgraph as tg
+    >>> tg.randint(10, (2, 3)).shape
+    tgraph.Size([2, 3])
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    if isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high
+    if high <= low:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got {low} >= {high}")
+    numbers = _integers(m.as_sizes((size,)), high - low, generator, as_device(device))
+    result = cast(e.add(numbers, low) if low else numbers, as_dtype(dtype) or int64)
+    return _finished(result, requires_grad)
+
+
+def _integers(
+    shape: tuple[int, ...], count: int, generator: Generator | None, device: Device
+) -> Tensor:
+    """Integers in [0, count) as int64: the high half of a product, or a remainder."""
+    if count < 1 << 31:
+        words = cast(_bits(shape, generator, device), int64)
+        return e.bitwise_right_shift(e.mul(words, count), 32)
+    words = cast(_bits((2, *shape), generator, device), int64)
+    high = e.bitwise_right_shift(m.select(words, 0, 0), 1)
+    wide = e.add(e.bitwise_left_shift(high, 32), m.select(words, 0, 1))
+    return wide if count >= 1 << 63 else e.remainder(wide, count)
+
+
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The integers below `n` in random order."""
+    place = as_device(device)
+    order = apply(p.argsort, _bits((n,), generator, place), count=n, descending=False)
+    return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
+
+
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Normal numbers with mean and standard deviation, which may be tensors."""
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if size is None:
+        shapes = [each._type.shape if isinstance(each, Tensor) else () for each in (mean, std)]
+        size = m.broadcast_shapes(*shapes)
+    tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
+    wanted = as_dtype(dtype) or (tensors[0]._type.dtype if tensors else promotion.default_dtype)
+    if device is None and tensors:
+        device = tensors[0]._type.device
+    drawn = _normal(m.as_sizes((size,)), wanted, generator, as_device(device))
+    return _scaled(drawn, std, mean, result_type(drawn, *tensors))
+
+
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """Ones with the probabilities that the elements give, else zeros.
+
+    RuntimeError for elements outside of 0 to 1, in compiled code too.
+    """
+    shape, dtype, device = input._type
+    chances = _checked(input.detach(), _check_probabilities, "bernoulli")
+    return cast(e.lt(uniform(shape, dtype, generator, device), chances), dtype)
+
+
+def _checked(x: Tensor, check: Callable[[Any], None], name: str) -> Tensor:
+    """`x`, which `check` has seen as an array and may refuse."""
+
+    def run(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+        check(array)
+        return (array,)
+
+    (kept,) = apply_several(p.host_call, x, function=_CHECKS.setdefault(check, run),
+                            results=(x._type,), name=name)  # fmt: skip
+    return kept
+
+
+_CHECKS: dict[Any, Any] = {}  # one function for each, so that equal calls are one node
+
+
+def _check_probabilities(chances: np.ndarray[Any, Any]) -> None:
+    if not np.all((chances >= 0) & (chances <= 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+
+
+def _check_weights(weights: np.ndarray[Any, Any]) -> None:
+    if not np.all((weights >= 0) & np.isfinite(weights)):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not np.all(weights.sum(-1, dtype=np.float64) > 0):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+
+
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Indices drawn with probabilities proportional to the elements of the last dimension.
+
+    The index that comes first where each waits for an exponentially distributed time, at the rate
+    of its weight. Memory grows with the number of samples times the number of weights.
+    RuntimeError, in compiled code too, for weights that are negative, infinite or NaN, and where
+    all of a row are 0.
+    """
+    weights = _checked(_distribution(input), _check_weights, "multinomial")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights._type.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    shape, dtype, device = weights._type
+    rows = (*shape[:-1], num_samples, shape[-1]) if replacement else shape
+    wide = dtype if dtype is float64 else float32
+    chances = uniform(rows, wide, generator, device)
+    times = e.maximum(cast(_waiting_time(chances), wide), 2.0**-30)
+    scores = e.div(cast(m.unsqueeze(weights, -2) if replacement else weights, wide), times)
+    if replacement:
+        return apply(p.argmax, scores, axes=(len(rows) - 1,), keepdims=False)
+    order = scores.argsort(-1, descending=True)
+    return m.clone(m.narrow(order, -1, 0, num_samples))
+
+
+def _distribution(input: Tensor) -> Tensor:
+    if not input._type.dtype.is_floating_point:
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            f"{input._type.dtype.name}"
+        )
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    return input.detach()
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`rand` with the shape, dtype and device of `input`."""
+    return rand(input._type.shape, **_like(input, dtype, options))
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`randn` with the shape, dtype and device of `input`."""
+    return randn(input._type.shape, **_like(input, dtype, options))
+
+
+def randint_like(
+    input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any
+) -> Tensor:
+    """`randint` with the shape, dtype and device of `input`."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, input._type.shape, **_like(input, dtype, options))
+
+
+def _like(input: Tensor, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
+    place = options.pop("device", None)
+    device = input._type.device if place is None else place
+    return {"dtype": as_dtype(dtype) or input._type.dtype, "device": device, **options}
+
+
+# --- in place ----------------------------------------------------------------------------------
+
+
+def _filled(self: Tensor, operation: str) -> tuple[tuple[int, ...], DType]:
+    return self._type.shape, _float_dtype(self._type.dtype, operation)
+
+
+def uniform_(
+    self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    if a > b:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found {a} > {b}")
+    shape, dtype = _filled(self, "uniform_")
+    drawn = uniform(shape, dtype, generator, self._type.device)
+    return assign(self, _scaled(drawn, b - a, a, dtype), "uniform_")
+
+
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with normal numbers."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    shape, dtype = _filled(self, "normal_")
+    drawn = _normal(shape, dtype, generator, self._type.device)
+    return assign(self, _scaled(drawn, std, mean, dtype), "normal_")
+
+
+def bernoulli_(
+    self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with ones with probability `p`, else zeros."""
+    if isinstance(p, Tensor):
+        p = _checked(p.detach(), _check_probabilities, "bernoulli_")
+    elif not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    drawn = e.lt(uniform(self._type.shape, float32, generator, self._type.device), p)
+    return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
+
+
+def random_(
+    self: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with integers in [low, high); with one argument, below it."""
+    dtype = self._type.dtype
+    if high is None:
+        largest = 1 << 24 if dtype.is_floating_point else int(np.iinfo(dtype.numpy).max)
+        low, high = 0, largest if low is None else low
+    low = low or 0
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    drawn = randint(low, high, self._type.shape, generator=generator, device=self._type.device)
+    return assign(self, cast(drawn, dtype), "random_")
+
+
+def exponential_(
+    self: Tensor, lambd: Scalar = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with exponentially distributed numbers of rate `lambd`."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    shape, dtype = _filled(self, "exponential_")
+    wide = dtype if dtype is float64 else float32
+    times = cast(_waiting_time(uniform(shape, wide, generator, self._type.device)), wide)
+    return assign(self, cast(e.div(times, lambd), dtype), "exponential_")

@@ -1,0 +1,477 @@
+"""Reductions: functions that combine the elements along dimensions.
+
+`dim` is one dimension, several, or None for all; `keepdim` leaves reduced ones with size 1.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..compiler.ir import Primitive, TensorType
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import normalize_axes, normalize_axis, reduce
+from ..core.composite import composite
+from ..core.dispatch import apply, make_source
+from ..core.operands import as_float, as_number, cast, require_tensor, widened
+from ..core.planned import planned
+from ..core.record import OUTPUT, vjp
+from ..core.tensor import Tensor
+from ..runtime.dtypes import DType, bool_, float32, int64, uint8
+from . import elementwise as e
+
+Dims = int | Sequence[int] | None
+
+
+class Extremes(NamedTuple):
+    """What `max(dim)` and `min(dim)` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _axes(x: Tensor, dim: Dims, operation: str) -> tuple[int, ...]:
+    """The axes that `dim` names; none at all, `()`, means all, as in PyTorch."""
+    require_tensor(x, operation)
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(len(x._type.shape)))
+    return normalize_axes(dim, len(x._type.shape))
+
+
+def _reduce(primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: bool) -> Tensor:
+    return apply(primitive, x, axes=axes, keepdims=builtins.bool(keepdim))
+
+
+# --- sums --------------------------------------------------------------------------------------
+
+
+def sum(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """The sum; integers and booleans sum to int64.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
+    tensor([4., 6.])
+    """
+    return _accumulated(p.sum_, input, _axes(input, dim, "sum"), keepdim, dtype)
+
+
+def _accumulated(
+    primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: bool, dtype: DType | None
+) -> Tensor:
+    if dtype is None:
+        dtype = x._type.dtype if x._type.dtype.is_floating_point else int64
+    return _reduce(primitive, cast(x, dtype), axes, keepdim)
+
+
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """The product; integers and booleans multiply to int64."""
+    return _accumulated(p.prod, input, _axes(input, dim, "prod"), keepdim, dtype)
+
+
+@planned
+def mean(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Tensor:
+    """The mean of floats; for integers give `dtype` or convert first."""
+    require_tensor(input, "mean")
+    x = input if dtype is None else cast(input, dtype)
+    _require_float(x, "mean")
+    axes = _axes(x, dim, "mean")
+    count = math.prod(x._type.shape[axis] for axis in axes)
+    return cast(e.div(_reduce(p.sum_, widened(x), axes, keepdim), count), x._type.dtype)
+
+
+def _require_float(x: Tensor, operation: str) -> None:
+    if not require_tensor(x, operation)._type.dtype.is_floating_point:
+        names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
+                 "uint8": "Byte", "bool": "Bool"}  # fmt: skip
+        name = names.get(x._type.dtype.name, x._type.dtype.name)
+        raise RuntimeError(
+            f"{operation}(): could not infer output dtype. Input dtype must be either a floating "
+            f"point or complex dtype. Got: {name}"
+        )
+
+
+def _correction(unbiased: bool | None, correction: float | None) -> float:
+    if correction is not None:
+        return correction
+    return 0 if unbiased is False else 1
+
+
+def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]:
+    """`var(False)` gives `unbiased`, not `dim`."""
+    return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+
+
+@planned
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The variance: squared deviations from the mean over n - `correction` (by default 1)."""
+    _require_float(input, "var")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(variance, input._type.dtype)
+
+
+def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Variance and mean, in two passes; of half types in float32.
+
+    What rounding took from the mean is taken from the squares (Chan, Golub and LeVeque, "Algorithms
+    for Computing the Sample Variance", 1983, equation 1.7); as it is nothing but rounding, it has
+    no gradient.
+    """
+    axes = _axes(x, dim, "var")
+    shape, x = x._type.shape, widened(x)
+    count = math.prod(shape[axis] for axis in axes)
+    center = e.div(_reduce(p.sum_, x, axes, True), count)
+    apart = e.sub(x, center)
+    squares = _reduce(p.sum_, e.mul(apart, apart), axes, keepdim)
+    off = _reduce(p.sum_, apart.detach(), axes, keepdim)
+    error = e.minimum(e.div(e.mul(off, off), count), squares.detach())
+    variance = e.div(e.sub(squares, error), builtins.max(count - correction, 0))
+    if not keepdim:
+        center = apply(p.reshape, center, shape=reduce(shape, axes, False))
+    return variance, center
+
+
+@planned
+def std(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The standard deviation: the square root of `var`."""
+    _require_float(input, "std")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(_safe_sqrt(variance), input._type.dtype)
+
+
+@planned
+def var_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean."""
+    _require_float(input, "var_mean")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(variance, input._type.dtype), cast(center, input._type.dtype)
+
+
+@planned
+def std_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean."""
+    _require_float(input, "std_mean")
+    dim, unbiased = _split_unbiased(dim, unbiased)
+    variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    return cast(_safe_sqrt(variance), input._type.dtype), cast(center, input._type.dtype)
+
+
+# --- extremes ----------------------------------------------------------------------------------
+
+
+def _check_not_empty(x: Tensor, axes: tuple[int, ...], operation: str) -> None:
+    for axis in axes:
+        if x._type.shape[axis] == 0:
+            raise IndexError(f"{operation}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) -> None:
+    if x._type.numel == 0 and (dim is None or dim == ()):
+        raise RuntimeError(
+            f"{operation}(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
+    _check_not_empty(x, axes, operation)
+
+
+def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The largest elements; all places that hold one share the gradient evenly."""
+    axes = _axes(input, dim, "amax")
+    _check_extreme(input, dim, axes, "amax")
+    return _reduce(p.max_, input, axes, keepdim)
+
+
+def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The smallest elements; all places that hold one share the gradient evenly."""
+    axes = _axes(input, dim, "amin")
+    _check_extreme(input, dim, axes, "amin")
+    return _reduce(p.min_, input, axes, keepdim)
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Smallest and largest elements."""
+    return amin(input, dim, keepdim), amax(input, dim, keepdim)
+
+
+def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; along `dim`, `(values, indices)`; of two tensors, `maximum`.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([[1, 5], [7, 2]]).max(dim=1).indices
+    tensor([1, 0])
+    """
+    return _extreme(input, dim, keepdim, "max", p.max_, p.argmax, e.maximum)
+
+
+def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element; along `dim`, `(values, indices)`; of two tensors, `minimum`."""
+    return _extreme(input, dim, keepdim, "min", p.min_, p.argmin, e.minimum)
+
+
+def _extreme(
+    x: Tensor,
+    dim: Any,
+    keepdim: bool,
+    name: str,
+    whole: Primitive,
+    position: Primitive,
+    of_two: Any,
+) -> Any:
+    require_tensor(x, name)
+    if isinstance(dim, Tensor):
+        return of_two(x, dim)
+    if dim is None:
+        axes = tuple(range(len(x._type.shape)))
+        _check_extreme(x, None, axes, name)
+        return _reduce(whole, x, axes, False)
+    if not isinstance(dim, int):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}; a{name} "
+                        "takes several dimensions")  # fmt: skip
+    if not x._type.shape:
+        normalize_axis(dim, 0)
+        zero = make_source(p.full, x._type.device, shape=(), value=0, dtype=int64)
+        return Extremes(apply(p.copy, x), zero)
+    axis = normalize_axis(dim, len(x._type.shape))
+    _check_not_empty(x, (axis,), name)
+    return (_greatest if position is p.argmax else _least)(x, axis, keepdim)
+
+
+@planned
+def _greatest(x: Tensor, axis: int, keepdim: bool) -> Extremes:
+    return _at_extreme(p.argmax, x, axis, keepdim)
+
+
+@planned
+def _least(x: Tensor, axis: int, keepdim: bool) -> Extremes:
+    return _at_extreme(p.argmin, x, axis, keepdim)
+
+
+def _at_extreme(position: Primitive, x: Tensor, axis: int, keepdim: bool) -> Extremes:
+    at = _reduce(position, _ordered(x), (axis,), True)
+    values = apply(p.gather, x, at, axis=axis)
+    if keepdim:
+        return Extremes(values, at)
+    shape = reduce(x._type.shape, (axis,), False)
+    return Extremes(apply(p.reshape, values, shape=shape), apply(p.reshape, at, shape=shape))
+
+
+def _ordered(x: Tensor) -> Tensor:
+    return as_number(x)
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The first position of the largest element, along `dim` or in the flattened tensor."""
+    return _position(p.argmax, input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The first position of the smallest element, along `dim` or in the flattened tensor."""
+    return _position(p.argmin, input, dim, keepdim)
+
+
+def _position(primitive: Primitive, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    shape = require_tensor(x, primitive.name)._type.shape
+    x = _ordered(x)
+    if dim is None or not shape:
+        if dim is not None:
+            normalize_axis(dim, 0)
+        if x._type.numel == 0:
+            raise IndexError(
+                f"{primitive.name}(): Expected reduction dim to be specified for input.numel() == "
+                "0. Specify the reduction dim with the 'dim' argument."
+            )
+        found = _reduce(primitive, apply(p.reshape, x, shape=(x._type.numel,)), (0,), False)
+        return apply(p.reshape, found, shape=(1,) * len(shape)) if keepdim else found
+    axis = normalize_axis(dim, len(shape))
+    _check_not_empty(x, (axis,), primitive.name)
+    return _reduce(primitive, x, (axis,), keepdim)
+
+
+# --- logic -------------------------------------------------------------------------------------
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x._type.dtype is bool_ else e.ne(x, 0)
+
+
+def _logical(primitive: Primitive, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    axes = _axes(x, dim, primitive.name)
+    found = _reduce(primitive, _truth(x), axes, keepdim)
+    return cast(found, uint8) if x._type.dtype is uint8 else found
+
+
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is nonzero, as bool (uint8 of uint8, as in PyTorch)."""
+    return _logical(p.any_, input, dim, keepdim)
+
+
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are nonzero, as bool (uint8 of uint8, as in PyTorch)."""
+    return _logical(p.all_, input, dim, keepdim)
+
+
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
+    """How many elements are nonzero, as int64."""
+    return sum(_truth(input), dim)
+
+
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Where `|input - other| <= atol + rtol * |other|`."""
+    require_tensor(input, "isclose"), require_tensor(other, "isclose", "other")
+    if input._type.dtype is not other._type.dtype:
+        raise RuntimeError(f"{input._type.dtype.name} did not match {other._type.dtype.name}")
+    close = e.eq(input, other)
+    if equal_nan and input._type.dtype.is_floating_point:
+        close = e.logical_or(close, e.logical_and(e.isnan(input), e.isnan(other)))
+    x, y = (each if each._type.dtype.is_floating_point else cast(each, float32)
+            for each in (input, other))  # fmt: skip
+    near = e.le(e.abs(e.sub(x, y)), e.add(e.mul(e.abs(y), rtol), atol))
+    return e.logical_or(close, e.logical_and(e.isfinite(e.sub(x, y)), near))
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return builtins.bool(all(isclose(input, other, rtol, atol, equal_nan)))
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    require_tensor(input, "equal"), require_tensor(other, "equal", "other")
+    if input._type.shape != other._type.shape:
+        return False
+    return builtins.bool(all(e.eq(input, other)))
+
+
+# --- norms -------------------------------------------------------------------------------------
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Tensor:
+    """The vector norm of order `p` over all of `dim` ("fro" is 2; inf, -inf and 0 are known)."""
+    require_tensor(input, "norm")
+    order = 2.0 if p in ("fro", None) else float(p)
+    x = input if dtype is None else cast(input, dtype)
+    if not x._type.dtype.is_floating_point:
+        raise RuntimeError(
+            "norm(): Expected a floating point or complex tensor as input. Got "
+            f"{x._type.dtype.name}"
+        )
+    if order == 0:
+        return cast(sum(e.ne(x, 0), dim, keepdim), x._type.dtype)
+    if math.isinf(order):
+        size = e.abs(x)
+        return amax(size, dim, keepdim) if order > 0 else amin(size, dim, keepdim)
+    return cast(_finite_norm(widened(x), order, dim, keepdim), x._type.dtype)
+
+
+def _finite_norm(x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
+    if order == 1:
+        return sum(e.abs(x), dim, keepdim)
+    if order == 2:
+        return _safe_sqrt(sum(e.mul(x, x), dim, keepdim))
+    axes = _axes(x, dim, "norm")
+    return _norm(e.abs(x), order=order, axes=axes, keepdims=builtins.bool(keepdim))
+
+
+@composite("norm")
+@planned
+def _norm(size: Tensor, order: float, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    return e.pow(_reduce(p.sum_, e.pow(size, order), axes, keepdims), 1 / order)
+
+
+@vjp(_norm, saves=(0, OUTPUT))
+@planned
+def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, keepdims: bool) -> Any:
+    """(size / norm)**(order - 1), and 0 where the norm is 0."""
+    shape = reduce(size._type.shape, axes, True)
+    norm, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
+    flat = e.eq(norm, 0)
+    ratio = e.where(flat, 1, e.div(size, e.where(flat, 1, norm)))
+    return e.mul(cotangent, e.where(flat, 0, e.pow(ratio, order - 1)))
+
+
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(input))), without overflow; -inf where all elements are -inf."""
+    x = as_float(input, "logsumexp")
+    axes = _axes(x, dim, "logsumexp")
+    if builtins.any(x._type.shape[axis] == 0 for axis in axes):
+        return e.log(_reduce(p.sum_, x, axes, keepdim))
+    wide = _logsumexp(widened(x), axes=axes, keepdims=builtins.bool(keepdim))
+    return cast(wide, x._type.dtype)
+
+
+@composite("logsumexp")
+@planned
+def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    peak = _reduce(p.max_, x, axes, True)
+    peak = e.where(e.isfinite(peak), peak, 0.0)
+    total = e.add(e.log(_reduce(p.sum_, e.exp(e.sub(x, peak)), axes, True)), peak)
+    shape = reduce(x._type.shape, axes, keepdims)
+    return total if total._type.shape == shape else apply(p.reshape, total, shape=shape)
+
+
+@vjp(_logsumexp, saves=(0, OUTPUT))
+@planned
+def _logsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axes: Any, keepdims: bool) -> Tensor:
+    shape = reduce(x._type.shape, axes, True)
+    total, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
+    return e.mul(cotangent, e.exp(e.sub(x, total)))
+
+
+@composite("sqrt")
+def _safe_sqrt(x: Tensor) -> Tensor:
+    return apply(p.sqrt, x)
+
+
+@vjp(_safe_sqrt, saves=(OUTPUT,))
+@planned
+def _safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
+    """As of sqrt, and 0 at 0, as PyTorch's std has it."""
+    return e.where(e.eq(out, 0), 0, e.div(g, e.mul(out, 2)))

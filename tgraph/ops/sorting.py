@@ -1,0 +1,234 @@
+"""Functions that need an order: sort, argsort, topk, unique, searchsorted, median.
+
+Those that put elements in order run on the host, in compiled code too, where they are a step
+between kernels. Values are then gathered by position, so gradients follow them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import normalize_axis
+from ..core.dispatch import apply, apply_several, make_source
+from ..core.eager_context import current_context
+from ..core.operands import cast, result_type
+from ..core.planned import planned
+from ..core.tensor import Tensor, intern_type
+from ..runtime import order
+from ..runtime.dtypes import DType, float64, int32, int64
+from . import elementwise as e
+from . import movement as m
+from . import reductions as r
+from .zero_dim import with_one_element
+
+Array = np.ndarray[Any, Any]
+
+
+class Sorted(NamedTuple):
+    """What `sort`, `topk` and `kthvalue` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _ordered(keys: Array) -> Array:
+    """Keys that NumPy puts in order with NaN last: not those of bfloat16 themselves."""
+    return keys.astype(np.float32) if keys.dtype.kind == "V" else keys
+
+
+@lru_cache(1 << 12)
+def _nth_in_order(rank: int) -> Callable[[Array], tuple[Array]]:
+    """The function over arrays for `host_call`: one object for what does the same."""
+    return lambda rows: (order.nth_in_order(rows, rank),)
+
+
+def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> Tensor:
+    """Where the first `count` elements along an axis are."""
+    rows = m.movedim(input.detach(), axis, -1)
+    return m.movedim(apply(p.argsort, rows, count=count, descending=bool(descending)), -1, axis)
+
+
+@planned
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The positions that put `input` in order along `dim`; equal elements keep their order."""
+    if not input._type.shape:
+        return make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
+    axis = normalize_axis(dim, input.ndim)
+    size = input._type.shape[axis]
+    return _first_in_order(input, axis, size, descending)
+
+
+@planned
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
+    """The elements in order along `dim`, and where they came from."""
+    at = argsort(input, dim, descending)
+    if not input._type.shape:
+        return Sorted(m.clone(input), at)
+    axis = normalize_axis(dim, input.ndim)
+    return Sorted(apply(p.gather, input, at, axis=axis), at)
+
+
+@with_one_element
+@planned
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
+    """The `k` largest (or smallest) elements along `dim`, in order, and their positions."""
+    axis = normalize_axis(dim, input.ndim)
+    if not 0 <= k <= input._type.shape[axis]:
+        raise RuntimeError("selected index k out of range")
+    at = _first_in_order(input, axis, k, largest)
+    return Sorted(apply(p.gather, input, at, axis=axis), at)
+
+
+@with_one_element
+@planned
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
+    """The `k`-th smallest element along `dim` (from 1), and its position."""
+    axis = normalize_axis(dim, input.ndim)
+    if not 1 <= k <= input._type.shape[axis]:
+        raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
+    rows = m.movedim(input.detach(), axis, -1)
+    (found,) = apply_several(
+        p.host_call,
+        rows,
+        function=_nth_in_order(k - 1),
+        results=(intern_type((*rows._type.shape[:-1], 1), int64, rows._type.device),),
+        name="kthvalue",
+    )
+    at = m.movedim(found, -1, axis)
+    values = apply(p.gather, input, at, axis=axis)
+    if keepdim:
+        return Sorted(values, at)
+    return Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower of the middle elements: of all, or `(values, indices)` along `dim`.
+
+    NaN where there is one among them; of no elements at all NaN, or the least integer.
+    """
+    dtype = input._type.dtype
+    if dim is None:
+        if input._type.numel == 0:
+            if dtype.is_floating_point:
+                return e.mul(r.sum(input), math.nan)  # of which there is a gradient
+            none = np.iinfo(dtype.numpy).min
+            return make_source(p.full, input._type.device, shape=(), value=none, dtype=dtype)
+        return median(m.reshape(input, -1), 0).values
+    if not input._type.shape:
+        zero = make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
+        return Sorted(m.clone(input), zero)
+    axis = normalize_axis(dim, input.ndim)
+    middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
+    if not dtype.is_floating_point:
+        return middle
+    unknown = e.isnan(input)
+    at = e.where(r.any(unknown, axis, keepdim), r.argmax(unknown, axis, keepdim), middle.indices)
+    kept = at if keepdim else m.unsqueeze(at, axis)
+    values = apply(p.gather, input, kept, axis=axis)
+    return Sorted(values if keepdim else m.squeeze(values, axis), at)
+
+
+def searchsorted(
+    sorted_sequence: Tensor,
+    values: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+) -> Tensor:
+    """Where `values` belong in an ascending vector: before equal elements, or after (`right`).
+
+    `side`, "left" or "right", says the same. Positions are int64, or int32 (`out_int32`).
+    """
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise RuntimeError(f"searchsorted(): side='{side}' does not go with right={right}")
+    right = right or side == "right"
+    if sorted_sequence.ndim != 1:
+        raise NotImplementedError("searchsorted(): the sorted sequence must be a vector")
+    found = _searched(sorted_sequence, values, right)
+    return found if out_int32 else cast(found, int64)
+
+
+@planned
+def _searched(sorted_sequence: Tensor, values: Tensor, right: bool) -> Tensor:
+    """How many elements precede each value: the count grows by halves of what is left.
+
+    NaN belongs behind everything.
+    """
+    common = _common_type(sorted_sequence, values)
+    sequence, values = cast(sorted_sequence, common), cast(values, common)
+    size = sequence._type.shape[0]
+    found = m.expand(make_source(p.full, values._type.device, shape=(), value=0, dtype=int32),
+                     values._type.shape)  # fmt: skip
+    step = 1 << size.bit_length() >> 1
+    while step:
+        last = e.add(found, step - 1)
+        seen = apply(p.index, sequence, e.minimum(last, size - 1), axis=0)
+        precedes = e.le(seen, values) if right else e.lt(seen, values)
+        found = e.where(e.logical_and(precedes, e.lt(last, size)), e.add(last, 1), found)
+        step >>= 1
+    return e.where(e.isnan(values), size, found) if common.is_floating_point else found
+
+
+def _common_type(a: Tensor, b: Tensor) -> DType:
+    """A type that keeps the order of both: of whole numbers beside others, float64."""
+    one, other = a._type.dtype, b._type.dtype
+    if one is other:
+        return one
+    if one.is_floating_point is not other.is_floating_point:
+        return float64
+    return result_type(a, b)
+
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each number occurs, or the sum of its weights."""
+    highest = current_context().host_array(input, "bincount()").max(initial=-1)
+    size = max(int(highest) + 1, minlength)
+    counted = e.eq(input, input) if weights is None else weights
+    amounts = cast(counted, int64) if weights is None else weights
+    kind = amounts._type
+    zeros = make_source(p.full, kind.device, shape=(size,), value=0, dtype=kind.dtype)
+    return apply(p.scatter_add, zeros, cast(input, int64), amounts, axis=0)
+
+
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """The distinct elements in ascending order, with positions and counts on request.
+
+    NaN comes last, each one by itself, as none equals another.
+    """
+    array = current_context().host_array(input, "unique()")
+    values, inverse, counts = np.unique(
+        _ordered(array), return_inverse=True, return_counts=True, equal_nan=False
+    )
+    made = [values.astype(array.dtype, copy=False)]
+    made += [inverse.reshape(array.shape).astype(np.int64)] if return_inverse else []
+    made += [counts.astype(np.int64)] if return_counts else []
+    place = current_context().array_constant
+    tensors = tuple(place(each, input._type.device) for each in made)
+    return tensors if len(tensors) > 1 else tensors[0]
+
+
+@planned
+def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.
+
+    Floats are added in float64 and rounded when stored, so that the error of a long sum of float32
+    is one rounding.
+
+    >>> import tgraph as tg
+    >>> tg.cumsum(tg.tensor([1, 2, 3, 4]), 0)
+    tensor([ 1,  3,  6, 10])
+    """
+    input = input if dtype is None else cast(input, dtype)
+    x = input if input._type.dtype.is_floating_point else cast(input, int64)
+    if not x._type.shape:
+        return m.clone(x)
+    return apply(p.cumsum, x, axis=normalize_axis(dim, x.ndim), reverse=False)

@@ -1,0 +1,15 @@
+"""What users ask of a trace: to see one, to be left out of it, and to be asked at each call."""
+
+from .api import (
+    TraceError,
+    host,
+    host_constant,
+    host_scalar,
+    is_tracing,
+    suspend_tracing,
+    trace,
+)
+
+__all__ = [
+    "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "suspend_tracing", "trace",
+]  # fmt: skip

@@ -1,0 +1,165 @@
+"""Runs a function once, and records what it does to tensors and to Python objects."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..compiler.ir import Graph
+from ..core import pytree
+from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
+from ..core.context import use_context
+from ..core.dispatch import settled
+from ..core.eager_context import EAGER
+from ..core.state import state
+from ..core.tensor import Tensor
+from ..core.trace_state import Source, TraceError, TraceInput
+from ..nn.module import Module
+from .collector import Collector, Given, is_mutable
+from .recorded_call import Call
+from .recording.places import Place, standing_in
+from .recording.recorder import Recorder
+from .trace_context import Trace
+from .traced_gradients import Derivation, derive_what_can_be
+
+
+def record_call(
+    function: Callable[..., Any],
+    leaves: Sequence[Any],
+    spec: pytree.TreeSpec,
+    names: Sequence[str],
+    trace: Trace,
+    recorder: Recorder,
+    numbers: frozenset[int] = frozenset(),
+    gradients: bool = True,
+    places: Sequence[Place] = (),
+) -> Call:
+    """Record `function` called with `leaves` put together to (args, kwargs) by `spec`.
+
+    Tensors among the leaves become inputs, and so do the numbers at the positions `numbers`; all
+    else is passed as it is. Leaves behind those of `spec` are what lies in the `places`. What
+    Python code reads is told by `recorder`. Nothing outside changes, whether the function returns
+    or raises. With `gradients`, those of outputs that require grad are recorded as well. One call
+    at a time is recorded: others would see the tensors that it changes for a while.
+    """
+    refuse_at_exit()
+    previous = state.context
+    with COMPILE_LOCK:
+        try:
+            state.context = trace
+            stand_ins = _stand_ins(trace, leaves, names, numbers)
+            count = spec.count
+            args, kwargs = spec.unflatten(stand_ins[:count])
+            given = Given((args, kwargs), spec)
+            roots = [(getattr(function, "__name__", "function"), function)]
+            roots += [(n, x) for n, x in zip(names[:count], leaves) if not isinstance(x, Tensor)]
+            recorder.leaves = {
+                id(each): (at, leaf) for at, (each, leaf) in enumerate(zip(stand_ins, leaves))
+            }
+            with standing_in(places, stand_ins[count:]), recorder.recording(roots):
+                collected = Collector(trace, recorder, given)
+                returned = function(*args, **kwargs)
+                collected.survey(returned)
+                results, tree = pytree.flatten(returned, collected.is_whole)
+                refs = [collected.ref(leaf) for leaf in results]
+                changes = collected.changes()
+                effects = collected.effects()
+                effects.changes = changes
+            read = collected.gradients_read()
+            asked = asked_of(trace.inputs)
+            derived = _derived(trace, collected.differentiable if gradients else {}, asked)
+        except Exception as error:
+            written = trace.has_written() or recorder.has_written
+            if written and not isinstance(error, TraceError):
+                error.raised_after_writes = True  # type: ignore[attr-defined]
+            raise
+        finally:
+            state.context = previous  # before any call, at which Ctrl-C may come
+            try:
+                final = trace.roll_back()
+            except (KeyboardInterrupt, MemoryError):
+                trace.roll_back()  # it may not have come to its end
+                raise
+    graph = Graph([entry.node for entry in trace.inputs], collected.nodes)
+    inputs = list(trace.inputs)
+    unread = [at for at in range(count, len(leaves)) if id(stand_ins[at]) not in recorder.stand_ins]
+    attributes = {
+        at: recorder.tensor_reads[id(each)]
+        for at, each in enumerate(stand_ins)
+        if id(each) in recorder.tensor_reads
+    }
+    return Call(
+        trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes,
+        list(given.codes.values()), [each for each in recorder.outside() if is_mutable(each)],
+        recorder.compared,
+    )  # fmt: skip
+
+
+def _derived(
+    trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
+) -> tuple[dict[int, Tensor], Derivation | None, dict[int, str]]:
+    return derive_what_can_be(trace, outputs, asked) if outputs else ({}, None, {})
+
+
+def asked_of(inputs: Sequence[TraceInput]) -> dict[int, Tensor]:
+    """Input number -> what gradients with respect to it are asked of."""
+    return {
+        number: entry.differentiable
+        for number, entry in enumerate(inputs)
+        if entry.differentiable is not None
+    }
+
+
+def _stand_ins(
+    trace: Trace, leaves: Sequence[Any], names: Sequence[str], numbers: frozenset[int]
+) -> list[Any]:
+    """The leaves as the function sees them; one tensor given twice is one handle."""
+    made: dict[int, Tensor] = {}
+    result: list[Any] = []
+    for position, (leaf, name) in enumerate(zip(leaves, names, strict=True)):
+        source = Source("argument", position)
+        if isinstance(leaf, Tensor):
+            if id(leaf) not in made:
+                made[id(leaf)] = trace.argument(source, settled_outside(leaf), name)
+            result.append(made[id(leaf)])
+        elif position in numbers:
+            result.append(trace.number(Source("number", position), type(leaf), name))
+        else:
+            result.append(leaf)
+    return result
+
+
+def settled_outside(tensor: Tensor) -> Tensor:
+    """`tensor`, up to date with writes to its memory, as eager code sees it."""
+    with use_context(EAGER):
+        EAGER.value_of(tensor)
+        return settled(tensor)
+
+
+def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]:
+    """What the user calls each leaf of (args, kwargs)."""
+    args, kwargs = spec.children
+    called = function.forward if isinstance(function, Module) else function
+    try:
+        parameters = list(inspect.signature(called).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [each.name for each in parameters if each.kind in positional]
+    found = []
+    for at, child in enumerate(args.children):
+        found += child.paths(names[at] if at < len(names) else f"args[{at - len(names)}]")
+    for name, child in zip(kwargs.meta, kwargs.children, strict=True):
+        found += child.paths(str(name))
+    return found
+
+
+def traced_graph(
+    function: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec
+) -> Graph:
+    """The graph of a function called with `leaves`; see `tracing.trace`."""
+    names = leaf_names(function, spec)
+    recorder = Recorder()
+    trace = Trace(recorder.names)
+    return record_call(function, leaves, spec, names, trace, recorder, gradients=False).graph

@@ -1,0 +1,163 @@
+"""What a recorded call means: its results, and what it changes besides computing them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Graph
+from ..core import pytree
+from ..core.tensor import Step, Tensor
+from ..core.trace_state import HandleState, Source, TraceInput
+from ..runtime.records import record
+from .trace_context import Trace
+from .traced_gradients import Derivation
+
+
+@record(eq=False)
+class Ref:
+    """What stands at one leaf of a result, or in a gradient, after a call.
+
+    `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
+    tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (the
+    Python number that the expression `key` gives), "static" (the object `key` itself), "made" (a
+    copy of `key.value`, which the function made), "container" (made of the structure and Refs that
+    are the `key`, and found in several places), "given" (the container among the arguments that
+    the text `key` reaches). `leaf` says that a new tensor requires grad without a history;
+    `history` is the output whose history a view gets. `apart` says that a view counts writes for
+    itself, as `.data` does. A tensor of a class of its own is made by `like`.
+    """
+
+    kind: str
+    key: Any
+    steps: tuple[Step, ...] = ()
+    differentiable: bool = True
+    leaf: bool = False
+    history: int | None = None
+    apart: bool = False
+    like: TensorOfClass | None = None
+
+
+@record(eq=False)
+class TensorOfClass:
+    """A tensor of a subclass, such as a Parameter, and the attributes that the user gave it."""
+
+    kind: type
+    attributes: dict[str, Any]
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """`tensor`, which nobody else has, as one of the class."""
+        made: Tensor = self.kind.__new__(self.kind)
+        for name in _TENSOR_SLOTS:
+            setattr(made, name, getattr(tensor, name))
+        if self.attributes:
+            made.__dict__.update(self.attributes)
+        return made
+
+
+_TENSOR_SLOTS = [name for name in Tensor.__slots__ if name[:2] != "__"]
+
+
+@record(eq=False)
+class Write:
+    """Memory that the call overwrites: input number `input` becomes output number `output`."""
+
+    input: int
+    output: int | None  # None: only counted as written
+    times: int  # as which it counts; not at all where it was written through .data
+    written: Any
+
+
+@record(eq=False)
+class Made:
+    """An object that the traced function made; copies share the objects of the outside with it."""
+
+    value: Any
+    outside: list[Any]
+
+    def copy(self) -> Any:
+        if isinstance(self.value, np.ndarray):
+            return self.value.copy()
+        return deepcopy(self.value, {id(each): each for each in self.outside})
+
+
+@record(eq=False)
+class Change:
+    """Something that the call writes into a Python object: a PlaceWrite whose value is refs.
+
+    `holder` is the object, or the text that reaches a container among the arguments. Without a
+    `tree` nothing is left at the place.
+    """
+
+    kind: str
+    holder: Any
+    key: Any
+    tree: pytree.TreeSpec | None
+    refs: list[Ref]
+    is_given: bool = False
+
+
+@record(eq=False, frozen=False)
+class Effects:
+    """What a call changes besides computing its result."""
+
+    writes: list[Write] = field(default_factory=list)
+    # (owner, what its .grad becomes; None for no gradient)
+    grads: list[tuple[Source, Ref | None]] = field(default_factory=list)
+    # (owner, requires_grad) of leaves
+    flags: list[tuple[Source, bool]] = field(default_factory=list)
+    # (owner, output) whose history becomes that of the output
+    histories: list[tuple[Source, int]] = field(default_factory=list)
+    # (view that counts for itself, how often it was written, where)
+    counts: list[tuple[Source, int, Any]] = field(default_factory=list)
+    # (generator, calls drawn, seed where the call sets one)
+    generators: list[tuple[Any, int, int | None]] = field(default_factory=list)
+    # Python objects written into
+    changes: list[Change] = field(default_factory=list)
+
+
+@record(eq=False, frozen=False)
+class Call:
+    """One recorded call of a function."""
+
+    trace: Trace
+    graph: Graph
+    inputs: list[TraceInput]
+    result: pytree.TreeSpec
+    refs: list[Ref]
+    effects: Effects
+    # What was read of gradients: (owner, whether there was none).
+    grads_read: list[tuple[Source, bool]]
+    final: list[HandleState]
+    # Input number -> what gradients with respect to it are asked of.
+    asked: dict[int, Tensor]
+    # Outputs that can be differentiated: number -> the handle in the trace.
+    differentiable: dict[int, Tensor]
+    derivation: Derivation | None
+    # Outputs that require grad, yet cannot be differentiated, and why.
+    freed: dict[int, str]
+    # Positions of leaves behind the arguments that the function did not read.
+    unread: list[int]
+    # Position of a tensor among the leaves -> attributes of the user's that were read of it.
+    attributes: dict[int, dict[str, Any]]
+    # What reaches the containers among the arguments that can be written into, and those of the
+    # outside that the function met: a call gives none of these, and none twice.
+    containers: list[str]
+    met: list[Any]
+    # (position of a tensor, another position or a tensor of the outside) -> whether they were one.
+    compared: dict[tuple[int, int | Tensor], bool]
+
+    @property
+    def donate(self) -> dict[int, int]:
+        """Output number -> the input whose memory it is written into."""
+        writes = self.effects.writes
+        return {write.output: write.input for write in writes if write.output is not None}
+
+
+def follows_its_base(tensor: Tensor) -> bool:
+    """Whether the history of a tensor is that of another, which it is a view of."""
+    view = tensor._view
+    return view is not None and view.differentiable and view.base._requires_grad

@@ -1,0 +1,83 @@
+"""Records what a traced function reads of the Python world, and what it writes there.
+
+The code of the user's functions runs with hooks (see `instrument`): a Recorder sees every
+attribute, item, length, membership, truth value and iteration that they ask of an object of the
+*outside*, one that was there before. What is read becomes a Guard: the plan holds as long as the
+same is found there. What is written is told by snapshots, put back behind the trace, and repeated
+by each call. So the rule is: what the function read while it was traced is watched.
+
+- Code runs with hooks from when the function meets it: functions, methods and properties of the
+  user's, also those that others call. Code of the standard library, of tgraph itself but for its
+  modules (`tgraph.nn`), and of the packages that it is built on is taken for constant; of what is
+  handed to such code all is taken to be read.
+- Names of such modules that the user's code asks for are watched; those that they ask for
+  themselves, such as a function that `tgraph.nn` calls, are not.
+- An object of the outside is reached from a global, a variable of an enclosing function, a default,
+  an argument, or an object of the outside. What the function itself makes is its own.
+- What cannot be watched is refused with the line: iterators of the outside, large arrays of NumPy,
+  code in strings, and see `world`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ...core.state import state
+from .calls import Calls
+from .guards import is_a
+from .snapshots import ABSENT, DictSnapshot, PlaceWrite, Snapshot
+
+
+class Recorder(Calls):
+    """What one trace reads and writes. `guards` (by code) and `names` are the result.
+
+    Guards are evaluated in `namespace`. `names` are of tensors, by id. Each part of it watches one
+    kind of reads and may ask the others; this one begins and ends the recording.
+    """
+
+    @contextmanager
+    def recording(self, roots: Sequence[tuple[str, Any]]) -> Iterator[None]:
+        """Record what the code of `roots`, by name, reads in this thread; the world is put back."""
+        previous, state.recorder = state.recorder, self
+        try:
+            for path, value in roots:
+                self.see(value, path)
+            yield
+        except Exception:
+            self.has_written = any(each.changed() for each in self._snapshots.values())
+            raise
+        finally:
+            state.recorder = previous
+            try:
+                self._put_back()
+            except (KeyboardInterrupt, MemoryError):
+                self._put_back()  # it may not have come to its end
+                raise
+
+    def _put_back(self) -> None:
+        for snapshot in self._snapshots.values():
+            snapshot.restore()
+        for function, code in self._armed.values():
+            function.__code__ = code
+        self._armed.clear()
+
+    def writes(self) -> list[PlaceWrite]:
+        """What was written into objects of the outside, while they are not yet put back."""
+        snapshots = list(self._snapshots.values())
+        return [write for each in snapshots for write in self._written(each)]
+
+    def _written(self, snapshot: Snapshot) -> Iterator[PlaceWrite]:
+        for write in snapshot.writes():
+            if write.kind == "replace" and not snapshot.is_read:
+                # What was left out or moved depends on all that was there.
+                self._whole(snapshot.holder, snapshot.path)
+            if write.kind in ("item", "ordered") and write.key in snapshot.before:
+                if write.value is ABSENT and snapshot.before[write.key] is not ABSENT:
+                    self._presence(write.key, snapshot.holder, snapshot.path)
+            elif write.kind == "element":
+                self._length(snapshot.holder, snapshot.path)
+            if snapshot.is_blind and is_a(snapshot, DictSnapshot):
+                self._item_read(snapshot, write.key, write.path)
+            yield write

@@ -1,0 +1,553 @@
+"""The context that records operations into a graph instead of computing them.
+
+Arguments are stood for by private handles. Tensors of the outside that the function reads are
+found by identity and become inputs; their values in the trace are kept in a table beside the
+tensors, so that the tensors themselves keep theirs. What a trace changes about them (history,
+gradients, versions) is written down on first touch and put back when the trace ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
+from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import node_strides
+from ..core.context import Context
+from ..core.dispatch import apply
+from ..core.eager_context import EAGER, array_type
+from ..core.inplace import written_through
+from ..core.provenance import Site, user_site
+from ..core.state import state
+from ..core.tensor import Tensor, intern_type, wrap
+from ..core.trace_state import (
+    Boundary,
+    GeneratorUse,
+    GradAccess,
+    HandleState,
+    HostRead,
+    Source,
+    TraceError,
+    TraceInput,
+)
+from ..core.traced_number import TracedNumber
+from ..core.views import would_alias
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType, float64, int64
+from ..runtime.records import record
+from .recording.hooks import without_hooks
+
+_NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
+
+
+@record(eq=False, frozen=False)
+class Trace(Context):
+    """Records into one builder. Used as the current context while a function is traced.
+
+    `names` gives readable names to captured tensors by id; `static` are the sources of host numbers
+    that must be plain numbers.
+    """
+
+    names: dict[int, str] = field(default_factory=dict)
+    static: frozenset[Source] = frozenset()
+    function: str = "the function"
+
+    tracing = True
+
+    def __post_init__(self) -> None:
+        self.builder = Builder()
+        self.inputs: list[TraceInput] = []
+        self.by_handle: dict[int, TraceInput] = {}
+        self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
+        self.views: list[Tensor] = []  # of the outside; their values come from their bases
+        self.journal: dict[int, HandleState] = {}  # in the order of first touch
+        self.grads: dict[int, GradAccess] = {}
+        # id of the private handle -> the user's tensor, while the function is traced
+        self.arguments: dict[int, Tensor | None] = {}
+        self.generators: dict[int, GeneratorUse] = {}
+        self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}  # of generators seeded inside
+        self.host_reads: list[Source] = []
+        self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
+        self.where: Provenance | None = None
+        self._own: set[Node] = set()
+        self._taken: dict[str, int] = {}
+        self._sites: dict[Any, Provenance] = {}
+        self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
+        self._constants: dict[Any, Node] = {}  # a number, its kind, dtype and device -> a node
+
+    # --- inputs ---
+
+    def new_input(
+        self, source: Source, name: str, type_: TensorType, strides: tuple[int, ...] | None = None
+    ) -> TraceInput:
+        """A new input of the graph; `strides` (in elements) where it is not contiguous."""
+        count = self._taken[name] = self._taken.get(name, 0) + 1
+        node = input_node(name if count == 1 else f"{name}_{count}", type_, self.site())
+        if strides is not None:
+            attrs = MappingProxyType({**node.attrs, "strides": strides})
+            node = Node(node.primitive, (), attrs, type_, node.where)
+        self._own.add(node)
+        entry = TraceInput(source, node)
+        self.inputs.append(entry)
+        return entry
+
+    def argument(self, source: Source, tensor: Tensor, name: str) -> Tensor:
+        """The private handle that stands for `tensor`, an argument or a gradient."""
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        handle = shell_of(tensor, entry.node)
+        handle._requires_grad = tensor._requires_grad
+        if tensor._requires_grad:
+            if tensor._record is not None:
+                handle._record = Boundary(tensor._type, name)
+            handle._hooks = None if tensor._record is not None else tensor._hooks
+        self._register(entry, handle)
+        self.arguments[id(handle)] = tensor
+        return handle
+
+    def _register(self, entry: TraceInput, handle: Tensor) -> None:
+        entry.handle, entry.record = handle, handle._record
+        entry.requires_grad = handle._requires_grad
+        self.by_handle[id(handle)] = entry
+        if handle._requires_grad and handle._record is None:
+            entry.differentiable = handle
+        elif handle._requires_grad:
+            # The handle may be written in place: ask of a twin with the history as it came.
+            twin = wrap(entry.node, handle._type)
+            twin._record, twin._requires_grad = handle._record, True
+            entry.differentiable = twin
+
+    def number(self, source: Source, kind: type, name: str) -> TracedNumber:
+        """What stands for a Python number of a `kind` that is found at `source` at each call."""
+        return TracedNumber(self, source, kind, frozenset({source}), name)
+
+    def number_node(self, number: TracedNumber) -> Node:
+        """The input through which a number comes to tensors."""
+        key = (number.expression, number.kind)
+        if key not in self._numbers:
+            dtype = float64 if number.kind is float else int64
+            source = Source("number", number.expression)
+            self._numbers[key] = self.new_input(source, number.name, intern_type((), dtype)).node
+        return self._numbers[key]
+
+    def host_number(self, getter: Any, dtype: DType | None, name: str = "number") -> Any:
+        """See `tracing.host_scalar`. `name` is that of the input."""
+        source = Source("host", len(self.host_reads))
+        self.host_reads.append(Source("host", getter))
+        if source in self.static:
+            return self.host_constant(getter, "a setting")
+        host = Source("host", without_hooks(getter))
+        number = TracedNumber(self, host, float, frozenset({source}), name)
+        return number if dtype is None else self.constant(number, dtype)
+
+    def host_value(self, function: Any) -> Any:
+        """See `tracing.host`."""
+        source = Source("host", len(self.host_reads))
+        if source in self.static:
+            raise TraceError(
+                f"the value of a number of tg.host() is asked for, at {user_site()}, which is "
+                "known only when the compiled function runs. Pass it as an argument."
+            )
+        read = HostRead(without_hooks(function))
+        self.host_reads.append(Source("host", read))
+        if isinstance(read.first, Tensor):
+            type_ = intern_type(*read.first._type)
+            return wrap(self.new_input(Source("host", read), "host", type_).node, type_)
+        if type(read.first) not in (int, float):
+            raise TypeError(
+                "tg.host(): expected a function that gives a tensor or a number, it gave a "
+                f"{type(read.first).__name__}"
+            )
+        host = Source("host", read)
+        return TracedNumber(self, host, type(read.first), frozenset({source}), "host")
+
+    def host_constant(self, getter: Any, name: str) -> Any:
+        """See `tracing.host_constant`."""
+        getter = without_hooks(getter)
+        value = getter()
+        self.static_reads.append((Source("host", getter), value, name))
+        return value
+
+    # --- values ---
+
+    def value_of(self, tensor: Tensor) -> Node:
+        value = tensor._value
+        if type(value) is Node:
+            if value not in self._own:
+                raise self.leaked(value)
+            return value
+        found = self.table.get(id(tensor))
+        return self._capture(tensor) if found is None else found
+
+    def leaked(self, node: Node) -> TraceError:
+        """The error for a value that belongs to a trace that is over."""
+        return _leaked(f"a value made in a traced function, at {node.where},")
+
+    def leaked_number(self, number: TracedNumber) -> TraceError:
+        """The same of a number."""
+        return _leaked(f"the number `{number.name}` of a traced function")
+
+    def _capture(self, tensor: Tensor) -> Node:
+        """The value of a tensor of the outside: an input, or a view of one."""
+        self.touch(tensor)
+        if tensor._view is not None:
+            return self._capture_view(tensor)
+        name = self.names.get(id(tensor), "captured")
+        source = Source("captured", tensor)
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        if tensor._record is not None:
+            tensor._record, tensor._index = Boundary(tensor._type, name), 0
+        self._register(entry, tensor)
+        self.table[id(tensor)] = entry.node
+        return entry.node
+
+    def _capture_view(self, tensor: Tensor) -> Node:
+        view = tensor._view
+        assert view is not None
+        derived = view.base
+        self.value_of(derived)
+        recording = state.grad_enabled
+        state.grad_enabled = view.differentiable and tensor._requires_grad
+        try:
+            for step in view.steps:
+                derived = apply(step.primitive, derived, **step.attrs)
+        finally:
+            state.grad_enabled = recording
+        self.views.append(tensor)
+        node = self.table[id(tensor)] = self.value_of(derived)
+        if view.differentiable and derived._requires_grad:
+            tensor._record, tensor._index = derived._record, derived._index
+        elif tensor._requires_grad:
+            self._shown(tensor)
+        return node
+
+    def _shown(self, tensor: Tensor) -> None:
+        """Gradients are asked of a view itself, not of its base: it is detached, or a leaf."""
+        name = self.names.get(id(tensor), "captured")
+        source = Source("captured", tensor)
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        entry.shown = True
+        if tensor._record is not None:
+            tensor._record, tensor._index = Boundary(tensor._type, name), 0
+        self._register(entry, tensor)
+
+    def site(self) -> Provenance:
+        """The user's line that is running now."""
+        if self.where is not None:
+            return self.where
+        return self._provenance(user_site())
+
+    @contextmanager
+    def at_one_line(self, where: Provenance) -> Iterator[None]:
+        """Everything meanwhile comes from the line `where`."""
+        previous, self.where = self.where, where
+        try:
+            yield
+        finally:
+            self.where = previous
+
+    def _provenance(self, site: Site) -> Provenance:
+        key = (site.code, site.instruction, site.module_path)
+        found = self._sites.get(key)
+        if found is None:
+            found = self._sites[key] = site.provenance
+        return found
+
+    def record(self, primitive: Primitive, nodes: Sequence[Node], attrs: Any = _NO_ATTRS) -> Node:
+        """The node of applying `primitive`."""
+        node = self.builder.apply(primitive, nodes, attrs, self.site())
+        self._own.add(node)
+        return node
+
+    def evaluate(
+        self, primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
+    ) -> Any:
+        nodes = [self.value_of(tensor) for tensor in tensors]
+        for name, value in attrs.items():
+            if type(value) is TracedNumber:
+                if primitive is p.full:
+                    return self._full(attrs, value)
+                attrs[name] = float(value)
+        node = self.record(primitive, nodes, attrs)
+        if type(type_) is not tuple:
+            return node
+        return tuple(self.record(p.get, [node], {"index": at}) for at in range(len(type_)))
+
+    def _full(self, attrs: dict[str, Any], value: TracedNumber) -> Node:
+        number = self.constant(value, attrs["dtype"], attrs.get("device", CPU))
+        return self.record(p.broadcast, [number._value], {"shape": attrs["shape"]})
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        raise TraceError(
+            f"{operation} needs the value of a tensor at {user_site()}, but {self.function} is "
+            "being traced: values are known only when the compiled function runs. "
+            + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
+        )
+
+    def allow_iteration(self) -> None:
+        site = user_site()
+        if site.unpacks:  # as often as there are names
+            return
+        raise TraceError(
+            f"iterating over a tensor at {site}, while {self.function} is being traced, "
+            "would write out the loop once per element of the first dimension. Use operations "
+            "over the whole tensor, or iterate over its unbind() to write the loop out."
+        )
+
+    def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        is_traced = type(value) is TracedNumber
+        if is_traced:
+            value.check()
+            key = value.expression, value.kind, dtype, device
+        else:
+            key = value, type(value), dtype, device
+        node = self._constants.get(key)
+        if node is None:
+            node = (self._cast_number if is_traced else self._number)(value, dtype, device)
+            if is_traced or value != 0:  # keeps 0.0 and -0.0 apart
+                self._constants[key] = node
+        return wrap(node, intern_type((), dtype, device))
+
+    def _cast_number(self, number: TracedNumber, dtype: DType, device: Device) -> Node:
+        node = self.record(p.cast, [number.node], {"dtype": dtype})
+        return node if device is CPU else self.record(p.transfer, [node], {"device": device})
+
+    def _number(self, value: Any, dtype: DType, device: Device) -> Node:
+        checked = EAGER.constant(value, dtype)._value
+        return self._scalar(value if dtype.is_floating_point else checked.item(), dtype, device)
+
+    def _scalar(self, value: Any, dtype: DType, device: Device) -> Node:
+        kept = float(value) if dtype.is_floating_point else value
+        attrs = {"shape": (), "value": kept, "dtype": dtype, **_placed(device)}
+        return self.record(p.full, [], attrs)
+
+    def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:
+        dtype = array_type(array).dtype
+        if array.ndim == 0:
+            return wrap(self._scalar(array.item(), dtype, device), array_type(array, device))
+        fixed = array.copy()
+        fixed.flags.writeable = False
+        node = self.record(p.constant, [], {"value": fixed, **_placed(device)})
+        return wrap(node, array_type(array, device))
+
+    def reads_current_device(self, current: Callable[[], int]) -> None:
+        self.static_reads.append((Source("host", current), current(), "the current CUDA device"))
+
+    # --- mutation ---
+
+    def write(self, tensor: Tensor, new: Tensor) -> None:
+        node = self.value_of(new)
+        self.value_of(tensor)  # captured, if it has to be
+        view = tensor._view
+        if view is None:
+            self._rebind(tensor, node)
+            return
+        base = view.base
+        self.touch(base)
+        recording, state.grad_enabled = state.grad_enabled, False
+        try:
+            whole = written_through(base, view.steps, new) if view.steps else new
+        finally:
+            state.grad_enabled = recording
+        self._rebind(tensor, node)
+        if base._view is None:
+            self._rebind(base, self.value_of(whole))
+        else:
+            self.write(base, whole)
+
+    def _rebind(self, tensor: Tensor, node: Node) -> None:
+        """Give `tensor` a new value, which eager code writes into the memory that there is."""
+        is_own = type(tensor._value) is Node
+        strides = node_strides(tensor._value if is_own else self.table[id(tensor)])
+        if node_strides(node) != strides:
+            node = self.record(p.copy, [node], {"strides": strides})
+        if is_own:
+            tensor._value = node
+        else:
+            self.table[id(tensor)] = node
+
+    def aliases(
+        self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
+    ) -> bool:
+        return primitive is not p.reshape or would_alias(source, attrs["shape"])
+
+    def memory_of(self, tensor: Tensor) -> Any:
+        given = self.arguments.get(id(tensor))
+        return super().memory_of(tensor if given is None else given)
+
+    def refresh(self, tensor: Tensor, derived: Tensor) -> None:
+        self.value_of(tensor)  # captured, if it has to be
+        self._rebind(tensor, self.value_of(derived))
+
+    def touch(self, tensor: Tensor) -> None:
+        if type(tensor._value) is not Node and id(tensor) not in self.journal:
+            self.journal[id(tensor)] = HandleState.of(tensor)
+
+    # --- gradients ---
+
+    def _is_outside(self, tensor: Tensor) -> bool:
+        return type(tensor._value) is not Node or id(tensor) in self.arguments
+
+    def read_grad(self, tensor: Tensor) -> Tensor | None:
+        if not self._is_outside(tensor):
+            return tensor._grad
+        self.touch(tensor)
+        access = self.grads.setdefault(id(tensor), GradAccess())
+        if access.read or access.written:
+            return tensor._grad
+        access.read = True
+        given = self.arguments.get(id(tensor))
+        grad = (tensor if given is None else given)._grad
+        access.was_none = grad is None
+        if grad is not None:
+            owner = self.owner(tensor)
+            grad = self.argument(Source("grad", owner), grad, f"{self.name_of(tensor)}.grad")
+        tensor._grad = grad
+        return grad
+
+    def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        self.touch(tensor)
+        if self._is_outside(tensor):
+            self.grads.setdefault(id(tensor), GradAccess()).written = True
+        tensor._grad = grad
+
+    def owner(self, tensor: Tensor) -> Source:
+        """Where a tensor of the outside, or an argument, is found at each call."""
+        entry = self.by_handle.get(id(tensor))
+        return Source("captured", tensor) if entry is None else entry.source
+
+    def name_of(self, tensor: Tensor) -> str:
+        entry = self.by_handle.get(id(tensor))
+        if entry is not None:
+            return str(entry.node.attrs["name"])
+        return self.names.get(id(tensor), "captured")
+
+    def backward_of(self, site: Site | None) -> None:
+        self.where = None if site is None else self._provenance(site)._replace(backward=True)
+
+    # --- randomness ---
+
+    def _use(self, generator: Any) -> GeneratorUse:
+        use = self.generators.get(id(generator))
+        if use is None:
+            entry = self.new_input(
+                Source("random", generator), "random_key", intern_type((2,), int64)
+            )
+            use = GeneratorUse(generator, wrap(entry.node, entry.node.type))
+            self.generators[id(generator)] = use
+        return use
+
+    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+        use = self._use(generator)
+        use.calls += 1
+        key = use.key if device is CPU else apply(p.transfer, use.key, device=device)
+        return key, use.calls - 1
+
+    def random_state(self, generator: Any) -> Tensor:
+        use = self._use(generator)
+        made: Tensor = apply(p.add, use.key, self.array_constant(np.array([0, use.calls])))
+        return made
+
+    def seeded(self, generator: Any, seed: int) -> None:
+        self.seeds.setdefault(
+            id(generator), (generator, (generator.initial_seed(), generator.counter))
+        )
+        signed = seed - (1 << 64) if seed >= 1 << 63 else seed
+        key = self.array_constant(np.array([signed, 0], np.int64))
+        self.generators[id(generator)] = GeneratorUse(generator, key, seed=seed)
+
+    # --- beginning and end ---
+
+    def has_written(self) -> bool:
+        """Whether eager code would have left something behind by now."""
+        if self.generators or any(access.written for access in self.grads.values()):
+            return True
+        handles = [entry.handle for entry in self.inputs if entry.handle is not None]
+        fresh = [each for each in handles if id(each) not in self.journal]
+        return any(each._storage is not None and each._storage.changes for each in fresh) or any(
+            each.is_written for each in self.journal.values()
+        )
+
+    def roll_back(self) -> list[HandleState]:
+        """Put the outside back as it was; gives the states that were left, for `resumed`."""
+        try:
+            final = [HandleState.of(each.tensor) for each in self.journal.values()]
+            for each in final:
+                each.grad = None  # a plan must not keep arguments and old gradients alive
+            return final
+        finally:  # also where there is no memory to note anything
+            for before in reversed(self.journal.values()):
+                before.restore()
+            for generator, (seed, counter) in self.seeds.values():
+                generator.restart(seed, counter)
+            self.arguments = dict.fromkeys(self.arguments)
+            self.journal.clear()
+
+    @contextmanager
+    def resumed(self, final: Sequence[HandleState]) -> Iterator[None]:
+        """Go on recording after `roll_back`, with the outside as the trace had left it."""
+        now = [HandleState.of(each.tensor) for each in final]
+        previous, state.context = state.context, self
+        for each in final:
+            each.restore(grad=False)
+        try:
+            yield
+        finally:
+            state.context = previous
+            for each in reversed(now):
+                each.restore(grad=False)
+            self.journal.clear()
+
+
+def _leaked(what: str) -> TraceError:
+    return TraceError(
+        f"{what} is used outside of it, at {user_site()}. It was kept (in a library, a thread, "
+        "...) after its trace was over, when it has no value: return it from the compiled function "
+        "instead, or write it into a tensor of the outside with copy_()."
+    )
+
+
+_WAY_OUT = "Move it out of the compiled function."
+_RETURN_IT = "return the tensor, and ask for its value outside of the compiled function."
+_KNOWN_SHAPE = (
+    "Results of a shape that depends on values cannot be compiled. Use tg.where, masked_fill or "
+    "multiplication with the mask, which keep the shape, or move it out of the compiled function."
+)
+_WAYS_OUT = {
+    "bool": "Use tg.where(condition, a, b) to choose between values, or move the decision out of "
+    "the compiled function.",
+    "item": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
+    "float": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
+    "int": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
+    "numpy": f"Use tgraph's own functions here, or {_RETURN_IT}",
+    "tolist": f"Go on with tensors instead, or {_RETURN_IT}",
+    "nonzero": _KNOWN_SHAPE,
+    "unique": _KNOWN_SHAPE,
+}
+
+
+def _placed(device: Device) -> dict[str, Any]:
+    """The attribute that places the result of a source; none for the CPU."""
+    return {} if device is CPU else {"device": device}
+
+
+def strides_if_odd(tensor: Tensor) -> tuple[int, ...] | None:
+    """Strides in elements where the memory is not contiguous, else None."""
+    array = tensor._value
+    if array.flags.c_contiguous:
+        return None
+    return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def shell_of(tensor: Tensor, node: Node) -> Tensor:
+    """A leaf of the same class and Python attributes as `tensor`, with another value."""
+    shell = type(tensor).__new__(type(tensor))
+    if hasattr(tensor, "__dict__"):
+        shell.__dict__.update(tensor.__dict__)
+    shell._value, shell._type = node, tensor._type
+    return shell

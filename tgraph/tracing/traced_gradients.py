@@ -1,0 +1,80 @@
+"""Gradients inside a trace: the same engine and rules as in eager code, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..autograd.engine import run_backward
+from ..core.tensor import Tensor, wrap
+from ..core.trace_state import Source, TraceError
+from .trace_context import Trace
+
+NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"
+
+
+class Derivation(NamedTuple):
+    """Cotangents of outputs, and the gradients that follow for inputs, as handles in a trace."""
+
+    cotangents: list[Tensor]
+    gradients: list[Tensor | None]
+
+
+def derive(
+    trace: Trace, outputs: Mapping[int, Tensor], asked: Mapping[int, Tensor], create_graph: bool
+) -> Derivation:
+    """The gradients of `outputs` with respect to `asked`; the trace must be the running context.
+
+    Hooks of leaves are left out: they run when the gradient arrives in earnest.
+    """
+    hooks = [(each, each._hooks) for each in asked.values() if each._record is None]
+    cotangents = [_cotangent(trace, number, each) for number, each in outputs.items()]
+    for each in cotangents:
+        each._requires_grad = create_graph
+    try:
+        for handle, _ in hooks:
+            handle._hooks = None
+        found = run_backward(
+            list(outputs.values()), cotangents, True, create_graph, list(asked.values()), False
+        )
+    finally:
+        for handle, held in hooks:
+            handle._hooks = held
+    return Derivation(cotangents, found)
+
+
+def _cotangent(trace: Trace, number: int, output: Tensor) -> Tensor:
+    entry = trace.new_input(Source("cotangent", number), f"d_output{number}", output._type)
+    trace.inputs.remove(entry)  # fed by the backward pass, not by the call
+    return wrap(entry.node, entry.node.type)
+
+
+def derive_what_can_be(
+    trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
+) -> tuple[dict[int, Tensor], Derivation | None, dict[int, str]]:
+    """The outputs that have gradients, those gradients, and why others have none.
+
+    Most often these come from a graph that the traced function has used up itself, by backward().
+    """
+    if not asked:
+        return {}, None, dict.fromkeys(outputs, NO_INPUT)
+    why = _why_not(trace, outputs, asked)
+    if isinstance(why, Derivation):
+        return outputs, why, {}
+    freed: dict[int, str] = {}
+    for number, output in outputs.items():
+        found = _why_not(trace, {number: output}, asked)
+        if isinstance(found, str):
+            freed[number] = found
+    left = {number: each for number, each in outputs.items() if number not in freed}
+    return left, derive(trace, left, asked, False) if left else None, freed
+
+
+def _why_not(trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]) -> Any:
+    """The derivation, or why there is none."""
+    try:
+        return derive(trace, outputs, asked, False)
+    except TraceError:
+        raise
+    except RuntimeError as error:
+        return str(error)
