@@ -4,7 +4,7 @@ import tgraph as tg
 
 
 @tg.compile
-def softmax(x):
+def softmax(x: tg.Tensor) -> tg.Tensor:
     e = tg.exp(x - x.amax(dim=1, keepdim=True))
     return e / e.sum(dim=1, keepdim=True)
 

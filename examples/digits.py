@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -91,17 +92,18 @@ def train(
 
     def step(images: tg.Tensor, labels: tg.Tensor) -> tg.Tensor:
         optimizer.zero_grad()
-        loss = loss_of(model(images), labels)
+        loss: tg.Tensor = loss_of(model(images), labels)
         loss.backward()
         optimizer.step()
         return loss.detach()
 
     def predict(images: tg.Tensor) -> tg.Tensor:
         with tg.no_grad():
-            return model(images).argmax(1)
+            scores: tg.Tensor = model(images)
+            return scores.argmax(1)
 
-    if compiled:
-        step, predict = tg.compile(step), tg.compile(predict)
+    fast = tg.compile(step) if compiled else None
+    train_on, classify = fast or step, tg.compile(predict) if compiled else predict
     run = Run(f"{name} {'compiled' if compiled else 'eager'}")
     batches = len(x) // BATCH
     rng = np.random.default_rng(seed)
@@ -113,24 +115,24 @@ def train(
             start = time.perf_counter()
             for batch in range(batches):
                 chosen = order[batch * BATCH : (batch + 1) * BATCH]
-                run.losses.append(step(x[chosen], y[chosen]).item())
+                run.losses.append(train_on(x[chosen], y[chosen]).item())
                 progress.update()
             times.append(time.perf_counter() - start)
             progress.set_postfix(loss=f"{run.losses[-1]:.4f}")
     model.eval()
-    run.accuracy = (predict(x_test) == y_test).float().mean().item()
+    run.accuracy = (classify(x_test) == y_test).float().mean().item()
     # The first epoch also traces, compiles and meets every memory block for the first time.
     run.seconds_per_epoch = float(np.median(times[1:])) if epochs > 1 else times[0]
-    if compiled:
+    if fast is not None:
         run.compile_seconds = sum(
-            record.trace_seconds + record.compile_seconds for record in step.compiles
+            record.trace_seconds + record.compile_seconds for record in fast.compiles
         )
         model.train()
-        draw(name, step, x[:BATCH], y[:BATCH])
+        draw(name, fast, x[:BATCH], y[:BATCH])
     return run
 
 
-def draw(name: str, step: Callable[..., tg.Tensor], images: tg.Tensor, labels: tg.Tensor) -> None:
+def draw(name: str, step: Any, images: tg.Tensor, labels: tg.Tensor) -> None:
     """Pictures of the step's graph as recorded, and as optimised into fused kernels."""
     tg.draw(step.graph(images, labels), OUT / f"{name}_traced.svg")
     tg.draw(step, OUT / f"{name}_fused.svg", images, labels)

@@ -3,7 +3,7 @@
 import tgraph as tg
 
 
-def energy(x):
+def energy(x: tg.Tensor) -> tg.Tensor:
     return (tg.sin(x) * x).sum()
 
 

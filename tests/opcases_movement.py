@@ -19,7 +19,7 @@ from opcase import (
 
 import tgraph as tg
 from tgraph.nn import functional as F
-from tgraph.ops.joining import atleast_1d
+from tgraph.ops.concatenation import atleast_1d
 
 CUBE = (2, 3, 4)
 

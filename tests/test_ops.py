@@ -317,7 +317,7 @@ def test_promotion_of_scalars(dtype: Any) -> None:
 # Public functions that have tests of their own: they make tensors, draw random numbers, ask for
 # something that is no tensor, set a mode, or transform functions.
 OTHER_MODULES = (
-    "autograd", "compile", "creation", "draw", "views", "limits", "parallel", "printing",
+    "autograd", "compile", "creation", "draw", "views", "dtype_info", "parallel", "printing",
     "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference", "device",
     "products",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Fits polynomials of compiler/codegen/llvm_math_*.py and tgraph/ops/random.py: Remez's exchange.
+"""Fits polynomials of compiler/targets/cpu/math/*.py and tgraph/ops/random.py: Remez's exchange.
 
 Run: python tools/fit_polynomials.py [name ...]   (needs mpmath, which nothing else here does)
 

@@ -22,6 +22,16 @@ from ..ir import Family, Graph, Node
 from ..ir import primitives as p
 from ..ir.reshape_groups import crosses
 from ..ir.shapes import numel
+from ..kernel.kernel_io import (
+    BufferLayout,
+    CannotFuse,
+    Root,
+    has_loops,
+    is_unrolled,
+    iteration_shape,
+    kept_axes,
+    row_sizes,
+)
 from ..kernel.lower import Lowering
 from ..kernel.lower_scatter import ScatterLowering
 from ..kernel.memory_views import (
@@ -32,16 +42,6 @@ from ..kernel.memory_views import (
     strided_view,
     unfolded,
     view_base,
-)
-from ..kernel.roots import (
-    Buffer,
-    CannotFuse,
-    Root,
-    has_loops,
-    is_unrolled,
-    iteration_shape,
-    kept_axes,
-    row_sizes,
 )
 from ..kernel.simplify_loops import has_quotients, simplify_loops
 from .running_order import RunningOrder
@@ -135,7 +135,7 @@ class Fuser:
     scatters_in_place = True
     gathers = True  # matrix products read windows from the images
 
-    def __init__(self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None) -> None:
+    def __init__(self, graph: Graph, inputs: Mapping[Node, BufferLayout] | None = None) -> None:
         self.graph = graph
         self.inputs = inputs or {}
         self.order = {node: position for position, node in enumerate(graph.nodes)}
@@ -547,9 +547,9 @@ class Fuser:
     def lowering(self, group: Group, name: str = "kernel", save_rows: bool = True) -> Lowering:
         """The lowering of a group over the memory of everything outside it."""
         inside = set(group.nodes)
-        cache: dict[Node, Buffer | None] = {}
+        cache: dict[Node, BufferLayout | None] = {}
 
-        def buffer_of(node: Node) -> Buffer | None:
+        def buffer_of(node: Node) -> BufferLayout | None:
             if node in inside or not self.has_memory(node):
                 return None
             if node not in cache:
@@ -559,9 +559,9 @@ class Fuser:
         kind = ScatterLowering if group.kind == "scatter" else Lowering
         return kind(name, group.roots, buffer_of, self.order, save_rows)
 
-    def buffer(self, node: Node) -> Buffer:
+    def buffer(self, node: Node) -> BufferLayout:
         """How a node lies in memory: contiguous, but for inputs that came otherwise."""
-        return self.inputs.get(node) or Buffer.contiguous(node.shape)
+        return self.inputs.get(node) or BufferLayout.contiguous(node.shape)
 
     def _depends_through_others(self, group: Group, reads: Iterable[Node]) -> bool:
         """Whether some value read, computed outside `group`, depends on `group`."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..ir import Node
-from ..kernel.roots import Buffer, Root
+from ..kernel.kernel_io import BufferLayout, Root
 
 
 class Structure(NamedTuple):
@@ -34,7 +34,7 @@ class Structure(NamedTuple):
 class Structures:
     """Finds the structure of groups of one graph. `inputs` tells which nodes lie oddly."""
 
-    def __init__(self, order: Mapping[Node, int], inputs: Mapping[Node, Buffer]) -> None:
+    def __init__(self, order: Mapping[Node, int], inputs: Mapping[Node, BufferLayout]) -> None:
         self._order = order
         self._inputs = inputs
         self._numbers: dict[Any, int] = {}  # what a node is -> a number for it

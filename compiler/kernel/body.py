@@ -14,7 +14,7 @@ from ..ir.node import attr_key
 from .checks import Check
 from .index import Index, Loaded, Mask, data_atoms, substitute
 from .kernel import EFFECTS, Instr, Param
-from .roots import Buffer
+from .kernel_io import BufferLayout
 from .stages import Need
 from .views import decided
 
@@ -32,7 +32,7 @@ class Parameters:
         self._number: dict[Node, int] = {}
         self._status: int | None = None
 
-    def number_of(self, node: Node, buffer: Buffer, written: bool) -> int:
+    def number_of(self, node: Node, buffer: BufferLayout, written: bool) -> int:
         """The number of the parameter for `node`; a node both read and written has one."""
         number = self._number.get(node)
         if number is None:

@@ -19,8 +19,8 @@ from . import views
 from .body import Parameters
 from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, unflatten
 from .kernel import Kernel, compute_dtype
+from .kernel_io import BufferLayout, CannotFuse, Root, inner_sizes, iteration_shape, row_sizes
 from .lower_instructions import write_stages
-from .roots import Buffer, CannotFuse, Root, inner_sizes, iteration_shape, row_sizes
 from .stages import (
     Compute,
     Element,
@@ -58,7 +58,7 @@ class Lowering:
         self,
         name: str,
         roots: Sequence[Root],
-        buffers: Callable[[Node], Buffer | None],
+        buffers: Callable[[Node], BufferLayout | None],
         order: Mapping[Node, int],
         save_rows: bool = True,
     ) -> None:

@@ -16,14 +16,14 @@ from .body import Body, Parameters
 from .checks import Check
 from .index import Coords, data_atoms, flatten
 from .kernel import Instr, Stage, compute_dtype
+from .kernel_io import BufferLayout
 from .lower_elements import emit
-from .roots import Buffer
 from .stages import Element, KernelPlan, Need, Reduce, Scan, Scatter, StagePlan, Store, Target
 from .views import operand_needs
 
 
 def write_stages(
-    plan: KernelPlan, buffer_of: Callable[[Node], Buffer | None], parameters: Parameters
+    plan: KernelPlan, buffer_of: Callable[[Node], BufferLayout | None], parameters: Parameters
 ) -> tuple[Stage, ...]:
     """The stages with their bodies; those that have nothing to do are left out."""
     saved_in: dict[Element, StagePlan] = {}
@@ -40,7 +40,7 @@ class _StageWriter:
 
     plan: KernelPlan
     stage: StagePlan
-    buffer_of: Callable[[Node], Buffer | None]
+    buffer_of: Callable[[Node], BufferLayout | None]
     body: Body
     saved_in: dict[Element, StagePlan]
 
@@ -177,7 +177,7 @@ class _StageWriter:
 
     def _store(self, target: Store | Scatter, how: str | None = None) -> None:
         node = target.node
-        buffer = Buffer.contiguous(node.shape)
+        buffer = BufferLayout.contiguous(node.shape)
         index = self.body.resolve(flatten(target.coords, buffer.strides))
         param = self.body.parameters.number_of(node, buffer, written=True)
         args = (self._unrounded(self.body.values[target.value], node.type.dtype),)

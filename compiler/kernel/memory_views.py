@@ -8,7 +8,7 @@ from ..ir import primitives as p
 from ..ir.reshape_groups import reshape_groups
 from ..ir.shapes import contiguous_strides
 from .index import Axis, Index, flatten, of_axis
-from .roots import Buffer
+from .kernel_io import BufferLayout
 from .views import operand_needs
 
 SHORTEST_RUN = 4
@@ -32,9 +32,9 @@ def view_base(node: Node) -> Node:
     return node
 
 
-def strided_view(node: Node, base: Node, memory: Buffer) -> View | None:
+def strided_view(node: Node, base: Node, memory: BufferLayout) -> View | None:
     """Element strides and offset of `node` in the memory of `base`, if views alone lead there."""
-    if alias_base(node) is base and memory == Buffer.contiguous(base.shape):
+    if alias_base(node) is base and memory == BufferLayout.contiguous(base.shape):
         return contiguous_strides(node.shape), 0
     axes = [Axis(f"v{number}", size) for number, size in enumerate(node.shape)]
     coords: tuple[Index, ...] = tuple(map(of_axis, axes))
@@ -89,7 +89,7 @@ def unfolded(node: Node) -> Node | None:
     return node if node.primitive is p.unfold else None
 
 
-def spread_view(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] | None:
+def spread_view(node: Node, base: Node, memory: BufferLayout) -> tuple[Spread, View] | None:
     """How matrices made of windows lie in the memory of `base`; strides of leading axes.
 
     None where they would have to be gathered element by element.
@@ -98,13 +98,13 @@ def spread_view(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] |
     return found if found and _run(found[0]) >= SHORTEST_RUN else None
 
 
-def longest_run(node: Node, base: Node, memory: Buffer) -> int:
+def longest_run(node: Node, base: Node, memory: BufferLayout) -> int:
     """How many elements lie side by side along rows or columns of what `spread_view` gives."""
     found = spread_view(node, base, memory)
     return _run(found[0]) if found else 0
 
 
-def _spread(node: Node, base: Node, memory: Buffer) -> tuple[Spread, View] | None:
+def _spread(node: Node, base: Node, memory: BufferLayout) -> tuple[Spread, View] | None:
     """How they lie, even if numbers are far apart."""
     (split, *_) = node.inputs
     groups = reshape_groups(split.shape, node.shape) if node.primitive is p.reshape else []

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
+from ..kernel.kernel_io import BufferLayout
 from ..kernel.memory_views import longest_run, unfolded
-from ..kernel.roots import Buffer
 
 
 def lay_out_windows(graph: Graph) -> Graph:
@@ -47,7 +47,7 @@ def _run(matrix: Node, windows: Node | None) -> int:
     if windows is None:
         return 0
     (x,) = windows.inputs
-    return longest_run(matrix, x, Buffer.contiguous(x.shape))
+    return longest_run(matrix, x, BufferLayout.contiguous(x.shape))
 
 
 def _windows_of_turned(build: Builder, windows: Node, last: int) -> Node:

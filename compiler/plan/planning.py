@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ..fusion.fusion import is_given, is_step
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
+from ..kernel.kernel_io import BufferLayout
 from ..kernel.memory_views import alias_base, can_read, reads_strided, strided_view, view_base
-from ..kernel.roots import Buffer
 from ..passes.replace_empty import replace_empty
 from .output_memory import OutputMemory
 
@@ -36,7 +36,7 @@ class Planning(OutputMemory):
         self.planned = self.graph.with_outputs([self.graph.outputs[each] for each in self.kept])
 
 
-def planned_graph(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+def planned_graph(graph: Graph, inputs: Mapping[Node, BufferLayout]) -> Graph:
     """`graph` as plans are made of it: outputs own their memory, and every operand can be read.
 
     `inputs` tells how those lie that are not dense.
@@ -57,7 +57,7 @@ def _copied_outputs(graph: Graph) -> Graph:
     return graph.with_outputs([own(node) for node in graph.outputs])
 
 
-def _copied_operands(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
+def _copied_operands(graph: Graph, inputs: Mapping[Node, BufferLayout]) -> Graph:
     """What a library call or Python function cannot read of a strided input gets a copy."""
     if not inputs:
         return graph
@@ -81,9 +81,9 @@ def _copied_operands(graph: Graph, inputs: Mapping[Node, Buffer]) -> Graph:
     return transform(graph, rewrite)
 
 
-def _strided(node: Node, strides: tuple[int, ...]) -> Buffer:
+def _strided(node: Node, strides: tuple[int, ...]) -> BufferLayout:
     """How an input with element `strides` lies in memory."""
     if any(stride < 0 for stride in strides):
         raise ValueError(f"input {node.attrs['name']}: strides must not be negative: {strides}")
     extent = 1 + sum((n - 1) * s for n, s in zip(node.shape, strides, strict=True))
-    return Buffer(strides, 0, extent if node.type.numel else 0)
+    return BufferLayout(strides, 0, extent if node.type.numel else 0)

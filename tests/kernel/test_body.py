@@ -8,7 +8,7 @@ from tgraph.compiler.ir import TensorType, input_node
 from tgraph.compiler.kernel.body import Body, Parameters
 from tgraph.compiler.kernel.index import Axis, Index, InRange, Loaded, of_axis
 from tgraph.compiler.kernel.kernel import Instr
-from tgraph.compiler.kernel.roots import Buffer
+from tgraph.compiler.kernel.kernel_io import BufferLayout
 from tgraph.runtime.dtypes import float32, int32, int64
 
 ROW = of_axis(Axis("i0", 4))
@@ -76,7 +76,7 @@ def test_a_position_is_checked_once_as_int64():
 def test_a_node_that_is_read_and_written_is_one_parameter():
     parameters = Parameters()
     node = input_node("x", TensorType((4,), float32))
-    buffer = Buffer.contiguous((4,))
+    buffer = BufferLayout.contiguous((4,))
     assert parameters.number_of(node, buffer, written=False) == 0
     assert parameters.number_of(node, buffer, written=True) == 0
     assert parameters.number_of(node, buffer, written=False) == 0

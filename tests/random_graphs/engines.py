@@ -12,7 +12,7 @@ from tgraph.compiler.fusion.fusion import Fuser
 from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import memory_views, regions
 from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
-from tgraph.compiler.kernel.roots import Buffer
+from tgraph.compiler.kernel.kernel_io import BufferLayout
 from tgraph.compiler.passes import (
     attention_pattern,
     convolutions,
@@ -68,12 +68,12 @@ class _KernelRun:
         self.graph = graph
         self.memory: dict[Node, Array] = {}
         self.given: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
-        layouts: dict[Node, Buffer] = {}
+        layouts: dict[Node, BufferLayout] = {}
         for node, array in self.given.items():
             strides = element_strides(array)
             extent = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
             if not array.flags.c_contiguous:
-                layouts[node] = Buffer(strides, 0, extent if array.size else 0)
+                layouts[node] = BufferLayout(strides, 0, extent if array.size else 0)
             extent = extent if array.size else 0
             flat = np.lib.stride_tricks.as_strided(array, (extent,), (array.itemsize,))
             self.memory[node] = flat

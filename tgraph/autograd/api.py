@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, make_source, settled
@@ -15,7 +15,7 @@ from ..core.tensor import Tensor
 from ..runtime.dtypes import DType
 from .engine import run_backward
 
-TensorOrTensors = Tensor | Sequence[Tensor]
+TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from ..core.inplace import take_history
 from ..core.provenance import user_site
 from ..core.record import Record
 from ..core.state import state
-from ..core.tensor import Step, Tensor, shared_storage, storage_of, wrap
+from ..core.tensor import Tensor, ViewStep, shared_storage, storage_of, wrap
 from ..core.views import ArrayViews, data, detach, shown
 from ..runtime.arrays import copy_elements, share_memory
 from ..runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
@@ -151,7 +151,7 @@ def count_write(tensor: Tensor, times: int, written: Any) -> None:
 
 
 def view_of(
-    base: Tensor, steps: tuple[Step, ...], views: ArrayViews, differentiable: bool, apart: bool
+    base: Tensor, steps: tuple[ViewStep, ...], views: ArrayViews, differentiable: bool, apart: bool
 ) -> Tensor:
     """The view of `base` that a recorded call returned; see `shown`."""
     view = shown(base, steps, views)

@@ -27,17 +27,46 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from ..runtime import interrupts
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from ..compiler.ir import Graph
+    from ..nn.module import Module
+    from .compiled_call import CompiledCall
+    from .compiled_function import CompileRecord
+    from .explain import Explanation
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R", covariant=True)
+
+
+class Compiled(Protocol[_P, _R]):
+    """What `compile` makes of a function, for type checkers: a `CompiledFunction`."""
+
+    compiles: list[CompileRecord]
+
+    @property
+    def latest(self) -> CompiledCall | None: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+    def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Explanation: ...
+    def graph(self, *args: Any, **kwargs: Any) -> Graph: ...
+
+
+class _Compiling(Protocol):
+    """`compile` with arguments, as a decorator."""
+
+    def __call__(self, function: Callable[_P, _R], /) -> Compiled[_P, _R]: ...
 
 
 @overload
-def compile(function: _F, *, check: bool = ...) -> _F: ...
+def compile(function: Module, *, check: bool = ...) -> Any: ...
 @overload
-def compile(function: None = ..., *, check: bool = ...) -> Callable[[_F], _F]: ...
+def compile(function: Callable[_P, _R], *, check: bool = ...) -> Compiled[_P, _R]: ...
+@overload
+def compile(function: None = ..., *, check: bool = ...) -> _Compiling: ...
 def compile(function: Any = None, *, check: bool = False) -> Any:
     """Compile a function, method or module; also a decorator, with or without arguments.
 

@@ -443,7 +443,7 @@ def _as_function(call: Call, name: str) -> GraphFunction:
         call.final,
         call.differentiable,
         call.asked,
-        call.derivation,
+        call.traced_gradients,
         call.donate,
         name,
     )

@@ -24,7 +24,7 @@ from ..core.tensor import Tensor, intern_type, root_of, wrap
 from ..core.trace_state import Source, TraceInput
 from ..core.traced_number import number_value
 from ..tracing.trace_context import Trace
-from ..tracing.traced_gradients import derive
+from ..tracing.traced_gradients import trace_gradients
 from .graph_function import CompiledRecord, GraphFunction
 
 Array = np.ndarray[Any, Any]
@@ -164,14 +164,16 @@ def trace_call(call: Call, leaves: Sequence[Any]) -> TracedCall:
             if entry.differentiable is not None
         }
         nodes = [trace.value_of(each) for each in results]
-        derivation = derive(trace, differentiable, asked, False) if differentiable else None
+        traced_gradients = (
+            trace_gradients(trace, differentiable, asked, False) if differentiable else None
+        )
     finally:
         state.context = previous
         final = trace.roll_back()
     orders = [None if donate else _order(node) for node in nodes]
     graph = Graph([entry.node for entry in trace.inputs], list(map(_ordered, nodes, orders)))
     function = GraphFunction(
-        graph, trace, final, differentiable, asked, derivation, donate, call.name
+        graph, trace, final, differentiable, asked, traced_gradients, donate, call.name
     )
     types = [intern_type(*node.type) for node in nodes]
     function.types = types

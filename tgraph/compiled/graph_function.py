@@ -26,7 +26,7 @@ from ..core.trace_state import HandleState, TraceError
 from ..runtime import jit, locks, plan_native
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place
 from ..tracing.trace_context import Trace
-from ..tracing.traced_gradients import Derivation, derive
+from ..tracing.traced_gradients import TracedGradients, trace_gradients
 from .partition import Partition, partition
 
 Array = np.ndarray[Any, Any]
@@ -118,8 +118,8 @@ class GraphFunction:
     """`graph` together with the trace that it came from, from which gradients are derived.
 
     `differentiable` gives the handles in the trace of the outputs that require grad, `asked` those
-    of the inputs with respect to which gradients are wanted, both by number. `derivation` are the
-    gradients where they are known already. `fed` has the inputs that hold nodes of the trace.
+    of the inputs with respect to which gradients are wanted, both by number. `traced_gradients` has
+    the gradients where they are known already. `fed` has the inputs that hold nodes of the trace.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class GraphFunction:
         final: Sequence[HandleState],
         differentiable: Mapping[int, Tensor],
         asked: Mapping[int, Tensor],
-        derivation: Derivation | None = None,
+        traced_gradients: TracedGradients | None = None,
         donate: Mapping[int, int] | None = None,
         name: str = "compiled",
         fed: Fed | None = None,
@@ -140,7 +140,7 @@ class GraphFunction:
         self.trace = trace
         self.final = final
         self.differentiable = dict(differentiable)
-        self.derivation = derivation
+        self.traced_gradients = traced_gradients
         self.asked = dict(asked)
         self.donate = self.outputs.donate
         self.overwritten = set((donate or {}).values())
@@ -172,12 +172,12 @@ class GraphFunction:
     def _settled(self, executable: Any) -> Any:
         return executable if self.keeps_arenas else without_large_arena(executable)
 
-    def derive(self, create_graph: bool) -> Derivation:
+    def trace_gradients(self, create_graph: bool) -> TracedGradients:
         """Cotangents and gradients, recorded in the trace."""
         refuse_at_exit()
         with COMPILE_LOCK, self.trace.resumed(self.final):
             known = len(self.trace.inputs)
-            found = derive(self.trace, self.differentiable, self.asked, create_graph)
+            found = trace_gradients(self.trace, self.differentiable, self.asked, create_graph)
             if len(self.trace.inputs) > known:
                 raise TraceError(
                     f"the gradient of '{self.name}' reads a tensor of the outside that neither the "
@@ -188,7 +188,7 @@ class GraphFunction:
     @made_once
     def forward(self) -> Forward:
         """The plan that also saves what the backward plan reads."""
-        cotangents, found = self.derivation or self.derive(create_graph=False)
+        cotangents, found = self.traced_gradients or self.trace_gradients(create_graph=False)
         values = [each._value if each is not None else None for each in found]
         gradients = self.fed.apply([value for value in values if value is not None])
         incoming = [each._value for each in cotangents]
@@ -222,7 +222,7 @@ class GraphFunction:
     @property
     def joint(self) -> Graph:
         """(inputs, cotangents) -> gradients, before anything is divided into plans."""
-        cotangents, found = self.derivation or self.derive(create_graph=False)
+        cotangents, found = self.traced_gradients or self.trace_gradients(create_graph=False)
         inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
         return Graph(inputs, self.fed.apply([each._value for each in found if each is not None]))
 
@@ -272,7 +272,7 @@ class GraphFunction:
 
         Computed anew from the inputs, decisions could come out otherwise than in the forward.
         """
-        cotangents, found = self.derive(create_graph=True)
+        cotangents, found = self.trace_gradients(create_graph=True)
         handles = [each for each in found if each is not None]
         kept = {
             self.forward.nodes[at]: input_node(f"saved{at}", self.forward.nodes[at].type)

@@ -18,7 +18,7 @@ from .eager_context import EAGER, current_context
 from .provenance import user_site
 from .record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
 from .state import state
-from .tensor import Step, Tensor, View, intern_type, storage_of, wrap
+from .tensor import Tensor, View, ViewStep, intern_type, storage_of, wrap
 
 # --- apply -------------------------------------------------------------------------------------
 
@@ -117,10 +117,10 @@ def _link_view(
     context: Any, primitive: Primitive, source: Tensor, attrs: dict[str, Any], result: Tensor
 ) -> None:
     if context.aliases(primitive, source, attrs, result._value):
-        link_view(source, (Step(primitive, attrs),), result)
+        link_view(source, (ViewStep(primitive, attrs),), result)
 
 
-def link_view(source: Tensor, steps: tuple[Step, ...], result: Tensor) -> None:
+def link_view(source: Tensor, steps: tuple[ViewStep, ...], result: Tensor) -> None:
     """Let `result`, which shows the memory of `source` after `steps`, be a view of it."""
     view = source._view
     result._storage = source._storage or storage_of(source)

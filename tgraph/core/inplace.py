@@ -25,10 +25,10 @@ from .provenance import user_site
 from .record import Edge, Record, next_order
 from .state import state
 from .tensor import (
-    Step,
     Storage,
     Tensor,
     View,
+    ViewStep,
     overlaps_itself,
     storage_of,
     stride_step,
@@ -332,14 +332,14 @@ class ViewWriteRecord(Record):
         return [kept, through if wanted[1] else None]
 
 
-def along(base: Tensor, steps: Sequence[Step]) -> Tensor:
+def along(base: Tensor, steps: Sequence[ViewStep]) -> Tensor:
     """What a view with `steps` shows of `base`."""
     for step in steps:
         base = apply(step.primitive, base, **step.attrs)
     return base
 
 
-def written_through(base: Tensor, steps: Sequence[Step], new: Tensor) -> Tensor:
+def written_through(base: Tensor, steps: Sequence[ViewStep], new: Tensor) -> Tensor:
     """A copy of `base` in which the view with `steps` shows `new`."""
     levels = [base]
     for step in steps[:-1]:
@@ -349,7 +349,7 @@ def written_through(base: Tensor, steps: Sequence[Step], new: Tensor) -> Tensor:
     return new
 
 
-def _written_step(parent: Tensor, step: Step, new: Tensor) -> Tensor:
+def _written_step(parent: Tensor, step: ViewStep, new: Tensor) -> Tensor:
     attrs, shape = step.attrs, parent._type.shape
     match step.primitive.name:
         case "reshape" | "broadcast":  # a broadcast that may be written only adds axes of size 1

@@ -57,7 +57,7 @@ class Storage:
         self.written: Any = None  # a provenance.Site
 
 
-class Step(NamedTuple):
+class ViewStep(NamedTuple):
     """One view primitive on the way from a base to a view."""
 
     primitive: Primitive
@@ -78,7 +78,7 @@ class View:
     def __init__(
         self,
         base: Tensor,
-        steps: tuple[Step, ...],
+        steps: tuple[ViewStep, ...],
         differentiable: bool = True,
         without_grad: bool = False,
     ) -> None:
@@ -284,7 +284,7 @@ def strides_of(tensor: Tensor) -> tuple[int, ...]:
 
 
 def stride_step(
-    step: Step, shape: tuple[int, ...], strides: tuple[int, ...]
+    step: ViewStep, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and element strides after one view primitive (which must be possible as a view)."""
     return step_strides(step.primitive, step.attrs, shape, strides)

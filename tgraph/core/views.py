@@ -18,12 +18,22 @@ from ..runtime.array_functions_movement import slices_of
 from .dispatch import apply, detached, link_view, settled
 from .eager_context import ARRAY_FUNCTIONS, current_context
 from .state import state
-from .tensor import Step, Storage, Tensor, View, intern_type, root_of, storage_of, strides_of, wrap
+from .tensor import (
+    Storage,
+    Tensor,
+    View,
+    ViewStep,
+    intern_type,
+    root_of,
+    storage_of,
+    strides_of,
+    wrap,
+)
 
 ArrayViews = tuple[Callable[[Any], Any], ...]
 
 
-def array_views(steps: tuple[Step, ...]) -> ArrayViews:
+def array_views(steps: tuple[ViewStep, ...]) -> ArrayViews:
     """What `steps` do to an array of NumPy, made ready for many calls."""
     return tuple(
         itemgetter(slices_of(**step.attrs))
@@ -33,7 +43,7 @@ def array_views(steps: tuple[Step, ...]) -> ArrayViews:
     )
 
 
-def shown(base: Tensor, steps: tuple[Step, ...], views: ArrayViews) -> Tensor:
+def shown(base: Tensor, steps: tuple[ViewStep, ...], views: ArrayViews) -> Tensor:
     """The view of `base` after `steps`, of which none copies; as if they were applied one by one.
 
     Where nothing is recorded, it is made at once, by `views`, the `array_views` of the steps.

@@ -37,6 +37,8 @@ class Conv2d(Module):
     tgraph.Size([4, 8, 16, 16])
     """
 
+    bias: Parameter | None
+
     def __init__(
         self,
         in_channels: int,

@@ -35,6 +35,8 @@ class Linear(Module):
     tgraph.Size([128, 30])
     """
 
+    bias: Parameter | None
+
     def __init__(
         self,
         in_features: int,

@@ -59,6 +59,8 @@ class CrossEntropyLoss(_Loss):
     tensor(0.4100)
     """
 
+    weight: Tensor | None
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -84,6 +86,8 @@ class CrossEntropyLoss(_Loss):
 
 class NLLLoss(_Loss):
     """Minus the given log-probability of the true class; shapes as in `CrossEntropyLoss`."""
+
+    weight: Tensor | None
 
     def __init__(
         self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
@@ -111,6 +115,9 @@ class BCEWithLogitsLoss(_Loss):
     >>> tg.nn.BCEWithLogitsLoss()(tg.tensor([0.0]), tg.tensor([1.0]))
     tensor(0.6931)
     """
+
+    weight: Tensor | None
+    pos_weight: Tensor | None
 
     def __init__(
         self,

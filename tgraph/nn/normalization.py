@@ -26,6 +26,9 @@ class LayerNorm(Module):
             [-1.0000,  1.0000]])
     """
 
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -71,6 +74,12 @@ def _reset_affine(module: Any) -> None:
 
 class _BatchNorm(Module):
     """What batch normalisation does whatever the number of dimensions."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
 
     def __init__(
         self,

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..ops.concatenation import cat, stack
 from ..ops.creation import tensor as make_tensor
 from ..ops.elementwise import clamp
-from ..ops.joining import cat, stack
 from ..ops.reductions import amax, norm
 
 Tensors = Tensor | Iterable[Tensor]

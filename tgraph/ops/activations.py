@@ -13,6 +13,7 @@ from ..core.dispatch import apply
 from ..core.inplace import applied
 from ..core.operands import as_float, cast, require_tensor, widened
 from ..core.planned import planned
+from ..core.public import public
 from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, bool_
@@ -35,6 +36,7 @@ def _relu_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.where(e.le(out, 0), 0, g)
 
 
+@public(method=True, inplace=True, out=True)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
     if require_tensor(input, "relu")._type.dtype is bool_:
@@ -131,6 +133,7 @@ def _sigmoid_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.mul(g, e.mul(out, e.sub(1, out)))
 
 
+@public(method=True, inplace=True, out=True)
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), accurate at both ends."""
     return _sigmoid(as_float(input, "sigmoid"))
@@ -361,6 +364,7 @@ def _along_axis(function: Any, x: Tensor, dim: int, dtype: DType | None, name: s
     return result
 
 
+@public(method=True, out=True)
 def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """exp(x) over its sum along `dim`: positive numbers that add up to 1.
 
@@ -371,6 +375,7 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     return _along_axis(_softmax, input, dim, dtype, "softmax")
 
 
+@public(method=True, out=True)
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """The logarithm of softmax, without underflow."""
     return _along_axis(_log_softmax, input, dim, dtype, "log_softmax")

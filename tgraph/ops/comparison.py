@@ -20,6 +20,7 @@ from ..core.operands import (
     promote_pair,
     require_tensor,
 )
+from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import bool_
@@ -27,36 +28,43 @@ from ..runtime.dtypes import bool_
 # --- comparison --------------------------------------------------------------------------------
 
 
+@public(method=True, inplace=True, out=True)
 def eq(input: Operand, other: Operand) -> Tensor:
     """Where two elements are equal."""
     return apply(p.eq, *promote_pair("eq", input, other))
 
 
+@public(method=True, inplace=True, out=True, aliases=("not_equal",))
 def ne(input: Operand, other: Operand) -> Tensor:
     """Where two elements differ; NaN differs from everything."""
     return apply(p.ne, *promote_pair("ne", input, other))
 
 
+@public(method=True, inplace=True, out=True, aliases=("less",))
 def lt(input: Operand, other: Operand) -> Tensor:
     """Where `input < other`."""
     return apply(p.lt, *promote_pair("lt", input, other))
 
 
+@public(method=True, inplace=True, out=True, aliases=("less_equal",))
 def le(input: Operand, other: Operand) -> Tensor:
     """Where `input <= other`."""
     return apply(p.le, *promote_pair("le", input, other))
 
 
+@public(method=True, inplace=True, out=True, aliases=("greater",))
 def gt(input: Operand, other: Operand) -> Tensor:
     """Where `input > other`."""
     return apply(p.gt, *promote_pair("gt", input, other))
 
 
+@public(method=True, inplace=True, out=True, aliases=("greater_equal",))
 def ge(input: Operand, other: Operand) -> Tensor:
     """Where `input >= other`."""
     return apply(p.ge, *promote_pair("ge", input, other))
 
 
+@public(method=True, out=True)
 def isnan(input: Tensor) -> Tensor:
     """Where elements are NaN."""
     if input._type.dtype.is_floating_point:
@@ -64,6 +72,7 @@ def isnan(input: Tensor) -> Tensor:
     return ne(input, input)
 
 
+@public(method=True, out=True)
 def isinf(input: Tensor) -> Tensor:
     """Where elements are infinite."""
     if input._type.dtype.is_floating_point:
@@ -71,6 +80,7 @@ def isinf(input: Tensor) -> Tensor:
     return ne(input, input)
 
 
+@public(method=True, out=True)
 def isfinite(input: Tensor) -> Tensor:
     """Where elements are neither NaN nor infinite."""
     return logical_not(logical_or(isnan(input), isinf(input)))
@@ -87,6 +97,7 @@ def _truth(x: Operand, device: Device) -> Tensor:
     return truth if truth._type.shape else on_device(truth, device)
 
 
+@public(method=True, inplace=True, out=True)
 def logical_not(input: Tensor) -> Tensor:
     """Where elements are zero."""
     return apply(p.logical_not, *_truths(input))
@@ -97,16 +108,19 @@ def _truths(*operands: Operand) -> tuple[Tensor, ...]:
     return tuple(_truth(each, device) for each in operands)
 
 
+@public(method=True, inplace=True, out=True)
 def logical_and(input: Tensor, other: Operand) -> Tensor:
     """Where both elements are nonzero."""
     return apply(p.logical_and, *_truths(input, other))
 
 
+@public(method=True, inplace=True, out=True)
 def logical_or(input: Tensor, other: Operand) -> Tensor:
     """Where either element is nonzero."""
     return apply(p.logical_or, *_truths(input, other))
 
 
+@public(method=True, inplace=True, out=True)
 def logical_xor(input: Tensor, other: Operand) -> Tensor:
     """Where exactly one element is nonzero."""
     return apply(p.logical_xor, *_truths(input, other))
@@ -123,21 +137,25 @@ def _bitwise(of_integers: Primitive, of_bools: Primitive | None, a: Any, b: Any)
     return apply(of_integers, x, y)
 
 
+@public(method=True, inplace=True, out=True)
 def bitwise_and(input: Operand, other: Operand) -> Tensor:
     """Bits set in both; for booleans, logical and."""
     return _bitwise(p.bitwise_and, p.logical_and, input, other)
 
 
+@public(method=True, inplace=True, out=True)
 def bitwise_or(input: Operand, other: Operand) -> Tensor:
     """Bits set in either; for booleans, logical or."""
     return _bitwise(p.bitwise_or, p.logical_or, input, other)
 
 
+@public(method=True, inplace=True, out=True)
 def bitwise_xor(input: Operand, other: Operand) -> Tensor:
     """Bits set in exactly one; for booleans, logical exclusive or."""
     return _bitwise(p.bitwise_xor, p.logical_xor, input, other)
 
 
+@public(method=True, inplace=True, out=True)
 def bitwise_not(input: Tensor) -> Tensor:
     """All bits inverted; for booleans, logical not."""
     dtype = require_tensor(input, "bitwise_not")._type.dtype
@@ -148,11 +166,13 @@ def bitwise_not(input: Tensor) -> Tensor:
     return apply(p.logical_not if dtype is bool_ else p.bitwise_not, input)
 
 
+@public(method=True, inplace=True, out=True)
 def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
     """Bits moved towards the higher places."""
     return _bitwise(p.shift_left, None, input, other)
 
 
+@public(method=True, inplace=True, out=True)
 def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
     """Bits moved towards the lower places, keeping the sign."""
     return _bitwise(p.shift_right, None, input, other)

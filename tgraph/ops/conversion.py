@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
 from ..core.operands import cast, require_tensor
+from ..core.public import public
 from ..core.tensor import Tensor, wrap
 from ..runtime.arrays import transfers_without_waiting
 from ..runtime.cuda.arrays import is_pinned, pinned
@@ -38,6 +39,7 @@ from .movement import unbind
 # --- dtypes ------------------------------------------------------------------------------------
 
 
+@public(function=False, method=True)
 def to(
     self: Tensor,
     *args: Any,
@@ -88,6 +90,7 @@ def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tenso
     return cast(x, dtype)
 
 
+@public(name="type", function=False, method=True)
 def type_of(self: Tensor, dtype: Any = None) -> Any:
     """The name of the dtype, or this tensor as another dtype."""
     return f"tgraph.{self._type.dtype.name}" if dtype is None else cast(self, _dtype(dtype))
@@ -99,66 +102,79 @@ def _dtype(dtype: Any) -> DType:
     return found
 
 
+@public(function=False, method=True)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor with the dtype of another, on its device."""
     return to(self, require_tensor(other, "type_as", "other"))
 
 
+@public(name="float", function=False, method=True)
 def float_(self: Tensor) -> Tensor:
     """This tensor as float32."""
     return cast(self, float32)
 
 
+@public(function=False, method=True)
 def double(self: Tensor) -> Tensor:
     """This tensor as float64."""
     return cast(self, float64)
 
 
+@public(function=False, method=True)
 def half(self: Tensor) -> Tensor:
     """This tensor as float16."""
     return cast(self, float16)
 
 
+@public(name="bfloat16", function=False, method=True)
 def to_bfloat16(self: Tensor) -> Tensor:
     """This tensor as bfloat16."""
     return cast(self, bfloat16)
 
 
+@public(function=False, method=True)
 def long(self: Tensor) -> Tensor:
     """This tensor as int64."""
     return cast(self, int64)
 
 
+@public(name="int", function=False, method=True)
 def int_(self: Tensor) -> Tensor:
     """This tensor as int32."""
     return cast(self, int32)
 
 
+@public(function=False, method=True)
 def short(self: Tensor) -> Tensor:
     """This tensor as int16."""
     return cast(self, int16)
 
 
+@public(function=False, method=True)
 def char(self: Tensor) -> Tensor:
     """This tensor as int8."""
     return cast(self, int8)
 
 
+@public(function=False, method=True)
 def byte(self: Tensor) -> Tensor:
     """This tensor as uint8."""
     return cast(self, uint8)
 
 
+@public(name="bool", function=False, method=True)
 def to_bool(self: Tensor) -> Tensor:
     """Where elements are nonzero."""
     return cast(self, bool_)
 
 
+@public(function=False, method=True)
 def cpu(self: Tensor) -> Tensor:
     """This tensor on the CPU: itself where it is there."""
     return to(self, CPU)
 
 
+@public(function=False, method=True)
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """This tensor on a CUDA device, the current one unless given; itself where it is there.
 
@@ -167,6 +183,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor
     return to(self, device="cuda" if device is None else device, non_blocking=non_blocking)
 
 
+@public(function=False, method=True)
 def pin_memory(self: Tensor) -> Tensor:
     """A copy in memory that devices reach by themselves, from which `cuda()` is faster.
 
@@ -180,11 +197,13 @@ def pin_memory(self: Tensor) -> Tensor:
     return self if is_pinned(array) else wrap(pinned(array), self._type)
 
 
+@public(name="is_pinned", function=False, method=True)
 def is_pinned_tensor(self: Tensor) -> bool:
     """Whether this tensor lies in memory that devices reach by themselves."""
     return self._type.device is CPU and is_pinned(current_context().host_array(self, "is_pinned()"))
 
 
+@public(function=False, method=True)
 def record_stream(self: Tensor, stream: Stream) -> None:
     """Tell that `stream` uses this tensor, which was made on another stream.
 
@@ -241,17 +260,20 @@ def _single(self: Tensor, operation: str) -> Any:
     return current_context().host_array(self, operation).item()
 
 
+@public(function=False, method=True)
 def item(self: Tensor) -> Any:
     """The element of a tensor of one element, as a Python number."""
     return _single(self, "item()")
 
 
+@public(function=False, method=True)
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
     array = current_context().host_array(self, "tolist()")
     return (array.astype(np.float32) if self._type.dtype is bfloat16 else array).tolist()
 
 
+@public(function=False, method=True)
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     """The elements as an array that shares this tensor's memory.
 
@@ -370,7 +392,7 @@ def _rebuild(
     return result
 
 
-def reduce_for_pickle(self: Tensor, protocol: int) -> tuple[Any, ...]:
+def reduce_for_pickle(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
     """Pickle as an array; history and `.grad` are left out."""
     if settled(self)._record is not None:
         raise RuntimeError(
@@ -383,6 +405,7 @@ def reduce_for_pickle(self: Tensor, protocol: int) -> tuple[Any, ...]:
     return _rebuild, (type(self), array, dtype.name, self._requires_grad, own, str(device))
 
 
+@public(function=False, method=True)
 def get_device(self: Tensor) -> int:
     """-1, as in PyTorch for the CPU."""
     return -1 if self._type.device == CPU else self._type.device.index or 0

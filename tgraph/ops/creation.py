@@ -14,6 +14,7 @@ from ..compiler.ir import promotion
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import array_type, constant, current_context
 from ..core.operands import cast, on_device
+from ..core.public import public
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..runtime.cuda.arrays import as_cupy, is_cuda_array
@@ -52,6 +53,7 @@ def as_dtype(dtype: Any) -> DType | None:
     return from_numpy_dtype(dtype)
 
 
+@public()
 def set_default_dtype(dtype: DType) -> None:
     """The dtype of floats that come without one: float32 unless set otherwise."""
     if not isinstance(dtype, DType) or not dtype.is_floating_point:
@@ -59,6 +61,7 @@ def set_default_dtype(dtype: DType) -> None:
     promotion.default_dtype = dtype
 
 
+@public()
 def get_default_dtype() -> DType:
     """The dtype of floats that come without one."""
     return promotion.default_dtype
@@ -71,6 +74,7 @@ def _finished(result: Tensor, requires_grad: bool) -> Tensor:
 # --- from data ---------------------------------------------------------------------------------
 
 
+@public()
 def tensor(
     data: Any,
     *,
@@ -199,6 +203,7 @@ def _plain(data: Any) -> Any:
     return [_plain(each) for each in data] if isinstance(data, (list, tuple)) else data
 
 
+@public(aliases=("asarray",))
 def as_tensor(data: Any, dtype: Any = None, device: DeviceLike = None) -> Tensor:
     """`data` as a tensor, sharing memory and history where no conversion is needed.
 
@@ -228,9 +233,6 @@ def _of_others(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
     return data if seen else np.from_dlpack(data), dtype
 
 
-asarray = as_tensor
-
-
 def _why_not_shared(array: Any) -> str | None:
     """What about the memory of an array, of NumPy or CuPy, a tensor cannot show; or None."""
     if min(array.strides, default=0) < 0:
@@ -253,6 +255,7 @@ def _why_not_shared(array: Any) -> str | None:
     return None
 
 
+@public()
 def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
     """A tensor that shares the memory of an array: writing to one shows in the other.
 
@@ -292,6 +295,7 @@ def from_cuda_array(array: Any) -> Tensor:
 # --- by rule -----------------------------------------------------------------------------------
 
 
+@public()
 def full(
     size: Any,
     fill_value: Any,
@@ -330,6 +334,7 @@ def _check_sizes(shape: Sequence[int]) -> None:
         )
 
 
+@public()
 def zeros(
     *size: Any, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
@@ -338,6 +343,7 @@ def zeros(
                 device=device, requires_grad=requires_grad)  # fmt: skip
 
 
+@public()
 def ones(
     *size: Any, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
@@ -346,6 +352,7 @@ def ones(
                 device=device, requires_grad=requires_grad)  # fmt: skip
 
 
+@public()
 def empty(
     *size: Any,
     dtype: Any = None,
@@ -357,6 +364,7 @@ def empty(
     return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@public()
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -371,41 +379,49 @@ def full_like(
     return full(input._type.shape, fill_value, requires_grad=requires_grad, **options)
 
 
+@public()
 def zeros_like(input: Tensor, **options: Any) -> Tensor:
     """Zeros with the shape, dtype and device of `input`."""
     return full_like(input, 0, **options)
 
 
+@public()
 def ones_like(input: Tensor, **options: Any) -> Tensor:
     """Ones with the shape, dtype and device of `input`."""
     return full_like(input, 1, **options)
 
 
+@public()
 def empty_like(input: Tensor, **options: Any) -> Tensor:
     """As `empty`, with the shape, dtype and device of `input`."""
     return full_like(input, 0, **options)
 
 
+@public(function=False, method=True)
 def new_full(input: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
     """A tensor of `size` and one value, with the dtype and device of `input` unless given."""
     return full(size, fill_value, **_like(input, options))
 
 
+@public(function=False, method=True)
 def new_zeros(input: Tensor, *size: Any, **options: Any) -> Tensor:
     """Zeros of `size`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 0, **options)
 
 
+@public(function=False, method=True)
 def new_ones(input: Tensor, *size: Any, **options: Any) -> Tensor:
     """Ones of `size`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 1, **options)
 
 
+@public(function=False, method=True)
 def new_empty(input: Tensor, *size: Any, **options: Any) -> Tensor:
     """As `empty`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 0, **options)
 
 
+@public(function=False, method=True)
 def new_tensor(input: Tensor, data: Any, **options: Any) -> Tensor:
     """`tensor(data)`, with the dtype and device of `input` unless given."""
     return tensor(data, **_like(input, options))
@@ -417,11 +433,13 @@ def _like(input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": input._type.dtype, "device": input._type.device, **given}
 
 
+@public()
 def scalar_tensor(value: Any, *, dtype: Any = None, device: DeviceLike = None) -> Tensor:
     """A 0-d tensor of a number."""
     return full((), value, dtype=as_dtype(dtype) or promotion.default_dtype, device=device)
 
 
+@public()
 def arange(
     start: Any = None,
     end: Any = None,
@@ -468,6 +486,7 @@ def _sequence(count: int, first: Any, by: Any, dtype: DType, device: Device) -> 
     return current_context().array_constant(values.astype(dtype.numpy), device)
 
 
+@public()
 def linspace(
     start: Any,
     end: Any,
@@ -486,6 +505,7 @@ def linspace(
     return _finished(result, requires_grad)
 
 
+@public()
 def logspace(
     start: Any,
     end: Any,
@@ -503,6 +523,7 @@ def logspace(
     return _finished(result, requires_grad)
 
 
+@public()
 def eye(
     n: int,
     m: int | None = None,
@@ -528,6 +549,7 @@ def _column(size: int, device: Device) -> Tensor:
 # --- parts of matrices, grids ------------------------------------------------------------------
 
 
+@public(method=True, inplace=True, overlap="any")
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "tril")
@@ -535,6 +557,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return _kept(e.le(_row(columns, device), e.add(_column(rows, device), diagonal)), input)
 
 
+@public(method=True, inplace=True, overlap="any")
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "triu")
@@ -552,6 +575,7 @@ def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
     return x._type.shape[-2], x._type.shape[-1]
 
 
+@public(method=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with a vector on its diagonal."""
     if input.ndim == 2:
@@ -567,6 +591,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return _kept(e.eq(_row(size, device), e.add(_column(size, device), diagonal)), rows)
 
 
+@public()
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Vectors as coordinates of a grid: one tensor of the grid's shape for each."""
     vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors

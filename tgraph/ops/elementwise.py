@@ -29,6 +29,7 @@ from ..core.operands import (
     result_type,
     together,
 )
+from ..core.public import public
 from ..core.record import vjp
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_, float32
@@ -101,6 +102,7 @@ def _rounded(given: Any, promoted: Tensor) -> bool:
         return float(promoted._type.dtype.numpy.type(given)) != given
 
 
+@public(method=True, inplace=True, out=True)
 def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     """`input + alpha * other`.
 
@@ -111,6 +113,7 @@ def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     return _arithmetic(p.add, p.logical_or, input, _scaled(other, alpha))
 
 
+@public(method=True, inplace=True, out=True, aliases=("subtract",))
 def sub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     """`input - alpha * other`."""
     bools = [isinstance(x, Tensor) and x._type.dtype is bool_ for x in (input, other)]
@@ -137,17 +140,28 @@ def _scaled(other: Operand, alpha: Scalar) -> Operand:
     return mul(other, alpha)
 
 
+@public(out=True)
 def rsub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     """`other - alpha * input`."""
     return sub(other, input, alpha=alpha)
 
 
+@public(method=True, inplace=True, out=True, aliases=("multiply",))
 def mul(input: Operand, other: Operand) -> Tensor:
     """`input * other`."""
     x, y = promote_pair("mul", input, other)
     return _scaling(p.logical_and if x._type.dtype is bool_ else p.mul, x, y, input, other)
 
 
+@public(
+    method=True,
+    inplace=True,
+    out=True,
+    aliases=(
+        "divide",
+        "true_divide",
+    ),
+)
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """`input / other`; integers divide to the default float type.
 
@@ -186,18 +200,21 @@ def _refuse_zero(dividend: Any, divisor: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
+@public(method=True, inplace=True, out=True)
 def floor_divide(input: Operand, other: Operand) -> Tensor:
     """`input / other` rounded down, in the promoted dtype. Division of integers by 0 raises."""
     _refuse_zero(input, other)
     return _arithmetic(p.floor_divide, None, input, other)
 
 
+@public(method=True, inplace=True, out=True)
 def remainder(input: Operand, other: Operand) -> Tensor:
     """The remainder with the sign of the divisor, as Python's `%`."""
     _refuse_zero(input, other)
     return _arithmetic(p.remainder, None, input, other)
 
 
+@public(method=True, inplace=True, out=True)
 def fmod(input: Operand, other: Operand) -> Tensor:
     """The remainder with the sign of the dividend, as C's fmod."""
     _refuse_zero(input, other)
@@ -227,6 +244,7 @@ def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return neg(mul(g, trunc(div(x, y))))
 
 
+@public(method=True, inplace=True, out=True)
 def pow(input: Operand, exponent: Operand) -> Tensor:
     """`input ** exponent`. Negative powers of integers raise for a Python exponent."""
     if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
@@ -242,6 +260,7 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
     return _arithmetic(p.pow_, None, input, exponent)
 
 
+@public(method=True, inplace=True, out=True, aliases=("negative",))
 def neg(input: Tensor) -> Tensor:
     """`-input`."""
     if require_tensor(input, "neg")._type.dtype is bool_:
@@ -252,6 +271,7 @@ def neg(input: Tensor) -> Tensor:
     return apply(p.neg, input)
 
 
+@public(method=True, out=True)
 def positive(input: Tensor) -> Tensor:
     """`+input`: the tensor itself."""
     if input._type.dtype is bool_:
@@ -259,11 +279,13 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@public(method=True, inplace=True, out=True, aliases=("absolute",))
 def abs(input: Tensor) -> Tensor:
     """Absolute values; the gradient at 0 is 0."""
     return apply(p.abs_, require_tensor(input, "abs"))
 
 
+@public(method=True, inplace=True, out=True, aliases=("sgn",))
 def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1 by the sign of each element."""
     if require_tensor(input, "sign")._type.dtype is bool_:
@@ -271,6 +293,7 @@ def sign(input: Tensor) -> Tensor:
     return apply(p.sign, input)
 
 
+@public(method=True, inplace=True, out=True)
 def square(input: Tensor) -> Tensor:
     """`input * input`."""
     return mul(input, input)
@@ -279,106 +302,127 @@ def square(input: Tensor) -> Tensor:
 # --- mathematics -------------------------------------------------------------------------------
 
 
+@public(method=True, inplace=True, out=True)
 def exp(input: Tensor) -> Tensor:
     """e to the power of each element; integers are computed in the default float type."""
     return apply(p.exp, as_float(input, "exp"))
 
 
+@public(method=True, inplace=True, out=True)
 def exp2(input: Tensor) -> Tensor:
     """2 to the power of each element."""
     return apply(p.exp2, as_float(input, "exp2"))
 
 
+@public(method=True, inplace=True, out=True)
 def expm1(input: Tensor) -> Tensor:
     """`exp(input) - 1`, accurate near 0."""
     return apply(p.expm1, as_float(input, "expm1"))
 
 
+@public(method=True, inplace=True, out=True)
 def log(input: Tensor) -> Tensor:
     """Natural logarithm: NaN below 0, -inf at 0."""
     return apply(p.log, as_float(input, "log"))
 
 
+@public(method=True, inplace=True, out=True)
 def log2(input: Tensor) -> Tensor:
     """Logarithm to base 2."""
     return apply(p.log2, as_float(input, "log2"))
 
 
+@public(method=True, inplace=True, out=True)
 def log10(input: Tensor) -> Tensor:
     """Logarithm to base 10."""
     return mul(apply(p.log2, as_float(input, "log10")), math.log10(2.0))
 
 
+@public(method=True, inplace=True, out=True)
 def log1p(input: Tensor) -> Tensor:
     """`log(1 + input)`, accurate near 0."""
     return apply(p.log1p, as_float(input, "log1p"))
 
 
+@public(method=True, inplace=True, out=True)
 def sqrt(input: Tensor) -> Tensor:
     """Square root; NaN below 0."""
     return apply(p.sqrt, as_float(input, "sqrt"))
 
 
+@public(method=True, inplace=True, out=True)
 def rsqrt(input: Tensor) -> Tensor:
     """`1 / sqrt(input)`."""
     return apply(p.rsqrt, as_float(input, "rsqrt"))
 
 
+@public(method=True, inplace=True, out=True)
 def reciprocal(input: Tensor) -> Tensor:
     """`1 / input`."""
     return apply(p.reciprocal, as_float(input, "reciprocal"))
 
 
+@public(method=True, inplace=True, out=True)
 def sin(input: Tensor) -> Tensor:
     """Sine of angles in radians."""
     return apply(p.sin, as_float(input, "sin"))
 
 
+@public(method=True, inplace=True, out=True)
 def cos(input: Tensor) -> Tensor:
     """Cosine of angles in radians."""
     return apply(p.cos, as_float(input, "cos"))
 
 
+@public(method=True, inplace=True, out=True)
 def tan(input: Tensor) -> Tensor:
     """Tangent of angles in radians."""
     return apply(p.tan, as_float(input, "tan"))
 
 
+@public(method=True, inplace=True, out=True, aliases=("arcsin",))
 def asin(input: Tensor) -> Tensor:
     """Arcsine in radians; NaN outside [-1, 1]."""
     return apply(p.asin, as_float(input, "asin"))
 
 
+@public(method=True, inplace=True, out=True, aliases=("arccos",))
 def acos(input: Tensor) -> Tensor:
     """Arccosine in radians; NaN outside [-1, 1]."""
     return apply(p.acos, as_float(input, "acos"))
 
 
+@public(method=True, inplace=True, out=True, aliases=("arctan",))
 def atan(input: Tensor) -> Tensor:
     """Arctangent in radians."""
     return apply(p.atan, as_float(input, "atan"))
 
 
+@public(method=True, inplace=True, out=True, aliases=("arctan2",))
 def atan2(input: Operand, other: Operand) -> Tensor:
     """The angle of the point (other, input) in radians, between -pi and pi."""
     return apply(p.atan2, *promote_float("atan2", input, other))
 
 
+@public(method=True, inplace=True, out=True)
 def sinh(input: Tensor) -> Tensor:
     """Hyperbolic sine."""
     return apply(p.sinh, as_float(input, "sinh"))
 
 
+@public(method=True, inplace=True, out=True)
 def cosh(input: Tensor) -> Tensor:
     """Hyperbolic cosine."""
     return apply(p.cosh, as_float(input, "cosh"))
 
 
+@public(method=True, inplace=True, out=True)
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent."""
     return apply(p.tanh, as_float(input, "tanh"))
 
 
+@public(method=True, inplace=True, out=True)
 def erf(input: Tensor) -> Tensor:
     """The error function."""
     return apply(p.erf, as_float(input, "erf"))
@@ -390,16 +434,19 @@ def _rounding(primitive: Primitive, input: Tensor) -> Tensor:
     return apply(p.copy, input)
 
 
+@public(method=True, inplace=True, out=True)
 def floor(input: Tensor) -> Tensor:
     """Each element rounded down."""
     return _rounding(p.floor, input)
 
 
+@public(method=True, inplace=True, out=True)
 def ceil(input: Tensor) -> Tensor:
     """Each element rounded up."""
     return _rounding(p.ceil, input)
 
 
+@public(method=True, inplace=True, out=True)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Each element rounded to the nearest, halves to the even neighbour."""
     if decimals == 0 or not input._type.dtype.is_floating_point:
@@ -408,11 +455,13 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return div(apply(p.round_, mul(input, scale)), scale)
 
 
+@public(method=True, inplace=True, out=True)
 def trunc(input: Tensor) -> Tensor:
     """Each element rounded towards zero."""
     return _rounding(p.trunc, input)
 
 
+@public(method=True, inplace=True, out=True)
 def frac(input: Tensor) -> Tensor:
     """The part behind the point, with the sign of the element."""
     return sub(input, trunc(input))
@@ -421,16 +470,19 @@ def frac(input: Tensor) -> Tensor:
 # --- selection ---------------------------------------------------------------------------------
 
 
+@public(method=True, out=True)
 def maximum(input: Operand, other: Operand) -> Tensor:
     """The larger of two elements; NaN if either is. Equal ones share the gradient."""
     return apply(p.maximum, *promote_pair("maximum", input, other))
 
 
+@public(method=True, out=True)
 def minimum(input: Operand, other: Operand) -> Tensor:
     """The smaller of two elements; NaN if either is. Equal ones share the gradient."""
     return apply(p.minimum, *promote_pair("minimum", input, other))
 
 
+@public(method=True, inplace=True, out=True, aliases=("clip",))
 @fused
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elements limited to [min, max]; inside, bounds included, the gradient passes.
@@ -470,6 +522,7 @@ def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 
 
+@public(out=True)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """`input` where `condition` holds, else `other`.
 
@@ -493,24 +546,28 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     return apply(p.where, *together(condition, x, y))
 
 
+@public(method=True, inplace=True, out=True)
 @fused
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """`input + weight * (end - input)`."""
     return add(input, mul(weight, sub(end, input)))
 
 
+@public(method=True, inplace=True, out=True)
 @fused
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 * tensor2`."""
     return add(input, _scaled(mul(tensor1, tensor2), value))
 
 
+@public(method=True, inplace=True, out=True)
 @fused
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`."""
     return add(input, _scaled(div(tensor1, tensor2), value))
 
 
+@public(method=True, inplace=True, out=True)
 @fused
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None

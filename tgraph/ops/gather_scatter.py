@@ -12,6 +12,7 @@ from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant, current_context
 from ..core.operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
 from ..core.planned import planned
+from ..core.public import public
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..runtime.arrays import current
@@ -23,6 +24,7 @@ from .sorting import cumsum, searchsorted
 from .zero_dim import with_one_element
 
 
+@public(method=True, aliases=("argwhere",))
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The positions of nonzero elements: one row for each, or a tuple of one vector for each
     dimension."""
@@ -33,9 +35,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return current_context().array_constant(np.ascontiguousarray(rows), input._type.device)
 
 
-argwhere = nonzero
-
-
+@public(method=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, in one dimension."""
     require_tensor(input, "masked_select"), require_tensor(mask, "masked_select", "mask")
@@ -45,6 +45,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return getitem(x, m.contiguous(where))
 
 
+@public(method=True, inplace=True, overlap="any")
 def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
     """`value` where `mask` holds, else `input`."""
     if require_tensor(mask, "masked_fill", "mask")._type.dtype is not bool_:
@@ -59,6 +60,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
     return apply(p.where, mask, as_value(value, input), input)
 
 
+@public(method=True, inplace=True, overlap="any")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements of `source`, in order, put where `mask` holds."""
     x, where = m.broadcast_tensors(input, mask)
@@ -77,6 +79,7 @@ def _check_index(index: Tensor, operation: str) -> Tensor:
     return index
 
 
+@public(method=True)
 @with_one_element
 @planned
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -99,6 +102,7 @@ def _check_extent(index: Tensor, x: Tensor, axis: int, operation: str) -> None:
         )
 
 
+@public(method=True)
 @with_one_element
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, with negative positions allowed and the other dimensions broadcast."""
@@ -113,11 +117,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return apply(p.gather, x, wrap_negative(at, axis, x._type.shape[axis]), axis=axis)
 
 
+@public(method=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of `index`."""
     return getitem(m.reshape(input, -1), index)
 
 
+@public(method=True)
 @with_one_element
 @planned
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -129,6 +135,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return apply(p.index, input, m.reshape(index, -1), axis=axis)
 
 
+@public(method=True, inplace=True, overlap="none")
 @with_one_element
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`: the transpose of gather."""
@@ -156,6 +163,7 @@ def _scatter_operands(
     return axis, index, src
 
 
+@public(method=True, inplace=True, overlap="none")
 @with_one_element
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
     """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
@@ -175,6 +183,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | N
     return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
 
 
+@public(method=True, inplace=True, overlap="none")
 @with_one_element
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
@@ -203,6 +212,7 @@ def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, opera
         )
 
 
+@public(method=True, inplace=True, overlap="none")
 @with_one_element
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with `source` written to the places `index` of dimension `dim`."""
@@ -212,6 +222,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
 
 
+@public(method=True, inplace=True, overlap="any")
 @with_one_element
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -> Tensor:
     """`input` with `value` written to the places `index` of dimension `dim`."""
@@ -222,6 +233,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -
     return apply(p.index_put, input, index, filled, axis=axis, accumulate=False)
 
 
+@public()
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Class indices as int64 rows with a one at the class; -1 takes the largest index + 1.
 
@@ -262,6 +274,7 @@ def _checked_classes(tensor: Tensor, num_classes: int) -> int:
     return highest + 1 if num_classes < 0 else num_classes
 
 
+@public(method=True)
 def repeat_interleave(
     input: Tensor | None = None,
     repeats: int | Tensor | None = None,

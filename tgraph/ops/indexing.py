@@ -19,8 +19,9 @@ from ..core.eager_context import constant, current_context
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
 from ..core.operands import cast, is_scalar, on_device, plain_scalar
 from ..core.overlap import refuse_overlap
+from ..core.public import public
 from ..core.state import state
-from ..core.tensor import Step, Tensor, intern_type, wrap
+from ..core.tensor import Tensor, ViewStep, intern_type, wrap
 from ..runtime.array_functions_indexing import write_at
 from ..runtime.arrays import array_module, current
 from ..runtime.device import CPU, Device
@@ -186,12 +187,14 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
     rest = shape[len(items) :]
     if rest:
         starts, stops, steps = starts + (0,) * len(rest), stops + rest, steps + (1,) * len(rest)
-    made: tuple[Step, ...] = (Step(p.slice_, {"starts": starts, "stops": stops, "steps": steps}),)
+    made: tuple[ViewStep, ...] = (
+        ViewStep(p.slice_, {"starts": starts, "stops": stops, "steps": steps}),
+    )
     shown = left + rest
     if len(left) < len(items):
         if 1 in shown and (left or not array.flags.c_contiguous):
             return None  # a reshape may give other strides to axes of one element
-        made += (Step(p.reshape, {"shape": shown}),)
+        made += (ViewStep(p.reshape, {"shape": shown}),)
     result = wrap(array[(*items, ...)], intern_type(shown, dtype))
     link_view(x, made, result)
     return result
@@ -455,6 +458,7 @@ def _value_like(new: Tensor, shape: tuple[int, ...]) -> Tensor:
     return new if new._type.shape == shape else apply(p.broadcast, new, shape=shape)
 
 
+@public(method=True)
 def index_put(
     input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False
 ) -> Tensor:
@@ -464,6 +468,7 @@ def index_put(
     return result
 
 
+@public(function=False, method=True)
 def index_put_(
     input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False
 ) -> Tensor:

@@ -10,6 +10,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core.dispatch import apply
 from ..core.operands import Scalar, require_tensor
+from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_
 from . import elementwise as e
@@ -42,6 +43,7 @@ def _need_dims(operation: str, **wanted: tuple[Tensor, int]) -> None:
             )
 
 
+@public(method=True, out=True, overlap="any")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product; vectors count as a row on the left and a column on the right.
 
@@ -96,12 +98,14 @@ def _folded_product(left: Tensor, right: Tensor) -> Tensor:
     return apply(p.reshape, folded, shape=(*shape[:-1], right._type.shape[1]))
 
 
+@public(method=True, out=True, overlap="any")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     _need_dims("mm", self=(input, 2), mat2=(mat2, 2))
     return matmul(input, mat2)
 
 
+@public(method=True, out=True, overlap="any")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices."""
     _need_dims("bmm", batch1=(input, 3), batch2=(mat2, 3))
@@ -114,12 +118,14 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
+@public(method=True, out=True, overlap="any")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     _need_dims("mv", self=(input, 2), vec=(vec, 1))
     return matmul(input, vec)
 
 
+@public(method=True, out=True, overlap="any")
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors."""
     _check_pair("dot", input, other)
@@ -128,12 +134,14 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
     return matmul(input, other)
 
 
+@public(method=True, out=True, overlap="any")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Every element of one vector times every element of another."""
     _need_dims("outer", self=(input, 1), vec2=(vec2, 1))
     return e.mul(m.unsqueeze(input, 1), vec2)
 
 
+@public(method=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Inner products along the last dimensions."""
     require_tensor(input, "inner"), require_tensor(other, "inner", "other")
@@ -142,6 +150,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
+@public()
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sum over the last `dims` dimensions of `a` and the first of `b`, or over given pairs."""
     if isinstance(dims, int):
@@ -167,6 +176,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return m.reshape(_product(left, right), shape)
 
 
+@public(method=True, inplace=True, out=True, overlap="any")
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
@@ -174,11 +184,13 @@ def addmm(
     return _added(input, mm(mat1, mat2), beta, alpha)
 
 
+@public(method=True, inplace=True, out=True, overlap="any")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)`."""
     return _added(input, mv(mat, vec), beta, alpha)
 
 
+@public(method=True, inplace=True, out=True, overlap="any")
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
@@ -194,12 +206,14 @@ def _added(base: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor
     return e.add(product, base if beta == 1 else e.mul(base, beta))
 
 
+@public(function=False, method=True)
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     _need_dims("trace", self=(input, 2))
     return r.sum(m.diagonal(input))
 
 
+@public()
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by index letters; see NumPy's einsum. Contracts from left to right.
 

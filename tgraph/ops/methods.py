@@ -13,121 +13,40 @@ from ..core.inplace import overwrite
 from ..core.keywords import with_keywords
 from ..core.operands import SCALARS
 from ..core.overlap import refuse_overlap
+from ..core.public import OPERATIONS, Operation
 from ..core.tensor import Tensor
 from . import (
-    activations,
     comparison,
     conversion,
     creation,
     elementwise,
-    gather_scatter,
+    functions,
     indexing,
-    joining,
     linalg,
     movement,
-    random,
-    reductions,
     rules_contractions,
     rules_elementwise,
     rules_movement,
     rules_reductions,
-    sorting,
 )
 
-# Imported for the gradient rules that they register.
+# Imported for the operations that they declare, and for the gradient rules that they register.
+FAMILIES = functions.FAMILIES
 RULE_MODULES = (rules_contractions, rules_elementwise, rules_movement, rules_reductions)
 
-# The methods that have the name of the function they are.
-METHODS: dict[Any, str] = {
-    elementwise: """
-        abs acos add addcdiv addcmul asin atan atan2 ceil clamp cos cosh div erf exp exp2 expm1
-        floor floor_divide fmod frac lerp log log10 log1p log2 maximum minimum mul nan_to_num neg
-        positive pow reciprocal remainder round rsqrt sign sin sinh sqrt square sub tan tanh
-        trunc""",
-    comparison: """
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq
-        ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne""",
-    reductions: """
-        all allclose amax amin aminmax any argmax argmin count_nonzero equal isclose logsumexp max
-        mean min norm prod std sum var""",
-    movement: """
-        broadcast_to chunk clone contiguous data_ptr diagonal expand expand_as flatten
-        is_contiguous movedim narrow permute ravel reshape reshape_as select split squeeze stride t
-        tensor_split transpose unbind unflatten unfold unsqueeze
-        view view_as""",
-    joining: "flip repeat roll tile",
-    indexing: "index_put index_put_",
-    gather_scatter: """
-        argwhere gather index_add index_copy index_fill index_select
-        masked_fill masked_scatter masked_select nonzero repeat_interleave scatter
-        scatter_add take take_along_dim""",
-    linalg: "addmm addmv baddbmm bmm dot inner matmul mm mv outer trace",
-    activations: "log_softmax relu sigmoid softmax",
-    sorting: "argsort bincount cumsum kthvalue median sort topk unique",
-    creation: "diag new_empty new_full new_ones new_tensor new_zeros tril triu",
-    random: "bernoulli bernoulli_ exponential_ multinomial normal_ random_ uniform_",
-    inplace: "copy_ detach_ fill_ zero_",
-    views: "detach",
-    api: "register_hook requires_grad_ retain_grad",
-    conversion: """
-        cpu cuda double get_device half item long numpy pin_memory record_stream short to tolist
-        type_as""",
-}
-
-# Further names of methods, and functions whose name would hide a Python one.
-RENAMED: dict[str, Any] = {
-    "absolute": elementwise.abs,
-    "arccos": elementwise.acos,
-    "arcsin": elementwise.asin,
-    "arctan": elementwise.atan,
-    "arctan2": elementwise.atan2,
+# Methods that are declared in no family: those of other rooms, and one that is called otherwise.
+METHODS: dict[str, Callable[..., Any]] = {
     "backward": api.tensor_backward,
-    "bfloat16": conversion.to_bfloat16,
-    "bool": conversion.to_bool,
-    "byte": conversion.byte,
-    "char": conversion.char,
-    "clip": elementwise.clamp,
-    "divide": elementwise.div,
-    "float": conversion.float_,
-    "greater": comparison.gt,
-    "greater_equal": comparison.ge,
-    "int": conversion.int_,
-    "is_pinned": conversion.is_pinned_tensor,
-    "less": comparison.lt,
-    "less_equal": comparison.le,
-    "moveaxis": movement.movedim,
-    "multiply": elementwise.mul,
-    "negative": elementwise.neg,
-    "not_equal": comparison.ne,
-    "sgn": elementwise.sign,
-    "subtract": elementwise.sub,
-    "swapaxes": movement.transpose,
-    "swapdims": movement.transpose,
-    "true_divide": elementwise.div,
-    "type": conversion.type_of,
+    "copy_": inplace.copy_,
+    "detach": views.detach,
+    "detach_": inplace.detach_,
+    "fill_": inplace.fill_,
+    "register_hook": api.register_hook,
+    "requires_grad_": api.requires_grad_,
+    "retain_grad": api.retain_grad,
     "where": lambda self, condition, other: elementwise.where(condition, self, other),
+    "zero_": inplace.zero_,
 }
-
-# Functions f that have a form f_ which writes the result over the first operand.
-IN_PLACE: dict[Any, str] = {
-    elementwise: """
-        abs acos add addcdiv addcmul asin atan atan2 ceil clamp cos cosh div erf exp exp2 expm1
-        floor floor_divide fmod frac lerp log log10 log1p log2 mul nan_to_num neg pow reciprocal
-        remainder round rsqrt sign sin sinh sqrt square sub tan tanh trunc""",
-    comparison: """
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq
-        ge gt le logical_and logical_not logical_or logical_xor lt ne""",
-    gather_scatter: """
-        index_add index_copy index_fill masked_fill masked_scatter scatter scatter_add""",
-    activations: "relu sigmoid",
-    creation: "tril triu",
-    linalg: "addmm addmv baddbmm",
-    sorting: "cumsum",
-}
-# Which operands may not lie in the memory that is written, but be all of it (see overlap.py); those
-# of other functions may not even be that, or are read as a whole first.
-READS_AS_IT_WRITES = (elementwise, comparison)
-READS_ELSEWHERE = ("index_add", "index_copy", "scatter", "scatter_add")
 
 # Python's operator -> function; each also has a reflected and an in-place form.
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -214,17 +133,16 @@ def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
-def _in_place(function: Callable[..., Any], name: str, module: Any) -> Callable[..., Any]:
-    elsewhere = function.__name__ in READS_ELSEWHERE
-    checked = elsewhere or module in READS_AS_IT_WRITES
+def _in_place(operation: Operation, name: str) -> Callable[..., Any]:
+    function, overlap = with_keywords(operation.function), operation.overlap
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if checked:
-            refuse_overlap(self, (*args, *kwargs.values()), elsewhere)
+        if overlap != "any":
+            refuse_overlap(self, (*args, *kwargs.values()), overlap == "none")
         return overwrite(self, lambda before: function(before, *args, **kwargs), name)
 
     method.__name__ = name
-    method.__doc__ = f"`{function.__name__}` written over this tensor, which is returned."
+    method.__doc__ = f"`{operation.name}` written over this tensor, which is returned."
     return method
 
 
@@ -259,16 +177,14 @@ def _construct(self: Tensor, *args: Any, requires_grad: bool = False) -> None:
 
 def install() -> None:
     """Put everything in place on the class."""
-    for module, names in METHODS.items():
-        for name in names.split():
-            setattr(Tensor, name, with_keywords(getattr(module, name)))
-    for name, function in RENAMED.items():
+    for operation in OPERATIONS.values():
+        for name in operation.names:
+            if operation.is_method:
+                setattr(Tensor, name, with_keywords(operation.function))
+            if operation.inplace:
+                setattr(Tensor, f"{name}_", _in_place(operation, f"{name}_"))
+    for name, function in METHODS.items():
         setattr(Tensor, name, with_keywords(function))
-    for module, names in IN_PLACE.items():
-        for name in names.split():
-            function = with_keywords(getattr(module, name))
-            setattr(Tensor, f"{name}_", _in_place(function, f"{name}_", module))
-    setattr(Tensor, "clip_", _in_place(elementwise.clamp, "clip_", elementwise))  # noqa: B010
     for name, function in OPERATORS.items():
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
         setattr(Tensor, f"__r{name}__", _reflected(function, f"__r{name}__"))

@@ -26,6 +26,7 @@ from ..core.eager_context import current_context
 from ..core.operands import require_tensor
 from ..core.overlap import Span, span_of
 from ..core.planned import planned
+from ..core.public import public
 from ..core.tensor import Size, Tensor, strides_of
 from ..core.views import base_to_view, would_alias
 
@@ -52,6 +53,7 @@ def as_size(size: Any) -> int:
 # --- shapes ------------------------------------------------------------------------------------
 
 
+@public(method=True)
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in row-major order under another shape, of which one size may be -1.
 
@@ -66,6 +68,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     return apply(p.reshape, input, shape=wanted)
 
 
+@public(function=False, method=True)
 def view(input: Tensor, *shape: Any) -> Tensor:
     """`reshape` that never copies: RuntimeError where the memory does not allow a view."""
     wanted = infer_reshape(input._type.shape, as_sizes(shape))
@@ -79,16 +82,19 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     return apply(p.reshape, input, shape=wanted)
 
 
+@public(function=False, method=True)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` in the shape of `other`."""
     return reshape(input, require_tensor(other, "reshape_as", "other")._type.shape)
 
 
+@public(function=False, method=True)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` viewed in the shape of `other`."""
     return view(input, require_tensor(other, "view_as", "other")._type.shape)
 
 
+@public(method=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions from `start_dim` to `end_dim` merged into one."""
     shape = input._type.shape
@@ -103,11 +109,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return apply(p.reshape, input, shape=(*shape[:start], merged, *shape[end + 1 :]))
 
 
+@public(method=True)
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
     return reshape(input, -1)
 
 
+@public(method=True)
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Dimension `dim` split into `sizes`, of which one may be -1."""
     shape = input._type.shape
@@ -116,6 +124,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return apply(p.reshape, input, shape=(*shape[:at], *split_into, *shape[at + 1 :]))
 
 
+@public(method=True)
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Dimensions of size 1 removed: all of them, or those in `dim`."""
     shape = input._type.shape
@@ -124,6 +133,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return apply(p.reshape, input, shape=kept)
 
 
+@public(method=True)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A dimension of size 1 put in at `dim`."""
     shape = input._type.shape
@@ -134,6 +144,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 # --- order of dimensions -----------------------------------------------------------------------
 
 
+@public(method=True)
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in another order.
 
@@ -155,6 +166,13 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     return apply(p.permute, input, axes=axes)
 
 
+@public(
+    method=True,
+    aliases=(
+        "swapaxes",
+        "swapdims",
+    ),
+)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged."""
     ndim = len(input._type.shape)
@@ -165,6 +183,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return apply(p.permute, input, axes=tuple(axes))
 
 
+@public(method=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and scalars as they are."""
     ndim = len(input._type.shape)
@@ -188,6 +207,7 @@ def matrix_transpose(input: Tensor) -> Tensor:
     return transpose(input, -2, -1)
 
 
+@public(method=True, aliases=("moveaxis",))
 def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     """Dimensions `source` moved to the places `destination`; the others keep their order."""
     ndim = len(input._type.shape)
@@ -214,6 +234,7 @@ def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
 # --- broadcasting ------------------------------------------------------------------------------
 
 
+@public(function=False, method=True)
 def expand(input: Tensor, *sizes: Any) -> Tensor:
     """Dimensions of size 1 repeated to larger sizes, without a copy; -1 keeps a size.
 
@@ -245,16 +266,19 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
     return apply(p.broadcast, input, shape=tuple(wanted))
 
 
+@public(function=False, method=True)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` expanded to the shape of `other`."""
     return expand(input, require_tensor(other, "expand_as", "other")._type.shape)
 
 
+@public(method=True)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """`input` expanded to `size`."""
     return expand(input, size)
 
 
+@public()
 def broadcast_shapes(*shapes: Sequence[int]) -> Size:
     """The common shape of broadcast operands."""
     try:
@@ -265,6 +289,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Size:
         ) from None
 
 
+@public()
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors expanded to their common shape."""
     shape = broadcast_shapes(*(each._type.shape for each in tensors))
@@ -283,6 +308,7 @@ def slice_axis(input: Tensor, axis: int, start: int, stop: int, step: int = 1) -
     return apply(p.slice_, input, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
 
 
+@public(method=True)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The view of `length` places of `dim`, from `start`."""
     shape = input._type.shape
@@ -303,6 +329,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     return slice_axis(input, axis, start, start + length)
 
 
+@public(method=True)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The view of one place of `dim`, which is removed."""
     shape = input._type.shape
@@ -319,6 +346,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return apply(p.reshape, part, shape=(*shape[:axis], *shape[axis + 1 :]))
 
 
+@public(method=True)
 def split(input: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of sizes
     that add up to the whole."""
@@ -348,6 +376,7 @@ def split(input: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[T
     return tuple(parts)
 
 
+@public(method=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     if chunks <= 0:
@@ -358,6 +387,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, -(-size // chunks), dim)
 
 
+@public(method=True)
 def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """Views along `dim`: that many nearly equal ones, or cut at the given indices."""
     size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
@@ -371,6 +401,7 @@ def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tup
     return tuple(slice_axis(input, axis, start, max(start, stop)) for start, stop in ends)
 
 
+@public(method=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """One view for each place of `dim`, which is removed."""
     axis = normalize_axis(dim, len(input._type.shape))
@@ -379,6 +410,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(select(input, axis, at) for at in range(input._type.shape[axis]))
 
 
+@public(function=False, method=True)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """The view of all windows of `size` along a dimension, `step` apart; they come last."""
     axis = normalize_axis(dimension, len(input._type.shape))
@@ -390,6 +422,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return apply(p.unfold, input, axes=(axis,), sizes=(size,), strides=(step,), dilations=(1,))
 
 
+@public(method=True)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of dimensions `dim1` and `dim2`, as the last dimension of the result."""
     ndim = len(input._type.shape)
@@ -444,11 +477,13 @@ def _strided(line: Tensor, span: Span) -> Tensor:
 # --- memory ------------------------------------------------------------------------------------
 
 
+@public(method=True)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with memory of its own, in the order of the input's; gradients pass through."""
     return apply(p.copy, input)
 
 
+@public(function=False, method=True)
 def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """`input` itself if its memory is in row-major order, else a copy that is."""
     return input if is_contiguous(input) else row_major_copy(input)
@@ -460,6 +495,7 @@ def row_major_copy(input: Tensor) -> Tensor:
     return apply(p.copy, input, strides=contiguous_strides(input._type.shape))
 
 
+@public(function=False, method=True)
 def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in row-major order, without gaps."""
     value, shape = input._value, input._type.shape
@@ -472,6 +508,7 @@ def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
     return all(size == 1 or a == b for size, a, b in zip(shape, strides, wanted))
 
 
+@public(function=False, method=True)
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """The step in memory, in elements, along every dimension or along `dim`."""
     shape = input._type.shape
@@ -479,6 +516,7 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
     return strides if dim is None else strides[normalize_axis(dim, len(strides))]
 
 
+@public(function=False, method=True)
 def data_ptr(input: Tensor) -> int:
     """The address of the first element."""
     context = current_context()

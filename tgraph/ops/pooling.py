@@ -19,8 +19,8 @@ from ..runtime.dtypes import bool_, int64
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .concatenation import cat, flip
 from .convolution import Ints, spread
-from .joining import cat, flip
 
 
 def pad(

@@ -24,6 +24,7 @@ from ..core.eager_context import current_context
 from ..core.inplace import assign
 from ..core.operands import Scalar, as_operand, cast, result_type
 from ..core.planned import planned
+from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, float32, float64, int64
@@ -94,26 +95,31 @@ class Generator:
 default_generator = Generator()
 
 
+@public()
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator."""
     return default_generator.manual_seed(seed)
 
 
+@public()
 def seed() -> int:
     """Seed the default generator from the operating system; returns the seed."""
     return default_generator.seed()
 
 
+@public()
 def initial_seed() -> int:
     """The seed of the default generator."""
     return default_generator.initial_seed()
 
 
+@public()
 def get_rng_state() -> Tensor:
     """The state of the default generator."""
     return default_generator.get_state()
 
 
+@public()
 def set_rng_state(new_state: Tensor) -> None:
     """Put the default generator back into a state."""
     default_generator.set_state(new_state)
@@ -231,6 +237,7 @@ def _finished(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
+@public()
 def rand(
     *size: Any,
     generator: Generator | None = None,
@@ -244,6 +251,7 @@ def rand(
     return _finished(result, requires_grad)
 
 
+@public()
 def randn(
     *size: Any,
     generator: Generator | None = None,
@@ -257,6 +265,7 @@ def randn(
     return _finished(result, requires_grad)
 
 
+@public()
 def randint(
     low: int = 0,
     high: Any = None,
@@ -297,6 +306,7 @@ def _integers(
     return wide if count >= 1 << 63 else e.remainder(wide, count)
 
 
+@public()
 def randperm(
     n: int,
     *,
@@ -311,6 +321,7 @@ def randperm(
     return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
 
 
+@public()
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -334,6 +345,7 @@ def normal(
     return _scaled(drawn, std, mean, result_type(drawn, *tensors))
 
 
+@public(method=True)
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that the elements give, else zeros.
 
@@ -371,6 +383,7 @@ def _check_weights(weights: np.ndarray[Any, Any]) -> None:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 
 
+@public(method=True)
 def multinomial(
     input: Tensor,
     num_samples: int,
@@ -415,16 +428,19 @@ def _distribution(input: Tensor) -> Tensor:
     return input.detach()
 
 
+@public()
 def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
     """`rand` with the shape, dtype and device of `input`."""
     return rand(input._type.shape, **_like(input, dtype, options))
 
 
+@public()
 def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
     """`randn` with the shape, dtype and device of `input`."""
     return randn(input._type.shape, **_like(input, dtype, options))
 
 
+@public()
 def randint_like(
     input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any
 ) -> Tensor:
@@ -446,6 +462,7 @@ def _filled(self: Tensor, operation: str) -> tuple[tuple[int, ...], DType]:
     return self._type.shape, _float_dtype(self._type.dtype, operation)
 
 
+@public(function=False, method=True)
 def uniform_(
     self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -457,6 +474,7 @@ def uniform_(
     return assign(self, _scaled(drawn, b - a, a, dtype), "uniform_")
 
 
+@public(function=False, method=True)
 def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -468,6 +486,7 @@ def normal_(
     return assign(self, _scaled(drawn, std, mean, dtype), "normal_")
 
 
+@public(function=False, method=True)
 def bernoulli_(
     self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
@@ -480,6 +499,7 @@ def bernoulli_(
     return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
 
 
+@public(function=False, method=True)
 def random_(
     self: Tensor,
     low: int | None = None,
@@ -501,6 +521,7 @@ def random_(
     return assign(self, cast(drawn, dtype), "random_")
 
 
+@public(function=False, method=True)
 def exponential_(
     self: Tensor, lambd: Scalar = 1.0, *, generator: Generator | None = None
 ) -> Tensor:

@@ -17,6 +17,7 @@ from ..core.composite import composite
 from ..core.dispatch import apply, make_source
 from ..core.operands import as_float, as_number, cast, require_tensor, widened
 from ..core.planned import planned
+from ..core.public import public
 from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, bool_, float32, int64, uint8
@@ -47,6 +48,7 @@ def _reduce(primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: boo
 # --- sums --------------------------------------------------------------------------------------
 
 
+@public(method=True)
 def sum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -67,6 +69,7 @@ def _accumulated(
     return _reduce(primitive, cast(x, dtype), axes, keepdim)
 
 
+@public(method=True)
 def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -74,6 +77,7 @@ def prod(
     return _accumulated(p.prod, input, _axes(input, dim, "prod"), keepdim, dtype)
 
 
+@public(method=True)
 @planned
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
@@ -109,6 +113,7 @@ def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]
     return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
 
 
+@public(method=True)
 @planned
 def var(
     input: Tensor,
@@ -146,6 +151,7 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
     return variance, center
 
 
+@public(method=True)
 @planned
 def std(
     input: Tensor,
@@ -162,6 +168,7 @@ def std(
     return cast(_safe_sqrt(variance), input._type.dtype)
 
 
+@public()
 @planned
 def var_mean(
     input: Tensor,
@@ -178,6 +185,7 @@ def var_mean(
     return cast(variance, input._type.dtype), cast(center, input._type.dtype)
 
 
+@public()
 @planned
 def std_mean(
     input: Tensor,
@@ -212,6 +220,7 @@ def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) 
     _check_not_empty(x, axes, operation)
 
 
+@public(method=True)
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim, "amax")
@@ -219,6 +228,7 @@ def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return _reduce(p.max_, input, axes, keepdim)
 
 
+@public(method=True)
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim, "amin")
@@ -226,11 +236,13 @@ def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return _reduce(p.min_, input, axes, keepdim)
 
 
+@public(method=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Smallest and largest elements."""
     return amin(input, dim, keepdim), amax(input, dim, keepdim)
 
 
+@public(method=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; along `dim`, `(values, indices)`; of two tensors, `maximum`.
 
@@ -241,6 +253,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _extreme(input, dim, keepdim, "max", p.max_, p.argmax, e.maximum)
 
 
+@public(method=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; along `dim`, `(values, indices)`; of two tensors, `minimum`."""
     return _extreme(input, dim, keepdim, "min", p.min_, p.argmin, e.minimum)
@@ -297,11 +310,13 @@ def _ordered(x: Tensor) -> Tensor:
     return as_number(x)
 
 
+@public(method=True)
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The first position of the largest element, along `dim` or in the flattened tensor."""
     return _position(p.argmax, input, dim, keepdim)
 
 
+@public(method=True)
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The first position of the smallest element, along `dim` or in the flattened tensor."""
     return _position(p.argmin, input, dim, keepdim)
@@ -338,21 +353,25 @@ def _logical(primitive: Primitive, x: Tensor, dim: Dims, keepdim: bool) -> Tenso
     return cast(found, uint8) if x._type.dtype is uint8 else found
 
 
+@public(method=True)
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether any element is nonzero, as bool (uint8 of uint8, as in PyTorch)."""
     return _logical(p.any_, input, dim, keepdim)
 
 
+@public(method=True)
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are nonzero, as bool (uint8 of uint8, as in PyTorch)."""
     return _logical(p.all_, input, dim, keepdim)
 
 
+@public(method=True)
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many elements are nonzero, as int64."""
     return sum(_truth(input), dim)
 
 
+@public(method=True, out=True)
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
@@ -369,6 +388,7 @@ def isclose(
     return e.logical_or(close, e.logical_and(e.isfinite(e.sub(x, y)), near))
 
 
+@public(method=True)
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
@@ -376,6 +396,7 @@ def allclose(
     return builtins.bool(all(isclose(input, other, rtol, atol, equal_nan)))
 
 
+@public(method=True)
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
     require_tensor(input, "equal"), require_tensor(other, "equal", "other")
@@ -387,6 +408,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 # --- norms -------------------------------------------------------------------------------------
 
 
+@public(method=True)
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
@@ -437,6 +459,7 @@ def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, kee
     return e.mul(cotangent, e.where(flat, 0, e.pow(ratio, order - 1)))
 
 
+@public(method=True)
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))), without overflow; -inf where all elements are -inf."""
     x = as_float(input, "logsumexp")

@@ -19,6 +19,7 @@ from ..core.dispatch import apply, apply_several, make_source
 from ..core.eager_context import current_context
 from ..core.operands import cast, result_type
 from ..core.planned import planned
+from ..core.public import public
 from ..core.tensor import Tensor, intern_type
 from ..runtime import order
 from ..runtime.dtypes import DType, float64, int32, int64
@@ -54,6 +55,7 @@ def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> T
     return m.movedim(apply(p.argsort, rows, count=count, descending=bool(descending)), -1, axis)
 
 
+@public(method=True)
 @planned
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that put `input` in order along `dim`; equal elements keep their order."""
@@ -64,6 +66,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return _first_in_order(input, axis, size, descending)
 
 
+@public(method=True)
 @planned
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
     """The elements in order along `dim`, and where they came from."""
@@ -74,6 +77,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
+@public(method=True)
 @with_one_element
 @planned
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
@@ -85,6 +89,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
+@public(method=True)
 @with_one_element
 @planned
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
@@ -107,6 +112,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     return Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
 
 
+@public(method=True)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower of the middle elements: of all, or `(values, indices)` along `dim`.
 
@@ -134,6 +140,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return Sorted(values if keepdim else m.squeeze(values, axis), at)
 
 
+@public()
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor,
@@ -186,6 +193,7 @@ def _common_type(a: Tensor, b: Tensor) -> DType:
     return result_type(a, b)
 
 
+@public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights."""
     highest = current_context().host_array(input, "bincount()").max(initial=-1)
@@ -197,6 +205,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return apply(p.scatter_add, zeros, cast(input, int64), amounts, axis=0)
 
 
+@public(method=True)
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
@@ -216,6 +225,7 @@ def unique(
     return tensors if len(tensors) > 1 else tensors[0]
 
 
+@public(method=True, inplace=True, overlap="any")
 @planned
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.

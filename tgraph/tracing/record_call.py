@@ -21,7 +21,7 @@ from .recorded_call import Call
 from .recording.places import Place, standing_in
 from .recording.recorder import Recorder
 from .trace_context import Trace
-from .traced_gradients import Derivation, derive_what_can_be
+from .traced_gradients import TracedGradients, trace_possible_gradients
 
 
 def record_call(
@@ -98,8 +98,8 @@ def record_call(
 
 def _derived(
     trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
-) -> tuple[dict[int, Tensor], Derivation | None, dict[int, str]]:
-    return derive_what_can_be(trace, outputs, asked) if outputs else ({}, None, {})
+) -> tuple[dict[int, Tensor], TracedGradients | None, dict[int, str]]:
+    return trace_possible_gradients(trace, outputs, asked) if outputs else ({}, None, {})
 
 
 def asked_of(inputs: Sequence[TraceInput]) -> dict[int, Tensor]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..compiler.ir import Graph
 from ..core import pytree
-from ..core.tensor import Step, Tensor
+from ..core.tensor import Tensor, ViewStep
 from ..core.trace_state import HandleState, Source, TraceInput
 from ..runtime.records import record
 from .trace_context import Trace
-from .traced_gradients import Derivation
+from .traced_gradients import TracedGradients
 
 
 @record(eq=False)
@@ -33,7 +33,7 @@ class Ref:
 
     kind: str
     key: Any
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ViewStep, ...] = ()
     differentiable: bool = True
     leaf: bool = False
     history: int | None = None
@@ -136,7 +136,7 @@ class Call:
     asked: dict[int, Tensor]
     # Outputs that can be differentiated: number -> the handle in the trace.
     differentiable: dict[int, Tensor]
-    derivation: Derivation | None
+    traced_gradients: TracedGradients | None
     # Outputs that require grad, yet cannot be differentiated, and why.
     freed: dict[int, str]
     # Positions of leaves behind the arguments that the function did not read.

@@ -13,16 +13,16 @@ from .trace_context import Trace
 NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"
 
 
-class Derivation(NamedTuple):
+class TracedGradients(NamedTuple):
     """Cotangents of outputs, and the gradients that follow for inputs, as handles in a trace."""
 
     cotangents: list[Tensor]
     gradients: list[Tensor | None]
 
 
-def derive(
+def trace_gradients(
     trace: Trace, outputs: Mapping[int, Tensor], asked: Mapping[int, Tensor], create_graph: bool
-) -> Derivation:
+) -> TracedGradients:
     """The gradients of `outputs` with respect to `asked`; the trace must be the running context.
 
     Hooks of leaves are left out: they run when the gradient arrives in earnest.
@@ -40,7 +40,7 @@ def derive(
     finally:
         for handle, held in hooks:
             handle._hooks = held
-    return Derivation(cotangents, found)
+    return TracedGradients(cotangents, found)
 
 
 def _cotangent(trace: Trace, number: int, output: Tensor) -> Tensor:
@@ -49,9 +49,9 @@ def _cotangent(trace: Trace, number: int, output: Tensor) -> Tensor:
     return wrap(entry.node, entry.node.type)
 
 
-def derive_what_can_be(
+def trace_possible_gradients(
     trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
-) -> tuple[dict[int, Tensor], Derivation | None, dict[int, str]]:
+) -> tuple[dict[int, Tensor], TracedGradients | None, dict[int, str]]:
     """The outputs that have gradients, those gradients, and why others have none.
 
     Most often these come from a graph that the traced function has used up itself, by backward().
@@ -59,7 +59,7 @@ def derive_what_can_be(
     if not asked:
         return {}, None, dict.fromkeys(outputs, NO_INPUT)
     why = _why_not(trace, outputs, asked)
-    if isinstance(why, Derivation):
+    if isinstance(why, TracedGradients):
         return outputs, why, {}
     freed: dict[int, str] = {}
     for number, output in outputs.items():
@@ -67,13 +67,13 @@ def derive_what_can_be(
         if isinstance(found, str):
             freed[number] = found
     left = {number: each for number, each in outputs.items() if number not in freed}
-    return left, derive(trace, left, asked, False) if left else None, freed
+    return left, trace_gradients(trace, left, asked, False) if left else None, freed
 
 
 def _why_not(trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]) -> Any:
-    """The derivation, or why there is none."""
+    """The gradients, or why there are none."""
     try:
-        return derive(trace, outputs, asked, False)
+        return trace_gradients(trace, outputs, asked, False)
     except TraceError:
         raise
     except RuntimeError as error:

@@ -35,7 +35,7 @@ def is_large(schedule: Schedule) -> bool:
     return schedule.work >= SMALL_WORK
 
 
-class Step(NamedTuple):
+class LoopStep(NamedTuple):
     """The body of a stage inside of an innermost loop, and names of axes around it alone.
 
     A step with accumulators of its own has them in a `lane`.
@@ -80,7 +80,7 @@ class InnerLoops:
         assert self.schedule.lane is not None
         self.axes[self.schedule.lane] = self.storage.lane = at
 
-    def walk(self, steps: Sequence[Step], axis: Axis, low: str, high: str) -> None:
+    def walk(self, steps: Sequence[LoopStep], axis: Axis, low: str, high: str) -> None:
         """The innermost loop over [low, high) of `axis`, cut where conditions change.
 
         Along the last axis of a stage it also goes in blocks where that is cut.
@@ -90,7 +90,7 @@ class InnerLoops:
 
     @contextmanager
     def _noted_checks(
-        self, steps: Sequence[Step], axis: Axis, low: str, high: str
+        self, steps: Sequence[LoopStep], axis: Axis, low: str, high: str
     ) -> Iterator[None]:
         """Loops in which a failed check is noted; if there was one, all checks report once more.
 
@@ -121,7 +121,7 @@ class InnerLoops:
         checks = [at for at, instr in enumerate(stage.body) if instr.op == "check"]
         return any(axes is None or axis in axes for axes in map(inside.__getitem__, checks))
 
-    def _walk_parts(self, steps: Sequence[Step], axis: Axis, low: str, high: str) -> None:
+    def _walk_parts(self, steps: Sequence[LoopStep], axis: Axis, low: str, high: str) -> None:
         stage = steps[0].body.stage
         parts = self.parts(stage, axis)
         self.notes.cut(axis, len(parts), max(part.step for part in parts))
@@ -169,7 +169,7 @@ class InnerLoops:
         yield whole, number("smax", begin, end), high
 
     def _walk_blocks(
-        self, steps: Sequence[Step], part: Part, low: int, high: int, count: int
+        self, steps: Sequence[LoopStep], part: Part, low: int, high: int, count: int
     ) -> None:
         """A piece of a sum's last axis, in blocks whose totals are kept."""
         together = self.together(part)
@@ -203,7 +203,7 @@ class InnerLoops:
         return found.stages
 
     def _walk_chunks(
-        self, steps: Sequence[Step], part: Part, loops: Sequence[Stage], low: int, high: int
+        self, steps: Sequence[LoopStep], part: Part, loops: Sequence[Stage], low: int, high: int
     ) -> None:
         """A piece of the last axis of a stage with scans, chunk by chunk."""
         self.notes.in_chunks = True
@@ -216,7 +216,7 @@ class InnerLoops:
             self._walk_chunk(steps, part, loops, str(high - rest), rest)
 
     def _walk_chunk(
-        self, steps: Sequence[Step], part: Part, loops: Sequence[Stage], start: str, count: int
+        self, steps: Sequence[LoopStep], part: Part, loops: Sequence[Stage], start: str, count: int
     ) -> None:
         for stage in loops:
             each = replace(part, stages=(stage,))
@@ -228,13 +228,13 @@ class InnerLoops:
         if part.axis in self.cut:
             self.storage.carry(part.stages[0])
 
-    def _walk_piece(self, steps: Sequence[Step], part: Part, low: str, high: str) -> None:
+    def _walk_piece(self, steps: Sequence[LoopStep], part: Part, low: str, high: str) -> None:
         for first, last, vector in self.vectors.loops(part, low, high):
             self.notes.loop(part.axis, vector.width)
             with self.writer.loop(first, last, vector) as at:
                 self._step_all(steps, part, at)
 
-    def _step_all(self, steps: Sequence[Step], part: Part, at: str) -> None:
+    def _step_all(self, steps: Sequence[LoopStep], part: Part, at: str) -> None:
         """All phases of a part where its counter is `at`."""
         self.axes[part.counter] = at
         first = self.writer.integer("add", self.writer.integer("mul", at, part.step), part.offset)

@@ -20,7 +20,7 @@ from ...kernel.index import Axis
 from ...kernel.kernel import Stage, long_sums
 from ...kernel.regions import Box
 from .function_writer import ONE_BY_ONE, VectorLoop
-from .inner_loops import InnerLoops, Step, is_large
+from .inner_loops import InnerLoops, LoopStep, is_large
 from .instructions import StageBody
 from .module_text import KernelText
 from .schedule import Schedule, TaskAxis
@@ -121,7 +121,7 @@ class _KernelWriter:
             self.axes.update(at)
             self.storage.lane = str(number)
             self.storage.set_identities(stage)
-            steps.append(Step(self._body(stage), at, str(number)))
+            steps.append(LoopStep(self._body(stage), at, str(number)))
             steps[-1].body.emit_invariant(set(at))
         (axis,) = stage.axes
         self.inner.walk(steps, axis, "0", str(axis.size))
@@ -133,7 +133,7 @@ class _KernelWriter:
         if len(stages) == 1 and not _folds(stages[0]):
             body = self._body(stages[0])
             body.emit_invariant(set())
-            self.inner.walk([Step(body, {})], lane, "%lo", "%hi")
+            self.inner.walk([LoopStep(body, {})], lane, "%lo", "%hi")
             return
         checks = any(instr.op == "check" for instr in self.kernel.instructions())
         plain = not checks and all(self.vectors.has_vectors(stage, lane) for stage in stages)
@@ -370,7 +370,7 @@ class _KernelWriter:
         bodies = []
         for at in steps:
             self.axes.update(at)
-            bodies.append(Step(self._body(stage), at))
+            bodies.append(LoopStep(self._body(stage), at))
             bodies[-1].body.emit_invariant({*rows, *at})
         assert self.schedule.lane is not None
         self.inner.walk(bodies, self.schedule.lane, *lanes)
@@ -386,9 +386,9 @@ class _KernelWriter:
         elif lanes:
             assert self.schedule.lane is not None
             with self._in_part(body):
-                self.inner.walk([Step(body, {})], self.schedule.lane, *lanes)
+                self.inner.walk([LoopStep(body, {})], self.schedule.lane, *lanes)
         else:
-            self.inner.walk([Step(body, {})], axes[0], "0", str(axes[0].size))
+            self.inner.walk([LoopStep(body, {})], axes[0], "0", str(axes[0].size))
 
     @contextmanager
     def _in_part(self, body: StageBody) -> Iterator[None]:

@@ -14,8 +14,8 @@ from ...fusion.fusion import Fuser, Fusion, Group
 from ...ir import Family, Graph, Node
 from ...ir import primitives as p
 from ...ir.shapes import contiguous_strides, numel
+from ...kernel.kernel_io import BufferLayout, Root
 from ...kernel.memory_views import alias_base, strided_view
-from ...kernel.roots import Buffer, Root
 
 DTYPES = frozenset(("float32", "float16", "bfloat16"))
 BIAS_ALIGNMENT = 16
@@ -40,7 +40,10 @@ class BiasFuser(Fuser):
     """
 
     def __init__(
-        self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None, epilogues: bool = True
+        self,
+        graph: Graph,
+        inputs: Mapping[Node, BufferLayout] | None = None,
+        epilogues: bool = True,
     ) -> None:
         self.epilogues = epilogues
         self.biases: dict[Node, Bias] = {}

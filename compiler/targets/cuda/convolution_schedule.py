@@ -22,7 +22,7 @@ from ....runtime.dtypes import DType
 from ....runtime.records import record
 from ...ir import Node
 from ...kernel.kernel import Kernel, Param, compute_dtype
-from ...kernel.roots import Buffer
+from ...kernel.kernel_io import BufferLayout
 from .template import TemplateSchedule, kernel_without_loops, parts
 
 Ints = tuple[int, ...]
@@ -406,7 +406,7 @@ def _splits(problem: Convolution, tile: Tile) -> Sequence[int]:
     return sorted(found)
 
 
-def operand_of(view: tuple[Ints, int], memory: Buffer) -> Operand:
+def operand_of(view: tuple[Ints, int], memory: BufferLayout) -> Operand:
     """An operand from its strides and offset in `memory`."""
     strides, offset = view
     return Operand(strides, offset, memory.elements)

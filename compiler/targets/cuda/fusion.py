@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from ...fusion.fusion import is_step, is_virtual_source
 from ...ir import Family, Graph, Node
 from ...ir import primitives as p
+from ...kernel.kernel_io import BufferLayout
 from ...kernel.memory_views import View, alias_base, strided_view
-from ...kernel.roots import Buffer
 from .bias_fusion import BiasFuser
 from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
 
@@ -30,7 +30,10 @@ class CudaFuser(BiasFuser):
     scatters_in_place = False
 
     def __init__(
-        self, graph: Graph, inputs: Mapping[Node, Buffer] | None = None, epilogues: bool = True
+        self,
+        graph: Graph,
+        inputs: Mapping[Node, BufferLayout] | None = None,
+        epilogues: bool = True,
     ) -> None:
         self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
         super().__init__(graph, inputs, epilogues)
@@ -132,7 +135,7 @@ def _is_expanded(node: Node) -> bool:
     if any(index.shape[each] != node.shape[each] for each in others):
         return False
     base = _view_base(index)
-    view = strided_view(index, base, Buffer.contiguous(base.shape))
+    view = strided_view(index, base, BufferLayout.contiguous(base.shape))
     if base is index or view is None:
         return all(index.shape[each] == 1 for each in others)
     return all(index.shape[each] == 1 or view[0][each] == 0 for each in others)

@@ -22,8 +22,8 @@ from ...fusion.fusion import Group
 from ...ir import Node, TensorType, input_node
 from ...kernel.checks import Check
 from ...kernel.kernel import Param
+from ...kernel.kernel_io import Root
 from ...kernel.lower import Lowering
-from ...kernel.roots import Root
 from ...plan.plan_builder import PlanBuilder, StepInfo
 from .fusion import CudaFuser
 from .kernel_writer import (

@@ -37,7 +37,7 @@ STATUS_BYTES = 64
 
 
 @record()
-class Buffer:
+class ProgramBuffer:
     """Memory that a program works on: `kind` is input, output, constant, arena or status.
 
     `shape` and `dtype` are those of the tensor, which is contiguous; the arena is plain bytes.
@@ -105,10 +105,14 @@ class Program:
         """The launches of its kernels, in order."""
         return tuple(step for step in self.steps if isinstance(step, LaunchStep))
 
-    def _name_buffers(self, planned: Graph, builder: CudaPlanBuilder) -> Mapping[int, Buffer]:
+    def _name_buffers(
+        self, planned: Graph, builder: CudaPlanBuilder
+    ) -> Mapping[int, ProgramBuffer]:
         found = {
-            STATUS_SLOT: Buffer("status", "status", STATUS_BYTES, (STATUS_BYTES // 8,), "int64"),
-            ARENA_SLOT: Buffer("arena", "arena", builder.arena.size),
+            STATUS_SLOT: ProgramBuffer(
+                "status", "status", STATUS_BYTES, (STATUS_BYTES // 8,), "int64"
+            ),
+            ARENA_SLOT: ProgramBuffer("arena", "arena", builder.arena.size),
         }
         for number, node in enumerate(planned.inputs):
             found[1 + number] = _buffer("input", str(node.attrs["name"]), node)
@@ -116,7 +120,9 @@ class Program:
             found[slot] = _buffer("output", f"result{number}", planned.outputs[number])
         for slot, value in self.constants.items():
             name = f"constant{slot}"
-            found[slot] = Buffer("constant", name, value.nbytes, value.shape, value.dtype.name)
+            found[slot] = ProgramBuffer(
+                "constant", name, value.nbytes, value.shape, value.dtype.name
+            )
         return found
 
     def __str__(self) -> str:
@@ -185,5 +191,5 @@ def _cuda_step(step: Step | CudaStep) -> CudaStep:
     return step
 
 
-def _buffer(kind: str, name: str, node: Node) -> Buffer:
-    return Buffer(kind, name, node.type.nbytes, node.shape, node.type.dtype.name)
+def _buffer(kind: str, name: str, node: Node) -> ProgramBuffer:
+    return ProgramBuffer(kind, name, node.type.nbytes, node.shape, node.type.dtype.name)

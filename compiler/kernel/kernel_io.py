@@ -16,7 +16,7 @@ class CannotFuse(Exception):
 
 
 @record()
-class Buffer:
+class BufferLayout:
     """Where a materialised node lies: element strides, offset, addressable elements."""
 
     strides: tuple[int, ...]
@@ -24,8 +24,8 @@ class Buffer:
     elements: int = 0
 
     @staticmethod
-    def contiguous(shape: tuple[int, ...]) -> Buffer:
-        return Buffer(contiguous_strides(shape), 0, numel(shape))
+    def contiguous(shape: tuple[int, ...]) -> BufferLayout:
+        return BufferLayout(contiguous_strides(shape), 0, numel(shape))
 
 
 @record()

@@ -10,10 +10,19 @@ from ..compiler.ir.shapes import normalize_axes, normalize_axis
 from ..core.dispatch import apply
 from ..core.operands import cast, require_tensor, result_type
 from ..core.planned import planned
+from ..core.public import public
 from ..core.tensor import Tensor
 from .movement import Sizes, as_sizes, clone, reshape, slice_axis, unsqueeze
 
 
+@public(
+    out=True,
+    overlap="none",
+    aliases=(
+        "concat",
+        "concatenate",
+    ),
+)
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors one behind the other along `dim`; their dtypes promote.
 
@@ -65,6 +74,7 @@ def _check_fits(first: tuple[int, ...], shape: tuple[int, ...], axis: int, at: i
             )
 
 
+@public(out=True, overlap="none")
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new dimension `dim`."""
     return _stack(dim, *_several(tensors, "stack"))
@@ -86,12 +96,14 @@ def _stack(dim: int, *tensors: Tensor) -> Tensor:
     return apply(p.concatenate, *rows, axis=axis)
 
 
+@public()
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors one behind the other along the second dimension (the first, for vectors)."""
     parts = [atleast_1d(each) for each in tensors]
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
+@public()
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors below one another, vectors as rows."""
     return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in tensors], 0)
@@ -102,6 +114,7 @@ def atleast_1d(input: Tensor) -> Tensor:
     return input if input._type.shape else reshape(input, 1)
 
 
+@public(method=True)
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """A copy with the order along `dims` reversed."""
     ndim = len(input._type.shape)
@@ -109,6 +122,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return apply(p.flip, input, axes=axes)
 
 
+@public(method=True)
 def roll(input: Tensor, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     """Elements moved by `shifts` along `dims`, those pushed out coming in at the other end."""
     if dims is None:
@@ -130,6 +144,7 @@ def roll(input: Tensor, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     return result if result is not input else clone(input)
 
 
+@public(function=False, method=True)
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """The whole tensor repeated along every dimension (new ones in front)."""
     counts, shape = as_sizes(repeats), input._type.shape
@@ -147,6 +162,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     return repeated if repeated._view is None else clone(repeated)
 
 
+@public(method=True)
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """As `repeat`, with missing counts taken as 1."""
     counts = as_sizes(dims)
