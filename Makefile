@@ -8,7 +8,7 @@ INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 # An editable install has no bytecode, and where Python is told to write none, each process compiles
 # all our files, which doubles the time of imports. Native code is made anew where its text changed.
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
-	$(1)/python -m tgraph.runtime.prebuild
+	$(1)/python -m tgraph.runtime.make_prebuilt
 
 .PHONY: test demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent
 
 
 class BuildObjects(Command):
-    """Compile the runtime's own code into its folder `prebuilt`: see ``runtime/prebuild.py``."""
+    """Compile the runtime's own code into its folder `prebuilt` (``runtime/make_prebuilt.py``)."""
 
     description = "compile the runtime's own code"
     user_options = []  # noqa: RUF012 (setuptools wants a list)
@@ -25,15 +25,15 @@ class BuildObjects(Command):
         self.set_undefined_options("build_py", ("build_lib", "build_lib"))
 
     def run(self) -> None:
-        runtime = ROOT if self.editable_mode else Path(self.build_lib, "tgraph")
+        package = ROOT if self.editable_mode else Path(self.build_lib, "tgraph")
         # The runtime alone: what the package imports beside it is not there while it is built.
         for name, folder in (("tgraph", ROOT / "tgraph"), ("tgraph.runtime", ROOT / "runtime")):
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations.append(str(folder))
             sys.modules[name] = module_from_spec(spec)
-        from tgraph.runtime import prebuild
+        from tgraph.runtime import make_prebuilt
 
-        self._written = prebuild.write_objects(runtime / "runtime" / "prebuilt")
+        self._written = make_prebuilt.write_objects(package / "runtime" / "prebuilt")
 
     def get_source_files(self) -> list[str]:
         return []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib
 import os
 import statistics
 import time
@@ -26,6 +25,7 @@ from tgraph.compiler.targets.cpu import executable
 from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 
 import tgraph as tg
+from tgraph.compiled import compiled_function
 
 Case = Callable[[list[Any]], Callable[[], Any]]
 
@@ -129,17 +129,16 @@ class Stages:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Time the stages of what is compiled inside."""
-        compiling = importlib.import_module("tgraph.compile")  # tg.compile is the function
         builder = plan_builder_cpu.CpuPlanBuilder
         watched = [
-            ("trace", compiling, "record_call"),
+            ("trace", compiled_function, "record_call"),
             ("passes", pipeline, "optimize"),
             ("fusion", executable.Fuser, "run"),
             ("kernels", builder, "write"),
             ("llvm", plan_builder_cpu.KernelLoader, "addresses"),
             ("plan", plan_builder_cpu, "Plan"),
-            ("call", compiling, "CompiledCall"),
-            ("rest", compiling.CompiledFunction, "_call_slowly"),
+            ("call", compiled_function, "CompiledCall"),
+            ("rest", compiled_function.CompiledFunction, "_call_slowly"),
         ]
         patches = [
             mock.patch.object(place, name, self.timed(stage, getattr(place, name)))

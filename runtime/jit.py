@@ -286,7 +286,7 @@ def object_for(level: str, source: Source) -> bytes:
 
 def prebuilt_key(source: Source) -> str:
     """What `prebuilt` finds the object of one of the runtime's own modules by."""
-    return f"{PIPELINE_VERSION} {source.opt} {source.unroll} {source.passes}\n{source.text}"
+    return f"{PIPELINE_VERSION} {_told(source)}"
 
 
 def level_vector_bytes(level: str) -> int:
@@ -372,6 +372,11 @@ def _own_level(vector_bytes: int) -> str:
     return level if level and level_vector_bytes(level) == vector_bytes else ""
 
 
+def _told(source: Source) -> str:
+    """All that an object follows from but what it is compiled for, and by what."""
+    return f"{source.opt} {source.unroll} {source.passes}\n{source.text}{source.late}"
+
+
 def _optimised(source: Source, target: llvm.Target) -> llvm.Module:
     """The module behind LLVM's passes."""
     module = llvm.Module(source.text, target, 2 if source.opt or not source.passes else 0)
@@ -410,9 +415,7 @@ class _Compiler:
         return data
 
     def _key_of(self, source: Source) -> str:
-        text, opt, unroll, passes, late, own = source
-        level = self._level if own else ""
-        return f"{self.key} {level} {opt} {unroll} {passes}\n{text}{late}"
+        return f"{self.key} {self._level if source.own else ''} {_told(source)}"
 
     def _compiled(self, source: Source) -> bytes:
         memory.require(

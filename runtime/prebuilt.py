@@ -1,4 +1,4 @@
-"""Objects of the runtime's own code that an installation made (`prebuild.py`).
+"""Objects of the runtime's own code that an installation made (`make_prebuilt.py`).
 
 They are for a level of x86-64, not for a processor, and are found by the text that they were
 compiled from: code that has changed since, or a machine that they are not for, finds none, and

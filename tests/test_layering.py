@@ -51,7 +51,7 @@ DOORS = {
     "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),
     "tgraph.runtime.array_functions_contractions": ("tgraph.runtime.cuda.eager_matmul",),
 }  # fmt: skip
-# What `tgraph` imports itself when one of its names is first asked for.
+# What `tgraph` imports when one of its names is first asked for, and what comes with `tgraph.nn`.
 LATE_NAMES = (
     "tgraph.core.dtype_info", "tgraph.cuda", "tgraph.nn", "tgraph.ops.layers", "tgraph.ops.losses",
     "tgraph.optim", "tgraph.runtime.cuda.products",

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tgraph.runtime import jit, prebuild, prebuilt
+from tgraph.runtime import jit, make_prebuilt, prebuilt
 
 pytestmark = pytest.mark.skipif(
     not jit.supported_levels(), reason="objects are made ahead for x86-64 only"
@@ -25,8 +25,8 @@ print(jit.statistics()["compiled"])
 
 
 def test_an_installation_brings_them():
-    """After a change of the runtime's code: ``python -m tgraph.runtime.prebuild``."""
-    assert prebuild.is_complete()
+    """After a change of the runtime's code: ``python -m tgraph.runtime.make_prebuilt``."""
+    assert make_prebuilt.is_complete()
     assert any(prebuilt.FOLDER.iterdir())
 
 
@@ -38,14 +38,14 @@ def test_a_first_product_compiles_nothing(level):
     )
     assert run.returncode == 0, run.stderr
     meant = level or jit.supported_levels()[-1]
-    assert int(run.stdout) == (0 if meant in prebuild.LEVELS else 5)
+    assert int(run.stdout) == (0 if meant in make_prebuilt.LEVELS else 5)
 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A level, one module with its key, and the file of its object in a folder of this test."""
     monkeypatch.setattr(prebuilt, "FOLDER", tmp_path)
-    level = prebuild.LEVELS[0]
+    level = make_prebuilt.LEVELS[0]
     source = jit.Source("define i64 @one() {\n  ret i64 1\n}\n", own=True)
     key = jit.prebuilt_key(source)
     path = prebuilt.path_of(tmp_path, level, key)
@@ -73,10 +73,10 @@ def test_a_damaged_object_is_not_used(own, damage):
 
 
 def test_objects_of_other_code_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(prebuild, "own_sources", lambda level: iter(()))
+    monkeypatch.setattr(make_prebuilt, "own_sources", lambda level: iter(()))
     old = tmp_path / "old.o"
     old.write_bytes(b"old")
-    assert prebuild.write_objects(tmp_path) == []
+    assert make_prebuilt.write_objects(tmp_path) == []
     assert not old.exists()
 
 

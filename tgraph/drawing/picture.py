@@ -1,7 +1,7 @@
 """What is to be drawn, before anything is said of how: boxes, arrows, clusters.
 
-`draw_graph` and `draw_autograd` make a Picture, this module makes it smaller where that is asked
-for or needed, and `draw_dot` writes it for Graphviz.
+`graph_picture` and `autograd_picture` make a Picture, this module makes it smaller where that is
+asked for or needed, and `dot` writes it for Graphviz.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from ..core.public import OPERATIONS, Operation
 from . import (
     activations,
     comparison,
+    concatenation,
     conversion,
     creation,
     elementwise,
@@ -24,7 +25,6 @@ from . import (
     reductions,
     sorting,
 )
-from . import concatenation as concatenation
 
 FAMILIES = (
     activations, comparison, concatenation, conversion, creation, elementwise, gather_scatter,

@@ -24,10 +24,6 @@ from ..core.trace_state import TraceError
 from ..ops.linalg import trace as matrix_trace
 from ..runtime.dtypes import DType
 
-__all__ = [
-    "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "suspend_tracing", "trace",
-]  # fmt: skip
-
 
 def is_tracing() -> bool:
     """Whether operations of this thread are recorded into a graph now."""

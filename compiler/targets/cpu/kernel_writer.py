@@ -2,9 +2,9 @@
 
 A kernel is `void name(ptr args, i64 lo, i64 hi)`: `args` are the parameters' addresses and
 [lo, hi) the tasks to run. Loops are written plainly; LLVM's passes hoist what is invariant and
-vectorise the innermost loop (`llvm_inner_loops`), which pointers without aliases and reassociable
-sums allow. Inside the loops stand the instructions (`llvm_instructions`), made of scalar templates
-(`llvm_scalar`); reductions keep their results in local memory (`llvm_storage`).
+vectorise the innermost loop (`inner_loops`), which pointers without aliases and reassociable
+sums allow. Inside the loops stand the instructions (`instructions`), made of scalar templates
+(`scalar`); reductions keep their results in local memory (`storage`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every node of such a graph has no dimensions: it stands for one element. What broadcasts against
 what is CuPy's concern, as are strides. The expressions are those of compiled kernels
-(`cuda_scalar`), and so is their precision: 16-bit floats are computed in float32 and rounded where
+(`scalar`), and so is their precision: 16-bit floats are computed in float32 and rounded where
 they are cast or stored. They are parameters of 16 bits each, since CuPy has no arithmetic of ours.
 """
 

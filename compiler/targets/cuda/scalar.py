@@ -2,7 +2,7 @@
 
 `TEMPLATES[name](args, dtype)` gives the expression for one element; `dtype` is the type of the
 operands, which are names or literals. What takes more than an expression is a function of the
-device library (`cuda_library`), called `tg_...`.
+device library (`device_library`), called `tg_...`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ stand apart where it lies along a row axis ("column"), so that neighbouring thre
 neighbouring memory. What must run in order (writes at positions that are data) has teams of one.
 Kernels without loops that read some memory along another axis than they write ("tile") read it in
 square tiles, along its own axis, and turn them in shared memory. Reductions whose elements are
-wanted by many points ("pairs") have a schedule of their own, see `schedule_pairs`.
+wanted by many points ("pairs") have a schedule of their own, see `pairs_schedule`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ without tables: x/(2*pi) is summed from products of x with pieces of 1/(2*pi); a
 is a whole number of turns drops out when its nearest integer is subtracted. float32 multiplies in
 float64 with all six pieces, each product exact. float64 first picks five neighbouring pieces by
 the size of x, in a binary tree of selects, and keeps each product's rounding error by an fma.
-It takes several times as long as what small angles need: `llvm_math_trigonometric` calls it for
+It takes several times as long as what small angles need: `trigonometric` calls it for
 the others.
 """
 

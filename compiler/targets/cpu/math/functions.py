@@ -2,9 +2,9 @@
 
 Every function is scalar, branch-free and ``alwaysinline``, so that LLVM's loop vectoriser turns a
 loop over it into vector code of the machine's full width. They keep IEEE semantics (NaN,
-infinities, signed zeros, denormals); the error bounds are asserted by tests/codegen. A definition
-calls intrinsics, which LLVM's parser (18 and later) declares by itself, so that a kernel that
-declares the same ones does not clash with it, and tests for rare arguments (`llvm_math_rare`).
+infinities, signed zeros, denormals); the error bounds are asserted by tests/cpu_target. A
+definition calls intrinsics, which LLVM's parser (18 and later) declares by itself, so that a kernel
+that declares the same ones does not clash with it, and tests for rare arguments (`rare`).
 
 >>> function_name("exp", "float32")
 'tg_exp_f32'

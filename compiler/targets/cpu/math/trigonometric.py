@@ -3,7 +3,7 @@
 Method: x = q * pi/2 + r by Cody and Waite's subtraction of pi/2 in pieces ("Software Manual for the
 Elementary Functions", 1980), then minimax polynomials for the sine and cosine of r
 (tools/fit_polynomials.py). Vectors with an angle beyond NEAR take the exact reduction too
-(`llvm_math_far_angles`, `llvm_math_rare`).
+(`far_angles`, `rare`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compile the runtime's own code while the package is installed.
 
 The first calls on a machine would spend 0.2 seconds of a processor on it otherwise. ``setup.py``
-calls this; ``python -m tgraph.runtime.prebuild`` does it anew where the code has changed.
+calls this; ``python -m tgraph.runtime.make_prebuilt`` does it anew where the code has changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs the LLVM math functions over arrays and measures their errors in units in the last place.
 
 As a program it checks every float32 bit pattern (minutes for each function):
-python tests/codegen/math_cases.py exp sin ...
+python tests/cpu_target/math_cases.py exp sin ...
 """
 
 import ctypes
