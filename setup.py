@@ -25,7 +25,6 @@ class BuildObjects(Command):
         self.set_undefined_options("build_py", ("build_lib", "build_lib"))
 
     def run(self) -> None:
-        package = ROOT if self.editable_mode else Path(self.build_lib, "tgraph")
         # The runtime alone: what the package imports beside it is not there while it is built.
         for name, folder in (("tgraph", ROOT / "tgraph"), ("tgraph.runtime", ROOT / "runtime")):
             spec = ModuleSpec(name, None, is_package=True)
@@ -33,16 +32,19 @@ class BuildObjects(Command):
             sys.modules[name] = module_from_spec(spec)
         from tgraph.runtime import make_prebuilt
 
-        self._written = make_prebuilt.write_objects(package / "runtime" / "prebuilt")
+        installed = Path(self.build_lib, "tgraph", "runtime", "prebuilt")
+        folder = ROOT / "runtime" / "prebuilt" if self.editable_mode else installed
+        written = make_prebuilt.write_objects(folder)
+        self._places = {str(installed / each.name): str(each) for each in written}
 
     def get_source_files(self) -> list[str]:
         return []
 
     def get_outputs(self) -> list[str]:
-        return list(map(str, self._written))
+        return list(self._places)
 
     def get_output_mapping(self) -> dict[str, str]:
-        return {}
+        return self._places if self.editable_mode else {}
 
 
 build.sub_commands.append(("build_objects", None))
