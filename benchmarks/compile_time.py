@@ -133,7 +133,7 @@ class Stages:
         watched = [
             ("trace", compiled_function, "record_call"),
             ("passes", pipeline, "optimize"),
-            ("fusion", executable.Fuser, "run"),
+            ("fusion", executable, "fuse"),
             ("kernels", builder, "write"),
             ("llvm", plan_builder_cpu.KernelLoader, "addresses"),
             ("plan", plan_builder_cpu, "Plan"),

@@ -44,6 +44,9 @@ def release(handler: Any) -> None:
 class held:
     """`hold` for the length of a `with` block."""
 
+    def __init__(self) -> None:
+        self._handler: Any = None
+
     def __enter__(self) -> None:
         self._handler = hold()
 

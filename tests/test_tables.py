@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tgraph.compiler.fusion.fusion import is_step
+from tgraph.compiler.fusion.rules import is_step
 from tgraph.compiler.ir import (
     PRIMITIVES,
     Builder,

@@ -8,23 +8,25 @@ acyclic graphs", 2006.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .fusion import Group
+from typing import Generic, TypeVar
 
 MAX_SEARCHED = 2000
 """Groups that a search looks at before it takes a path for granted."""
 
-Neighbours = Callable[["Group"], Iterable["Group"]]
+Group = TypeVar("Group", bound=Hashable)
+Neighbours = Callable[[Group], Iterable[Group]]
 
 
-class RunningOrder:
+class RunningOrder(Generic[Group]):
     """The ranks of groups. `producers` and `followers` give the groups just before and behind."""
 
-    def __init__(self, producers: Neighbours, followers: Neighbours) -> None:
+    def __init__(
+        self,
+        producers: Neighbours[Group],
+        followers: Neighbours[Group],
+    ) -> None:
         self._producers = producers
         self._followers = followers
         self.rank: dict[Group, int] = {}
@@ -72,7 +74,7 @@ class RunningOrder:
         for each, place in zip(moved, sorted(rank[each] for each in moved)):
             rank[each] = place
 
-    def _within(self, start: Group, step: Neighbours, low: int, high: int) -> set[Group]:
+    def _within(self, start: Group, step: Neighbours[Group], low: int, high: int) -> set[Group]:
         """What is reached from `start` without leaving the ranks from `low` to `high`."""
         found = {start}
         pending = [start]

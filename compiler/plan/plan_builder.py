@@ -35,15 +35,16 @@ from ...runtime.plan_steps import (
     merged_batch,
 )
 from ...runtime.records import record
-from ..fusion.fusion import Fuser, Fusion, Group, is_given
+from ..fusion.fused_graph import FusedGraph, Group
+from ..fusion.rules import is_stored_source
 from ..fusion.structure import Structure
-from ..ir import Family, Graph, Node, TensorType
+from ..ir import Family, Node, TensorType
 from ..ir import primitives as p
 from ..kernel.cost import cost
 from ..kernel.dependences import dependences
 from ..kernel.kernel import Kernel
 from ..kernel.lower import Lowering
-from ..kernel.memory_views import alias_base, spread_view, strided_view
+from ..kernel.memory_views import spread_view, strided_view
 
 if TYPE_CHECKING:
     from ..targets.cpu.schedule import Schedule
@@ -123,12 +124,10 @@ class PlanBuilder(ABC):
     never_reused = 0
     """Places in the arena of at most this many bytes are not given to other values."""
 
-    def __init__(
-        self, graph: Graph, fuser: Fuser, fusion: Fusion, donate: Mapping[int, int]
-    ) -> None:
-        self.graph = graph
-        self.fuser = fuser
-        self.groups = fusion.groups
+    def __init__(self, fused: FusedGraph, donate: Mapping[int, int]) -> None:
+        self.graph = fused.graph
+        self.fused = fused
+        self.groups: Sequence[Group] = fused.groups
         self.donate = donate
         self.place: dict[Node, BufferRef] = {}
         self.infos: list[StepInfo] = []
@@ -143,10 +142,17 @@ class PlanBuilder(ABC):
         self.checked_early: list[Group] = []  # what they check is checked before they are written
         self.lowered: dict[Group, Scheduled] = {}
         self.patterns: dict[Any, Pattern] = {}  # by structure, and by that and the lines
+        self.first_writer = -1  # of the groups: the first that overwrites an input
+        self.last_failure = -1  # of the groups: the last that may fail once that has begun
+        self.position: dict[Group, int] = {}
+        self.last_read: dict[Node, int] = {}
+        self.late_copies: dict[Group, list[tuple[Node, Node, BufferRef]]] = {}
+        self.output_slot: dict[int, int] = {}
+        self.slots = 1
+        self._take_slots()
 
     def write(self) -> None:
         """Write all steps, over the graph's inputs and then one array per fresh output."""
-        self._place_inputs()
         self._order_groups()
         self._place_outputs()
         last = self._last_uses()
@@ -162,7 +168,7 @@ class PlanBuilder(ABC):
         """No plan shows memory that none of its steps wrote in full."""
         for number, output in enumerate(self.graph.outputs):
             node = self.in_memory(output)
-            if not is_given(node) and node not in self.written:
+            if not is_stored_source(node) and node not in self.written:
                 raise AssertionError(f"output {number} of the plan is not written: {output}")
 
     @abstractmethod
@@ -177,26 +183,24 @@ class PlanBuilder(ABC):
 
     # -- memory --------------------------------------------------------------------------
 
-    def _place_inputs(self) -> None:
-        for number, node in enumerate(self.graph.inputs):
-            self.place[node] = BufferRef(1 + number)
-        self.slots = 1 + len(self.graph.inputs)
-        self.fresh_outputs = [
-            number for number in range(len(self.graph.outputs)) if number not in self.donate
-        ]
-        self.output_slot = {
-            number: self.slots + position for position, number in enumerate(self.fresh_outputs)
-        }
-        self.slots += len(self.fresh_outputs)
+    def _take_slots(self) -> None:
+        """Number what has memory of its own: inputs, fresh outputs, constants."""
+        for node in self.graph.inputs:
+            self.place[node] = BufferRef(self.slots)
+            self.slots += 1
+        for number in range(len(self.graph.outputs)):
+            if number not in self.donate:
+                self.output_slot[number] = self.slots
+                self.slots += 1
         for node in self.graph.nodes:
-            if is_given(node) and node.primitive is p.constant:
+            if is_stored_source(node) and node.primitive is p.constant:
                 self.place[node] = BufferRef(self.slots)
                 self.constants[self.slots] = np.ascontiguousarray(node.attrs["value"])
                 self.slots += 1
 
     def in_memory(self, node: Node) -> Node:
         """The node whose memory holds `node`."""
-        return node if self.fuser.has_memory(node) else alias_base(node)
+        return self.fused.in_memory(node)
 
     def _place_outputs(self) -> None:
         """Outputs are computed in place; a second output of one value is copied."""
@@ -213,7 +217,7 @@ class PlanBuilder(ABC):
             else:
                 target = BufferRef(self.output_slot[number])
             if self.place.get(node) != target:
-                group = self.fuser.group_of[node]
+                group = self.fused.group_of[node]
                 self.late_copies.setdefault(group, []).append((output, node, target))
 
     def _place_donated(self, number: int, node: Node) -> None:
@@ -227,9 +231,9 @@ class PlanBuilder(ABC):
 
     def _may_overwrite(self, node: Node, replaced: Node) -> bool:
         """Whether nobody reads `replaced` once `node` is written, but at the same element."""
-        if self.fuser.inputs.get(replaced) is not None or node.type != replaced.type:
+        if self.fused.rules.inputs.get(replaced) is not None or node.type != replaced.type:
             return False
-        writer = self.fuser.group_of[node]
+        writer = self.fused.group_of[node]
         at = self.position[writer]
         if at <= self.last_failure or self.last_read.get(replaced, at) > at:
             return False
@@ -254,14 +258,12 @@ class PlanBuilder(ABC):
 
         What cannot come after the last step that may fail is written elsewhere and copied.
         """
-        self.late_copies: dict[Group, list[tuple[Node, Node, BufferRef]]] = {}
-        self.first_writer = -1
         failing = {group for group in self.groups if self.donate and self._may_fail(group)}
         if failing:
             late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
             writers: set[Group] = set()
             for group in self.groups:
-                after = any(self.fuser.group_of.get(read) in writers for read in group.reads)
+                after = any(self.fused.group_of.get(read) in writers for read in group.reads)
                 if after or not late.isdisjoint(group.nodes):
                     writers.add(group)
             first = [group for group in self.groups if group not in writers]
@@ -282,7 +284,7 @@ class PlanBuilder(ABC):
         """Whether all that a group checks can be checked once the nodes `ready` are computed."""
         checks = self.early_checks(group)
         read = [self.in_memory(each) for piece in checks for each in piece.nodes if each]
-        return bool(checks) and all(is_given(each) or each in ready for each in read)
+        return bool(checks) and all(is_stored_source(each) or each in ready for each in read)
 
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":
@@ -332,7 +334,7 @@ class PlanBuilder(ABC):
         """The kernel of a group and its parameters; made once for each structure of groups."""
         found = self.lowered.get(group)
         if found is None:
-            structure = self.fuser.structure(group)
+            structure = self.fused.structure(group)
             pattern = self._pattern(group, structure)
             nodes = [None if at is None else structure.nodes[at] for at in pattern.params]
             found = self.lowered[group] = Scheduled(pattern, nodes, structure.inside)
@@ -444,7 +446,7 @@ class PlanBuilder(ABC):
 
     def _read_of(self, step: Node, operand: Node) -> int:
         """Bytes of what a step finds in memory for an operand."""
-        return int(self.in_memory(self.fuser.step_operand(step, operand)).type.nbytes)
+        return int(self.in_memory(self.fused.rules.step_operand(step, operand)).type.nbytes)
 
     def _host_call(self, node: Node) -> PythonStep:
         results = {each.attrs["index"]: each for each in self.results(node)}
@@ -462,8 +464,8 @@ class PlanBuilder(ABC):
         return ArrayRef(self.place[node], type_.shape, type_.dtype.numpy)
 
     def _array(self, step: Node, operand: Node) -> ArrayRef:
-        base = self.in_memory(self.fuser.step_operand(step, operand))
-        view = strided_view(operand, base, self.fuser.buffer(base))
+        base = self.in_memory(self.fused.rules.step_operand(step, operand))
+        view = strided_view(operand, base, self.fused.rules.buffer(base))
         assert view is not None, f"{operand} is no view of {base}"
         strides, offset = view
         size = operand.type.dtype.itemsize
@@ -495,11 +497,11 @@ class PlanBuilder(ABC):
         )  # fmt: skip
 
     def _matrix(self, node: Node, operand: Node, transpose: bool) -> _Matrix:
-        images = self.fuser.windows_base(node, operand)
+        images = self.fused.rules.windows_base(node, operand)
         if images is not None:
             return self._spread(operand, self.in_memory(images), transpose)
-        base = self.in_memory(self.fuser.step_operand(node, operand))
-        view = strided_view(operand, base, self.fuser.buffer(base))
+        base = self.in_memory(self.fused.rules.step_operand(node, operand))
+        view = strided_view(operand, base, self.fused.rules.buffer(base))
         assert view is not None, f"{operand} is no view of {base}"
         strides, offset = view
         rows, columns = operand.shape[-2:]
@@ -514,7 +516,7 @@ class PlanBuilder(ABC):
 
     def _spread(self, operand: Node, base: Node, transpose: bool) -> _Matrix:
         """A matrix of windows, which the product gathers from the images themselves."""
-        found = spread_view(operand, base, self.fuser.buffer(base))
+        found = spread_view(operand, base, self.fused.rules.buffer(base))
         assert found is not None, f"{operand} is no view of {base}"
         spread, (strides, offset) = found
         place, batch = self._place_in(operand, base, strides, offset)

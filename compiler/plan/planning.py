@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..fusion.fusion import is_given, is_step
+from ..fusion.rules import is_step, is_stored_source
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
 from ..kernel.kernel_io import BufferLayout
@@ -52,7 +52,7 @@ def _copied_outputs(graph: Graph) -> Graph:
         base = node
         while base.primitive is p.reshape:
             base = base.inputs[0]
-        return build.apply(p.copy, [node], where=node.where) if is_given(base) else node
+        return build.apply(p.copy, [node], where=node.where) if is_stored_source(base) else node
 
     return graph.with_outputs([own(node) for node in graph.outputs])
 

@@ -21,7 +21,7 @@ from .plan_bytes import Checks, NotPlain, from_bytes, to_bytes
 from .ready_plan import ReadyPlan
 
 if TYPE_CHECKING:
-    from ..fusion.fusion import Refusal
+    from ..fusion.fused_graph import Refusal
     from ..targets.cpu.executable import Executable
     from .plan_builder import StepInfo
     from .planning import Planning
@@ -74,7 +74,7 @@ class StoredExecutable(ReadyPlan):
         return self.whole.info_of_step
 
     @property
-    def refused(self) -> list[Refusal]:
+    def refused(self) -> tuple[Refusal, ...]:
         return self.whole.refused
 
 

@@ -295,12 +295,17 @@ class Product:
         _check(step, name, self.operation)
         self._type = _TYPES[step.dtype]
         self._epilogue = EPILOGUES[name]
-        self._measure_extras()
+        rows = step.m * math.prod(size for size, *_ in step.batch)
+        self.bias_length = {"": 0, "row": rows, "column": step.n}[self._epilogue.vector]
+        self.aux_leading = self.aux_bytes = 0
+        self._measure_aux(rows)
         self._device = device
         self._workspaces = workspaces
         self._lock = threading.Lock()
         self._choices: dict[tuple[int, ...], _Choice] = {}
         self._calls: list[tuple[int, int, int]] = []
+        self._swapped, self._zeros = False, 0
+        self._between, self._pointers = [ALIGNMENT] * 3, (0, 0)
         if _is_empty(step):
             return
         # A single column is computed as a single row, with the operands in each other's place.
@@ -309,7 +314,23 @@ class Product:
         self._check_batch(step)
         # The sum of nothing is computed as a product of zeros.
         self._zeros = 0 if step.k else max(step.m, step.n) * self._type.bytes
-        self._make(step if step.k else _of_zeros(step))
+        made = step if step.k else _of_zeros(step)
+        batch, loops = _split(made.batch)
+        self._calls = list(_offsets(loops, self._type.bytes))
+        self._between = [math.gcd(ALIGNMENT, *offsets) for offsets in zip(*self._calls)]
+        self._library = cublas_lt.load()
+        self._handle = self._library.handle(device)
+        # References of ctypes, which keep what they refer to.
+        self._alpha = ctypes.byref(self._type.scalar(made.alpha))
+        self._beta = ctypes.byref(self._type.scalar(made.beta))
+        # Column-major, all is transposed, and C = A @ B becomes C' = B' @ A'.
+        self._matmul = self._described(made)
+        m, n, k = made.m, made.n, made.k
+        a = (k, m) if made.transpose_a else (m, k)
+        b = (n, k) if made.transpose_b else (k, n)
+        self._a = self._layout(a, made.lda, batch[0], batch[1])
+        self._b = self._layout(b, made.ldb, batch[0], batch[2])
+        self._c = self._layout((m, n), made.ldc, batch[0], batch[3])
         self._expect(step)
 
     def launch(self, a: int, b: int, c: int, stream: int, bias: int = 0, aux: int = 0) -> None:
@@ -349,11 +370,8 @@ class Product:
 
     # -- making it -------------------------------------------------------------------------------
 
-    def _measure_extras(self) -> None:
-        rows = self.step.m * math.prod(size for size, *_ in self.step.batch)
+    def _measure_aux(self, rows: int) -> None:
         n = self.step.n
-        self.bias_length = {"": 0, "row": rows, "column": n}[self._epilogue.vector]
-        self.aux_leading = self.aux_bytes = 0
         if self._epilogue.aux == "mask":
             self.aux_leading = -(-n // MASK_ALIGNMENT) * MASK_ALIGNMENT
             self.aux_bytes = rows * self.aux_leading // 8
@@ -369,23 +387,6 @@ class Product:
                 f"{self.operation}: expected one B and rows of A and C that follow each other "
                 f"through the batch, got a batch of {sizes} products"
             )
-
-    def _make(self, step: GemmStep) -> None:
-        """The descriptors: column-major, all is transposed, and C = A @ B becomes C' = B' @ A'."""
-        batch, loops = _split(step.batch)
-        self._calls = list(_offsets(loops, self._type.bytes))
-        self._library = cublas_lt.load()
-        self._handle = self._library.handle(self._device)
-        # References of ctypes, which keep what they refer to.
-        self._alpha = ctypes.byref(self._type.scalar(step.alpha))
-        self._beta = ctypes.byref(self._type.scalar(step.beta))
-        self._matmul = self._described(step)
-        m, n, k = step.m, step.n, step.k
-        a = (k, m) if step.transpose_a else (m, k)
-        b = (n, k) if step.transpose_b else (k, n)
-        self._a = self._layout(a, step.lda, batch[0], batch[1])
-        self._b = self._layout(b, step.ldb, batch[0], batch[2])
-        self._c = self._layout((m, n), step.ldc, batch[0], batch[3])
 
     def _described(self, step: GemmStep) -> Matmul:
         compute = self._type.compute
@@ -413,8 +414,6 @@ class Product:
 
     def _expect(self, step: GemmStep) -> None:
         """Choose an algorithm for the addresses that are expected."""
-        self._between = [math.gcd(ALIGNMENT, *offsets) for offsets in zip(*self._calls)]
-        self._pointers = (0, 0)
         bias = ALIGNMENT + (step.bias.offset if step.bias else 0) if self.bias_length else 0
         aux = ALIGNMENT if self.aux_bytes else 0
         a, b = (0, 0) if self._zeros else (step.a.offset, step.b.offset)

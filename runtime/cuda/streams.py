@@ -21,6 +21,7 @@ class Stream:
         self.device = cuda_device(index_of(device))
         with self._current_device():
             self.handle = handle or backend.cupy().cuda.Stream(non_blocking=True)
+        self._entered: Any = None
 
     def _current_device(self) -> Any:
         """The default stream is that of the current device, events are made on it."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tgraph.compiler.fusion.fusion import Fuser
+from tgraph.compiler.fusion.fused_graph import GroupKernels
+from tgraph.compiler.fusion.rules import FusionRules
 from tgraph.compiler.kernel.lower import Lowering
 from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 
@@ -118,15 +119,15 @@ def test_shapes_are_planned_once_each(monkeypatch):
 
 @pytest.mark.parametrize("name", STEPS)
 def test_fusion_asks_a_bounded_number_of_times_per_node(name, monkeypatch):
-    seen = calls(monkeypatch, Fuser, "_why_no_kernel")
+    seen = calls(monkeypatch, GroupKernels, "refusal")
     nodes = []
-    plain = Fuser.__init__
+    plain = FusionRules.__init__
 
     def noted(self, graph, inputs=None):
         nodes.append(len(graph.nodes))
         plain(self, graph, inputs)
 
-    monkeypatch.setattr(Fuser, "__init__", noted)
+    monkeypatch.setattr(FusionRules, "__init__", noted)
     STEPS[name](60)()
     assert len(seen) <= sum(nodes)
 

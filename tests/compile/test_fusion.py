@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tgraph.compiler.compile_graph import compile_graph
-from tgraph.compiler.fusion import fusion
+from tgraph.compiler.fusion import fusion, roots
 from tgraph.compiler.kernel.simplify_loops import has_quotients
 from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.rules import CpuRules
 
 import tgraph as tg
 from tgraph.nn import functional as F
@@ -89,7 +90,7 @@ def test_a_loss_and_its_gradient_read_the_scores_once():
     (rows,) = [info for info in executable.kernels if scores.shape in _shapes(info.outputs)]
     names = [node.primitive.name for node in rows.nodes]
     assert {"max", "sum", "log"} <= set(names)
-    assert "others wait for the one, and it would for the other" in reasons(executable)
+    assert "a value that others wait for would have to wait" in reasons(executable)
     found, wanted = executable.run([scores.numpy(), target.numpy()]), step(scores, target)
     for have, want in zip(found, wanted, strict=True):
         assert tg.allclose(tg.from_numpy(have), want, atol=1e-6)
@@ -131,7 +132,7 @@ def test_rows_that_differ_stay_apart(x):
 
 
 def test_few_rows_do_not_take_a_long_loop_on_one_thread():
-    x = tg.ones(2, 4 * fusion.MAX_SERIAL)
+    x = tg.ones(2, 4 * CpuRules.max_serial)
     executable = compiled(lambda x: tg.cos(x) * tg.exp(x).sum(1, keepdim=True), x)
     assert "too few rows to share among threads" in reasons(executable)
 
@@ -157,7 +158,7 @@ def test_a_kernel_has_a_bounded_number_of_operations(x):
 def test_caps_only_divide(x, monkeypatch):
     """Whatever the caps, all is computed."""
     for name in ("MAX_VIRTUAL", "MAX_ROOTS", "MAX_READS"):
-        monkeypatch.setattr(fusion, name, 3)
+        monkeypatch.setattr(roots if name == "MAX_VIRTUAL" else fusion, name, 3)
     for function in ONE_KERNEL.values():
         compiled(function, x, WEIGHTS, TARGET)
 

@@ -325,14 +325,14 @@ def _warning(message: Any) -> str:
 
 def save_kernels(folder: Path) -> None:
     """Let every program that is loaded, and the text of every fused kernel, be written there."""
-    from tgraph.compiler.targets.cuda.executable import CudaExecutable
+    from tgraph.compiler.targets.cuda import executable
     from tgraph.runtime.cuda import elementwise
 
-    load, kernel, numbers = CudaExecutable._load, elementwise._kernel, itertools.count()
+    load, kernel, numbers = executable._load, elementwise._kernel, itertools.count()
 
-    def load_and_save(self: Any, program: Any, from_host: Any) -> None:
+    def load_and_save(program: Any, device: Any, from_host: Any) -> Any:
         program.save(folder / f"{next(numbers):03}")
-        load(self, program, from_host)
+        return load(program, device, from_host)
 
     def kernel_and_save(text: Any) -> Any:
         folder.mkdir(parents=True, exist_ok=True)
@@ -340,7 +340,7 @@ def save_kernels(folder: Path) -> None:
         (folder / f"{text.name}.cu").write_text("\n".join(lines) + "\n")
         return kernel(text)
 
-    CudaExecutable._load = load_and_save  # type: ignore[method-assign]
+    executable._load = load_and_save
     elementwise._kernel = kernel_and_save
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_cases import CASES, Make
-from tgraph.compiler.fusion.fusion import Fuser
+from tgraph.compiler.fusion.fusion import fuse
 from tgraph.compiler.ir import Graph
 from tgraph.compiler.kernel.kernel import Kernel, long_sums
 from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
@@ -20,6 +20,7 @@ from tgraph.compiler.targets.cpu.executable import Executable
 from tgraph.compiler.targets.cpu.inner_loops import SMALL_WORK
 from tgraph.compiler.targets.cpu.kernel_writer import kernel_text
 from tgraph.compiler.targets.cpu.module_text import kernels_module
+from tgraph.compiler.targets.cpu.rules import CpuRules
 from tgraph.compiler.targets.cpu.schedule import Schedule, schedule_cpu
 from tgraph.runtime import jit
 from tgraph.runtime.dtypes import bool_
@@ -130,9 +131,9 @@ def test_lowering_is_deterministic(name: str) -> None:
 def test_scheduled_loops_compute_the_same(name: str) -> None:
     """Splitting, merging and reordering loops leaves every element as it was."""
     graph = CASES[name]()
-    fuser = Fuser(graph)
-    (group,) = fuser.run().groups
-    lowering = fuser.lowering(group)
+    fused = fuse(CpuRules(graph))
+    (group,) = fused.groups
+    lowering = fused.lowering(group)
     kernel = lowering.run()
     rng = np.random.default_rng(0)
     results = []

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from tgraph.compiler.fusion.fusion import Fuser
+from tgraph.compiler.fusion.fusion import fuse
 from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import memory_views, regions
 from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
@@ -26,6 +26,7 @@ from tgraph.compiler.targets.cpu import inner_loops as llvm_inner_loops
 from tgraph.compiler.targets.cpu import scan_loops
 from tgraph.compiler.targets.cpu import schedule as schedule_cpu
 from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.rules import CpuRules
 from tgraph.runtime.arrays import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -81,10 +82,10 @@ class _KernelRun:
             if node.primitive.name == "constant":
                 self.memory[node] = np.ascontiguousarray(node.attrs["value"]).reshape(-1)
                 self.given[node] = node.attrs["value"]
-        self.fuser = Fuser(graph, layouts)
+        self.fused = fuse(CpuRules(graph, layouts))
 
     def run(self) -> list[Array]:
-        for number, group in enumerate(self.fuser.run().groups):
+        for number, group in enumerate(self.fused.groups):
             node = group.roots[0].node
             if group.kind == "step":
                 operands = [self.value(each) for each in node.inputs]
@@ -93,7 +94,7 @@ class _KernelRun:
                     flat = np.ascontiguousarray(self.given[node]).reshape(-1)
                     self.memory[node] = flat
             elif node.type.numel:
-                self._run_kernel(self.fuser.lowering(group, f"k{number}"))
+                self._run_kernel(self.fused.lowering(group, f"k{number}"))
         return [self.value(node) for node in self.graph.outputs]
 
     def _run_kernel(self, lowering: Any) -> None:

@@ -130,6 +130,7 @@ class use_context:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.previous = context
 
     def __enter__(self) -> Context:
         self.previous = state.context

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...fusion.fusion import Fuser, Refusal
+from ...fusion.fusion import fuse
 from ...ir import Graph
 from ...plan.plan_builder import StepInfo
 from ...plan.planning import Planning
 from ...plan.ready_plan import ReadyPlan
 from .plan_builder import CpuPlanBuilder
+from .rules import CpuRules
 
 
 class Executable(ReadyPlan):
@@ -30,10 +31,9 @@ class Executable(ReadyPlan):
     ) -> None:
         self.planning = Planning(graph, donate, strides)
         self.graph, self.donate = self.planning.graph, self.planning.donate
-        fuser = Fuser(self.planning.planned, self.planning.inputs)
-        fusion = fuser.run()
-        self.refused: list[Refusal] = fusion.refusals
-        builder = CpuPlanBuilder(self.planning.planned, fuser, fusion, self.planning.places)
+        fused = fuse(CpuRules(self.planning.planned, self.planning.inputs))
+        self.refused = fused.refusals
+        builder = CpuPlanBuilder(fused, self.planning.places)
         numel = [node.type.numel for node in graph.inputs]
         written = {*overwritten, *self.donate.values()}
         plan = builder.build(number for number in written if numel[number])

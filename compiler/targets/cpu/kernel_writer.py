@@ -75,6 +75,7 @@ class _KernelWriter:
         self.inner = inner = InnerLoops(schedule, vector_bytes)
         self.writer, self.storage, self.notes = inner.writer, inner.storage, inner.notes
         self.vectors, self.axes = inner.vectors, inner.axes
+        self.part = ("", "")  # of the targets of a scatter, the bounds that a task writes
 
     def text(self) -> str:
         """The function, and the wrapper that reads the parameters' addresses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from ....runtime.plan_steps import (
     PythonStep,
     Step,
 )
-from ...fusion.fusion import Group
+from ...fusion.fused_graph import FusedGraph, Group
 from ...ir import Family, Node
 from ...ir import primitives as p
 from ...kernel.lower import Lowering
@@ -48,12 +48,8 @@ if TYPE_CHECKING:
 class CpuPlanBuilder(PlanBuilder):
     """Builds the Plan of one fused graph."""
 
-    def build(self, overwritten: Iterable[int] = ()) -> Plan:
-        """The plan; its arrays are the graph's inputs, then one array per fresh output.
-
-        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones. It refuses
-        inputs with gaps too, where it was not made for their strides.
-        """
+    def __init__(self, fused: FusedGraph, donate: Mapping[int, int]) -> None:
+        super().__init__(fused, donate)
         self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
         self.texts: dict[int, KernelText] = {}
         # By id of a schedule, which `patterns` holds, with where its parameters begin.
@@ -61,6 +57,13 @@ class CpuPlanBuilder(PlanBuilder):
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
         self.loader = KernelLoader()
+
+    def build(self, overwritten: Iterable[int] = ()) -> Plan:
+        """The plan; its arrays are the graph's inputs, then one array per fresh output.
+
+        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones. It refuses
+        inputs with gaps too, where it was not made for their strides.
+        """
         begin_attention(self.graph)
         self.write()
         self._tell_of_copies()
@@ -73,7 +76,9 @@ class CpuPlanBuilder(PlanBuilder):
             steps.append(step)
         written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
         dense = [
-            self.place[each].slot for each in self.graph.inputs if each not in self.fuser.inputs
+            self.place[each].slot
+            for each in self.graph.inputs
+            if each not in self.fused.rules.inputs
         ]
         return Plan(steps, self.arena.size, self.slots, self.constants, written, dense)
 
@@ -86,10 +91,10 @@ class CpuPlanBuilder(PlanBuilder):
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages only in row schedules."""
-        lowering = self.fuser.lowering(group, save_rows=False)
+        lowering = self.fused.lowering(group, save_rows=False)
         schedule = schedule_cpu(lowering.run())
         if schedule.lane is None and len(lowering.kernel.stages) > 1:
-            saving = self.fuser.lowering(group, save_rows=True)
+            saving = self.fused.lowering(group, save_rows=True)
             if saving.run().scratch:
                 return saving, schedule_cpu(saving.kernel)
         return lowering, schedule

@@ -15,7 +15,7 @@ from ....runtime.cuda.devices import architecture
 from ....runtime.cuda.memory import note_peak, when_full
 from ....runtime.cuda.plan import CudaPlan
 from ....runtime.device import Device
-from ...fusion.fusion import Refusal
+from ...fusion.fused_graph import Refusal
 from ...ir import Graph, TensorType
 from ...kernel.checks import Check
 from ...plan.plan_builder import StepInfo
@@ -45,40 +45,23 @@ class CudaExecutable:
         from_host: Sequence[int] = (),
         epilogues: bool = True,
     ) -> None:
-        self.device = device
         program = partial(Program, graph, architecture(device), donate, strides)
         try:
-            self._load(program(epilogues=epilogues), from_host)
+            self.program = program(epilogues=epilogues)
+            self.plan = _load(self.program, device, from_host)
         except CublasLtError as error:
             if error.status != Status.NOT_SUPPORTED or not epilogues:
                 raise
             # What products cannot do besides on this device, kernels can.
-            self._load(program(epilogues=False), from_host)
-
-    def _load(self, program: Program, from_host: Sequence[int]) -> None:
-        self.program = program
-        self.planning = program.planning
+            self.program = program(epilogues=False)
+            self.plan = _load(self.program, device, from_host)
+        self.device = device
+        self.planning = self.program.planning
         self.graph, self.donate = self.planning.graph, self.planning.donate
-        self.refused: list[Refusal] = program.refused
-        self.kernels: list[StepInfo] = list(program.kernels)
-        inputs = self.graph.inputs
-        first = 1 + len(inputs)
-        fresh = dict(enumerate(self.planning.types(self.planning.fresh), first))
-        self._small = {s: type_ for s, type_ in fresh.items() if type_.nbytes <= SMALL_BYTES}
-        self._large = {s: type_ for s, type_ in fresh.items() if s not in self._small}
-        self._fresh = list(fresh)
-        self.plan = CudaPlan(
-            self.device,
-            program.source,
-            program.steps,
-            program.arena_bytes,
-            program.num_slots,
-            program.constants,
-            {1 + number: inputs[number].type.nbytes for number in from_host},
-            {slot: type_.nbytes for slot, type_ in self._small.items()},
-            [1 + source for source in self.planning.direct.values()],
-            partial(_failed, program.checks) if program.checks else None,
-        )
+        self.refused: tuple[Refusal, ...] = self.program.refused
+        self.kernels: list[StepInfo] = list(self.program.kernels)
+        self._small, self._large = _results(self.program)
+        self._fresh = sorted([*self._small, *self._large])
         self._copies_results = len(self.planning.direct) < len(self.donate)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -106,6 +89,32 @@ class CudaExecutable:
             start = self.plan.small[slot].start
             found[slot] = array_over(block + start, type_.shape, type_.dtype.numpy)
         return [found[slot] for slot in self._fresh]
+
+
+def _results(program: Program) -> tuple[dict[int, TensorType], dict[int, TensorType]]:
+    """The small and the large results by their slots."""
+    fresh = program.planning.types(program.planning.fresh)
+    slots = dict(enumerate(fresh, 1 + len(program.graph.inputs)))
+    small = {slot: type_ for slot, type_ in slots.items() if type_.nbytes <= SMALL_BYTES}
+    return small, {slot: type_ for slot, type_ in slots.items() if slot not in small}
+
+
+def _load(program: Program, device: Device, from_host: Sequence[int]) -> CudaPlan:
+    """The plan of a program on a device, its kernels compiled and loaded."""
+    inputs = program.graph.inputs
+    small, _ = _results(program)
+    return CudaPlan(
+        device,
+        program.source,
+        program.steps,
+        program.arena_bytes,
+        program.num_slots,
+        program.constants,
+        {1 + number: inputs[number].type.nbytes for number in from_host},
+        {slot: type_.nbytes for slot, type_ in small.items()},
+        [1 + source for source in program.planning.direct.values()],
+        partial(_failed, program.checks) if program.checks else None,
+    )
 
 
 def _failed(checks: Sequence[Check], code: int, position: int, size: int) -> Exception:

@@ -18,14 +18,14 @@ from ....runtime.plan_steps import (
     Step,
     references,
 )
-from ...fusion.fusion import Group
+from ...fusion.fused_graph import FusedGraph, Group
 from ...ir import Node, TensorType, input_node
 from ...kernel.checks import Check
 from ...kernel.kernel import Param
 from ...kernel.kernel_io import Root
 from ...kernel.lower import Lowering
 from ...plan.plan_builder import PlanBuilder, StepInfo
-from .fusion import CudaFuser
+from .biases import Bias
 from .kernel_writer import (
     COPY_BLOCK,
     COPY_BYTES,
@@ -37,6 +37,7 @@ from .kernel_writer import (
 )
 from .launch_order import Access, access, accesses_of_copy, accesses_of_product, levels
 from .module_text import CudaModule
+from .rules import CudaRules
 from .schedule import CudaSchedule, Layout, rows_fit, schedule_cuda
 from .template import TemplateSchedule
 from .template_launches import Workspace, template_launches
@@ -54,19 +55,24 @@ MAX_COPIED = 1 << 20
 
 
 class CudaPlanBuilder(PlanBuilder):
-    """Builds the module and the steps of one fused graph."""
+    """Builds the module and the steps of one fused graph.
+
+    A block may ask for `shared` bytes of shared memory.
+    """
 
     products = ("float32", "float64", "float16", "bfloat16")
     alignment = 256
     never_reused = 4096  # else small kernels wait for others whose memory they take over
-    fuser: CudaFuser
 
-    def build(self, shared: int) -> str:
-        """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan.
-
-        `checks` are those of all kernels: the status has the number of one of them. A block may ask
-        for `shared` bytes of shared memory.
-        """
+    def __init__(
+        self,
+        fused: FusedGraph,
+        biases: Mapping[Node, Bias],
+        donate: Mapping[int, int],
+        shared: int,
+    ) -> None:
+        super().__init__(fused, donate)
+        self.biases = biases
         self.shared = shared
         self.module = CudaModule()
         self.checks: list[Check] = []
@@ -74,6 +80,12 @@ class CudaPlanBuilder(PlanBuilder):
         self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
         self.number_of: dict[int, int] = {}  # by id, of the first `numbered` of `infos`
         self.numbered = 0
+
+    def build(self) -> str:
+        """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan.
+
+        `checks` are those of all kernels: the status has the number of one of them.
+        """
         self.write()
         self._copy_by_kernels()
         self._launch_together()
@@ -81,11 +93,11 @@ class CudaPlanBuilder(PlanBuilder):
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
-        lowering = self.fuser.lowering(group, save_rows=True)
+        lowering = self.fused.lowering(group, save_rows=True)
         kernel = lowering.run()
         schedule = schedule_cuda(kernel, 0 if kernel.scratch else self.shared)
         if not rows_fit(schedule):
-            lowering = self.fuser.lowering(group, save_rows=False)
+            lowering = self.fused.lowering(group, save_rows=False)
             schedule = schedule_cuda(lowering.run(), self.shared)
         return lowering, schedule
 
@@ -247,15 +259,16 @@ class CudaPlanBuilder(PlanBuilder):
 
     def _write_step(self, node: Node) -> None:
         """A step that hand-written kernels make is some launches over memory of their own."""
-        if node in self.fuser.biases:
+        if node in self.biases:
             self._write_biased(node)
             return
-        if not self.fuser.is_template(node):
+        rules = self.fused.rules
+        if not isinstance(rules, CudaRules) or not rules.is_template(node):
             super()._write_step(node)
             return
-        stem = f"k{self.position[self.fuser.group_of[node]]}_{node.primitive.name}"
+        stem = f"k{self.position[self.fused.group_of[node]]}_{node.primitive.name}"
         own: dict[Workspace, Node] = {}
-        launches = template_launches(self.fuser, node)
+        launches = template_launches(self.fused, node)
         for launch in launches:
             name = "_".join(filter(None, (stem, launch.name)))
             schedule = launch.schedule
@@ -273,7 +286,7 @@ class CudaPlanBuilder(PlanBuilder):
 
     def _write_biased(self, product: Node) -> None:
         """A matrix product that adds a bias to its rows: what it stores is their sum."""
-        total, base, offset = self.fuser.biases[product]
+        total, base, offset = self.biases[product]
         self.place[product] = self.place[total]
         super()._write_step(product)
         step, info, place = self.steps[-1], self.infos[-1], self.place[self.in_memory(base)]
@@ -281,7 +294,7 @@ class CudaPlanBuilder(PlanBuilder):
         bias = BufferRef(place.slot, place.offset + offset)
         self.steps[-1] = replace(step, epilogue="bias", bias=bias)
         moved = info.bytes + step.n * total.type.dtype.itemsize
-        nodes = (product, *self.fuser.structure(Group([Root(total, ())])).inside)
+        nodes = (product, *self.fused.structure(Group((Root(total, ()),), "kernel", ())).inside)
         self.infos[-1] = replace(info, nodes=nodes, outputs=(total,), bytes=moved)
         self.info_of_step[len(self.steps) - 1] = self.infos[-1]
         self.written.add(total)

@@ -25,12 +25,14 @@ from ....runtime.plan_steps import (
 )
 from ....runtime.records import record
 from ... import pipeline
+from ...fusion.fusion import fuse
 from ...ir import Graph, Node
 from ...placement import is_on_cpu, move_early, split
 from ...plan.plan_builder import StepInfo
 from ...plan.planning import Planning
-from .fusion import CudaFuser
+from .biases import Bias, with_biases
 from .plan_builder import CudaPlanBuilder
+from .rules import CudaRules
 from .writer import declared_shared
 
 STATUS_BYTES = 64
@@ -85,11 +87,13 @@ class Program:
         optimized = pipeline.optimize(graph, passes=pipeline.CUDA_PASSES)
         self.planning = Planning(optimized, donate, strides)
         self.graph, planned = self.planning.graph, self.planning.planned
-        fuser = CudaFuser(planned, self.planning.inputs, epilogues)
-        fusion = fuser.run()
-        self.refused = fusion.refusals
-        builder = CudaPlanBuilder(planned, fuser, fusion, self.planning.places)
-        self.source: str = builder.build(ARCHITECTURES[arch])
+        fused = fuse(CudaRules(planned, self.planning.inputs))
+        biases: Mapping[Node, Bias] = {}
+        if epilogues:
+            fused, biases = with_biases(fused)
+        self.refused = fused.refusals
+        builder = CudaPlanBuilder(fused, biases, self.planning.places, ARCHITECTURES[arch])
+        self.source: str = builder.build()
         self.steps: tuple[CudaStep, ...] = tuple(map(_cuda_step, builder.steps))
         self.kernels: tuple[StepInfo, ...] = tuple(builder.infos)
         declared = declared_shared(self.source)

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ....runtime.records import record
+from ...fusion.fused_graph import FusedGraph
 from ...ir import Node
 from ...ir import primitives as p
 from ...kernel.checks import Check
 from ...kernel.kernel import compute_dtype
+from ...kernel.memory_views import View, strided_view
 from .convolution_schedule import convolution_of, operand_of, schedule_convolution
-from .fusion import CudaFuser, scatter_steps, starts_from_number
+from .rules import CudaRules, scatter_steps, starts_from_number
 from .scatter_schedule import (
     AtomicSchedule,
     CountSchedule,
@@ -51,16 +53,16 @@ class TemplateLaunch(NamedTuple):
     flops: int
 
 
-def template_launches(fuser: CudaFuser, node: Node) -> list[TemplateLaunch]:
+def template_launches(fused: FusedGraph, node: Node) -> list[TemplateLaunch]:
     """The launches that compute `node`, in order."""
     if node.primitive is p.convolution:
-        return list(_convolution(fuser, node))
-    return list(_scatter(fuser, node))
+        return list(_convolution(fused, node))
+    return list(_scatter(fused, node))
 
 
-def _convolution(fuser: CudaFuser, node: Node) -> Iterator[TemplateLaunch]:
-    (x, x_view), (w, w_view) = (fuser.view_of(node, each) for each in node.inputs)
-    operands = operand_of(x_view, fuser.buffer(x)), operand_of(w_view, fuser.buffer(w))
+def _convolution(fused: FusedGraph, node: Node) -> Iterator[TemplateLaunch]:
+    (x, x_view), (w, w_view) = (_view_of(fused, node, each) for each in node.inputs)
+    operands = operand_of(x_view, fused.rules.buffer(x)), operand_of(w_view, fused.rules.buffer(w))
     problem = convolution_of(node, *operands)
     schedule, total = schedule_convolution(problem)
     read = sum(each.type.nbytes for each in node.inputs)
@@ -77,10 +79,10 @@ def _convolution(fuser: CudaFuser, node: Node) -> Iterator[TemplateLaunch]:
 # -- additions at positions ------------------------------------------------------------------
 
 
-def _scatter(fuser: CudaFuser, node: Node) -> Iterator[TemplateLaunch]:
+def _scatter(fused: FusedGraph, node: Node) -> Iterator[TemplateLaunch]:
     """The result starts; positions are sorted; neighbours are summed, and runs joined."""
-    problem, positions, values = _scatter_problem(fuser, node)
-    base = [] if problem.base is not None else [fuser.view_of(node, node.inputs[0])[0]]
+    problem, positions, values = _scatter_problem(fused, node)
+    base = [] if problem.base is not None else [_view_of(fused, node, node.inputs[0])[0]]
     moved = node.type.nbytes * (1 + len(base))
     yield TemplateLaunch("start", StartSchedule(problem), (*base, node), moved, 0)
     checks = tuple(Check(node.where) for _ in positions)
@@ -142,17 +144,19 @@ def _sort(
         read = 2 * ints
 
 
-def _scatter_problem(fuser: CudaFuser, node: Node) -> tuple[Scatter, list[Node], Node]:
+def _scatter_problem(fused: FusedGraph, node: Node) -> tuple[Scatter, list[Node], Node]:
     """The sizes of a scatter, and what lies in memory for its positions and its values."""
-    form = fuser.scatters[node]
+    rules = fused.rules
+    assert isinstance(rules, CudaRules)
+    form = rules.scatters[node]
     places: list[Node] = []
     steps: list[tuple[int, ...]] = []
     for number, operand in enumerate(node.inputs[1:], 1):
-        base, view = fuser.view_of(node, operand)
+        base, view = _view_of(fused, node, operand)
         found = scatter_steps(node, form, number, view)
         assert found is not None, f"{operand} cannot be read in {base}"
         places.append(base)
-        steps.append((*found, view[1], fuser.buffer(base).elements))
+        steps.append((*found, view[1], fused.rules.buffer(base).elements))
     positions = tuple(
         Positions(place.type.dtype, size, factor, *step)
         for place, size, factor, step in zip(places, form.sizes, form.factors, steps)
@@ -163,3 +167,11 @@ def _scatter_problem(fuser: CudaFuser, node: Node) -> tuple[Scatter, list[Node],
         Values(*steps[-1]), start,
     )  # fmt: skip
     return problem, places[:-1], places[-1]
+
+
+def _view_of(fused: FusedGraph, step: Node, operand: Node) -> tuple[Node, View]:
+    """The node in memory that has an operand of a hand-written kernel, and where."""
+    base = fused.in_memory(fused.rules.step_operand(step, operand))
+    view = strided_view(operand, base, fused.rules.buffer(base))
+    assert view is not None, f"{operand} is no view of {base}"
+    return base, view

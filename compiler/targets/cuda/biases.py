@@ -7,14 +7,15 @@ is computed with the sum, one kernel does all of that, and reads the product as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from ...fusion.fusion import Fuser, Fusion, Group
-from ...ir import Family, Graph, Node
+from ...fusion.fused_graph import FusedGraph, Group
+from ...fusion.roots import stored_operands
+from ...ir import Family, Node
 from ...ir import primitives as p
 from ...ir.shapes import contiguous_strides, numel
-from ...kernel.kernel_io import BufferLayout, Root
+from ...kernel.kernel_io import Root
 from ...kernel.memory_views import alias_base, strided_view
 
 DTYPES = frozenset(("float32", "float16", "bfloat16"))
@@ -33,33 +34,31 @@ class Bias(NamedTuple):
     offset: int
 
 
-class BiasFuser(Fuser):
-    """A fuser whose products add biases: `biases` has them by product.
+def with_biases(fused: FusedGraph) -> tuple[FusedGraph, dict[Node, Bias]]:
+    """Let products take over from kernels that do nothing but add a bias; their biases."""
+    found = _Biases(fused)
+    groups = [each for group in fused.groups for each in found.instead_of(group)]
+    # Without the steps that these products were before.
+    group_of = found.group_of
+    kept = tuple(each for each in groups if group_of[each.nodes[0]] is each)
+    stored = fused.stored | {bias.base for bias in found.biases.values()}
+    return replace(fused, groups=kept, group_of=group_of, stored=stored), found.biases
 
-    There are none where `epilogues` is False.
-    """
 
-    def __init__(
-        self,
-        graph: Graph,
-        inputs: Mapping[Node, BufferLayout] | None = None,
-        epilogues: bool = True,
-    ) -> None:
-        self.epilogues = epilogues
+class _Biases:
+    """Finds the biases of a fused graph: `biases` has them by product."""
+
+    def __init__(self, fused: FusedGraph) -> None:
+        self.fused = fused
         self.biases: dict[Node, Bias] = {}
-        super().__init__(graph, inputs)
+        self.group_of = dict(fused.group_of)
+        self.outputs = set(map(fused.in_memory, fused.graph.outputs))
+        self.readers_of: dict[Node, list[Group]] = {}
+        for group in fused.groups:
+            for read in group.reads:
+                self.readers_of.setdefault(read, []).append(group)
 
-    def run(self) -> Fusion:
-        """As the base's; then products take over from kernels that do nothing but add a bias."""
-        fusion = super().run()
-        if not self.epilogues:
-            return fusion
-        groups = [each for group in fusion.groups for each in self._with_bias(group)]
-        # Without the steps that these products were before.
-        kept = [each for each in groups if self.group_of[each.nodes[0]] is each]
-        return Fusion(kept, fusion.refusals)
-
-    def _with_bias(self, group: Group) -> list[Group]:
+    def instead_of(self, group: Group) -> list[Group]:
         """What comes in the place of a group: where it adds a bias, the product that does.
 
         A bias that is not there as cublasLt reads it gets a kernel of its own, small as it is.
@@ -69,18 +68,25 @@ class BiasFuser(Fuser):
             return [group]
         product, bias = found
         before = []
-        if not self.has_memory(bias.base):
-            if not self._start_group(bias.base, "kernel"):
+        if not self.fused.has_memory(bias.base):
+            alone = self._alone(bias.base)
+            if alone is None:
                 return [group]
-            self.is_root.add(bias.base)
-            before = [self.group_of[bias.base]]
-        roots = [Root(product, (), stored=False), Root(bias.sum, ())]
-        reads = {**self.group_of[product].reads, bias.base: None}
-        joined = Group(roots, "step", reads)
+            self.group_of[bias.base] = alone
+            before = [alone]
+        roots = (Root(product, (), stored=False), Root(bias.sum, ()))
+        joined = Group(roots, "step", (*self.group_of[product].reads, bias.base))
         self.group_of[product] = self.group_of[bias.sum] = joined
-        self.running.rank[joined] = self.running.rank[group]
         self.biases[product] = bias
         return [*before, joined]
+
+    def _alone(self, node: Node) -> Group | None:
+        """A kernel that computes `node` and nothing else, if it has one."""
+        has_memory = self.fused.has_memory
+        root = Root(node, (True,) * node.type.ndim)
+        if self.fused.kernels.refusal("kernel", [root], has_memory):
+            return None
+        return Group((root,), "kernel", tuple(stored_operands(node, has_memory)))
 
     def _bias(self, group: Group) -> tuple[Node, Bias] | None:
         """The product and its bias, if a kernel does nothing but add them."""
@@ -91,7 +97,7 @@ class BiasFuser(Fuser):
             return None
         for matrix, row in (total.inputs, total.inputs[::-1]):
             product = alias_base(matrix)
-            alone = product not in self.wanted and [*self.readers_of.get(product, ())] == [group]
+            alone = product not in self.outputs and self.readers_of.get(product) == [group]
             if matrix.shape != total.shape or not alone or not _takes_bias(product):
                 continue
             if _is_row(row, total, product.shape[1]):
@@ -104,17 +110,20 @@ class BiasFuser(Fuser):
 
         None where others compute it too, or it needs the product.
         """
+        fused = self.fused
         base = row
-        while base.primitive.family is Family.VIEW and not self.has_memory(base):
+        while base.primitive.family is Family.VIEW and not fused.has_memory(base):
             base = base.inputs[0]
-        view = strided_view(row, base, self.buffer(base)) if self.has_memory(base) else None
+        memory = fused.rules.buffer(base)
+        view = strided_view(row, base, memory) if fused.has_memory(base) else None
         if view is not None and base is not product:
             strides, offset = view
             offset *= row.type.dtype.itemsize
             if offset % BIAS_ALIGNMENT == 0 and _is_dense(row.shape, strides):
                 return base, offset
-        mine = self.graph.consumers[row] == (total,) and not self.has_memory(row)
-        return (row, 0) if mine and product not in self._reads(row) else None
+        mine = fused.graph.consumers[row] == (total,) and not fused.has_memory(row)
+        needs_product = product in stored_operands(row, fused.has_memory)
+        return (row, 0) if mine and not needs_product else None
 
 
 def _takes_bias(node: Node) -> bool:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...fusion.fusion import is_step, is_virtual_source
+from ...fusion.rules import FusionRules, is_step, is_virtual_source
 from ...ir import Family, Graph, Node
 from ...ir import primitives as p
 from ...kernel.kernel_io import BufferLayout
-from ...kernel.memory_views import View, alias_base, strided_view
-from .bias_fusion import BiasFuser
+from ...kernel.memory_views import View, strided_view
 from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
 
 _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
@@ -22,30 +21,21 @@ COSTLY_NUMBER = 24
 MANY_READERS = 4096
 
 
-class CudaFuser(BiasFuser):
-    """The fuser of plans for CUDA; `scatters` has the form of additions that are sorted."""
+class CudaRules(FusionRules):
+    """The rules of plans for CUDA; `scatters` has the form of additions that are sorted."""
 
-    gathers = False
     max_serial = 1 << 13  # one block has less memory bandwidth than one core
-    scatters_in_place = False
 
-    def __init__(
-        self,
-        graph: Graph,
-        inputs: Mapping[Node, BufferLayout] | None = None,
-        epilogues: bool = True,
-    ) -> None:
+    def __init__(self, graph: Graph, inputs: Mapping[Node, BufferLayout] | None = None) -> None:
+        super().__init__(graph, inputs)
         self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
-        super().__init__(graph, inputs, epilogues)
 
-    def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
+    def is_costly_number(self, node: Node, spent: float) -> bool:
         """Threads cannot move a number out of their loop, as the CPU does: each computes it.
 
         The powers in Adam's bias correction are hundreds of float64 operations, for each thread.
         """
-        if super()._must_be_root(node, inlined, spent):
-            return True
-        if node.type.numel != 1 or spent <= COSTLY_NUMBER or is_virtual_source(node):
+        if node.type.numel != 1 or spent <= COSTLY_NUMBER:
             return False
         return any(
             reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW)
@@ -83,14 +73,6 @@ class CudaFuser(BiasFuser):
             for number, each in enumerate(step.inputs)
             if each is operand
         )
-
-    def view_of(self, step: Node, operand: Node) -> tuple[Node, View]:
-        """The node in memory that has an operand of a hand-written kernel, and where."""
-        base = self.step_operand(step, operand)
-        base = base if self.has_memory(base) else alias_base(base)
-        view = strided_view(operand, base, self.buffer(base))
-        assert view is not None, f"{operand} is no view of {base}"
-        return base, view
 
 
 def starts_from_number(node: Node) -> bool:

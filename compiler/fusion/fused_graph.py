@@ -1,0 +1,143 @@
+"""What fusion decides: groups of nodes, what lies in memory, and which merges were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from ...runtime.records import record
+from ..ir import Graph, Node
+from ..ir.reshape_groups import crosses
+from ..kernel.kernel_io import BufferLayout, CannotFuse, Root, row_sizes
+from ..kernel.lower import Lowering
+from ..kernel.lower_scatter import ScatterLowering
+from ..kernel.memory_views import alias_base
+from ..kernel.simplify_loops import has_quotients, simplify_loops
+from .rules import FusionRules
+from .structure import Structure, Structures
+
+HasMemory = Callable[[Node], bool]
+
+
+@record(eq=False)
+class Group:
+    """Roots that one kernel computes, and the nodes in memory that it reads.
+
+    `kind` is "kernel", "scatter" (a kernel for one node that nothing merges into) or "step" (one
+    node, unfused; two where a product adds a bias).
+    """
+
+    roots: tuple[Root, ...]
+    kind: str
+    reads: tuple[Node, ...]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [root.node for root in self.roots]
+
+
+@record()
+class Refusal:
+    """Why two nodes are not computed by one kernel."""
+
+    consumer: Node
+    producer: Node
+    reason: str
+
+
+class GroupKernels:
+    """The kernels that groups of one graph would have, for any choice of what lies in memory."""
+
+    def __init__(self, rules: FusionRules) -> None:
+        self.rules = rules
+        self.order = {node: position for position, node in enumerate(rules.graph.nodes)}
+        self._structures = Structures(self.order, rules.inputs)
+        self._refusals: dict[Any, str] = {}  # by the key of a structure
+
+    def structure(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> Structure:
+        """What the kernel of a group depends on."""
+        return self._structures.of(kind, roots, has_memory)
+
+    def refusal(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> str:
+        """Why a group has no kernel; "" where it has. Found out once for each structure."""
+        key = self.structure(kind, roots, has_memory).key
+        reason = self._refusals.get(key)
+        if reason is None:
+            reason = self._refusals[key] = self._refusal(kind, roots, has_memory)
+        return reason
+
+    def _refusal(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> str:
+        try:
+            self.lowering(kind, roots, has_memory).check()
+        except CannotFuse as error:
+            return str(error) or "it has no kernel"
+        if _rows_cross(roots):
+            kernel = self.lowering(kind, roots, has_memory).run()
+            if has_quotients(simplify_loops(kernel)):
+                return "one of them would find its elements by division"
+        return ""
+
+    def lowering(
+        self,
+        kind: str,
+        roots: Sequence[Root],
+        has_memory: HasMemory,
+        name: str = "kernel",
+        save_rows: bool = True,
+    ) -> Lowering:
+        """The lowering of a group over the memory of everything outside it."""
+        inside = {root.node for root in roots}
+        cache: dict[Node, BufferLayout | None] = {}
+
+        def buffer_of(node: Node) -> BufferLayout | None:
+            if node in inside or not has_memory(node):
+                return None
+            if node not in cache:
+                cache[node] = self.rules.buffer(node)
+            return cache[node]
+
+        lower = ScatterLowering if kind == "scatter" else Lowering
+        return lower(name, roots, buffer_of, self.order, save_rows)
+
+
+@record(eq=False)
+class FusedGraph:
+    """A graph cut into groups, in an order in which they can run.
+
+    `stored` are the nodes that lie in memory, `refusals` the merges that were not made. Nothing of
+    it changes; kernels are lowered when they are asked for.
+    """
+
+    rules: FusionRules
+    groups: tuple[Group, ...]
+    group_of: Mapping[Node, Group]
+    stored: frozenset[Node]
+    refusals: tuple[Refusal, ...]
+    kernels: GroupKernels
+
+    @property
+    def graph(self) -> Graph:
+        return self.rules.graph
+
+    def has_memory(self, node: Node) -> bool:
+        return node in self.stored
+
+    def in_memory(self, node: Node) -> Node:
+        """The node whose memory holds `node`."""
+        return node if node in self.stored else alias_base(node)
+
+    def structure(self, group: Group) -> Structure:
+        """What the kernel of a group depends on."""
+        return self.kernels.structure(group.kind, group.roots, self.has_memory)
+
+    def lowering(self, group: Group, name: str = "kernel", save_rows: bool = True) -> Lowering:
+        """The lowering of a group over the memory of everything outside it."""
+        return self.kernels.lowering(group.kind, group.roots, self.has_memory, name, save_rows)
+
+
+def _rows_cross(roots: Sequence[Root]) -> bool:
+    """Whether a root's axes and the rows of all are different parts of the same numbers."""
+    rows = row_sizes(roots[0])
+    sizes = (row_sizes(root) for root in roots[1:])
+    return any(prod(each) == prod(rows) and crosses(rows, each) for each in sizes)

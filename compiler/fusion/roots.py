@@ -1,0 +1,231 @@
+"""Which nodes are computed once and kept, and which are computed inside whoever needs them.
+
+The first are *roots*: outputs, what unfused steps read, reductions, and values that are costly and
+wanted in several places. The others are *virtual*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ..ir import Family, Node
+from ..ir import primitives as p
+from ..ir.reshape_groups import crosses
+from ..ir.shapes import numel
+from ..kernel.kernel_io import has_loops, is_unrolled
+from ..kernel.memory_views import alias_base
+from .rules import FusionRules, is_stored_source, is_virtual_source
+
+# A value computed in at most this many operations is computed again rather than stored.
+CHEAP_COST = 4
+# Operations that may be computed inside a consumer before the value becomes a root.
+MAX_VIRTUAL = 400
+# What is repeated more often than this is not put into memory to spare divisions.
+MAX_GROWTH = 4
+
+_SHIFTS = (p.slice_, p.flip, p.permute, p.pad, p.concatenate)
+
+
+class Roots:
+    """Chooses the roots of one graph.
+
+    `fixed` have memory of their own whatever is decided: sources and steps; `wanted` must lie in
+    memory: outputs, and what steps read. After `choose`, `chosen` are the roots.
+    """
+
+    def __init__(self, rules: FusionRules) -> None:
+        self.rules = rules
+        self.graph = rules.graph
+        self.fixed = {
+            node for node in self.graph.nodes if is_stored_source(node) or rules.is_step(node)
+        }
+        self.wanted = self._wanted()
+        self.chosen: set[Node] = set()
+
+    def has_memory(self, node: Node) -> bool:
+        return node in self.chosen or node in self.fixed
+
+    def in_memory(self, node: Node) -> Node:
+        """The node whose memory holds `node`."""
+        return node if self.has_memory(node) else alias_base(node)
+
+    def _wanted(self) -> set[Node]:
+        """Nodes that must lie in memory: outputs, and what steps read."""
+        wanted: set[Node] = set()
+        for node in self.graph.outputs:
+            base = alias_base(node)
+            wanted.add(node if is_stored_source(base) or is_virtual_source(base) else base)
+        for node in self.graph.nodes:
+            if self.rules.is_step(node):
+                wanted.update(self.rules.step_operands(node))
+            elif self.rules.scatters_in_place and node.primitive.family is Family.SCATTER:
+                wanted.update(self._readers_of_base(node))
+        return {node for node in wanted if not is_stored_source(node)}
+
+    def _readers_of_base(self, scatter: Node) -> list[Node]:
+        """Operands that are computed from the base, which the scatter may write over."""
+        base = alias_base(scatter.inputs[0])
+        return [
+            alias_base(each) for each in scatter.inputs[1:]
+            if is_stored_source(base) and each is not base and self._is_made_of(each, base)
+        ]  # fmt: skip
+
+    def _is_made_of(self, node: Node, source: Node) -> bool:
+        pending, seen = [node], {node}
+        while pending:
+            for each in pending.pop().inputs:
+                if each is source:
+                    return True
+                if each not in seen and each not in self.fixed:
+                    seen.add(each)
+                    pending.append(each)
+        return False
+
+    def reads(self, node: Node) -> dict[Node, None]:
+        """The nodes in memory from which a node is computed inside a kernel."""
+        return stored_operands(node, self.has_memory)
+
+    def virtual_nodes(self, root: Node) -> set[Node]:
+        """The nodes that would be computed inside the kernel of `root`."""
+        seen: set[Node] = set()
+        pending = list(root.inputs)
+        while pending:
+            node = pending.pop()
+            if node in seen or self.has_memory(node) or is_virtual_source(node):
+                continue
+            seen.add(node)
+            pending.extend(node.inputs)
+        return seen
+
+    def choose(self, forced: Collection[Node]) -> None:
+        """Choose the roots, of which the nodes `forced` are some."""
+        self.chosen = set()
+        spent = self._mark_required_roots(forced)
+        self._mark_shared_roots(spent)
+
+    def _mark_required_roots(self, forced: Collection[Node]) -> dict[Node, float]:
+        """Mark what must be a root whoever reads it; gives the cost of computing each node."""
+        size: dict[Node, int] = {}
+        cost: dict[Node, float] = {}
+        for node in self.graph.nodes:
+            if node in self.fixed:
+                size[node], cost[node] = 1, 0
+                continue
+            inlined = self._own_size(node) + sum(map(size.__getitem__, node.inputs))
+            spent = self._own_cost(node) + self._inherited_cost(node, cost)
+            if is_unrolled(node):
+                taps = numel(node.inputs[0].shape) // max(1, node.type.numel)
+                inlined, spent = inlined * taps, spent * taps
+            size[node], cost[node] = inlined, spent
+            if node in forced or self._must_be_root(node, inlined, spent):
+                self.chosen.add(node)
+                size[node], cost[node] = 1, 0
+        return cost
+
+    def _inherited_cost(self, node: Node, cost: Mapping[Node, float]) -> float:
+        """Per element of `node`: what is shared by a row or a column counts in proportion."""
+        spent = 0.0
+        for each in node.inputs:
+            share = cost[each]
+            if share and each.type.shape != node.type.shape:
+                share *= min(1.0, each.type.numel / max(1, node.type.numel))
+            spent += share
+        return spent
+
+    def _mark_shared_roots(self, cost: Mapping[Node, float]) -> None:
+        """Mark costly nodes that are read on the way to more than one root."""
+        reaches: dict[Node, set[Node]] = {}
+        for node in reversed(self.graph.nodes):
+            found: set[Node] = set()
+            for reader in self.graph.consumers[node]:
+                if self.has_memory(reader):
+                    found.add(reader)
+                else:
+                    found |= reaches[reader]
+            shared = len(found) > 1 and cost[node] > CHEAP_COST
+            if shared and not is_virtual_source(node) and not self.has_memory(node):
+                self.chosen.add(node)
+            reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
+
+    def _own_size(self, node: Node) -> int:
+        return 0 if node.primitive.family is Family.VIEW else node.primitive.cost
+
+    def _own_cost(self, node: Node) -> int:
+        if node.primitive.family in (Family.VIEW, Family.SOURCE):
+            return 0
+        return node.primitive.cost
+
+    def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
+        if node in self.wanted or node.primitive.family is Family.SCATTER:
+            return True
+        if is_virtual_source(node):
+            return False
+        if has_loops(node) and not is_unrolled(node):
+            return True
+        readers = self.graph.consumers[node]
+        if inlined > MAX_VIRTUAL or any(self._divides(node, reader) for reader in readers):
+            return True
+        if self.rules.is_costly_number(node, spent):
+            return True
+        if spent <= CHEAP_COST:
+            return False
+        if spent * _times_read_elsewhere(node, readers) > CHEAP_COST:
+            return True
+        return any(self._repeats(node, reader) for reader in readers)
+
+    def _divides(self, node: Node, reader: Node) -> bool:
+        """Whether `reader` would have to divide to find each element of `node`.
+
+        That is better than memory for what is repeated so often that it grows.
+        """
+        if reader.primitive is not p.reshape or not crosses(node.shape, reader.shape):
+            return False
+        largest = max((each.type.numel for each in self.reads(node)), default=0)
+        return node.type.numel <= MAX_GROWTH * largest and not self._is_flat(node)
+
+    def _is_flat(self, node: Node) -> bool:
+        """Whether elements are made of what lies at the same places in memory, row by row."""
+        if node.type.numel == 1 or self.has_memory(node):
+            return node not in self.rules.inputs
+        if node.primitive.family is not Family.ELEMENTWISE and node.primitive is not p.reshape:
+            return False
+        sizes = (1, node.type.numel)
+        return all(each.type.numel in sizes and self._is_flat(each) for each in node.inputs)
+
+    def _repeats(self, node: Node, reader: Node) -> bool:
+        """Whether `reader` would compute elements of `node` several times."""
+        if reader.primitive is p.unfold:
+            return True
+        if reader.primitive in (p.gather, p.index) and node is reader.inputs[0]:
+            return True
+        if reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW):
+            return node.type.numel > 1 and reader.type.numel >= 4 * node.type.numel
+        return False
+
+
+def stored_operands(node: Node, has_memory: Callable[[Node], bool]) -> dict[Node, None]:
+    """The nodes in memory from which `node` is computed, in the order in which it needs them."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    pending = list(reversed(node.inputs))
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if has_memory(each):
+            found[each] = None
+        else:
+            pending.extend(reversed(each.inputs))
+    return found
+
+
+def _times_read_elsewhere(node: Node, readers: Sequence[Node]) -> float:
+    """How often an element is read beyond once, by views that read it at other places.
+
+    Who computes the value in its place would compute it as often.
+    """
+    size = node.type.numel
+    shifted = [each for each in readers if each.primitive in _SHIFTS]
+    read = sum(min(each.type.numel, size) for each in shifted)
+    return read / size - (len(shifted) == len(readers)) if size > 1 and shifted else 0

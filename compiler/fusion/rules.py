@@ -1,0 +1,100 @@
+"""What fusion has to know of a target: which nodes run as steps of their own, and what those read.
+
+Everything here is known of the graph alone, before anything is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir import Family, Graph, Node
+from ..ir import primitives as p
+from ..kernel.kernel_io import BufferLayout
+from ..kernel.memory_views import (
+    alias_base,
+    can_read,
+    reads_strided,
+    strided_view,
+    view_base,
+)
+
+_FUSIBLE = frozenset(
+    (
+        Family.SOURCE,
+        Family.ELEMENTWISE,
+        Family.REDUCE,
+        Family.VIEW,
+        Family.GATHER,
+        Family.SCATTER,
+        Family.WINDOW,
+        Family.RANDOM,
+        Family.SCAN,
+    )
+)
+
+
+def is_step(node: Node) -> bool:
+    """Whether a node runs on its own on every target: a library call, a Python function."""
+    return node.primitive.family not in _FUSIBLE
+
+
+def is_stored_source(node: Node) -> bool:
+    """Whether a node lies in memory before the plan starts: inputs and array constants."""
+    return node.primitive is p.input_ or (node.primitive is p.constant and node.type.numel != 1)
+
+
+def is_virtual_source(node: Node) -> bool:
+    """Whether a node is a number, or numbers, that kernels write where they are needed."""
+    return node.primitive.family is Family.SOURCE and not is_stored_source(node)
+
+
+class FusionRules:
+    """The rules for one graph. A target has its own by a subclass.
+
+    `inputs` tells how those inputs lie that are not dense.
+    """
+
+    max_serial = 1 << 15
+    """The longest reduction of kernels whose few rows leave threads without work."""
+    scatters_in_place = False
+    """Whether scatters may write into the memory of what they start from."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[Node, BufferLayout] | None = None) -> None:
+        self.graph = graph
+        self.inputs = inputs or {}
+
+    def is_step(self, node: Node) -> bool:
+        """Whether a node runs on its own on this target."""
+        return is_step(node)
+
+    def is_costly_number(self, node: Node, spent: float) -> bool:
+        """Whether one number that takes `spent` operations is to be computed once, not by all."""
+        return False
+
+    def step_operands(self, step: Node) -> list[Node]:
+        """What must lie in memory for `step`."""
+        return [self.step_operand(step, operand) for operand in step.inputs]
+
+    def step_operand(self, step: Node, operand: Node) -> Node:
+        """What must lie in memory for `step` to read `operand`: that, or what it views."""
+        if reads_strided(step):
+            return self._strided_base(step, operand)
+        base = alias_base(operand)
+        return operand if is_virtual_source(base) else base
+
+    def windows_base(self, step: Node, node: Node) -> Node | None:
+        """What a product must find in memory to gather windows itself, if it can."""
+        return None
+
+    def buffer(self, node: Node) -> BufferLayout:
+        """How a node lies in memory: contiguous, but for inputs that came otherwise."""
+        return self.inputs.get(node) or BufferLayout.contiguous(node.shape)
+
+    def _strided_base(self, step: Node, node: Node) -> Node:
+        base = view_base(node)
+        if base is node or is_virtual_source(base):
+            return node
+        view = strided_view(node, base, self.buffer(base))
+        if view is None:
+            return node
+        return base if can_read(step, node, view[0]) else node
