@@ -98,6 +98,12 @@ def outcome(T: Any, write: Any, pair: Any, compiled: bool = False) -> Any:
     return [round(each, 6) for each in x.reshape(-1).tolist()]
 
 
+def apart(pair: Any, x: Any) -> Any:
+    """As the pair, but the operand lies elsewhere: what it is if all of it is read before."""
+    target, operand = pair(x)
+    return target, operand.clone()
+
+
 def rows() -> list[Any]:
     writes = READ_ALONG | OTHERS
     return [pytest.param(writes[w], PAIRS[p], w, id=f"{w} {p}") for w in writes for p in PAIRS]
@@ -116,6 +122,8 @@ def test_what_pytorch_refuses(write: Any, pair: Any, name: str, compiled: bool) 
     if "out" in name and found is None:
         pytest.skip("out= of another shape, which we refuse and PyTorch resizes")
     assert (found == "refused") is (expected == "refused")
+    if "mm" in name and expected != "refused":  # its values differ by the processor's library
+        expected = outcome(torch, write, lambda x: apart(pair, x))
     if "scatter" not in name:  # where one place is written several times, the last is open
         assert found == (expected if expected == "refused" else pytest.approx(expected, abs=2e-6))
 
@@ -125,12 +133,7 @@ def test_what_pytorch_refuses(write: Any, pair: Any, name: str, compiled: bool) 
 @pytest.mark.parametrize("write", READ_ALONG.values(), ids=READ_ALONG)
 def test_operands_with_gaps_are_read_before(write: Any, pair: Any, compiled: bool) -> None:
     found = outcome(tg, write, pair, compiled)
-
-    def apart(x: Any) -> Any:
-        target, operand = pair(x)
-        return target, operand.clone()
-
-    assert found == outcome(tg, write, apart)
+    assert found == outcome(tg, write, lambda x: apart(pair, x))
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
