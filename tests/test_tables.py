@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -180,3 +182,18 @@ def test_facts_are_true(primitive: Primitive, dtype: DType) -> None:
 
 def test_costs_are_positive() -> None:
     assert all(each.cost >= 1 for each in PRIMITIVES.values())
+
+
+def test_primitives_are_compared_not_their_names() -> None:
+    """A name that is misspelt is no error; a primitive that does not exist is one."""
+    found = []
+    for path in (*Path("compiler").rglob("*.py"), *Path("tgraph").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and any(
+                isinstance(each, ast.Attribute)
+                and each.attr == "name"
+                and ast.unparse(each.value).endswith(".primitive")
+                for each in (node.left, *node.comparators)
+            ):
+                found.append(f"{path}:{node.lineno}: {ast.unparse(node)}")
+    assert not found

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from .node import Builder, Node, infer_type
 from .primitive import Primitive
+from .sources import input_
 from .types import IRTypeError
 
 
@@ -57,7 +58,7 @@ class Graph:
         """Infer every type again; IRTypeError prints the neighbours of a faulty node."""
         known = set(self.inputs)
         for node in self.nodes:
-            if node.primitive.name == "input" and node not in known:
+            if node.primitive is input_ and node not in known:
                 raise IRTypeError(f"{node} is read but is no input of the graph")
             expected = infer_type(node.primitive, [each.type for each in node.inputs], node.attrs)
             if expected != node.type:

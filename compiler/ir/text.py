@@ -9,6 +9,7 @@ import numpy as np
 from ...runtime.dtypes import DType
 from .graph import Graph
 from .node import Node
+from .sources import input_
 from .types import TensorType
 
 
@@ -42,7 +43,7 @@ def node_names(graph: Graph) -> dict[Node, str]:
     names: dict[Node, str] = {}
     count = 0
     for node in graph.nodes:
-        if node.primitive.name == "input":
+        if node.primitive is input_:
             names[node] = f"%{node.attrs['name']}"
         else:
             names[node] = f"%{count}"
@@ -72,8 +73,6 @@ def format_graph(graph: Graph) -> str:
     """
     names = node_names(graph)
     heading = ", ".join(f"{names[node]}: {node.type}" for node in graph.inputs)
-    body = [
-        f"  {format_node(node, names)}" for node in graph.nodes if node.primitive.name != "input"
-    ]
+    body = [f"  {format_node(node, names)}" for node in graph.nodes if node.primitive is not input_]
     returned = ", ".join(names[node] for node in graph.outputs)
     return "\n".join([f"graph({heading})", *body, f"  return {returned}"])

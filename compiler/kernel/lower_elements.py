@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Family, Node
+from ..ir import primitives as p
 from ..ir.shapes import contiguous_strides
 from .body import Body
 from .index import Condition, Coords, flatten
@@ -17,21 +18,21 @@ from .views import decided, pad_parts, pieces, taps, update_parts
 
 # Primitives whose element is the element of their last operand.
 _MOVES = frozenset(
-    ("reshape", "permute", "broadcast", "slice", "flip", "unfold", "gather", "index", "copy")
+    (p.reshape, p.permute, p.broadcast, p.slice_, p.flip, p.unfold, p.gather, p.index, p.copy)
 )
 
 
 def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     """The number of the value of `node` at `coords`, made from the values of its needs."""
-    name = node.primitive.name
-    if name in _MOVES:
+    if node.primitive in _MOVES:
         return args[-1]
+    name = node.primitive.name
     dtype = compute_dtype(node.type.dtype)
     if name in _SPECIAL:
         return _SPECIAL[name](body, node, coords, args)
     if node.primitive.family is Family.REDUCE:
         return _combine(body, COMBINE[name], node, args)
-    if name == "cast":
+    if node.primitive is p.cast:
         return body.add(Instr("cast", tuple(args), dtype, value=node.attrs["dtype"]))
     return body.add(Instr(name, tuple(args), dtype))
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..autograd.engine import run_backward
 from ..compiler.compile_graph import compile_graph
 from ..compiler.graph_interpreter import interpret
-from ..compiler.ir import Graph, Node, TensorType
+from ..compiler.ir import Family, Graph, Node, TensorType
 from ..compiler.pipeline import optimize
 from ..core import pytree
 from ..core.tensor import wrap
@@ -226,7 +226,7 @@ def _located(message: str, graph: Graph, inputs: Sequence[Array]) -> CheckError:
     nodes = [
         node
         for node in graph.nodes
-        if node.primitive.family.name != "SOURCE" and isinstance(node.type, TensorType)
+        if node.primitive.family is not Family.SOURCE and isinstance(node.type, TensorType)
     ]
     wanted = interpret(Graph(graph.inputs, nodes), _on_host(inputs))
     at = _first_wrong(graph, nodes, wanted, inputs)
