@@ -10,6 +10,7 @@ from ...runtime.records import record
 from ..ir import Graph, Node
 from ..ir.reshape_groups import crosses
 from ..kernel.kernel_io import BufferLayout, CannotFuse, Root, row_sizes
+from ..kernel.kernel_needs import KernelNeeds
 from ..kernel.lower import Lowering
 from ..kernel.lower_scatter import ScatterLowering
 from ..kernel.memory_views import alias_base
@@ -25,12 +26,15 @@ class Group:
     """Roots that one kernel computes, and the nodes in memory that it reads.
 
     `kind` is "kernel", "scatter" (a kernel for one node that nothing merges into) or "step" (one
-    node, unfused; two where a product adds a bias).
+    node, unfused; two where a product adds a bias). `price` is the time of its kernel in
+    nanoseconds on the target's machine, `apart` that of a kernel for each of its roots.
     """
 
     roots: tuple[Root, ...]
     kind: str
     reads: tuple[Node, ...]
+    price: float = 0.0
+    apart: float = 0.0
 
     @property
     def nodes(self) -> list[Node]:
@@ -46,6 +50,24 @@ class Refusal:
     reason: str
 
 
+@record()
+class Assessment:
+    """What is known of the kernel of a group before it is lowered.
+
+    `refusal` tells why there is none; "" where there is. `price` is its time in nanoseconds on the
+    target's machine.
+    """
+
+    refusal: str = ""
+    needs: KernelNeeds | None = None
+    price: float = 0.0
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the kernel checks positions or divisors."""
+        return self.needs is not None and self.needs.may_fail
+
+
 class GroupKernels:
     """The kernels that groups of one graph would have, for any choice of what lies in memory."""
 
@@ -53,30 +75,41 @@ class GroupKernels:
         self.rules = rules
         self.order = {node: position for position, node in enumerate(rules.graph.nodes)}
         self._structures = Structures(self.order, rules.inputs)
-        self._refusals: dict[Any, str] = {}  # by the key of a structure
+        self._assessed: dict[Any, Assessment] = {}  # by the key of a structure
+        self._structure_of: dict[Group, Structure] = {}
 
-    def structure(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> Structure:
-        """What the kernel of a group depends on."""
-        return self._structures.of(kind, roots, has_memory)
+    def structure_of(self, group: Group, has_memory: HasMemory) -> Structure:
+        """What the kernel of a group depends on, once it is decided what lies in memory."""
+        found = self._structure_of.get(group)
+        if found is None:
+            found = self._structures.of(group.kind, group.roots, has_memory)
+            self._structure_of[group] = found
+        return found
 
-    def refusal(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> str:
-        """Why a group has no kernel; "" where it has. Found out once for each structure."""
-        key = self.structure(kind, roots, has_memory).key
-        reason = self._refusals.get(key)
-        if reason is None:
-            reason = self._refusals[key] = self._refusal(kind, roots, has_memory)
-        return reason
+    def assess(
+        self,
+        kind: str,
+        roots: Sequence[Root],
+        has_memory: HasMemory,
+        structure: Structure | None = None,
+    ) -> Assessment:
+        """What is known of the kernel of a group. Found out once for each structure."""
+        key = (structure or self._structures.of(kind, roots, has_memory)).key
+        found = self._assessed.get(key)
+        if found is None:
+            found = self._assessed[key] = self._assess(kind, roots, has_memory)
+        return found
 
-    def _refusal(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> str:
+    def _assess(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> Assessment:
         try:
-            self.lowering(kind, roots, has_memory).check()
+            needs = self.lowering(kind, roots, has_memory).needs()
         except CannotFuse as error:
-            return str(error) or "it has no kernel"
+            return Assessment(str(error) or "it has no kernel")
         if _rows_cross(roots):
             kernel = self.lowering(kind, roots, has_memory).run()
             if has_quotients(simplify_loops(kernel)):
-                return "one of them would find its elements by division"
-        return ""
+                return Assessment("one of them would find its elements by division")
+        return Assessment("", needs, self.rules.machine.price(needs))
 
     def lowering(
         self,
@@ -129,7 +162,12 @@ class FusedGraph:
 
     def structure(self, group: Group) -> Structure:
         """What the kernel of a group depends on."""
-        return self.kernels.structure(group.kind, group.roots, self.has_memory)
+        return self.kernels.structure_of(group, self.has_memory)
+
+    def assess(self, group: Group) -> Assessment:
+        """What is known of the kernel of a group before it is lowered."""
+        structure = self.structure(group)
+        return self.kernels.assess(group.kind, group.roots, self.has_memory, structure)
 
     def lowering(self, group: Group, name: str = "kernel", save_rows: bool = True) -> Lowering:
         """The lowering of a group over the memory of everything outside it."""

@@ -1,15 +1,19 @@
 """Fusion: which nodes are computed together by one kernel.
 
 First every fusible node is either *virtual*, computed inside whoever needs it, or a *root*, which
-somebody computes once (`roots`). Then roots are merged into groups, each into the group of a
-producer or of a sibling that reads the same data, if the group stays convex (no path leaves it and
-comes back), its rows agree, and lowering accepts it. What cannot be merged stays apart, never an
-error; the reason is kept for `explain`.
+somebody computes once (`roots`). Each root is a group, and groups are merged as long as that makes
+the price of the plan fall, those first that save most: a group with one whose values it reads, or
+with one that reads the same data. A merged group has to stay convex (no path leaves it and comes
+back), its rows must agree, and lowering must accept it. What cannot be merged stays apart, never an
+error; the reason is kept for `explain`. (The order by what is saved is that of XLA's
+`PriorityFusion`.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import field
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import prod
 
@@ -17,18 +21,21 @@ from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir.shapes import numel
 from ..kernel.kernel_io import Root, has_loops, iteration_shape, kept_axes, row_sizes
-from .fused_graph import FusedGraph, Group, GroupKernels, Refusal
+from .fused_graph import Assessment, FusedGraph, Group, GroupKernels, Refusal
+from .machine import nanoseconds
 from .roots import Roots
 from .rules import FusionRules, is_stored_source
 from .running_order import RunningOrder
 
 MAX_ROOTS = 24
-# Bytes that are worth to be read once by two kernels although one then waits for the other.
-LARGE_READ = 1 << 20
 MAX_READS = 40
-# A kernel with fewer rows than this does not fuse reductions longer than the rules allow.
-MIN_PARALLEL_ROWS = 8
+# What two kernels that do not need each other have to read both, as a share of what one moves.
+LEAST_SHARED = 1 / 8
+# By so much one kernel may be dearer than two, which leave less room in caches.
+LEANING = 1 / 16
 MAX_SIBLINGS_TRIED = 4
+MAX_WAITING = 16
+MAX_BETWEEN = 4
 
 
 def fuse(rules: FusionRules) -> FusedGraph:
@@ -50,14 +57,24 @@ def fuse(rules: FusionRules) -> FusedGraph:
             forced.update(inner)
 
 
+_Pair = tuple[float, int, int, Node, Node]
+"""Minus what merging the groups of two nodes saves at most, an order of equals, and the nodes."""
+
+
 @record(eq=False, frozen=False)
 class _GrowingGroup:
-    """A group while others may still join it. `first` is where its first node stands."""
+    """A group while others may still join it. `first` is where its first node stands.
+
+    `waiting` are pairs that could not be merged for what is computed between them.
+    """
 
     roots: list[Root]
     kind: str
     reads: dict[Node, None]
     first: int
+    price: float = 0.0
+    apart: float = 0.0
+    waiting: list[_Pair] = field(default_factory=list)
 
     @property
     def nodes(self) -> list[Node]:
@@ -71,23 +88,40 @@ class _Merging:
         self.rules, self.graph = roots.rules, roots.graph
         self.roots, self.kernels, self.unfused = roots, kernels, unfused
         self.order = kernels.order
+        self.overwriting = frozenset(roots.rules.overwriting)
         self.has_memory = roots.has_memory
         self.refusals: list[Refusal] = []
-        self.groups: list[_GrowingGroup] = []
+        self.groups: dict[_GrowingGroup, None] = {}
         self.group_of: dict[Node, _GrowingGroup] = {}
         # In the order in which they came.
         self.readers_of: dict[Node, dict[_GrowingGroup, None]] = {}
+        self.reads: dict[Node, dict[Node, None]] = {}  # by roots and steps
+        self.needed_by: dict[Node, set[Node]] = {}  # the roots and steps that read a node
+        self.pending: list[_Pair] = []
         self.running = RunningOrder(self._producers, self._followers)
 
     def run(self) -> list[Node]:
         """Put every root into a group; gives the roots that no kernel can compute."""
         stuck = []
-        chosen = set(self.roots.chosen)
-        for node in self.graph.nodes:
-            if self._is_step(node):
-                self._new_group(node, "step")
-            elif node in chosen and not self._place(node):
-                stuck.append(node)
+        placed = [
+            node
+            for node in self.graph.nodes
+            if node in self.roots.chosen or (node in self.roots.fixed and self._is_step(node))
+        ]
+        for node in placed:
+            self.reads[node] = reads = self._reads(node)
+            for read in reads:
+                self.needed_by.setdefault(read, set()).add(node)
+        for node in placed:
+            group = self._new_group(node)
+            self.pending += self._pairs(group)
+            if group.kind != "step":
+                found = self._assess(group.kind, group.roots)
+                group.price = group.apart = found.price
+                if found.refusal:
+                    stuck.append(node)
+        if not stuck:
+            self._merge_all()
         return stuck
 
     def result(self) -> FusedGraph:
@@ -96,10 +130,12 @@ class _Merging:
             group.roots = self._kept_roots(group)
         stored = frozenset(self.roots.chosen | self.roots.fixed)
         groups = tuple(
-            Group(tuple(each.roots), each.kind, tuple(each.reads)) for each in self._sorted()
+            Group(tuple(each.roots), each.kind, tuple(each.reads), each.price, each.apart)
+            for each in self._sorted()
         )
         group_of = {node: group for group in groups for node in group.nodes}
-        return FusedGraph(self.rules, groups, group_of, stored, tuple(self.refusals), self.kernels)
+        refusals = tuple(self._last_refusals())
+        return FusedGraph(self.rules, groups, group_of, stored, refusals, self.kernels)
 
     def _is_step(self, node: Node) -> bool:
         is_step = node in self.roots.fixed and not is_stored_source(node)
@@ -124,22 +160,20 @@ class _Merging:
             return {in_memory(each): None for each in self.rules.step_operands(node)}
         return self.roots.reads(node)
 
-    def _new_group(self, node: Node, kind: str) -> _GrowingGroup:
-        dims = (True,) * len(iteration_shape(node)) if kind != "step" else ()
-        if kind == "kernel" and has_loops(node):
-            dims = kept_axes(node)
-        first = self.order[node]
-        group = _GrowingGroup([Root(node, dims)], kind, self._reads(node), first)
-        self.groups.append(group)
-        self._register(group, node)
-        return group
-
-    def _register(self, group: _GrowingGroup, node: Node) -> None:
+    def _new_group(self, node: Node) -> _GrowingGroup:
+        kind = "kernel"
+        if self._is_step(node):
+            kind = "step"
+        elif node.primitive.family is Family.SCATTER:
+            kind = "scatter"
+        root = _own_root(node) if kind != "step" else Root(node, ())
+        group = _GrowingGroup([root], kind, dict(self.reads[node]), self.order[node])
+        self.groups[group] = None
         self.group_of[node] = group
-        group.first = min(group.first, self.order[node])
         for read in group.reads:
             self.readers_of.setdefault(read, {})[group] = None
         self.running.add(group)
+        return group
 
     def _producers(self, group: _GrowingGroup) -> Iterable[_GrowingGroup]:
         """The groups that compute what a group reads."""
@@ -150,109 +184,183 @@ class _Merging:
         """The groups that read what a group computes."""
         return (reader for node in group.nodes for reader in self.readers_of.get(node, ()))
 
-    def _place(self, node: Node) -> bool:
-        """Merge `node` into the best group that takes it, or start a group."""
-        reads = self._reads(node)
-        if node.primitive.family is Family.SCATTER:
-            return self._start_group(node, "scatter")
-        for group in self._candidates(reads):
-            merged = self._merged_roots(group, node, reads)
-            if merged is not None:
-                group.roots = merged
-                group.reads.update(
-                    (read, None) for read in reads if self.group_of.get(read) is not group
-                )
-                self._register(group, node)
-                return True
-        return self._start_group(node, "kernel")
+    # -- merging -------------------------------------------------------------------------
 
-    def _start_group(self, node: Node, kind: str) -> bool:
-        return not self._refusal(kind, self._new_group(node, kind).roots)
-
-    def _refusal(self, kind: str, roots: Sequence[Root]) -> str:
-        """Why a group of `roots` has no kernel; "" where it has."""
-        return self.kernels.refusal(kind, roots, self.has_memory)
-
-    def _candidates(self, reads: Iterable[Node]) -> list[_GrowingGroup]:
-        """Producers' groups, the latest first, then groups that read the same memory."""
-        producers: dict[_GrowingGroup, None] = {}
-        siblings: dict[_GrowingGroup, None] = {}
-        for read in sorted(reads, key=self.order.__getitem__, reverse=True):
-            group = self.group_of.get(read)
-            if group is not None and group.kind == "kernel":
-                producers[group] = None
-            if read.type.numel > 1:
-                readers = islice(reversed(self.readers_of.get(read, {})), MAX_SIBLINGS_TRIED)
-                for reader in reversed(list(readers)):
-                    if reader.kind == "kernel":
-                        siblings[reader] = None
-        return [*producers, *(group for group in siblings if group not in producers)]
-
-    def _delays(self, group: _GrowingGroup, node: Node, reads: Iterable[Node]) -> bool:
-        """Whether something that others wait for would wait itself, for little that is shared.
-
-        What is known at the start must not be bound to what comes late: as the number of targets
-        that a loss divides by, which its gradient needs before the loss.
-        """
-        inside = [read for read in reads if self.group_of.get(read) is group]
-        outside = [read for read in reads if self.group_of.get(read) is not group]
-        shared = [*inside, *(read for read in outside if read in group.reads)]
-        if any(read.type.nbytes >= LARGE_READ for read in shared):
-            return False
-        group_is_early = self._starts(group.reads)
-        if group_is_early == self._starts(outside) or (inside and not group_is_early):
-            return False
-        early = group.nodes if group_is_early else [node]
-        return any(len(self._readers(each)) > bool(inside) for each in early)
-
-    def _starts(self, reads: Iterable[Node]) -> bool:
-        """Whether nothing has to be computed before."""
-        return not any(read in self.group_of for read in reads)
-
-    def _readers(self, node: Node) -> Sequence[Node]:
-        """What reads a node, or what alone is computed from it."""
-        readers = self.graph.consumers[node]
-        while len(readers) == 1 and not self.has_memory(readers[0]):
-            readers = self.graph.consumers[readers[0]]
-        return readers
-
-    def _merged_roots(
-        self, group: _GrowingGroup, node: Node, reads: dict[Node, None]
-    ) -> list[Root] | None:
-        if len(group.roots) >= MAX_ROOTS or len(group.reads) + len(reads) > MAX_READS:
-            return self._refuse(group, node, "the kernel would have too many arguments")
-        if self._depends_through_others(group, reads):
-            return self._refuse(group, node, "a value between them is computed by another kernel")
-        if self._delays(group, node, reads):
-            return self._refuse(group, node, "a value that others wait for would have to wait")
-        if _scans([node, *group.nodes]) and not any(self.group_of.get(r) is group for r in reads):
-            return self._refuse(group, node, "a scan goes with what it reads and is read by alone")
-        reason = "their rows differ"
-        for roots in _row_choices(group.roots, node):
-            rows = prod(row_sizes(roots[0]))
-            longest = max(numel(iteration_shape(root.node)) // max(1, rows) for root in roots)
-            if rows < MIN_PARALLEL_ROWS and longest > self.rules.max_serial:
-                reason = "too few rows to share among threads"
+    def _merge_all(self) -> None:
+        """Merge groups, those first that save most."""
+        pending, tried = self.pending, set()
+        heapify(pending)
+        while pending:
+            pair = heappop(pending)
+            first, second = (self.group_of[node] for node in pair[-2:])
+            if self.running.rank[first] > self.running.rank[second]:
+                first, second = second, first
+            key = (first, second, len(first.roots), len(second.roots))
+            if first is second or key in tried:
                 continue
+            if not self._joins_between(first, second):
+                self._refuse(first, second, "a value between them is computed by another kernel")
+                for each in (first, second):
+                    if len(each.waiting) < MAX_WAITING:
+                        each.waiting.append(pair)
+                continue
+            tried.add(key)
+            self._join(first, second)
+
+    def _joins_between(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
+        """Whether nothing needs the earlier group that the later one needs, or can be part of it.
+
+        What stands between two that had better be one may itself have little to gain.
+        """
+        between = self.running.between(first, second)
+        if between is None or len(between) > MAX_BETWEEN:
+            return False
+        return all(each.kind == "kernel" and self._join(first, each) for each in between)
+
+    def _pairs(self, group: _GrowingGroup) -> Iterable[_Pair]:
+        """The merges of a new group with producers, and with readers of the same before it."""
+        if group.kind != "kernel":
+            return
+        node, number = group.nodes[0], self.order[group.nodes[0]]
+        others: dict[Node, None] = {}
+        for read in sorted(group.reads, key=self.order.__getitem__, reverse=True):
+            if read in self.group_of:
+                others[read] = None
+            if read.type.numel > 1:
+                readers = islice(reversed(self.readers_of[read]), 1, 1 + MAX_SIBLINGS_TRIED)
+                others.update(dict.fromkeys(reader.nodes[0] for reader in readers))
+        for position, other in enumerate(others):
+            if self.group_of[other].kind == "kernel":
+                yield -self._most_saved(node, other), number, position, node, other
+
+    def _most_saved(self, node: Node, other: Node) -> float:
+        """What is saved at most if a root joins another that it reads, or reads the same as."""
+        machine, saved = self.rules.machine, self.rules.machine.start
+        for read in self.reads[node]:
+            if read is other or read in self.reads[other]:
+                saved += read.type.nbytes * machine.byte(read.type.nbytes)
+        return saved
+
+    def _join(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
+        """Let the later one of two groups become a part of the other, if that is a gain."""
+        roots = self._joined_roots(first, second)
+        if roots is None:
+            return False
+        first.roots, first.first = roots, min(first.first, second.first)
+        del self.groups[second]
+        for node in second.nodes:
+            self.group_of[node] = first
+        for read in second.reads:
+            del self.readers_of[read][second]
+        for read in [*first.reads, *second.reads]:
+            if self.group_of.get(read) is first:
+                first.reads.pop(read, None)
+                self.readers_of.get(read, {}).pop(first, None)
+            else:
+                first.reads[read] = None
+                self.readers_of[read][first] = None
+        first.apart += second.apart
+        self.running.add(first)
+        for pair in (*first.waiting, *second.waiting):
+            heappush(self.pending, pair)
+        first.waiting.clear()
+        return True
+
+    def _assess(self, kind: str, roots: Sequence[Root]) -> Assessment:
+        """What is known of a kernel of `roots`, which stores those that others read."""
+        inside = {root.node for root in roots}
+        found = []
+        for root in roots:
+            node, readers = root.node, self.needed_by.get(root.node, inside)
+            stored = node in self.roots.wanted or not readers <= inside
+            found.append(Root(node, root.dims, stored))
+        return self.kernels.assess(kind, found, self.has_memory)
+
+    def _joined_roots(self, first: _GrowingGroup, second: _GrowingGroup) -> list[Root] | None:
+        """The roots of two groups as one kernel computes them, if that is a gain."""
+        if len(first.roots) + len(second.roots) > MAX_ROOTS:
+            return self._refuse(first, second, "the kernel would have too many results")
+        if len(first.reads) + len(second.reads) > MAX_READS:
+            return self._refuse(first, second, "the kernel would have too many arguments")
+        is_reader = any(self.group_of.get(read) is first for read in second.reads)
+        if not is_reader and _scans([*first.nodes, *second.nodes]):
+            reason = "a scan goes with what it reads and is read by alone"
+            return self._refuse(first, second, reason)
+        if self._share_little(first, second):
+            return self._refuse(first, second, "they have little memory in common")
+        apart = first.price + second.price
+        reason = "their rows differ"
+        for choice in _row_choices(first.roots, second.roots):
+            roots = self._in_order(choice)
             if _walks_across(roots):
                 reason = "they walk over the same axes in different orders"
                 continue
-            refusal = self._refusal("kernel", roots)
-            if not refusal:
-                return roots
-            reason = refusal
-        return self._refuse(group, node, reason)
+            found = self._assess("kernel", roots)
+            reason = found.refusal
+            if found.may_fail and self._writes_what_was_safe(first, second):
+                reason = "the checks of the one have to precede what the other overwrites"
+            if not reason:
+                if found.price <= apart * (1 + LEANING):
+                    first.price = found.price
+                    return roots
+                together = nanoseconds(found.price)
+                reason = f"one kernel would take {together}, two {nanoseconds(apart)}"
+        return self._refuse(first, second, reason)
 
-    def _refuse(self, group: _GrowingGroup, node: Node, reason: str) -> list[Root] | None:
-        """Note why `node` does not join `group`: there are no merged roots."""
-        self.refusals.append(Refusal(node, group.roots[-1].node, reason))
+    def _in_order(self, roots: Sequence[Root]) -> list[Root]:
+        """Roots in the order of the graph, so that equal groups are equal however they grew.
+
+        Where some count the rows by other axes, the first one says by which the kernel does.
+        """
+        sizes = {row_sizes(root) for root in roots}
+        first = list(roots[:1]) if len(sizes) > 1 else []
+        rest = sorted(roots[len(first) :], key=lambda root: self.order[root.node])
+        return [*first, *rest]
+
+    def _share_little(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
+        """Whether what two groups both touch is little, also beside what each of them moves.
+
+        To merge them would save hardly more than the start of a kernel, and keep what the later one
+        computes in memory for longer. Single numbers, which many kernels read, are no reason for
+        kernels of many numbers to become one, and to differ from all others then.
+        """
+        byte, start = self.rules.machine.byte, self.rules.machine.start
+        touched = {*first.reads, *first.nodes}
+        common = [read for read in second.reads if read in touched]
+        if all(each.type.numel == 1 for each in common):
+            return any(node.type.numel > 1 for node in (*first.nodes, *second.nodes))
+        shared = sum(each.type.nbytes for each in common)
+        moved = min(
+            sum(node.type.nbytes for node in (*group.reads, *group.nodes))
+            for group in (first, second)
+        )
+        if shared * byte(shared) > start or moved * byte(moved) < start:
+            return False
+        return shared < LEAST_SHARED * moved
+
+    def _writes_what_was_safe(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
+        """Whether one of two groups writes over inputs, and can still come behind all checks."""
+        return any(
+            not self.overwriting.isdisjoint(group.nodes)
+            and not self._assess(group.kind, group.roots).may_fail
+            for group in (first, second)
+        )
+
+    def _refuse(
+        self, first: _GrowingGroup, second: _GrowingGroup, reason: str
+    ) -> list[Root] | None:
+        """Note why two groups are not merged: there are no joined roots."""
+        self.refusals.append(Refusal(second.roots[0].node, first.roots[-1].node, reason))
         return None
 
-    def _depends_through_others(self, group: _GrowingGroup, reads: Iterable[Node]) -> bool:
-        """Whether some value read, computed outside `group`, depends on `group`."""
-        found = map(self.group_of.get, reads)
-        outside = [each for each in found if each is not None and each is not group]
-        return self.running.reaches(group, outside)
+    def _last_refusals(self) -> Iterable[Refusal]:
+        """For each two groups that stayed apart, why the last attempt to merge them failed."""
+        found = {}
+        for each in self.refusals:
+            pair = self.group_of[each.consumer], self.group_of[each.producer]
+            if pair[0] is not pair[1]:
+                found[pair] = each
+        return found.values()
 
     def _sorted(self) -> list[_GrowingGroup]:
         """The groups in an order in which each finds what it reads."""
@@ -280,29 +388,33 @@ class _Merging:
         return order
 
 
+def _own_root(node: Node) -> Root:
+    """What a kernel of its own makes of a node."""
+    if has_loops(node):
+        return Root(node, kept_axes(node))
+    return Root(node, (True,) * node.type.ndim)
+
+
 def _scans(nodes: Iterable[Node]) -> bool:
     return any(node.primitive.family is Family.SCAN for node in nodes)
 
 
-def _row_choices(roots: Sequence[Root], node: Node) -> Iterable[list[Root]]:
-    """Ways to loop over `roots` and `node` together: who counts which axis as a row."""
-    rows = row_sizes(roots[0])
-    if has_loops(node):
-        new = Root(node, kept_axes(node))
-        wanted = row_sizes(new)
-        if wanted == rows:
-            yield [*roots, new]
-        elif not any(has_loops(root.node) for root in roots):
-            adapted = [_with_rows(root.node, wanted, [new]) for root in roots]
-            if all(each is not None for each in adapted):
-                yield [*(each for each in adapted if each is not None), new]
-        return
-    found = _with_rows(node, rows, roots)
-    if found is not None:
-        yield [*roots, found]
-    whole = Root(node, (True,) * node.type.ndim)
-    if numel(node.shape) == prod(rows) and whole != found:
-        yield [*roots, whole]
+def _row_choices(first: Sequence[Root], second: Sequence[Root]) -> Iterable[list[Root]]:
+    """Ways to loop over two groups together: who counts which axis as a row."""
+    if row_sizes(first[0]) == row_sizes(second[0]):
+        yield [*first, *second]
+    fixed, free = first, second
+    if any(has_loops(root.node) for root in second):
+        fixed, free = second, first
+        if any(has_loops(root.node) for root in first):
+            return
+    rows = row_sizes(fixed[0])
+    fitting = [_with_rows(root.node, rows, fixed) for root in free]
+    if None not in fitting:
+        yield [*fixed, *(each for each in fitting if each is not None)]
+    whole = [Root(root.node, (True,) * root.node.type.ndim) for root in free]
+    if whole != fitting and all(numel(root.node.shape) == prod(rows) for root in free):
+        yield [*fixed, *whole]
 
 
 def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Root | None:

@@ -16,8 +16,6 @@ from ..kernel.kernel_io import has_loops, is_unrolled
 from ..kernel.memory_views import alias_base
 from .rules import FusionRules, is_stored_source, is_virtual_source
 
-# A value computed in at most this many operations is computed again rather than stored.
-CHEAP_COST = 4
 # Operations that may be computed inside a consumer before the value becomes a root.
 MAX_VIRTUAL = 400
 # What is repeated more often than this is not put into memory to spare divisions.
@@ -36,6 +34,7 @@ class Roots:
     def __init__(self, rules: FusionRules) -> None:
         self.rules = rules
         self.graph = rules.graph
+        self.machine = rules.machine
         self.fixed = {
             node for node in self.graph.nodes if is_stored_source(node) or rules.is_step(node)
         }
@@ -142,10 +141,21 @@ class Roots:
                     found.add(reader)
                 else:
                     found |= reaches[reader]
-            shared = len(found) > 1 and cost[node] > CHEAP_COST
+            shared = len(found) > 1 and self._pays_to_store(node, cost[node], len(found) - 1)
             if shared and not is_virtual_source(node) and not self.has_memory(node):
                 self.chosen.add(node)
             reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
+
+    def _pays_to_store(self, node: Node, cost: float, more: int) -> bool:
+        """Whether a value is better read by so many more kernels than computed again by each."""
+        machine = self.machine
+        if cost <= machine.cheap:
+            return False
+        nbytes = node.type.nbytes
+        byte = machine.byte(nbytes)
+        operands = sum(each.type.nbytes for each in self.reads(node))
+        again = machine.time(cost, node.type) + (operands - nbytes) * byte
+        return more * again > nbytes * byte
 
     def _own_size(self, node: Node) -> int:
         return 0 if node.primitive.family is Family.VIEW else node.primitive.cost
@@ -167,9 +177,9 @@ class Roots:
             return True
         if self.rules.is_costly_number(node, spent):
             return True
-        if spent <= CHEAP_COST:
+        if spent <= self.machine.cheap:
             return False
-        if spent * _times_read_elsewhere(node, readers) > CHEAP_COST:
+        if spent * _times_read_elsewhere(node, readers) > self.machine.cheap:
             return True
         return any(self._repeats(node, reader) for reader in readers)
 

@@ -5,7 +5,7 @@ Everything here is known of the graph alone, before anything is decided.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
@@ -17,6 +17,7 @@ from ..kernel.memory_views import (
     strided_view,
     view_base,
 )
+from .machine import Machine
 
 _FUSIBLE = frozenset(
     (
@@ -51,17 +52,23 @@ def is_virtual_source(node: Node) -> bool:
 class FusionRules:
     """The rules for one graph. A target has its own by a subclass.
 
-    `inputs` tells how those inputs lie that are not dense.
+    `inputs` tells how those inputs lie that are not dense; `overwriting` are nodes that are to be
+    computed in the memory of inputs.
     """
 
-    max_serial = 1 << 15
-    """The longest reduction of kernels whose few rows leave threads without work."""
+    machine: Machine
     scatters_in_place = False
     """Whether scatters may write into the memory of what they start from."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[Node, BufferLayout] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[Node, BufferLayout] | None = None,
+        overwriting: Collection[Node] = (),
+    ) -> None:
         self.graph = graph
         self.inputs = inputs or {}
+        self.overwriting = overwriting
 
     def is_step(self, node: Node) -> bool:
         """Whether a node runs on its own on this target."""

@@ -9,7 +9,6 @@ acyclic graphs", 2006.)
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 MAX_SEARCHED = 2000
@@ -41,28 +40,28 @@ class RunningOrder(Generic[Group]):
             if rank[producer] > rank[group]:  # not moved with another
                 self._move(group, producer)
 
-    def reaches(self, group: Group, others: Iterable[Group]) -> bool:
-        """Whether one of `others` needs `group`.
+    def between(self, group: Group, other: Group) -> list[Group] | None:
+        """What needs `group` and is needed by `other`, in order; None where that is too far to see.
 
-        What runs earliest is looked at first: through it the shortest ways lead, from a gradient
-        through what was kept for it to the value.
+        What runs latest is looked at first: none before `group` can need it.
         """
         rank = self.rank
         floor = rank[group]
-        seen = {rank[each]: each for each in others if rank[each] > floor}
-        waiting = list(seen)
-        heapify(waiting)
+        seen: dict[int, Group] = {}
+        waiting = [other]
         while waiting:
-            for producer in self._producers(seen[heappop(waiting)]):
-                if producer is group:
-                    return True
+            for producer in self._producers(waiting.pop()):
                 at = rank[producer]
                 if at > floor and at not in seen:
                     seen[at] = producer
-                    heappush(waiting, at)
+                    waiting.append(producer)
             if len(seen) > MAX_SEARCHED:
-                return True
-        return False
+                return None
+        found: dict[Group, None] = {}
+        for at in sorted(seen):
+            if any(each is group or each in found for each in self._producers(seen[at])):
+                found[seen[at]] = None
+        return list(found)
 
     def _move(self, group: Group, producer: Group) -> None:
         """Put `group`, and what needs it, behind `producer` and what that needs."""

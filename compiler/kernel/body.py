@@ -15,8 +15,7 @@ from .checks import Check
 from .index import Index, Loaded, Mask, data_atoms, substitute
 from .kernel import EFFECTS, Instr, Param
 from .kernel_io import BufferLayout
-from .stages import Need
-from .views import decided
+from .views import Need, decided
 
 
 class Parameters:

@@ -15,17 +15,16 @@ from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
 from ..ir.scans import running_dtype
 from ..ir.shapes import contiguous_strides, numel
-from . import views
 from .body import Parameters
 from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, unflatten
 from .kernel import Kernel, compute_dtype
 from .kernel_io import BufferLayout, CannotFuse, Root, inner_sizes, iteration_shape, row_sizes
+from .kernel_needs import KernelNeeds, kernel_needs
 from .lower_instructions import write_stages
 from .stages import (
     Compute,
     Element,
     KernelPlan,
-    Need,
     Reduce,
     SavedRow,
     Scan,
@@ -33,6 +32,7 @@ from .stages import (
     Store,
     Target,
 )
+from .views import Need, reduced_coords
 
 # A row axis of at most this size is unrolled, so that its instances share their common work.
 UNROLLED_ROWS = 4
@@ -50,8 +50,8 @@ StageKey = tuple[int, tuple[int, ...]]
 class Lowering:
     """Builds one Kernel from roots over the buffers of everything outside the group.
 
-    After `run`, `kernel` is its result, and `param_nodes` tells whose memory each parameter is,
-    None for the status.
+    After `run`, `kernel` is its result, `param_nodes` tells whose memory each parameter is, None
+    for the status, and `can_save` whether there are rows to save between stages.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Lowering:
         self.running: dict[Element, int] = {}
         self.result_dtypes: list[DType] = []
         self.size = 0
+        self.can_save = False
         self.row_axes, self.unrolled = self.choose_rows()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
@@ -83,7 +84,10 @@ class Lowering:
     def run(self) -> Kernel:
         """The kernel; CannotFuse if the group has none within the caps."""
         stages = self.plan_stages()
-        saved = _choose_saved(stages) if self.save_rows else {}
+        saved = _choose_saved(stages)
+        self.can_save = bool(saved)
+        if not self.save_rows:
+            saved = {}
         rounded = _rounded(self.nodes, self.roots)
         plan = KernelPlan(set(self.nodes), stages, self.results, self.running, saved, rounded)
         parameters = Parameters()
@@ -104,12 +108,25 @@ class Lowering:
         )
         return self.kernel
 
-    def check(self) -> None:
-        """CannotFuse if the group has no kernel; what `run` does, without the instructions."""
-        for stage in self.plan_stages():
+    def needs(self) -> KernelNeeds:
+        """What the kernel needs; CannotFuse if the group has none. No instructions are written."""
+        stages = self.plan_stages()
+        for stage in stages:
             for root in self.roots:
                 if root.node not in self.reduced and root.node not in self.scanned:
                     self._require_own_elements(stage, root)
+        saved = _choose_saved(stages) if self.save_rows and self._walks_along_rows() else {}
+        plan = KernelPlan(set(self.nodes), stages, self.results, self.running, saved)
+        return kernel_needs(plan, self.row_axes)
+
+    def _walks_along_rows(self) -> bool:
+        """Whether stages run through memory in order, so that schedules can keep whole rows."""
+        for root in self.roots:
+            shape = iteration_shape(root.node)
+            wide = [is_row for size, is_row in zip(shape, root.dims, strict=True) if size > 1]
+            if wide and wide[-1] and not all(wide):
+                return False
+        return True
 
     def _require_own_elements(self, stage: StagePlan, root: Root) -> None:
         """A pointwise root is computed once: nobody in the group reads it elsewhere."""
@@ -231,7 +248,7 @@ class Lowering:
     def _target(self, root: Root, coords: Coords) -> Target:
         """What a stage makes of the element of `root` at a point of its loops."""
         if root.node in self.reduced:
-            result = views.reduced_coords(root.node, coords)
+            result = reduced_coords(root.node, coords)
             return Reduce((root.node.inputs[0], coords, ()), root.node, result)
         if root.node in self.scanned:
             return _scan(root, coords)
@@ -265,7 +282,7 @@ class Lowering:
                 _require_running(stage, node, needs)
                 continue
             for coords, mask in needs:
-                for need in views.operand_needs(node, coords, mask):
+                for need in stage.operands((node, coords, mask)):
                     stage.need(*need)
 
     def _require_results(self, node: Node, needs: Iterable[tuple[Coords, Mask]]) -> None:

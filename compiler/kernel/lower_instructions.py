@@ -6,7 +6,7 @@ kernel is a load; a reduction that an earlier stage completed is a result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ...runtime.dtypes import DType, bool_, int64
 from ...runtime.records import record
@@ -18,8 +18,8 @@ from .index import Coords, data_atoms, flatten
 from .kernel import Instr, Stage, compute_dtype
 from .kernel_io import BufferLayout
 from .lower_elements import emit
-from .stages import Element, KernelPlan, Need, Reduce, Scan, Scatter, StagePlan, Store, Target
-from .views import operand_needs
+from .stages import Element, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store, Target
+from .views import Need
 
 
 def write_stages(
@@ -75,14 +75,14 @@ class _StageWriter:
     def _depends(self, need: Need) -> list[Need]:
         """What has to be written before `need`."""
         node, coords, mask = need
-        found: list[Need] = []
+        found: Sequence[Need] = ()
         if node in self.plan.nodes:
             element = node, coords
             if element in self.plan.results or element in self.plan.running:
                 return []
             if self._is_saved(node, coords):
                 return []
-            found = operand_needs(node, coords, mask)
+            found = self.stage.operands(need)
         positions = [
             atom.key
             for index in (*coords, *(condition.index for condition in mask))
@@ -111,7 +111,7 @@ class _StageWriter:
             return body.add(Instr("saved", (), dtype, index=saved.slot, value=saved.number))
         if node not in self.plan.nodes:
             return self._load(need)
-        needs = operand_needs(node, coords, mask)
+        needs = self.stage.operands(need)
         if node.primitive.family is Family.GATHER:
             self._check_positions(needs[-1])
         if node.primitive in (p.floor_divide, p.remainder) and node.type.dtype.is_integral:
@@ -202,10 +202,9 @@ class _StageWriter:
     def _reduce(self, target: Reduce) -> None:
         node, (operand, coords, _) = target.node, target.value
         args = [self.body.values[target.value]]
-        name = node.primitive.name
-        if name in ("argmax", "argmin"):
+        if node.primitive in (p.argmax, p.argmin):
             position = coords[node.attrs["axes"][0]]
             args.append(self.body.add(Instr("index", (), int64, index=position)))
         number = self.plan.results[node, target.coords]
         dtype = compute_dtype(operand.type.dtype)
-        self.body.add(Instr("reduce", tuple(args), dtype, value=(number, name)))
+        self.body.add(Instr("reduce", tuple(args), dtype, value=(number, node.primitive.name)))

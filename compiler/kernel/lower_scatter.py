@@ -13,7 +13,8 @@ from ..ir import Node
 from ..ir import primitives as p
 from .index import Axis, Coords, Index, Loaded, of_axis
 from .lower import Lowering
-from .stages import Need, Scatter, StagePlan, Store
+from .stages import Scatter, StagePlan, Store
+from .views import Need
 
 
 class ScatterLowering(Lowering):

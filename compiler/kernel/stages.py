@@ -10,9 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ...runtime.records import record
 from ..ir import Node
 from .index import Axis, Coords, Index, Mask
-
-Need = tuple[Node, Coords, Mask]
-"""The element of a node at some coordinates, wanted where the mask holds."""
+from .views import Need, operand_needs
 
 Element = tuple[Node, Coords]
 
@@ -89,6 +87,14 @@ class StagePlan:
         self.targets = targets
         self.finished: list[Store] = []
         self.needs: dict[Node, dict[tuple[Coords, Mask], None]] = {}
+        self._operands: dict[Need, Sequence[Need]] = {}
+
+    def operands(self, need: Need) -> Sequence[Need]:
+        """The elements from which one that the stage computes is made."""
+        found = self._operands.get(need)
+        if found is None:
+            found = self._operands[need] = operand_needs(*need)
+        return found
 
     def need(self, node: Node, coords: Coords, mask: Mask) -> None:
         self.needs.setdefault(node, {})[coords, mask] = None

@@ -24,7 +24,9 @@ from .index import (
     in_range,
     reshape_coords,
 )
-from .stages import Need
+
+Need = tuple[Node, Coords, Mask]
+"""The element of a node at some coordinates, wanted where the mask holds."""
 
 Needs = list[Need]
 

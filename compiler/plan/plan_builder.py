@@ -62,7 +62,7 @@ class StepInfo:
     """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
 
     `kernel` and `schedule` are None for products, copies and Python functions, `product` for all
-    but products.
+    but products. `price` and `apart` are those of its group, 0 for other steps.
     """
 
     name: str
@@ -74,6 +74,8 @@ class StepInfo:
     kernel: Kernel | None = None
     schedule: AnySchedule | TemplateSchedule | None = None
     product: GemmStep | None = None
+    price: float = 0.0
+    apart: float = 0.0
 
 
 class Pattern:
@@ -290,7 +292,7 @@ class PlanBuilder(ABC):
         if group.kind == "step":
             family = group.roots[0].node.primitive.family
             return family not in (Family.CONTRACTION, Family.SEVERAL)
-        return bool(self._lowered(group)[0].checks)
+        return self.fused.assess(group).may_fail
 
     def _last_uses(self) -> dict[Node, int]:
         last = dict(self.last_read)
@@ -326,10 +328,6 @@ class PlanBuilder(ABC):
     def results(self, call: Node) -> list[Node]:
         return list(self.graph.consumers[call])
 
-    def _lowered(self, group: Group) -> tuple[Kernel, list[Node | None]]:
-        found = self.scheduled(group)
-        return found.pattern.kernel, found.nodes
-
     def scheduled(self, group: Group) -> Scheduled:
         """The kernel of a group and its parameters; made once for each structure of groups."""
         found = self.lowered.get(group)
@@ -349,6 +347,8 @@ class PlanBuilder(ABC):
         pattern = self.patterns.get(lines)
         if pattern is None:
             lowering, schedule = self.schedule(group)
+            # Who fails late must not have written over inputs before: see `_order_groups`.
+            assert self.fused.assess(group).may_fail or not lowering.kernel.checks
             number = {node: at for at, node in enumerate(structure.nodes)}
             params = [None if node is None else number[node] for node in lowering.param_nodes]
             pattern = Pattern(lowering.kernel, params, schedule)
@@ -373,8 +373,9 @@ class PlanBuilder(ABC):
         outputs = tuple(root.node for root in group.roots if root.stored)
         inside = self.scheduled(group).inside
         info = StepInfo(
-            name, "kernel", inside, outputs, piece.bytes, piece.flops, piece.kernel, piece.schedule
-        )
+            name, "kernel", inside, outputs, piece.bytes, piece.flops, piece.kernel, piece.schedule,
+            None, group.price, group.apart,
+        )  # fmt: skip
         self.infos.append(info)
         if piece.schedule.extent > 0 and any(param.elements for param in piece.kernel.params):
             self.info_of_step[len(self.steps)] = info

@@ -34,6 +34,8 @@ class Planning(OutputMemory):
         self.graph = planned_graph(graph, self.inputs)
         super().__init__([node.type for node in self.graph.outputs], donate, strides)
         self.planned = self.graph.with_outputs([self.graph.outputs[each] for each in self.kept])
+        outputs = self.planned.outputs
+        self.overwriting = frozenset(alias_base(outputs[number]) for number in self.places)
 
 
 def planned_graph(graph: Graph, inputs: Mapping[Node, BufferLayout]) -> Graph:

@@ -98,7 +98,7 @@ def test_what_is_alike_is_planned_once(name, monkeypatch):
     for count in (12, 48):
         with monkeypatch.context() as patch:
             seen = [
-                calls(patch, Lowering, "check"),
+                calls(patch, Lowering, "needs"),
                 calls(patch, Lowering, "run"),
                 calls(patch, plan_builder_cpu, "schedule_cpu"),
                 calls(patch, plan_builder_cpu, "kernel_text"),
@@ -119,13 +119,13 @@ def test_shapes_are_planned_once_each(monkeypatch):
 
 @pytest.mark.parametrize("name", STEPS)
 def test_fusion_asks_a_bounded_number_of_times_per_node(name, monkeypatch):
-    seen = calls(monkeypatch, GroupKernels, "refusal")
+    seen = calls(monkeypatch, GroupKernels, "assess")
     nodes = []
     plain = FusionRules.__init__
 
-    def noted(self, graph, inputs=None):
+    def noted(self, graph, *others):
         nodes.append(len(graph.nodes))
-        plain(self, graph, inputs)
+        plain(self, graph, *others)
 
     monkeypatch.setattr(FusionRules, "__init__", noted)
     STEPS[name](60)()

@@ -49,6 +49,18 @@ def test_explain_gives_reasons_for_refused_fusions():
     assert bool(report.refused) == ("not fused:" in str(report))
 
 
+def test_explain_tells_the_prices_by_which_fusion_decided():
+    x = tg.ones(500, 300)
+    report = tg.compile(lambda x: tg.softmax(tg.tanh(x), 0)).explain(x)
+    text = str(report)
+    assert all(kernel.apart >= kernel.price > 0 for kernel in report.kernels)
+    assert any(kernel.apart > kernel.price for kernel in report.kernels)
+    assert "; price " in text and ", apart " in text
+    assert any(re.match(r"one kernel would take .*, two ", each.reason) for each in report.refused)
+    products = tg.compile(lambda x: x @ x.t()).explain(x).kernels
+    assert [(kernel.kind, kernel.price) for kernel in products] == [("gemm", 0)]
+
+
 def test_explaining_does_not_run():
     state = tg.zeros(2)
     compiled = tg.compile(lambda x: state.add_(x))

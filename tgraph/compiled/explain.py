@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..compiler.ir import Node
+from ..compiler.fusion.machine import nanoseconds
+from ..compiler.ir import Family, Node
 from ..compiler.plan.plan_builder import StepInfo
 from ..compiler.step_summary import step_summary
 from ..runtime.records import record
@@ -48,6 +49,16 @@ class KernelLine:
         return self.info.flops
 
     @property
+    def price(self) -> float:
+        """The rough time in nanoseconds, on a typical machine, by which fusion decided."""
+        return self.info.price
+
+    @property
+    def apart(self) -> float:
+        """The price of the same as a kernel for each value that it computes."""
+        return self.info.apart
+
+    @property
     def seconds(self) -> float:
         """How long it takes, if that was measured."""
         return 0.0 if self.speed is None else self.speed.seconds
@@ -61,7 +72,7 @@ class KernelLine:
     def operations(self) -> str:
         """Such as "mul, sum, exp x2"."""
         names = Counter(
-            node.primitive.name for node in self.nodes if node.primitive.family.name != "SOURCE"
+            node.primitive.name for node in self.nodes if node.primitive.family is not Family.SOURCE
         )
         return ", ".join(name if n == 1 else f"{name} x{n}" for name, n in names.items())
 
@@ -73,8 +84,14 @@ class KernelLine:
     def __str__(self) -> str:
         head = f"{self.name} [{self.kind}]: {self.operations or 'copy'}"
         moved = f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}"
-        texts = [moved, self.schedule, self._speed_text(), *self.lines]
+        texts = [moved + self._price_text(), self.schedule, self._speed_text(), *self.lines]
         return "\n".join([head, *(f"    {text}" for text in texts if text)])
+
+    def _price_text(self) -> str:
+        if not self.price:
+            return ""
+        apart = f", apart {nanoseconds(self.apart)}" if self.apart != self.price else ""
+        return f"; price {nanoseconds(self.price)}{apart}"
 
     def _speed_text(self) -> str:
         speed = self.speed

@@ -31,7 +31,9 @@ class Executable(ReadyPlan):
     ) -> None:
         self.planning = Planning(graph, donate, strides)
         self.graph, self.donate = self.planning.graph, self.planning.donate
-        fused = fuse(CpuRules(self.planning.planned, self.planning.inputs))
+        fused = fuse(
+            CpuRules(self.planning.planned, self.planning.inputs, self.planning.overwriting)
+        )
         self.refused = fused.refusals
         builder = CpuPlanBuilder(fused, self.planning.places)
         numel = [node.type.numel for node in graph.inputs]

@@ -93,10 +93,9 @@ class CpuPlanBuilder(PlanBuilder):
         """The kernel of a group; rows are saved between stages only in row schedules."""
         lowering = self.fused.lowering(group, save_rows=False)
         schedule = schedule_cpu(lowering.run())
-        if schedule.lane is None and len(lowering.kernel.stages) > 1:
+        if schedule.lane is None and lowering.can_save:
             saving = self.fused.lowering(group, save_rows=True)
-            if saving.run().scratch:
-                return saving, schedule_cpu(saving.kernel)
+            return saving, schedule_cpu(saving.run())
         return lowering, schedule
 
     def library_step(self, node: Node) -> tuple[Step, str, int]:

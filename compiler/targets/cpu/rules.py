@@ -7,11 +7,13 @@ from ...fusion.rules import FusionRules, is_virtual_source
 from ...ir import Node
 from ...ir import primitives as p
 from ...kernel.memory_views import alias_base, spread_view, unfolded, view_base
+from .machine import CPU
 
 
 class CpuRules(FusionRules):
     """The rules of plans for the CPU."""
 
+    machine = CPU
     scatters_in_place = True
 
     def step_operand(self, step: Node, operand: Node) -> Node:

@@ -84,7 +84,7 @@ class _Biases:
         """A kernel that computes `node` and nothing else, if it has one."""
         has_memory = self.fused.has_memory
         root = Root(node, (True,) * node.type.ndim)
-        if self.fused.kernels.refusal("kernel", [root], has_memory):
+        if self.fused.kernels.assess("kernel", [root], has_memory).refusal:
             return None
         return Group((root,), "kernel", tuple(stored_operands(node, has_memory)))
 

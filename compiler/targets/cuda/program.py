@@ -87,7 +87,7 @@ class Program:
         optimized = pipeline.optimize(graph, passes=pipeline.CUDA_PASSES)
         self.planning = Planning(optimized, donate, strides)
         self.graph, planned = self.planning.graph, self.planning.planned
-        fused = fuse(CudaRules(planned, self.planning.inputs))
+        fused = fuse(CudaRules(planned, self.planning.inputs, self.planning.overwriting))
         biases: Mapping[Node, Bias] = {}
         if epilogues:
             fused, biases = with_biases(fused)

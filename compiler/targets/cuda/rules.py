@@ -5,13 +5,14 @@ These nodes are convolutions, and additions at positions that are worth a sort.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ...fusion.rules import FusionRules, is_step, is_virtual_source
 from ...ir import Family, Graph, Node
 from ...ir import primitives as p
 from ...kernel.kernel_io import BufferLayout
 from ...kernel.memory_views import View, strided_view
+from .machine import GPU
 from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
 
 _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
@@ -24,10 +25,15 @@ MANY_READERS = 4096
 class CudaRules(FusionRules):
     """The rules of plans for CUDA; `scatters` has the form of additions that are sorted."""
 
-    max_serial = 1 << 13  # one block has less memory bandwidth than one core
+    machine = GPU
 
-    def __init__(self, graph: Graph, inputs: Mapping[Node, BufferLayout] | None = None) -> None:
-        super().__init__(graph, inputs)
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[Node, BufferLayout] | None = None,
+        overwriting: Collection[Node] = (),
+    ) -> None:
+        super().__init__(graph, inputs, overwriting)
         self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
 
     def is_costly_number(self, node: Node, spent: float) -> bool:
