@@ -20,7 +20,7 @@ from math import prod
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir.shapes import numel
-from ..kernel.kernel_io import Root, has_loops, iteration_shape, kept_axes, row_sizes
+from ..kernel.kernel_io import Root, has_loops, iteration_shape, own_root, row_sizes
 from .fused_graph import Assessment, FusedGraph, Group, GroupKernels, Refusal
 from .machine import nanoseconds
 from .roots import Roots
@@ -166,7 +166,7 @@ class _Merging:
             kind = "step"
         elif node.primitive.family is Family.SCATTER:
             kind = "scatter"
-        root = _own_root(node) if kind != "step" else Root(node, ())
+        root = own_root(node) if kind != "step" else Root(node, ())
         group = _GrowingGroup([root], kind, dict(self.reads[node]), self.order[node])
         self.groups[group] = None
         self.group_of[node] = group
@@ -386,13 +386,6 @@ class _Merging:
                     state[group] = 2
                     order.append(group)
         return order
-
-
-def _own_root(node: Node) -> Root:
-    """What a kernel of its own makes of a node."""
-    if has_loops(node):
-        return Root(node, kept_axes(node))
-    return Root(node, (True,) * node.type.ndim)
 
 
 def _scans(nodes: Iterable[Node]) -> bool:

@@ -69,6 +69,11 @@ def kept_axes(node: Node) -> tuple[bool, ...]:
     return tuple(axis not in looped for axis in range(len(iteration_shape(node))))
 
 
+def own_root(node: Node) -> Root:
+    """What a kernel of its own makes of a node."""
+    return Root(node, kept_axes(node) if has_loops(node) else (True,) * node.type.ndim)
+
+
 def is_unrolled(node: Node) -> bool:
     """Whether a reduction is written out inside its consumers rather than looped over."""
     if node.primitive is p.fold:

@@ -21,7 +21,7 @@ from tgraph.compiler.fusion.machine import Machine
 from tgraph.compiler.fusion.roots import Roots
 from tgraph.compiler.fusion.rules import FusionRules, is_virtual_source
 from tgraph.compiler.ir import Family, Graph
-from tgraph.compiler.kernel.kernel_io import Root, has_loops, kept_axes
+from tgraph.compiler.kernel.kernel_io import own_root
 from tgraph.compiler.kernel.kernel_needs import KernelNeeds
 from tgraph.compiler.pipeline import optimize
 from tgraph.compiler.plan.planning import planned_graph
@@ -74,8 +74,7 @@ def eager_needs(rules: FusionRules) -> list[KernelNeeds]:
     found = []
     for node in computed:
         kind = "scatter" if node.primitive.family is Family.SCATTER else "kernel"
-        dims = kept_axes(node) if has_loops(node) else (True,) * node.type.ndim
-        assessed = kernels.assess(kind, [Root(node, dims)], roots.has_memory)
+        assessed = kernels.assess(kind, [own_root(node)], roots.has_memory)
         assert not assessed.refusal and assessed.needs is not None, node
         found.append(assessed.needs)
     return found

@@ -15,7 +15,7 @@ from ...fusion.roots import stored_operands
 from ...ir import Family, Node
 from ...ir import primitives as p
 from ...ir.shapes import contiguous_strides, numel
-from ...kernel.kernel_io import Root
+from ...kernel.kernel_io import Root, own_root
 from ...kernel.memory_views import alias_base, strided_view
 
 DTYPES = frozenset(("float32", "float16", "bfloat16"))
@@ -83,7 +83,7 @@ class _Biases:
     def _alone(self, node: Node) -> Group | None:
         """A kernel that computes `node` and nothing else, if it has one."""
         has_memory = self.fused.has_memory
-        root = Root(node, (True,) * node.type.ndim)
+        root = own_root(node)
         if self.fused.kernels.assess("kernel", [root], has_memory).refusal:
             return None
         return Group((root,), "kernel", tuple(stored_operands(node, has_memory)))
