@@ -144,14 +144,22 @@ class _Merging:
     def _kept_roots(self, group: _GrowingGroup) -> list[Root]:
         """Without roots that only this kernel reads: those are values inside it."""
         kept = []
-        for root in group.roots:
-            readers = self.readers_of.get(root.node, ())
-            stored = root.node in self.roots.wanted or any(each is not group for each in readers)
-            if stored or has_loops(root.node):
-                kept.append(Root(root.node, root.dims, stored))
+        for root in self._as_stored(group.roots):
+            if root.stored or has_loops(root.node):
+                kept.append(root)
             else:
                 self.roots.chosen.discard(root.node)
         return kept
+
+    def _as_stored(self, roots: Sequence[Root]) -> list[Root]:
+        """The roots of one kernel, which stores those that others read."""
+        inside = {root.node for root in roots}
+        stored = []
+        for root in roots:
+            readers = self.needed_by.get(root.node, inside)
+            is_read = root.node in self.roots.wanted or not readers <= inside
+            stored.append(Root(root.node, root.dims, is_read))
+        return stored
 
     def _reads(self, node: Node) -> dict[Node, None]:
         """The nodes in memory from which `node` is computed."""
@@ -267,14 +275,8 @@ class _Merging:
         return True
 
     def _assess(self, kind: str, roots: Sequence[Root]) -> Assessment:
-        """What is known of a kernel of `roots`, which stores those that others read."""
-        inside = {root.node for root in roots}
-        found = []
-        for root in roots:
-            node, readers = root.node, self.needed_by.get(root.node, inside)
-            stored = node in self.roots.wanted or not readers <= inside
-            found.append(Root(node, root.dims, stored))
-        return self.kernels.assess(kind, found, self.has_memory)
+        """What is known of a kernel of `roots`."""
+        return self.kernels.assess(kind, self._as_stored(roots), self.has_memory)
 
     def _joined_roots(self, first: _GrowingGroup, second: _GrowingGroup) -> list[Root] | None:
         """The roots of two groups as one kernel computes them, if that is a gain."""

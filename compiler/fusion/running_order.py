@@ -43,7 +43,7 @@ class RunningOrder(Generic[Group]):
     def between(self, group: Group, other: Group) -> list[Group] | None:
         """What needs `group` and is needed by `other`, in order; None where that is too far to see.
 
-        What runs latest is looked at first: none before `group` can need it.
+        What runs before `group` cannot need it, and is not looked at.
         """
         rank = self.rank
         floor = rank[group]

@@ -1,8 +1,8 @@
 """The CPU that plans are made for: four cores with vectors of 32 bytes at 3 GHz.
 
-An operation is one addition a clock and core. Bytes: first caches of 32 KB, second ones of 1 MB, a
-shared one of 16 MB, and memory of 30 GB/s. `python -m benchmarks.compiled` tells how close the
-machine at hand comes to prices.
+An operation is one of two additions a clock and core. Bytes: first caches of 32 KB and second ones
+of 1 MB for each core, a shared one of 16 MB, and memory of 30 GB/s. `explain(measure=True)` tells
+times of the machine at hand beside prices.
 """
 
 from __future__ import annotations

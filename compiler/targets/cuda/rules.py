@@ -5,10 +5,10 @@ These nodes are convolutions, and additions at positions that are worth a sort.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from functools import cached_property
 
 from ...fusion.rules import FusionRules, is_step, is_virtual_source
-from ...ir import Family, Graph, Node
+from ...ir import Family, Node
 from ...ir import primitives as p
 from ...kernel.kernel_io import BufferLayout
 from ...kernel.memory_views import View, strided_view
@@ -23,18 +23,14 @@ MANY_READERS = 4096
 
 
 class CudaRules(FusionRules):
-    """The rules of plans for CUDA; `scatters` has the form of additions that are sorted."""
+    """The rules of plans for CUDA."""
 
     machine = GPU
 
-    def __init__(
-        self,
-        graph: Graph,
-        inputs: Mapping[Node, BufferLayout] | None = None,
-        overwriting: Collection[Node] = (),
-    ) -> None:
-        super().__init__(graph, inputs, overwriting)
-        self.scatters = {node: form for node in graph.nodes if (form := _sorted_form(node))}
+    @cached_property
+    def scatters(self) -> dict[Node, ScatterForm]:
+        """The form of those additions that are sorted."""
+        return {node: form for node in self.graph.nodes if (form := _sorted_form(node))}
 
     def is_costly_number(self, node: Node, spent: float) -> bool:
         """Threads cannot move a number out of their loop, as the CPU does: each computes it.
