@@ -1,6 +1,6 @@
 """CPU seconds of compiling a step over many tensors: `python -m benchmarks.compile_time`.
 
-One line per case and number of tensors: the seconds of each stage of the first call, of all of
+One line per case and number of tensors (of layers, for a transformer): the seconds of each stage of the first call, of all of
 it, and the milliseconds of a later call. Stages that grow faster than the number of tensors show
 themselves. CPU time, since a busy machine does not change it much; no objects from disk.
 """
@@ -27,13 +27,15 @@ from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 import tgraph as tg
 from tgraph.compiled import compiled_function
 
-Case = Callable[[list[Any]], Callable[[], Any]]
+# From the number of tensors (or layers) and the kind of shapes to what is compiled.
+Case = Callable[[int, str], Callable[[], Any]]
 
 
 def _step(make: Callable[[list[Any]], Any]) -> Case:
     """The step of an optimizer alone, over gradients that are there."""
 
-    def case(parameters: list[Any]) -> Callable[[], Any]:
+    def case(count: int, shapes: str) -> Callable[[], Any]:
+        parameters = make_parameters(count, shapes)
         optimizer = make(parameters)
         for each in parameters:
             each.grad = tg.ones_like(each)
@@ -45,7 +47,8 @@ def _step(make: Callable[[list[Any]], Any]) -> Case:
 def _loss(make: Callable[[list[Any]], Any]) -> Case:
     """A loss over all parameters, its gradients, and the step."""
 
-    def case(parameters: list[Any]) -> Callable[[], Any]:
+    def case(count: int, shapes: str) -> Callable[[], Any]:
+        parameters = make_parameters(count, shapes)
         optimizer = make(parameters)
 
         def step() -> Any:
@@ -62,8 +65,9 @@ def _loss(make: Callable[[list[Any]], Any]) -> Case:
     return case
 
 
-def _chain(parameters: list[Any]) -> Callable[[], Any]:
+def _chain(count: int, shapes: str) -> Callable[[], Any]:
     """Layers of equal structure one behind another; parameters of another shape are left out."""
+    parameters = make_parameters(count, shapes)
     fitting = [each for each in parameters if each.shape == parameters[0].shape]
     x = tg.ones(4, parameters[0].shape[0])
 
@@ -74,6 +78,40 @@ def _chain(parameters: list[Any]) -> Callable[[], Any]:
         return value
 
     return forward
+
+
+class Block(tg.nn.Module):
+    """A layer of a transformer as a user writes it: normalisation first, four heads, GELU."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = tg.nn.LayerNorm(width), tg.nn.LayerNorm(width)
+        self.qkv, self.out = tg.nn.Linear(width, 3 * width), tg.nn.Linear(width, width)
+        self.up, self.down = tg.nn.Linear(width, 4 * width), tg.nn.Linear(4 * width, width)
+
+    def forward(self, x: Any) -> Any:
+        batch, length, width = x.shape
+        parts = self.qkv(self.norm1(x)).reshape(batch, length, 3, 4, width // 4)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        weighed = tg.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(weighed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(tg.nn.functional.gelu(self.up(self.norm2(x))))
+
+
+def _transformer(layers: int, shapes: str) -> Callable[[], Any]:
+    """A training step of a transformer of width 64 with AdamW; it has one kind of shapes."""
+    model = tg.nn.Sequential(*(Block(64) for _ in range(layers)))
+    optimizer = tg.optim.AdamW(model.parameters(), lr=1e-3)
+    x, target = tg.randn(4, 32, 64), tg.randn(4, 32, 64)
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = tg.nn.functional.mse_loss(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
 
 
 def _sgd(parameters: list[Any]) -> Any:
@@ -87,10 +125,11 @@ CASES: dict[str, Case] = {
     "adam_loss": _loss(tg.optim.Adam),
     "sgd_loss": _loss(_sgd),
     "chain": _chain,
+    "transformer": _transformer,
 }
 
 
-def parameters(count: int, shapes: str) -> list[Any]:
+def make_parameters(count: int, shapes: str) -> list[Any]:
     """`count` small parameters of one shape, or of a thousand."""
     rng = np.random.default_rng(0)
     found = []
@@ -158,7 +197,7 @@ STAGES = ("trace", "passes", "fusion", "kernels", "llvm", "plan", "call", "rest"
 
 def measure(case: str, count: int, shapes: str, calls: int = 5) -> str:
     """One row of the table."""
-    step = tg.compile(CASES[case](parameters(count, shapes)))
+    step = tg.compile(CASES[case](count, shapes))
     stages = Stages()
     with stages.watching():
         began, wall = time.process_time(), time.perf_counter()

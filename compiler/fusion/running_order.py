@@ -8,11 +8,11 @@ acyclic graphs", 2006.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-MAX_SEARCHED = 2000
-"""Groups that a search looks at before it takes a path for granted."""
+MAX_SEARCHED = 64
+"""Groups that a search looks at from either side before it takes a path for granted."""
 
 Group = TypeVar("Group", bound=Hashable)
 Neighbours = Callable[[Group], Iterable[Group]]
@@ -43,25 +43,32 @@ class RunningOrder(Generic[Group]):
     def between(self, group: Group, other: Group) -> list[Group] | None:
         """What needs `group` and is needed by `other`, in order; None where that is too far to see.
 
-        What runs before `group` cannot need it, and is not looked at.
+        Looks from both sides at once, and no further when one has seen all.
         """
-        rank = self.rank
-        floor = rank[group]
-        seen: dict[int, Group] = {}
-        waiting = [other]
-        while waiting:
-            for producer in self._producers(waiting.pop()):
-                at = rank[producer]
-                if at > floor and at not in seen:
-                    seen[at] = producer
-                    waiting.append(producer)
-            if len(seen) > MAX_SEARCHED:
-                return None
-        found: dict[Group, None] = {}
-        for at in sorted(seen):
-            if any(each is group or each in found for each in self._producers(seen[at])):
-                found[seen[at]] = None
-        return list(found)
+        low, high = self.rank[group], self.rank[other]
+        behind, before = {group: None}, {other: None}
+        forwards = self._search(behind, self._followers, low, high)
+        backwards = self._search(before, self._producers, low, high)
+        for _ in range(MAX_SEARCHED):
+            if next(forwards, None) is None:
+                latest_first = sorted(behind, key=self.rank.__getitem__, reverse=True)
+                return _leading(latest_first[:-1], other, self._followers)[::-1]
+            if next(backwards, None) is None:
+                earliest_first = sorted(before, key=self.rank.__getitem__)
+                return _leading(earliest_first[:-1], group, self._producers)
+        return None
+
+    def _search(
+        self, seen: dict[Group, None], step: Neighbours[Group], low: int, high: int
+    ) -> Iterator[Group]:
+        """Adds what is reached from the one of `seen`, strictly between two ranks; gives each."""
+        pending = list(seen)
+        while pending:
+            for each in step(pending.pop()):
+                if each not in seen and low < self.rank[each] < high:
+                    seen[each] = None
+                    pending.append(each)
+                    yield each
 
     def _move(self, group: Group, producer: Group) -> None:
         """Put `group`, and what needs it, behind `producer` and what that needs."""
@@ -83,3 +90,12 @@ class RunningOrder(Generic[Group]):
                     found.add(each)
                     pending.append(each)
         return found
+
+
+def _leading(groups: Iterable[Group], end: Group, step: Neighbours[Group]) -> list[Group]:
+    """Those of `groups`, the nearest to `end` first, from which steps lead there."""
+    found: dict[Group, None] = {}
+    for each in groups:
+        if any(near is end or near in found for near in step(each)):
+            found[each] = None
+    return list(found)
