@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-MAX_SEARCHED = 64
+MAX_SEARCHED = 32
 """Groups that a search looks at from either side before it takes a path for granted."""
 
 Group = TypeVar("Group", bound=Hashable)
