@@ -1,8 +1,9 @@
 """CPU seconds of compiling a step over many tensors: `python -m benchmarks.compile_time`.
 
-One line per case and number of tensors (of layers, for a transformer): the seconds of each stage of the first call, of all of
-it, and the milliseconds of a later call. Stages that grow faster than the number of tensors show
-themselves. CPU time, since a busy machine does not change it much; no objects from disk.
+One line per case and number of tensors (of layers, for a transformer): the seconds of each stage of
+the first call, of all of it, and the milliseconds of a later call. Stages that grow faster than the
+number of tensors show themselves. CPU time, since a busy machine does not change it much; no
+objects from disk.
 """
 
 from __future__ import annotations

@@ -171,3 +171,73 @@ def test_repr():
         "SGD (\nParameter Group 0\n    dampening: 0.0\n    lr: 0.1\n    maximize: False\n"
         "    momentum: 0.0\n    nesterov: False\n    weight_decay: 0.0\n)"
     )
+
+
+# Which of four parameters have gradients, step by step.
+PATTERNS = ["abcd abcd", "abcd ab cd abcd", "ab abc abcd acd", "abcd ab abcd bc d abcd"]
+
+
+def update(optimizers, parameters, names):
+    for name, parameter in parameters.items():
+        parameter.grad = None
+        if name in names:
+            (parameter * parameter).sum().backward()
+    for optimizer in optimizers:
+        optimizer.step()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("way", ["eager", "compiled", "compiled together", "mixed"])
+def test_parameters_that_step_together_share_a_counter(pattern, way):
+    steps = pattern.split()
+    own = {name: leaf(1.0, -2.0) for name in "abcd"}
+    shared = {name: leaf(1.0, -2.0) for name in "abcd"}
+    singles = [optim.AdamW([each], lr=0.1) for each in own.values()]
+    optimizer = optim.AdamW(shared.values(), lr=0.1)
+    for names in steps:
+        update(singles, own, names)
+
+    def together():
+        for names in steps:
+            update([optimizer], shared, names)
+
+    compiled = tg.compile(lambda names: update([optimizer], shared, names))
+    if way == "compiled together":
+        tg.compile(together)()
+    else:
+        for number, names in enumerate(steps):
+            if way == "eager" or (way == "mixed" and number % 2):
+                update([optimizer], shared, names)
+            else:
+                compiled(names)
+    counts = {name: optimizer.state[shared[name]]["step"] for name in "abcd"}
+    for name in "abcd":
+        assert shared[name].tolist() == pytest.approx(own[name].tolist(), rel=1e-5)
+        assert counts[name].item() == sum(name in names for names in steps)
+    if pattern == "abcd abcd":
+        assert len(set(map(id, counts.values()))) == 1
+
+
+def test_the_step_is_counted_once_for_all_parameters():
+    parameters = [tg.tensor([1.0, 2.0], requires_grad=True) for _ in range(5)]
+    optimizer = optim.AdamW(parameters, lr=0.1)
+    for each in parameters:
+        each.grad = tg.ones_like(each)
+    step = tg.compile(lambda: optimizer.step())
+    step()
+    text = str(step.explain())
+    assert text.count("pow x2") == 1 and text.count("pow") == 1, text
+
+
+def test_loaded_counters_are_shared_where_they_are_equal():
+    x, y, z = leaf(1.0), leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([x, y, z], lr=0.1)
+    stepped(optimizer, 2)
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["state"][2]["step"] = tg.tensor(7.0)
+    optimizer.load_state_dict(saved)
+    first, second, third = (optimizer.state[each]["step"] for each in (x, y, z))
+    assert first is second and first.item() == 2 and third.item() == 7
+    assert saved["state"][0]["step"].item() == 2
+    stepped(optimizer)
+    assert first.item() == 3 and third.item() == 8 and saved["state"][0]["step"].item() == 2

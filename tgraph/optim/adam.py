@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
 from ..ops.elementwise import maximum
@@ -15,11 +16,16 @@ from .optimizer import (
     Parameters,
     check_not_negative,
     choice,
+    number,
+    weight_decay,
+)
+from .step_counter import (
     count_step,
     new_counter,
-    number,
+    own_counters,
+    part_counters,
     remember_count,
-    weight_decay,
+    share_counters,
 )
 
 
@@ -29,6 +35,9 @@ class Adam(Optimizer):
     With g the gradient (plus weight_decay * p) at step t:
     m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g²,
     p -= lr * m / (1 - β1ᵗ) / (sqrt(v / (1 - β2ᵗ)) + eps). `amsgrad` takes the largest v so far.
+
+    Parameters of a group that have taken the same steps share one tensor as their "step" in `state`
+    and in `state_dict()`, where PyTorch's have one each.
 
     Source: PyTorch's `torch.optim.Adam`; Kingma and Ba, "Adam: A method for stochastic
     optimization" (2014); Reddi et al., "On the convergence of Adam and beyond" (2018).
@@ -80,6 +89,26 @@ class Adam(Optimizer):
         if group["amsgrad"] and "max_exp_avg_sq" not in state:
             state["max_exp_avg_sq"] = zeros_like(parameter)
 
+    def _make_states(self, active: Sequence[Sequence[Tensor]]) -> None:
+        fresh = []
+        for group, parameters in zip(self.param_groups, active, strict=True):
+            stepping = [self.state[each] for each in parameters]
+            fresh.append([each for each in stepping if "step" not in each])
+            if len(parameters) < len(group["params"]):
+                waiting = (each for each in group["params"] if each.grad is None)
+                others = [self.state[each] for each in waiting if each in self.state]
+                self._generation += part_counters(stepping, others)
+        super()._make_states(active)
+        for states in fresh:
+            share_counters(states)
+
+    @no_grad()
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        own_counters(self.state.values())
+        super().load_state_dict(state_dict)
+        for group in self.param_groups:
+            share_counters(self.state[each] for each in group["params"] if each in self.state)
+
     def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
         step = _Step(group, self.decoupled)
         for parameter in parameters:
@@ -121,9 +150,10 @@ class _Step:
         self.amsgrad = choice(group, "amsgrad")
         self.ascend = choice(group, "maximize")
         self.decoupled = decoupled
+        self.counted: dict[int, tuple[Any, Any, Any, None]] = {}  # by the id of a counter
 
     def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
-        count, counter = count_step(state["step"])
+        step_size, root, count, counter = self._corrections(state["step"])
         _update(
             parameter,
             parameter.grad,
@@ -135,8 +165,8 @@ class _Step:
             self.beta2,
             self.eps,
             self.decay,
-            self.rate / (1 - self.beta1**count),
-            (1 - self.beta2**count) ** 0.5,
+            step_size,
+            root,
             self.ascend,
             self.decoupled,
             counter,
@@ -144,6 +174,20 @@ class _Step:
         )
         if counter is not None:
             remember_count(counter, count)
+
+    def _corrections(self, counter: Tensor) -> tuple[Any, Any, Any, Tensor | None]:
+        """What the means are scaled by, and the count, with the counter if that has to be written.
+
+        The first parameter of those that share a counter counts the step.
+        """
+        found = self.counted.get(id(counter))
+        if found is None:
+            count, written = count_step(counter)
+            step_size = self.rate / (1 - self.beta1**count)
+            found = step_size, (1 - self.beta2**count) ** 0.5, count, None
+            self.counted[id(counter)] = found
+            return (*found[:3], written)
+        return found
 
 
 @fused_update

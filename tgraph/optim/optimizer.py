@@ -12,7 +12,6 @@ An optimizer runs eagerly and inside a compiled training step alike. There,
 
 from __future__ import annotations
 
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,10 +23,9 @@ import numpy as np
 from ..core.grad_mode import enable_grad, no_grad
 from ..core.provenance import is_internal
 from ..core.state import state
-from ..core.tensor import Storage, Tensor, storage_of
+from ..core.tensor import Tensor
 from ..nn.module import clear_gradients
-from ..ops.creation import as_tensor, zeros
-from ..runtime.dtypes import float32, float64
+from ..ops.creation import as_tensor
 from ..tracing.api import host_constant, host_scalar, is_tracing, suspend_tracing
 from ..tracing.trace_context import Trace
 
@@ -269,47 +267,6 @@ def weight_decay(group: Group) -> Any:
     if not is_tracing() and not choice(group, "weight_decay"):
         return None
     return number(group, "weight_decay")
-
-
-def new_counter(parameter: Tensor) -> Tensor:
-    """The number of steps of a parameter, 0 so far. float32, as in PyTorch."""
-    counter = zeros((), dtype=float32, device=parameter._type.device)
-    remember_count(counter, 0.0)
-    return counter
-
-
-def count_step(counter: Tensor) -> tuple[Any, Tensor | None]:
-    """Count one more step. Gives the count, a number, or a tensor in a compiled step.
-
-    On a device the counter itself is given too: the update is to write the count there. Nobody
-    waits for the device, except where others have written the counter.
-    """
-    if not is_tracing() and not counter.is_cpu:
-        return _known_count(counter) + 1, counter
-    counter.add_(1)
-    return counter.to(float64) if is_tracing() else counter.item(), None
-
-
-# id of a counter on a device -> itself, its storage, the version that this has, what it holds
-_counts: dict[int, tuple[weakref.ref[Tensor], Storage, int, float]] = {}
-
-
-def remember_count(counter: Tensor, count: float) -> None:
-    """What a counter on a device holds now, as long as nobody writes it."""
-    if counter.is_cpu:
-        return
-    key, storage = id(counter), storage_of(counter)
-    reference = weakref.ref(counter, lambda _: _counts.pop(key, None))
-    _counts[key] = (reference, storage, storage.version, count)
-
-
-def _known_count(counter: Tensor) -> float:
-    found = _counts.get(id(counter))
-    if found is not None:
-        reference, storage, version, count = found
-        if reference() is counter and storage is counter._storage and storage.version == version:
-            return count
-    return float(counter.item())
 
 
 def check_not_negative(group: Group, *names: str) -> None:

@@ -15,10 +15,10 @@ from .optimizer import (
     Parameters,
     check_not_negative,
     choice,
-    new_counter,
     number,
     weight_decay,
 )
+from .step_counter import new_counter
 
 
 class SGD(Optimizer):
