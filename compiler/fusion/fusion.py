@@ -65,7 +65,8 @@ _Pair = tuple[float, int, int, Node, Node]
 class _GrowingGroup:
     """A group while others may still join it. `first` is where its first node stands.
 
-    `waiting` are pairs that could not be merged for what is computed between them.
+    `waiting` are pairs that could not be merged for what is computed between them; `before` and
+    `behind` the steps around it (`_Merging._steps_around`).
     """
 
     roots: list[Root]
@@ -75,6 +76,8 @@ class _GrowingGroup:
     price: float = 0.0
     apart: float = 0.0
     waiting: list[_Pair] = field(default_factory=list)
+    before: int = 0
+    behind: int = 0
 
     @property
     def nodes(self) -> list[Node]:
@@ -112,8 +115,10 @@ class _Merging:
             self.reads[node] = reads = self._reads(node)
             for read in reads:
                 self.needed_by.setdefault(read, set()).add(node)
+        before, behind = self._steps_around(placed)
         for node in placed:
             group = self._new_group(node)
+            group.before, group.behind = before[node], behind[node]
             self.pending += self._pairs(group)
             if group.kind != "step":
                 found = self._assess(group.kind, group.roots)
@@ -136,6 +141,29 @@ class _Merging:
         group_of = {node: group for group in groups for node in group.nodes}
         refusals = tuple(self._last_refusals())
         return FusedGraph(self.rules, groups, group_of, stored, refusals, self.kernels)
+
+    def _steps_around(self, placed: Sequence[Node]) -> tuple[dict[Node, int], dict[Node, int]]:
+        """The steps that each node needs, and those that need it, a bit for each.
+
+        Steps join no group: what needs one never becomes one kernel with what that one needs. In
+        most programs this says more of far groups than a search for what stands between them.
+        """
+        bits: dict[Node, int] = {}
+        before: dict[Node, int] = {}
+        for node in placed:
+            if self._is_step(node):
+                bits[node] = 1 << len(bits)
+            needed = 0
+            for read in self.reads[node]:
+                needed |= before.get(read, 0) | bits.get(read, 0)
+            before[node] = needed
+        behind = dict.fromkeys(placed, 0)
+        for node in reversed(placed):
+            needing = behind[node] | bits.get(node, 0)
+            for read in self.reads[node]:
+                if read in behind:
+                    behind[read] |= needing
+        return before, behind
 
     def _is_step(self, node: Node) -> bool:
         is_step = node in self.roots.fixed and not is_stored_source(node)
@@ -206,6 +234,9 @@ class _Merging:
             key = (first, second, len(first.roots), len(second.roots))
             if first is second or key in tried:
                 continue
+            if first.behind & second.before:
+                self._refuse(first, second, "a step that runs on its own stands between them")
+                continue
             if not self._joins_between(first, second):
                 self._refuse(first, second, "a value between them is computed by another kernel")
                 for each in (first, second):
@@ -268,6 +299,8 @@ class _Merging:
                 first.reads[read] = None
                 self.readers_of[read][first] = None
         first.apart += second.apart
+        first.before |= second.before
+        first.behind |= second.behind
         self.running.add(first)
         for pair in (*first.waiting, *second.waiting):
             heappush(self.pending, pair)

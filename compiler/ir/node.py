@@ -143,7 +143,7 @@ class Builder:
     ) -> Node:
         """The node of `primitive` on `inputs`; IRTypeError if the types do not fit."""
         operands = tuple(inputs)
-        return self._apply(_what(primitive, attrs), primitive, operands, attrs, where, None)
+        return self._apply(_what(primitive, attrs), primitive, operands, attrs, where)
 
     def _apply(
         self,
@@ -152,12 +152,14 @@ class Builder:
         operands: tuple[Node, ...],
         attrs: Attrs,
         where: Provenance,
-        instead: Node | None,
+        instead: Node | None = None,
+        type_: Any = None,
     ) -> Node:
         key = what, operands
         found = self._made.get(key)
         if found is None:
-            type_ = infer_type(primitive, [node.type for node in operands], attrs)
+            if type_ is None:
+                type_ = infer_type(primitive, [node.type for node in operands], attrs)
             if type(attrs) is not MappingProxyType:
                 attrs = MappingProxyType(dict(attrs)) if attrs else _NO_ATTRS
             found = self._made[key] = Node(primitive, operands, attrs, type_, where, what, instead)
@@ -176,7 +178,11 @@ class Builder:
         operands = tuple(inputs)
         if operands == node.inputs:
             return self._made.setdefault((node.what, operands), node)
-        return self._apply(node.what, node.primitive, operands, node.attrs, node.where, node)
+        same = [each.type for each in operands] == [each.type for each in node.inputs]
+        return self._apply(
+            node.what, node.primitive, operands, node.attrs, node.where, node,
+            node.type if same else None,
+        )  # fmt: skip
 
 
 def _what(primitive: Primitive, attrs: Attrs) -> Any:

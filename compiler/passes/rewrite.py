@@ -44,12 +44,13 @@ class RewriteBuilder(Builder):
         operands: tuple[Node, ...],
         attrs: Attrs,
         where: Provenance,
-        instead: Node | None,
+        instead: Node | None = None,
+        type_: Any = None,
     ) -> Node:
         instead = instead or self.node
         if where is UNKNOWN and instead is not None:
             where = instead.where
-        return super()._apply(what, primitive, operands, attrs, where, instead)
+        return super()._apply(what, primitive, operands, attrs, where, instead, type_)
 
     def read_once(self, node: Node) -> bool:
         """Whether one node only reads `node`: see `readers`."""
