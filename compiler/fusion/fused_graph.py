@@ -15,6 +15,7 @@ from ..kernel.lower import Lowering
 from ..kernel.lower_scatter import ScatterLowering
 from ..kernel.memory_views import alias_base
 from ..kernel.simplify_loops import has_quotients, simplify_loops
+from ..memo import Memo
 from .rules import FusionRules
 from .structure import Structure, Structures
 
@@ -68,6 +69,10 @@ class Assessment:
         return self.needs is not None and self.needs.may_fail
 
 
+# By the rules of a target and the key of a structure.
+_assessed: Memo[tuple[type[FusionRules], Any], Assessment] = Memo(20_000)
+
+
 class GroupKernels:
     """The kernels that groups of one graph would have, for any choice of what lies in memory."""
 
@@ -75,7 +80,6 @@ class GroupKernels:
         self.rules = rules
         self.order = {node: position for position, node in enumerate(rules.graph.nodes)}
         self._structures = Structures(self.order, rules.inputs)
-        self._assessed: dict[Any, Assessment] = {}  # by the key of a structure
         self._structure_of: dict[Group, Structure] = {}
 
     def structure_of(self, group: Group, has_memory: HasMemory) -> Structure:
@@ -94,11 +98,10 @@ class GroupKernels:
         structure: Structure | None = None,
     ) -> Assessment:
         """What is known of the kernel of a group. Found out once for each structure."""
-        key = (structure or self._structures.of(kind, roots, has_memory)).key
-        found = self._assessed.get(key)
-        if found is None:
-            found = self._assessed[key] = self._assess(kind, roots, has_memory)
-        return found
+        structure = structure or self._structures.of(kind, roots, has_memory)
+        key = (type(self.rules), structure.key)
+        found = _assessed.get(key)
+        return found or _assessed.keep(key, self._assess(kind, roots, has_memory))
 
     def _assess(self, kind: str, roots: Sequence[Root], has_memory: HasMemory) -> Assessment:
         try:

@@ -65,6 +65,7 @@ _Pair = tuple[float, int, int, Node, Node]
 class _GrowingGroup:
     """A group while others may still join it. `first` is where its first node stands.
 
+    `computed` are those of `reads` that the graph has to compute.
     `waiting` are pairs that could not be merged for what is computed between them; `before` and
     `behind` the steps around it (`_Merging._steps_around`).
     """
@@ -72,6 +73,7 @@ class _GrowingGroup:
     roots: list[Root]
     kind: str
     reads: dict[Node, None]
+    computed: dict[Node, None]
     first: int
     price: float = 0.0
     apart: float = 0.0
@@ -203,7 +205,9 @@ class _Merging:
         elif node.primitive.family is Family.SCATTER:
             kind = "scatter"
         root = own_root(node) if kind != "step" else Root(node, ())
-        group = _GrowingGroup([root], kind, dict(self.reads[node]), self.order[node])
+        reads = self.reads[node]
+        computed = {read: None for read in reads if read in self.group_of}
+        group = _GrowingGroup([root], kind, dict(reads), computed, self.order[node])
         self.groups[group] = None
         self.group_of[node] = group
         for read in group.reads:
@@ -213,8 +217,7 @@ class _Merging:
 
     def _producers(self, group: _GrowingGroup) -> Iterable[_GrowingGroup]:
         """The groups that compute what a group reads."""
-        found = map(self.group_of.get, group.reads)
-        return [each for each in found if each is not None]
+        return map(self.group_of.__getitem__, group.computed)
 
     def _followers(self, group: _GrowingGroup) -> Iterable[_GrowingGroup]:
         """The groups that read what a group computes."""
@@ -294,9 +297,12 @@ class _Merging:
         for read in [*first.reads, *second.reads]:
             if self.group_of.get(read) is first:
                 first.reads.pop(read, None)
+                first.computed.pop(read, None)
                 self.readers_of.get(read, {}).pop(first, None)
             else:
                 first.reads[read] = None
+                if read in self.group_of:
+                    first.computed[read] = None
                 self.readers_of[read][first] = None
         first.apart += second.apart
         first.before |= second.before
@@ -407,7 +413,7 @@ class _Merging:
                 group = stack[-1]
                 if state.get(group) is None:
                     state[group] = 1
-                    producers = {self.group_of[r] for r in group.reads if r in self.group_of}
+                    producers = set(self._producers(group))
                     stack.extend(
                         sorted(
                             (each for each in producers if state.get(each) is None),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-MAX_SEARCHED = 32
+MAX_SEARCHED = 128
 """Groups that a search looks at from either side before it takes a path for granted."""
 
 Group = TypeVar("Group", bound=Hashable)
@@ -61,14 +61,17 @@ class RunningOrder(Generic[Group]):
     def _search(
         self, seen: dict[Group, None], step: Neighbours[Group], low: int, high: int
     ) -> Iterator[Group]:
-        """Adds what is reached from the one of `seen`, strictly between two ranks; gives each."""
+        """Adds what is reached from the one of `seen`, strictly between two ranks.
+
+        Gives each that it looks at.
+        """
         pending = list(seen)
         while pending:
             for each in step(pending.pop()):
-                if each not in seen and low < self.rank[each] < high:
+                if low < self.rank[each] < high and each not in seen:
                     seen[each] = None
                     pending.append(each)
-                    yield each
+                yield each
 
     def _move(self, group: Group, producer: Group) -> None:
         """Put `group`, and what needs it, behind `producer` and what that needs."""

@@ -2,16 +2,22 @@
 
 A model has many groups that differ only in whose memory they read and write: the updates of its
 parameters, its layers. They have one structure, so that what was found out about the first of them
-holds for all.
+holds for all, in this graph and in others.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..ir import Node
 from ..kernel.kernel_io import BufferLayout, Root
+from ..memo import Memo
+
+# What a node is -> a number for it, which is never given again.
+_numbers: Memo[Any, int] = Memo(20_000)
+_next = itertools.count()
 
 
 class Structure(NamedTuple):
@@ -37,7 +43,6 @@ class Structures:
     def __init__(self, order: Mapping[Node, int], inputs: Mapping[Node, BufferLayout]) -> None:
         self._order = order
         self._inputs = inputs
-        self._numbers: dict[Any, int] = {}  # what a node is -> a number for it
         self._inside: dict[Node, int] = {}  # computed nodes -> the number of what they do
         self._outside: dict[Node, int] = {}  # nodes in memory -> the number of how they lie
 
@@ -75,14 +80,19 @@ class Structures:
         return sorted(seen, key=self._order.__getitem__)
 
     def _label(self, node: Node) -> int:
-        # All nodes of the graph lie on one device.
+        # On which device all nodes of the graph lie changes nothing.
         what = (node.what, len(node.inputs), node.type.shape, node.type.dtype)
-        number = self._inside[node] = self._numbers.setdefault(what, len(self._numbers))
+        number = self._inside[node] = _number(what)
         return number
 
     def _memory(self, node: Node) -> int:
         number = self._outside.get(node)
         if number is None:
             how = ("memory", node.type.shape, node.type.dtype, self._inputs.get(node))
-            number = self._outside[node] = self._numbers.setdefault(how, len(self._numbers))
+            number = self._outside[node] = _number(how)
         return number
+
+
+def _number(what: Any) -> int:
+    number = _numbers.get(what)
+    return _numbers.keep(what, next(_next)) if number is None else number

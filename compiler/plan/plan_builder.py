@@ -45,6 +45,7 @@ from ..kernel.dependences import dependences
 from ..kernel.kernel import Kernel
 from ..kernel.lower import Lowering
 from ..kernel.memory_views import spread_view, strided_view
+from ..memo import Memo
 
 if TYPE_CHECKING:
     from ..targets.cpu.schedule import Schedule
@@ -83,15 +84,21 @@ class Pattern:
 
     `params` has the number of a node of the structure for each parameter, None for the status.
     `sharing` are the schedules in which parameters are one: pairs of theirs -> the schedule.
-    `in_step` tells of pairs whether the one may lie in the memory of the other.
+    `in_step` tells of pairs whether the one may lie in the memory of the other; `parts` are other
+    kernels that a target made of this one.
     """
 
     def __init__(self, kernel: Kernel, params: Sequence[int | None], schedule: AnySchedule) -> None:
         self.kernel, self.params, self.schedule = kernel, params, schedule
         self.sharing: dict[tuple[tuple[int, int], ...], AnySchedule] = {}
         self.in_step: dict[tuple[int, int], bool] = {}
+        self.parts: dict[Any, Any] = {}
         self.bytes = moved_bytes(kernel)
         self.flops = operations(kernel)
+
+
+# By what schedules depend on beside the structure, and by that; with lines where those matter.
+_patterns: Memo[tuple[Any, ...], Pattern] = Memo(4_000)
 
 
 class Piece(NamedTuple):
@@ -143,7 +150,6 @@ class PlanBuilder(ABC):
         self.overwritten: set[Node] = set()  # inputs in whose memory an output is computed
         self.checked_early: list[Group] = []  # what they check is checked before they are written
         self.lowered: dict[Group, Scheduled] = {}
-        self.patterns: dict[Any, Pattern] = {}  # by structure, and by that and the lines
         self.first_writer = -1  # of the groups: the first that overwrites an input
         self.last_failure = -1  # of the groups: the last that may fail once that has begun
         self.position: dict[Group, int] = {}
@@ -172,6 +178,11 @@ class PlanBuilder(ABC):
             node = self.in_memory(output)
             if not is_stored_source(node) and node not in self.written:
                 raise AssertionError(f"output {number} of the plan is not written: {output}")
+
+    @property
+    @abstractmethod
+    def variant(self) -> Hashable:
+        """What schedules depend on beside the structure of a group, this class included."""
 
     @abstractmethod
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
@@ -339,12 +350,10 @@ class PlanBuilder(ABC):
         return found
 
     def _pattern(self, group: Group, structure: Structure) -> Pattern:
-        pattern = self.patterns.get(structure.key)
-        if pattern is not None and not pattern.kernel.checks:
-            return pattern
+        key = (self.variant, structure.key)
         # The checks of a kernel name lines of the program.
-        lines = (structure.key, *(node.where for node in structure.inside))
-        pattern = self.patterns.get(lines)
+        lines = (*key, *(node.where for node in structure.inside))
+        pattern = _patterns.get(key) or _patterns.get(lines)
         if pattern is None:
             lowering, schedule = self.schedule(group)
             # Who fails late must not have written over inputs before: see `_order_groups`.
@@ -352,7 +361,7 @@ class PlanBuilder(ABC):
             number = {node: at for at, node in enumerate(structure.nodes)}
             params = [None if node is None else number[node] for node in lowering.param_nodes]
             pattern = Pattern(lowering.kernel, params, schedule)
-            self.patterns[structure.key] = self.patterns[lines] = pattern
+            _patterns.keep(lines if lowering.kernel.checks else key, pattern)
         return pattern
 
     def _write_kernel(self, position: int, group: Group) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from ...ir import primitives as p
 from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
 from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
+from ...memo import Memo
 from ...plan.plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 from .attention_step import attention_gradient_step, attention_step, begin_attention, flops_of
 from .kernel_writer import kernel_text
@@ -45,15 +46,16 @@ if TYPE_CHECKING:
     from ...plan.plan_builder import AnySchedule
 
 
+# By the id of a schedule, which is held, and the size of vectors; with where parameters begin.
+_texts: Memo[tuple[int, int], tuple[Schedule, KernelText, tuple[int, ...]]] = Memo(4_000)
+
+
 class CpuPlanBuilder(PlanBuilder):
     """Builds the Plan of one fused graph."""
 
     def __init__(self, fused: FusedGraph, donate: Mapping[int, int]) -> None:
         super().__init__(fused, donate)
-        self.parts: dict[Any, list[tuple[ScatterPart, Schedule]]] = {}
         self.texts: dict[int, KernelText] = {}
-        # By id of a schedule, which `patterns` holds, with where its parameters begin.
-        self.text_of: dict[int, tuple[KernelText, tuple[int, ...]]] = {}
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
         self.loader = KernelLoader()
@@ -88,6 +90,10 @@ class CpuPlanBuilder(PlanBuilder):
                 info = StepInfo(step.name, "copy", (), (), 2 * step.nbytes, 0)
                 self.info_of_step[number] = info
                 self.infos.append(info)
+
+    @property
+    def variant(self) -> Hashable:
+        return CpuPlanBuilder
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages only in row schedules."""
@@ -177,10 +183,10 @@ class CpuPlanBuilder(PlanBuilder):
     ) -> list[Piece]:
         """Some parts of a scatter, made once for each structure of groups."""
         pattern, nodes, _ = self.scheduled(group)
-        found = self.parts.get((id(pattern), which))
+        found: list[tuple[ScatterPart, Schedule]] | None = pattern.parts.get(which)
         if found is None:
             found = [(part, schedule_cpu(part.kernel)) for part in parts()]
-            self.parts[id(pattern), which] = found
+            pattern.parts[which] = found
         return [
             Piece(
                 part.role, part.kernel, schedule, [nodes[at] for at in part.params],
@@ -199,12 +205,13 @@ class CpuPlanBuilder(PlanBuilder):
         self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
     ) -> None:
         assert isinstance(schedule, Schedule)
-        found = self.text_of.get(id(schedule))
+        key = id(schedule), jit.vector_bytes()
+        found = _texts.get(key)
         if found is None:
             kernel, offsets = without_offsets(schedule.kernel)
-            text = kernel_text(replace(schedule, kernel=kernel), jit.vector_bytes())
-            found = self.text_of[id(schedule)] = text, offsets
-        text, offsets = found
+            text = kernel_text(replace(schedule, kernel=kernel), key[1])
+            found = _texts.keep(key, (schedule, text, offsets))
+        _, text, offsets = found
         args = tuple(
             BufferRef(ref.slot, ref.offset + offset * param.dtype.itemsize) if offset else ref
             for ref, offset, param in zip(args, offsets, schedule.kernel.params, strict=True)

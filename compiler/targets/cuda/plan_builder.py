@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
@@ -90,6 +90,10 @@ class CudaPlanBuilder(PlanBuilder):
         self._copy_by_kernels()
         self._launch_together()
         return self.module.text()
+
+    @property
+    def variant(self) -> Hashable:
+        return CudaPlanBuilder, self.shared
 
     def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
