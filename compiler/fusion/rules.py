@@ -69,6 +69,7 @@ class FusionRules:
         self.graph = graph
         self.inputs = inputs or {}
         self.overwriting = overwriting
+        self._operands: dict[tuple[Node, Node], Node] = {}
 
     def is_step(self, node: Node) -> bool:
         """Whether a node runs on its own on this target."""
@@ -84,6 +85,13 @@ class FusionRules:
 
     def step_operand(self, step: Node, operand: Node) -> Node:
         """What must lie in memory for `step` to read `operand`: that, or what it views."""
+        found = self._operands.get((step, operand))
+        if found is None:
+            found = self._operands[step, operand] = self.find_operand(step, operand)
+        return found
+
+    def find_operand(self, step: Node, operand: Node) -> Node:
+        """What `step_operand` gives, which asks once."""
         if reads_strided(step):
             return self._strided_base(step, operand)
         base = alias_base(operand)

@@ -16,9 +16,9 @@ class CpuRules(FusionRules):
     machine = CPU
     scatters_in_place = True
 
-    def step_operand(self, step: Node, operand: Node) -> Node:
+    def find_operand(self, step: Node, operand: Node) -> Node:
         images = self.windows_base(step, operand)
-        return super().step_operand(step, operand) if images is None else images
+        return super().find_operand(step, operand) if images is None else images
 
     def windows_base(self, step: Node, node: Node) -> Node | None:
         if step.primitive is not p.matmul or 1 in step.shape[-2:]:

@@ -57,9 +57,9 @@ class CudaRules(FusionRules):
             return [self.step_operand(step, each) for each in step.inputs[1:]]
         return super().step_operands(step)
 
-    def step_operand(self, step: Node, operand: Node) -> Node:
+    def find_operand(self, step: Node, operand: Node) -> Node:
         if not self.is_template(step):
-            return super().step_operand(step, operand)
+            return super().find_operand(step, operand)
         base = _view_base(operand)
         if base is operand or is_virtual_source(base):
             return operand
