@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from ...runtime.memo import Memo
 from ...runtime.records import record
 from ..ir import Graph, Node
 from ..ir.reshape_groups import crosses
@@ -15,7 +16,6 @@ from ..kernel.lower import Lowering
 from ..kernel.lower_scatter import ScatterLowering
 from ..kernel.memory_views import alias_base
 from ..kernel.simplify_loops import has_quotients, simplify_loops
-from ..memo import Memo
 from .rules import FusionRules
 from .structure import Structure, Structures
 

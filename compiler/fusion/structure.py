@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...runtime.memo import Memo
 from ..ir import Node
 from ..kernel.kernel_io import BufferLayout, Root
-from ..memo import Memo
 
 # What a node is -> a number for it, which is never given again.
 _numbers: Memo[Any, int] = Memo(20_000)

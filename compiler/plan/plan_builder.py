@@ -21,6 +21,7 @@ import numpy as np
 
 from ...runtime.arrays import copy_elements, copy_from_host, evaluate, module_of, to_host
 from ...runtime.dtypes import ALL_DTYPES
+from ...runtime.memo import Memo
 from ...runtime.plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
@@ -45,7 +46,6 @@ from ..kernel.dependences import dependences
 from ..kernel.kernel import Kernel
 from ..kernel.lower import Lowering
 from ..kernel.memory_views import spread_view, strided_view
-from ..memo import Memo
 
 if TYPE_CHECKING:
     from ..targets.cpu.schedule import Schedule

@@ -9,8 +9,8 @@ import pytest
 from tgraph.compiler.fusion.fused_graph import GroupKernels
 from tgraph.compiler.fusion.rules import FusionRules
 from tgraph.compiler.kernel.lower import Lowering
-from tgraph.compiler.memo import Memo
 from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
+from tgraph.runtime.memo import Memo
 
 import tgraph as tg
 from benchmarks.compile_time import CASES

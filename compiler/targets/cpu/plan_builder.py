@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....runtime import jit
+from ....runtime.memo import Memo
 from ....runtime.order import put_in_order
 from ....runtime.plan import Plan
 from ....runtime.plan_steps import (
@@ -25,7 +26,6 @@ from ...ir import primitives as p
 from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
 from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
-from ...memo import Memo
 from ...plan.plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
 from .attention_step import attention_gradient_step, attention_step, begin_attention, flops_of
 from .kernel_writer import kernel_text
