@@ -28,22 +28,68 @@ def _accumulation(name: str) -> Function:
     return function
 
 
-def _cumsum(xp: Any, x: Array, *start: Array, axis: int, reverse: bool) -> Array:
-    """Running sums, kept in float64 where they are floats; they start from 0.0, not from -0.0."""
-    dtype = from_numpy_dtype(x.dtype)
-    wide = np.dtype(np.float64) if dtype.is_floating_point else x.dtype
-    backwards = tuple(slice(None, None, -1) if at == axis else slice(None) for at in range(x.ndim))
-    ordered = x[backwards] if reverse else x
-    if dtype.name == "bfloat16":
-        ordered = ordered.astype(np.float32)
-    running = xp.cumsum if _in_rows(xp, x, axis) else _added_to_the_last
-    total = quietly(running, ordered, axis=axis, dtype=wide)
-    if dtype.is_floating_point or start:
-        total = quietly(xp.add, total, start[0] if start else 0.0)
-    if dtype.is_half:  # rounded as generated code does, which computes in float32
-        total = quietly(total.astype, np.float32)
-    total = quietly(total.astype, x.dtype, copy=False)
-    return xp.ascontiguousarray(total[backwards]) if reverse else total
+def _scan(name: str) -> Function:
+    """Running values: sums and products are kept in float64 where they are floats.
+
+    Sums start from 0.0, not from -0.0.
+    """
+
+    def function(xp: Any, x: Array, *start: Array, axis: int, reverse: bool) -> Array:
+        dtype = from_numpy_dtype(x.dtype)
+        combine = getattr(xp, name)
+        wide = x.dtype
+        if dtype.is_floating_point and name in ("add", "multiply"):
+            wide = np.dtype(np.float64)
+        elif dtype.is_half:
+            wide = np.dtype(np.float32)
+        ordered = _turned(x, axis) if reverse else x
+        if dtype.name == "bfloat16":
+            ordered = ordered.astype(np.float32)
+        if not _in_rows(xp, x, axis):
+            total = quietly(_taken_into_the_last, combine, ordered, axis, wide)
+        elif name in ("add", "multiply"):
+            running = xp.cumsum if name == "add" else xp.cumprod
+            total = quietly(running, ordered, axis=axis, dtype=wide)
+        else:
+            total = quietly(_extremes_so_far, xp, combine, ordered.astype(wide), axis)
+        if start or (name == "add" and dtype.is_floating_point):
+            total = quietly(combine, total, start[0] if start else 0.0)
+        if dtype.is_half:  # rounded as generated code does, which computes in float32
+            total = quietly(total.astype, np.float32)
+        total = quietly(total.astype, x.dtype, copy=False)
+        return xp.ascontiguousarray(_turned(total, axis)) if reverse else total
+
+    return function
+
+
+def _turned(x: Array, axis: int) -> Array:
+    return x[tuple(slice(None, None, -1 if at == axis else 1) for at in range(x.ndim))]
+
+
+def _extremes_so_far(xp: Any, combine: Any, x: Array, axis: int) -> Array:
+    if xp is np:
+        found: Array = combine.accumulate(x, axis)
+        return found
+    # CuPy's functions do not accumulate: in log2(n) steps, each of twice the reach.
+    total, reach = xp.swapaxes(x.copy(), axis, 0), 1
+    while reach < len(total):
+        total[reach:] = combine(total[reach:], total[:-reach])
+        reach *= 2
+    return xp.ascontiguousarray(xp.swapaxes(total, 0, axis))
+
+
+def _linear_scan(xp: Any, a: Array, b: Array, axis: int, reverse: bool) -> Array:
+    """Each element is `a` times the one before, plus `b`: one step after another, in float64."""
+    order = _turned if reverse else lambda each, axis: each
+    factors, added = (xp.swapaxes(order(each, axis), axis, 0).astype(np.float64) for each in (a, b))
+    found = xp.empty(added.shape, np.float64)
+    last = xp.zeros(added.shape[1:], np.float64)
+    for at in range(len(added)):
+        last = found[at] = quietly(xp.add, quietly(xp.multiply, last, factors[at]), added[at])
+    if from_numpy_dtype(b.dtype).is_half:
+        found = quietly(found.astype, np.float32)
+    found = quietly(found.astype, b.dtype, copy=False)
+    return xp.ascontiguousarray(order(xp.swapaxes(found, 0, axis), axis))
 
 
 # Elements beside each other that NumPy adds at once faster than one after another.
@@ -55,12 +101,12 @@ def _in_rows(xp: Any, x: Array, axis: int) -> bool:
     return xp is not np or prod(x.shape[axis + 1 :]) < _SIDE_BY_SIDE or not x.size
 
 
-def _added_to_the_last(x: Array, axis: int, dtype: Any) -> Array:
+def _taken_into_the_last(combine: Any, x: Array, axis: int, dtype: Any) -> Array:
     total = np.empty(x.shape, dtype)
-    sums, values = np.moveaxis(total, axis, 0), np.moveaxis(x, axis, 0)
-    sums[0] = values[0]
+    results, values = np.moveaxis(total, axis, 0), np.moveaxis(x, axis, 0)
+    results[0] = values[0]
     for at in range(1, len(values)):
-        np.add(sums[at - 1], values[at], out=sums[at], dtype=dtype)
+        combine(results[at - 1], values[at], out=results[at], dtype=dtype)
     return total
 
 
@@ -167,4 +213,10 @@ FUNCTIONS: dict[str, Function] = {
     "all": _choice("logical_and", "all"),
 }
 
-SCANS: dict[str, Function] = {"cumsum": _cumsum}
+SCANS: dict[str, Function] = {
+    "cumsum": _scan("add"),
+    "cumprod": _scan("multiply"),
+    "cummax": _scan("maximum"),
+    "cummin": _scan("minimum"),
+    "linear_scan": _linear_scan,
+}

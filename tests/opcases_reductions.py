@@ -385,6 +385,49 @@ case(
     more=(((2, 33),), ((2, 0),)),
 )
 case(
+    "cumprod",
+    lambda x: tg.cumprod(x, 1),
+    lambda x: np.cumprod(x, 1),
+    CUBE,
+    dtypes=FLOATS,
+    tolerance=40,
+    more=(((2, 33),), ((2, 0),)),
+)
+case(
+    "cumprod integers",
+    lambda x: tg.cumprod(x, 0),
+    lambda x: np.cumprod(x, 0, dtype=np.int64),
+    CUBE,
+    dtypes=INTEGERS,
+    result=tg.int64,
+    gradient=False,
+)
+case(
+    "cummax",
+    lambda x: tg.cummax(x, 1).values,
+    lambda x: np.maximum.accumulate(x, 1),
+    CUBE,
+    dtypes=NUMBERS,
+    more=(((2, 33),), ((2, 0),)),
+)
+case(
+    "cummin",
+    lambda x: tg.cummin(x, 1).values,
+    lambda x: np.minimum.accumulate(x, 1),
+    CUBE,
+    dtypes=NUMBERS,
+    more=(((2, 33),), ((2, 0),)),
+)
+case(
+    "logcumsumexp",
+    lambda x: tg.logcumsumexp(x, 1),
+    lambda x: np.logaddexp.accumulate(x, 1),
+    CUBE,
+    dtypes=FLOATS,
+    tolerance=40,
+    more=(((2, 33),), ((2, 0),)),
+)
+case(
     "cumsum integers",
     lambda x: tg.cumsum(x, 0),
     lambda x: np.cumsum(x, 0, dtype=np.int64),

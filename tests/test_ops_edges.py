@@ -30,8 +30,10 @@ SAME_SHAPES = {
 NEEDS_DIMENSIONS = {
     "adaptive_avg_pool2d", "addmm", "addmv", "avg_pool1d", "avg_pool2d", "baddbmm", "batch_norm",
     "bilinear", "bincount", "bmm", "cat", "chunk", "conv1d", "conv2d", "conv3d",
-    "cosine_similarity", "diag", "diagonal", "dot", "glu", "group_norm", "index_put",
-    "index_put_", "layer_norm", "linear", "matmul", "matrix_transpose", "max_pool1d",
+    "cosine_similarity", "cummax", "cummin", "diag", "diagonal", "dot", "glu", "group_norm",
+    "index_put",
+    "index_put_", "layer_norm", "linear", "logcumsumexp", "matmul", "matrix_transpose",
+    "max_pool1d",
     "max_pool2d", "mm", "mv", "narrow", "nll_loss", "outer", "pad",
     "scaled_dot_product_attention", "searchsorted", "select", "slice_axis", "softmin", "split",
     "tensor_split", "trace", "tril", "triu", "unbind", "unflatten", "unfold", "var_mean",

@@ -601,6 +601,9 @@ STRIDED = {
     "conv1d": lambda x, y: F.conv1d(x.unsqueeze(0), y.unsqueeze(1), padding=3, groups=6),
     "elu": lambda x, y: F.elu(x, 0.5) + y.t(),
     "cumsum": lambda x, y: tg.cumsum(x * y, 0),
+    "cumprod": lambda x, y: tg.cumprod(x * y, 0),
+    "cummax": lambda x, y: tg.cummax(x * y, 0).values,
+    "logcumsumexp": lambda x, y: tg.logcumsumexp(x * y, 1),
 }
 
 

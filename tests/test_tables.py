@@ -18,8 +18,9 @@ from tgraph.compiler.ir import (
     TensorType,
     input_node,
 )
+from tgraph.compiler.ir.monoids import COMBINE, identity
+from tgraph.compiler.ir.scans import FOLDS
 from tgraph.compiler.kernel import views
-from tgraph.compiler.kernel.kernel import COMBINE, reduction_identity
 from tgraph.compiler.targets.cpu import scalar as llvm_scalar
 from tgraph.compiler.targets.cuda import scalar as cuda_scalar
 from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUNCTIONS
@@ -54,7 +55,8 @@ def test_every_elementwise_primitive_has_a_scalar_template(target: Any) -> None:
 def test_every_fusible_primitive_has_a_scalar_form() -> None:
     """What fusion takes, lowering can read and emit."""
     by_table = set(views._NEEDS) | set(COMBINE) | {each.name for each in ELEMENTWISE}
-    by_kernel = {"argmax", "argmin", "cumsum", "scatter_add", "index_put"}  # roots of their own
+    scans = {each.name for each in FOLDS}
+    by_kernel = {"argmax", "argmin", "scatter_add", "index_put", *scans}  # roots of their own
     given = {"input"}
     steps = {
         "matmul",
@@ -84,7 +86,7 @@ def test_library_calls_and_python_functions_are_steps() -> None:
 def test_every_reduction_has_an_identity_in_generated_code() -> None:
     for name in REDUCTION_FUNCTIONS:
         for dtype in ALL_DTYPES:
-            reduction_identity(name, dtype)
+            identity(name, dtype)
 
 
 @pytest.mark.parametrize("name", sorted(set(PRIMITIVES) - NO_GRADIENT))

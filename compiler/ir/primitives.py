@@ -75,7 +75,7 @@ from .movement import (
 )  # fmt: skip
 from .primitive import PRIMITIVES
 from .reductions import all_, any_, argmax, argmin, max_, min_, prod, sum_
-from .scans import cumsum
+from .scans import cummax, cummin, cumprod, cumsum, linear_scan
 from .sorting import argsort, sort
 from .sources import constant, full, get, host_call, input_, iota, random_bits
 from .transfers import transfer
@@ -83,14 +83,14 @@ from .transfers import transfer
 __all__ = [
     "PRIMITIVES", "abs_", "acos", "add", "all_", "any_", "argmax", "argmin", "argsort", "asin",
     "atan", "atan2", "attention", "attention_gradient", "attention_rows", "bitwise_and",
-    "bitwise_not", "bitwise_or", "bitwise_xor",
-    "broadcast", "cast", "ceil", "concatenate", "constant", "convolution", "copy", "cos", "cosh",
-    "cumsum", "div", "eq", "erf", "exp", "exp2", "expm1", "flip", "floor", "floor_divide", "fold",
-    "full", "gather", "ge", "get", "gt", "host_call", "index", "index_put", "input_", "iota",
-    "isinf", "isnan", "le", "log", "log1p", "log2", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lt", "matmul", "max_", "maximum", "min_", "minimum", "mul", "ne", "neg", "pad",
-    "permute", "pow_", "prod", "random_bits", "reciprocal", "remainder", "reshape", "round_",
-    "rsqrt", "scatter_add", "shift_left", "shift_right", "sign", "sin", "sinh", "slice_",
-    "slice_update", "sort", "sqrt", "sub", "sum_", "tan", "tanh", "transfer", "trunc", "unfold",
-    "where",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "cast", "ceil", "concatenate",
+    "constant", "convolution", "copy", "cos", "cosh", "cummax", "cummin", "cumprod", "cumsum",
+    "div", "eq", "erf", "exp", "exp2", "expm1", "flip", "floor", "floor_divide", "fold", "full",
+    "gather", "ge", "get", "gt", "host_call", "index", "index_put", "input_", "iota", "isinf",
+    "isnan", "le", "linear_scan", "log", "log1p", "log2", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "lt", "matmul", "max_", "maximum", "min_", "minimum", "mul",
+    "ne", "neg", "pad", "permute", "pow_", "prod", "random_bits", "reciprocal", "remainder",
+    "reshape", "round_", "rsqrt", "scatter_add", "shift_left", "shift_right", "sign", "sin",
+    "sinh", "slice_", "slice_update", "sort", "sqrt", "sub", "sum_", "tan", "tanh", "transfer",
+    "trunc", "unfold", "where",
 ]  # fmt: skip

@@ -1,33 +1,65 @@
 """Scans: every element of the result is made of all elements before it along an axis.
 
-- `cumsum(x[, start]; axis, reverse)`: the sums of the elements up to each one, or from each one on
-  (`reverse`), and `start`, which has the size 1 along the axis and the dtype of `running_dtype`. A
-  sum keeps its dtype; it begins with a positive zero.
+- `cumsum`, `cumprod`, `cummax` and `cummin` `(x[, start]; axis, reverse)`: what the elements up to
+  each one, or from each one on (`reverse`), and `start` fold to. That has the size 1 along the axis
+  and the dtype of `running_dtype`. The result has the dtype of `x`. A sum begins with a positive
+  zero.
+- `linear_scan(a, b; axis, reverse)`: each element is `a` times the one before it, plus `b`. The
+  first one is made of zero. Gradients of scans are such scans, and so are theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...runtime.dtypes import DType, bool_, float64
+from ...runtime.dtypes import DType, bool_, float32, float64
+from .monoids import LINEAR
 from .primitive import Attrs, Family, Primitive, register
 from .types import IRTypeError, TensorType
 
 
-def running_dtype(dtype: DType) -> DType:
-    """The type in which running sums are kept: float64 for every float, as in PyTorch."""
-    return float64 if dtype.is_floating_point else dtype
+def running_dtype(fold: str, dtype: DType) -> DType:
+    """The type in which running values are kept: float64 for sums and products of any floats.
+
+    So it is in PyTorch.
+    """
+    if not dtype.is_floating_point:
+        return dtype
+    if fold in ("max", "min"):
+        return float32 if dtype.is_half else dtype
+    return float64
 
 
-def _infer_cumsum(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
-    x, axis = types[0], attrs["axis"]
-    if x.dtype is bool_ or not 0 <= axis < x.ndim or len(types) > 2:
-        raise IRTypeError(f"cumsum along axis {axis} of {x}")
-    for start in types[1:]:
-        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-        if start.shape != shape or start.dtype is not running_dtype(x.dtype):
-            raise IRTypeError(f"cumsum of {x} along axis {axis} cannot start with {start}")
-    return x
+def _fits(x: TensorType, attrs: Attrs) -> bool:
+    return x.dtype is not bool_ and 0 <= attrs["axis"] < x.ndim
 
 
-cumsum = register(Primitive("cumsum", Family.SCAN, _infer_cumsum, cost=2))
+def _scan(name: str, fold: str, exact: bool = False) -> Primitive:
+    def infer(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+        x, axis = types[0], attrs["axis"]
+        if not _fits(x, attrs) or len(types) > 2:
+            raise IRTypeError(f"{name} along axis {axis} of {x}")
+        for start in types[1:]:
+            shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+            if start.shape != shape or start.dtype is not running_dtype(fold, x.dtype):
+                raise IRTypeError(f"{name} of {x} along axis {axis} cannot start with {start}")
+        return x
+
+    return register(Primitive(name, Family.SCAN, infer, cost=2, exact=exact))
+
+
+def _infer_linear(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    a, b = types
+    if a != b or not _fits(a, attrs) or not a.dtype.is_floating_point:
+        raise IRTypeError(f"linear_scan along axis {attrs['axis']} of {a} and {b}")
+    return b
+
+
+cumsum = _scan("cumsum", "sum")
+cumprod = _scan("cumprod", "prod")
+cummax = _scan("cummax", "max", exact=True)
+cummin = _scan("cummin", "min", exact=True)
+linear_scan = register(Primitive("linear_scan", Family.SCAN, _infer_linear, arity=2, cost=3))
+
+# What a scan folds with.
+FOLDS = {cumsum: "sum", cumprod: "prod", cummax: "max", cummin: "min", linear_scan: LINEAR}

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from typing import Any
 
-import numpy as np
-
 from ...runtime.dtypes import DType, float32
 from ...runtime.records import record
 from .checks import Check
@@ -47,8 +45,9 @@ class Instr:
     - "check" (args: position; value = (axis size, site, status param)): the position, made safe,
       after reporting one outside [0, size); `Kernel.checks[site]` tells what that means;
     - "reduce" (args: value; value = (result number, operation)) and "result" (value = number);
-    - "scan" (args: value and perhaps a start; value = (result number, "sum")): the sum of the
-      values so far, in the order of the stage's loops, and the start;
+    - "scan" (args: value and perhaps a start; value = (result number, fold)): what the values so
+      far fold to, in the order of the stage's loops, and the start; of the fold "linear" (args:
+      value, factor): the last one times the factor, and the value;
     - "save" (args: value; index) and "saved" (index): a scratch row kept between stages,
       value = scratch number;
     - "random_bits" (args: seed, counter; index).
@@ -132,32 +131,6 @@ def compute_dtype(dtype: DType) -> DType:
 
 
 EFFECTS = frozenset({"store", "reduce", "scan", "save", "check"})
-# The primitive that folds one more value into a result.
-COMBINE = {
-    "sum": "add",
-    "prod": "mul",
-    "max": "maximum",
-    "min": "minimum",
-    "any": "logical_or",
-    "all": "logical_and",
-}
-POSITIONS = ("argmax", "argmin")
-"""The reductions that give the position of a value, not a value."""
-
-
-def reduction_identity(operation: str, dtype: DType) -> Any:
-    """The value that a reduction starts from."""
-    if operation in ("sum", "any"):
-        return 0
-    if operation in ("prod", "all"):
-        return 1
-    highest = operation in ("min", "argmin")
-    if dtype.kind == "float":
-        return float("inf") if highest else float("-inf")
-    if dtype.kind == "bool":
-        return highest
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.max if highest else limits.min)
 
 
 def format_kernel(kernel: Kernel) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from ...runtime.arrays import evaluate
 from ...runtime.dtypes import DType
 from ...runtime.philox import random_bits
+from ..ir.monoids import LINEAR
 from .index import Axis, Condition, Divides, Index, InRange, Loaded, Quotient
 from .kernel import Instr, Kernel, Stage
 
@@ -140,12 +141,23 @@ class _Interpreter:
         return reduced
 
     def _scan_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
-        dtype = self.kernel.results[instr.value[0]].numpy
-        value = np.broadcast_to(args[0], self.shape).astype(dtype)
+        number, fold = instr.value
+        dtype = self.kernel.results[number].numpy
         rows = self.shape[: len(self.kernel.rows)]
-        running = np.cumsum(value.reshape(*rows, -1), -1, dtype) if value.size else value
-        start = args[1] if len(args) > 1 else np.zeros((), dtype)
-        return cast(Array, (running.reshape(self.shape) + start).astype(instr.dtype.numpy))
+        value, *other = (np.broadcast_to(each, self.shape).astype(dtype) for each in args)
+        running = value.reshape(*rows, -1).copy()
+        if fold == LINEAR:
+            factor = other.pop().reshape(running.shape)
+            for at in range(running.shape[-1]):
+                running[..., at] += factor[..., at] * (running[..., at - 1] if at else 0)
+        elif value.size:
+            running = _REDUCE[fold].accumulate(running, -1, dtype)
+        running = running.reshape(self.shape)
+        if fold == "sum" and not other:  # which begins with a positive zero
+            running = running + np.zeros((), dtype)
+        for start in other:
+            running = _REDUCE[fold](running, start)
+        return cast(Array, running.astype(instr.dtype.numpy))
 
     def _position(
         self, operation: str, value: Array, position: Array, axes: tuple[int, ...]

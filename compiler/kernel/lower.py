@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
-from ..ir.scans import running_dtype
+from ..ir import primitives as p
+from ..ir.scans import FOLDS, running_dtype
 from ..ir.shapes import contiguous_strides, numel
 from .body import Parameters
 from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, unflatten
@@ -242,7 +243,8 @@ class Lowering:
                 self.result_dtypes.append(compute_dtype(target.node.type.dtype))
             elif isinstance(target, Scan):
                 self.running[target.node, target.coords] = len(self.result_dtypes)
-                self.result_dtypes.append(running_dtype(target.node.type.dtype))
+                fold, dtype = FOLDS[target.node.primitive], target.node.type.dtype
+                self.result_dtypes.append(running_dtype(fold, dtype))
         return stage
 
     def _target(self, root: Root, coords: Coords) -> Target:
@@ -300,10 +302,13 @@ def _scan(root: Root, coords: Coords) -> Scan:
     at = list(coords)
     if node.attrs["reverse"]:
         at[axis] = constant(node.shape[axis] - 1) - at[axis]
-    value: Need = (node.inputs[0], tuple(at), ())
+    here = tuple(at)
+    if node.primitive is p.linear_scan:
+        factor, added = node.inputs
+        return Scan((added, here, ()), node, here, (factor, here, ()), root.stored)
     first = (*at[:axis], ZERO, *at[axis + 1 :])
     start: Need | None = (node.inputs[1], first, ()) if len(node.inputs) > 1 else None
-    return Scan(value, node, tuple(at), start, root.stored)
+    return Scan((node.inputs[0], here, ()), node, here, start, root.stored)
 
 
 def _require_running(stage: StagePlan, node: Node, needs: Iterable[tuple[Coords, Mask]]) -> None:

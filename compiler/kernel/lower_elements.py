@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Family, Node
 from ..ir import primitives as p
+from ..ir.monoids import COMBINE
 from ..ir.shapes import contiguous_strides
 from .body import Body
 from .index import Condition, Coords, flatten
-from .kernel import COMBINE, Instr, compute_dtype
+from .kernel import Instr, compute_dtype
 from .views import decided, pad_parts, pieces, taps, update_parts
 
 # Primitives whose element is the element of their last operand.

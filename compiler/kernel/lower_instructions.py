@@ -12,6 +12,7 @@ from ...runtime.dtypes import DType, bool_, int64
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
+from ..ir.scans import FOLDS
 from .body import Body, Parameters
 from .checks import Check
 from .index import Coords, data_atoms, flatten
@@ -196,7 +197,7 @@ class _StageWriter:
         node, number = target.node, self.plan.running[target.node, target.coords]
         args = tuple(self.body.values[need] for need in target.needs)
         dtype = compute_dtype(node.type.dtype)
-        value = self.body.add(Instr("scan", args, dtype, value=(number, "sum")))
+        value = self.body.add(Instr("scan", args, dtype, value=(number, FOLDS[node.primitive])))
         self.body.values[node, target.coords, ()] = self._rounded(node, value)
 
     def _reduce(self, target: Reduce) -> None:

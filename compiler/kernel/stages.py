@@ -49,17 +49,21 @@ class Reduce(Target):
 
 @record()
 class Scan(Target):
-    """The value is added to those before, and to `start`: that is the element of `node` at
-    `coords`, which later targets of the stage may read."""
+    """The value is taken into those before: that is the element of `node` at `coords`, which later
+    targets of the stage may read.
+
+    `other` is what the elements start with, or, in a linear scan, what the one before is
+    multiplied by.
+    """
 
     node: Node
     coords: Coords
-    start: Need | None
+    other: Need | None
     stored: bool
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (self.value,) if self.start is None else (self.value, self.start)
+        return (self.value,) if self.other is None else (self.value, self.other)
 
 
 @record()

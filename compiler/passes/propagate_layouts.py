@@ -66,14 +66,14 @@ def reduction_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     return permute(build, result, _ranked(left))
 
 
-@rewrite(p.cumsum)
+@rewrite(p.cumsum, p.cumprod, p.cummax, p.cummin)
 def scan_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     x = node.inputs[0]
     if x.primitive is not p.permute or len(node.inputs) > 1:
         return None
     axes: Axes = x.attrs["axes"]
     attrs = {**node.attrs, "axis": axes[node.attrs["axis"]]}
-    return permute(build, call(build, p.cumsum, x.inputs[0], **attrs), axes)
+    return permute(build, call(build, node.primitive, x.inputs[0], **attrs), axes)
 
 
 def _ranked(axes: list[int]) -> Axes:

@@ -70,6 +70,7 @@ FORMS |= {
     "addcdiv_": lambda y, o: y.addcdiv_(o["b"], o["c"], value=0.5),
     "fill_": lambda y, o: y.fill_(0.5),
     "cumsum_": lambda y, o: y.cumsum_(1),
+    "cumprod_": lambda y, o: y.cumprod_(1),
     "masked_fill_": lambda y, o: y.masked_fill_(o["mask"], 0.5),
     "masked_scatter_": lambda y, o: y.masked_scatter_(o["mask"], o["b"]),
     "index_add_": lambda y, o: y.index_add_(1, o["index"], o["b"][:, :2]),

@@ -34,6 +34,7 @@ def small(*shape: int) -> Array:
 
 
 X = normal(3, 4)
+ZEROS = (tg.arange(12) % 5 > 0).reshape(3, 4).to(tg.float64)  # one in each row
 UNARY: dict[Primitive, Array] = {
     p.neg: X, p.abs_: X, p.sign: X, p.exp: X, p.exp2: X, p.expm1: X, p.log: positive(3, 4),
     p.log2: positive(3, 4), p.log1p: positive(3, 4), p.sqrt: positive(3, 4),
@@ -179,6 +180,11 @@ OTHERS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     ),
     "cross_entropy": (lambda x: losses.cross_entropy(x, tg.tensor([0, 3, 1])), (X,)),
     "cumsum": (lambda x: tg.cumsum(x, 1), (X,)),
+    "cumprod": (lambda x: tg.cumprod(x, 1), (X,)),
+    "cumprod with zeros": (lambda x: tg.cumprod(x * ZEROS, 1), (X,)),
+    "cummax": (lambda x: tg.cummax(x, 1).values, (X,)),
+    "cummin": (lambda x: tg.cummin(x, 0).values, (X,)),
+    "logcumsumexp": (lambda x: tg.logcumsumexp(x, 1), (X,)),
     "sort": (lambda x: tg.sort(x, 1).values, (X,)),
     "attention": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),

@@ -194,3 +194,71 @@ def test_rows_side_by_side_are_told():
     assert "4 rows side by side" in kernel.schedule
     (kernel,) = tg.compile(lambda x: x.cumsum(1)).explain(x[:7].clone()).kernels
     assert "side by side" not in kernel.schedule
+
+
+# --- other scans ---
+
+SCANS = {
+    "cumprod": (lambda x, axis: tg.cumprod(x, axis), np.cumprod),
+    "cummax": (lambda x, axis: tg.cummax(x, axis).values, np.maximum.accumulate),
+    "cummin": (lambda x, axis: tg.cummin(x, axis).values, np.minimum.accumulate),
+    "logcumsumexp": (lambda x, axis: tg.logcumsumexp(x, axis), np.logaddexp.accumulate),
+}
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+@pytest.mark.parametrize("name", SCANS)
+def test_other_scans(name, shape, axis):
+    """Eager and compiled, in one piece and in several, beside NumPy in float64."""
+    function, reference = SCANS[name]
+    x = numbers(shape, tg.float64)
+    if name == "cumprod":
+        x = 1 + x / 1000
+    expected = reference(x.numpy(), axis)
+    for found in (function(x, axis), tg.compile(function)(x, axis)):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [40, 70_000])
+@pytest.mark.parametrize("name", ["cumprod", "cummax", "cummin", "logcumsumexp"])
+def test_gradients_of_other_scans(name, length):
+    """One sum of each: what each element changes in all behind it, told by differences."""
+    function, _ = SCANS[name]
+    x = numbers((length,), tg.float64)
+    x = 1 + x / 1000 if name == "cumprod" else x
+    weights, step = numbers((length,), tg.float64, 1), numbers((length,), tg.float64, 2)
+    loss = lambda x: (function(x, 0) * weights).sum()  # noqa: E731
+    tiny = 1e-6
+    expected = float(loss(x + tiny * step) - loss(x - tiny * step)) / (2 * tiny)
+    gradient = tg.grad(loss)
+    for found in (gradient(x), tg.compile(gradient)(x)):
+        assert float((found * step).sum()) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+def test_extremes_so_far_and_their_places():
+    nan, inf = np.nan, np.inf
+    x = tg.tensor([[2.0, 2.0, 1.0, nan, 7.0, nan], [-inf, -0.0, 0.0, inf, inf, 1.0]])
+    for function in (lambda x: tg.cummax(x, 1), tg.compile(lambda x: tg.cummax(x, 1))):
+        values, indices = function(x)
+        np.testing.assert_array_equal(values.numpy()[0], [2, 2, 2, nan, nan, nan])
+        np.testing.assert_array_equal(values.numpy()[1], [-inf, 0, 0, inf, inf, inf])
+        assert indices.tolist() == [[0, 1, 1, 3, 3, 5], [0, 1, 2, 3, 4, 4]]
+    assert tg.cummax(tg.tensor([False, True, False]), 0).values.tolist() == [False, True, True]
+
+
+def test_gradients_of_products_with_zeros():
+    """Without a division; PyTorch has the same numbers (and where it divides, NaN)."""
+    x, weights = tg.tensor([2.0, 0.0, 3.0, 0.0, 5.0]), tg.tensor([1.0, 10.0, 100.0, 1e3, 1e4])
+    gradient = tg.grad(lambda x: (tg.cumprod(x, 0) * weights).sum())
+    for found in (gradient(x), tg.compile(gradient)(x)):
+        assert found.tolist() == [1.0, 620.0, 0.0, 0.0, 0.0]
+    second = tg.grad(lambda x: gradient(x)[1])(x)
+    # d/dx of 2 * (10 + 100 * 3 + 1000 * 3 * x3 + ...) by x0, x2 and x3
+    assert second.tolist() == [310.0, 0.0, 200.0, 2 * 3 * (1000 + 10_000 * 5.0), 0.0]
+
+
+def test_logarithms_of_sums_keep_infinities():
+    inf = np.inf
+    x = tg.tensor([-inf, -inf, 0.0, 800.0, -900.0, inf, 3.0])
+    for function in (lambda x: tg.logcumsumexp(x, 0), tg.compile(lambda x: tg.logcumsumexp(x, 0))):
+        assert function(x).tolist() == [-inf, -inf, 0.0, 800.0, 800.0, inf, inf]

@@ -197,7 +197,7 @@ def detail_text(node: Node) -> str:
             return f"transposed {', '.join(flags)}" if flags else ""
         case "full":
             return scalar_text(attrs["value"])
-        case "cumsum":
+        case "cumsum" | "cumprod" | "cummax" | "cummin" | "linear_scan":
             return _axes((attrs["axis"],)) + (", from the end" if attrs["reverse"] else "")
         case "get":
             return str(attrs["index"])

@@ -23,12 +23,13 @@ from . import (
     movement,
     random,
     reductions,
+    scans,
     sorting,
 )
 
 FAMILIES = (
     activations, comparison, concatenation, conversion, creation, elementwise, gather_scatter,
-    indexing, linalg, movement, random, reductions, sorting,
+    indexing, linalg, movement, random, reductions, scans, sorting,
 )  # fmt: skip
 
 

@@ -20,7 +20,8 @@ from ..runtime.dtypes import bool_, int32, int64
 from . import elementwise as e
 from . import movement as m
 from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
-from .sorting import cumsum, searchsorted
+from .scans import cumsum
+from .sorting import searchsorted
 from .zero_dim import with_one_element
 
 

@@ -40,16 +40,6 @@ vjp(p.max_, saves=(0, OUTPUT))(_extreme)
 vjp(p.min_, saves=(0, OUTPUT))(_extreme)
 
 
-@vjp(p.cumsum, None)
-def _cumsum(
-    g: Tensor, out: TensorType, *inputs: TensorType, axis: int, reverse: bool, position: int
-) -> Any:
-    """An element is in all sums behind it, what they start with in all of them."""
-    if position:
-        return apply(p.sum_, cast(g, inputs[1].dtype), axes=(axis,), keepdims=True)
-    return apply(p.cumsum, g, axis=axis, reverse=not reverse)
-
-
 @vjp(p.prod, saves=(0,))
 def _prod(g: Tensor, out: TensorType, x: Tensor, axes: Ints, keepdims: bool) -> Any:
     """The product of all other elements, without dividing, so that zeros are right too."""

@@ -223,22 +223,3 @@ def unique(
     place = current_context().array_constant
     tensors = tuple(place(each, input._type.device) for each in made)
     return tensors if len(tensors) > 1 else tensors[0]
-
-
-@public(method=True, inplace=True, overlap="any")
-@planned
-def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.
-
-    Floats are added in float64 and rounded when stored, so that the error of a long sum of float32
-    is one rounding.
-
-    >>> import tgraph as tg
-    >>> tg.cumsum(tg.tensor([1, 2, 3, 4]), 0)
-    tensor([ 1,  3,  6, 10])
-    """
-    input = input if dtype is None else cast(input, dtype)
-    x = input if input._type.dtype.is_floating_point else cast(input, int64)
-    if not x._type.shape:
-        return m.clone(x)
-    return apply(p.cumsum, x, axis=normalize_axis(dim, x.ndim), reverse=False)

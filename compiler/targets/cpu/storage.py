@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....runtime.dtypes import DType
-from ...kernel.kernel import COMBINE, POSITIONS, Instr, Stage, long_sums, reduction_identity
+from ...ir.monoids import COMBINE, LINEAR, POSITIONS, identity
+from ...kernel.kernel import Instr, Stage, long_sums
 from .function_writer import Writer
 from .scalar import TEMPLATES, convert, literal, llvm_type, memory_type, narrow, widen
 from .schedule import Schedule
@@ -128,7 +129,7 @@ class Storage:
                 continue
             number, operation = instr.value
             dtype = instr.dtype if instr.op == "reduce" else self.kernel.results[number]
-            type_, start = llvm_type(dtype), literal(reduction_identity(operation, dtype), dtype)
+            type_, start = llvm_type(dtype), literal(identity(operation, dtype), dtype)
             if operation in POSITIONS:
                 best = self._slot(f"%b{number}", type_)
                 self.writer.line(f"store {type_} {start}, ptr {best}")
@@ -228,17 +229,20 @@ class Storage:
         return self.writer.op(f"select i1 {is_nan}, {type_} {nan}, {type_} {extreme}")
 
     def scan(self, instr: Instr, args: Sequence[str]) -> str:
-        """Add a value to a running sum; gives that, and what it starts with, in its own type."""
-        number, writer = instr.value[0], self.writer
+        """Take a value into a running one; gives that, and what it starts with, in its own type."""
+        (number, fold), writer = instr.value, self.writer
         dtype = self.kernel.results[number]
         slot = self._slot(f"%r{number}", llvm_type(dtype))
-        old = writer.op(f"load {llvm_type(dtype)}, ptr {slot}")
+        running = writer.op(f"load {llvm_type(dtype)}, ptr {slot}")
         value = convert(writer, args[0], instr.dtype, dtype)
-        total = TEMPLATES["add"](writer, [old, value], dtype)
-        writer.line(f"store {llvm_type(dtype)} {total}, ptr {slot}")
-        if len(args) > 1:
-            total = TEMPLATES["add"](writer, [total, args[1]], dtype)
-        return convert(writer, total, dtype, instr.dtype)
+        if fold == LINEAR:
+            factor = convert(writer, args[1], instr.dtype, dtype)
+            running = TEMPLATES["mul"](writer, [running, factor], dtype)
+        running = TEMPLATES[COMBINE.get(fold, "add")](writer, [running, value], dtype)
+        writer.line(f"store {llvm_type(dtype)} {running}, ptr {slot}")
+        if fold != LINEAR and len(args) > 1:
+            running = TEMPLATES[COMBINE[fold]](writer, [running, args[1]], dtype)
+        return convert(writer, running, dtype, instr.dtype)
 
     def seal(self, stage: Stage) -> None:
         """Make results so far values that LLVM knows nothing of.

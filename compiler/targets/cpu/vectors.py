@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...ir.monoids import POSITIONS
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
-from ...kernel.kernel import POSITIONS, Instr, Kernel, Stage, compute_dtype
+from ...kernel.kernel import Instr, Kernel, Stage, compute_dtype
 from ...kernel.regions import Part
 from .function_writer import ONE_BY_ONE, VectorLoop
 from .storage import Storage

@@ -20,8 +20,9 @@ from math import prod
 
 from ....runtime.dtypes import DType
 from ....runtime.records import record
+from ...ir.monoids import POSITIONS
 from ...kernel.index import Axis, Quotient, Remainder, data_atoms
-from ...kernel.kernel import POSITIONS, Instr, Kernel, Stage
+from ...kernel.kernel import Instr, Kernel, Stage
 from ...kernel.simplify_loops import mentions, simplify_loops
 from .kept_rows import kept_rows
 from .pairs_schedule import Pairing, pairing

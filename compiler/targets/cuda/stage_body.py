@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....runtime.dtypes import DType
+from ...ir.monoids import COMBINE, POSITIONS, identity
 from ...kernel.dependences import dependences
 from ...kernel.index import (
     Axis,
@@ -22,7 +23,7 @@ from ...kernel.index import (
     Remainder,
     data_atoms,
 )
-from ...kernel.kernel import COMBINE, POSITIONS, Instr, Kernel, Stage, reduction_identity
+from ...kernel.kernel import Instr, Kernel, Stage
 from .scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
 from .schedule import is_packable
 from .writer import CudaWriter
@@ -309,7 +310,7 @@ def result_type(instr: Instr) -> str:
 def result_start(instr: Instr) -> str:
     """What a `reduce` starts from, as C."""
     _, operation = instr.value
-    start = literal(reduction_identity(operation, instr.dtype), instr.dtype)
+    start = literal(identity(operation, instr.dtype), instr.dtype)
     return f"{{{start}, 0x7fffffffffffffffLL}}" if operation in POSITIONS else start
 
 

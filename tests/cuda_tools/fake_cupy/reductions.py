@@ -157,11 +157,23 @@ def argmin_(
 
 
 def cumsum_(self: ndarray, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    return _running("cumsum", self, axis, dtype, out)
+
+
+def cumprod_(self: ndarray, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    return _running("cumprod", self, axis, dtype, out)
+
+
+def _running(name: str, self: ndarray, axis: Any, dtype: Any, out: Any) -> ndarray:
     kinds = {"b": np.int64, "i": np.int64, "u": np.uint64}
     result = supported(dtype or kinds.get(self.dtype.kind, self.dtype))
     wide = np.dtype(np.float32) if is_half(result) else result
     host = self._np
-    return _finish(lambda: converted(converted(host, wide).cumsum(axis, wide), result), self, out)
+
+    def running() -> Any:
+        return converted(getattr(converted(host, wide), name)(axis, wide), result)
+
+    return _finish(running, self, out)
 
 
 # -- sorting ---------------------------------------------------------------------------------
@@ -230,5 +242,18 @@ def matmul(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
 
 METHODS = {
     each.__name__.rstrip("_"): each
-    for each in (sum_, prod_, max_, min_, all_, any_, argmax_, argmin_, cumsum_, sort, argsort)
+    for each in (
+        sum_,
+        prod_,
+        max_,
+        min_,
+        all_,
+        any_,
+        argmax_,
+        argmin_,
+        cumsum_,
+        cumprod_,
+        sort,
+        argsort,
+    )
 }

@@ -332,6 +332,10 @@ def cumsum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Arr
     return reductions.cumsum_(_checked(a), axis, dtype, out)
 
 
+def cumprod_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    return reductions.cumprod_(_checked(a), axis, dtype, out)
+
+
 def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return bool(np.may_share_memory(host_of(a), host_of(b)))
 
@@ -342,7 +346,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         array, asarray, ascontiguousarray, asnumpy, empty, zeros, ones, full, empty_like,
         zeros_like, ones_like, full_like, arange, copyto, where, concatenate, stack, expand_dims,
         broadcast_to, take, reshape, transpose, swapaxes, ravel, sort, argsort, sum_, prod_, max_,
-        min_, all_, any_, argmax_, argmin_, cumsum_, may_share_memory,
+        min_, all_, any_, argmax_, argmin_, cumsum_, cumprod_, may_share_memory,
     )
 }  # fmt: skip
 FUNCTIONS["matmul"] = reductions.matmul

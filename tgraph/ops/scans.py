@@ -1,0 +1,247 @@
+"""Scans: running sums, products, extremes and logarithms of sums along a dimension."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..compiler.ir import Primitive, TensorType
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import normalize_axis
+from ..core.composite import composite
+from ..core.dispatch import apply
+from ..core.operands import cast, require_tensor, widened
+from ..core.planned import planned
+from ..core.public import public
+from ..core.record import OUTPUT, vjp
+from ..core.tensor import Tensor
+from ..runtime.dtypes import DType, bool_, int64, uint8
+from . import comparison as c
+from . import creation
+from . import elementwise as e
+from . import movement as m
+
+
+class Cumulative(NamedTuple):
+    """What `cummax` and `cummin` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@public(method=True, inplace=True, overlap="any")
+@planned
+def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.
+
+    Floats are added in float64 and rounded when stored, so that the error of a long sum of float32
+    is one rounding.
+
+    >>> import tgraph as tg
+    >>> tg.cumsum(tg.tensor([1, 2, 3, 4]), 0)
+    tensor([ 1,  3,  6, 10])
+    """
+    return _accumulated(p.cumsum, input, dim, dtype)
+
+
+@public(method=True, inplace=True, overlap="any")
+@planned
+def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    """Running products along `dim`, of elements as `dtype`, where given; integers as int64.
+
+    Floats are multiplied in float64 and rounded when stored. The gradient does not divide: it is
+    right where elements are zero, too, and so are gradients of it (infinite elements give no NaN,
+    as PyTorch's division does).
+
+    >>> import tgraph as tg
+    >>> tg.cumprod(tg.tensor([1, 2, 3, 4]), 0)
+    tensor([ 1,  2,  6, 24])
+    """
+    return _accumulated(p.cumprod, input, dim, dtype)
+
+
+def _accumulated(primitive: Primitive, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    input = input if dtype is None else cast(input, dtype)
+    x = input if input._type.dtype.is_floating_point else cast(input, int64)
+    axis = normalize_axis(dim, max(1, x.ndim))
+    if not x._type.shape:
+        return m.clone(x)
+    return apply(primitive, x, axis=axis, reverse=False)
+
+
+@public(method=True)
+def cummax(input: Tensor, dim: int) -> Cumulative:
+    """`(values, indices)`: the largest elements so far along `dim`, and where they are.
+
+    Of equal ones the last; NaN is larger than any number. The gradient goes where the indices say.
+
+    >>> import tgraph as tg
+    >>> tg.cummax(tg.tensor([3, 1, 3, 5, 4]), 0)
+    Cumulative(values=tensor([3, 3, 3, 5, 5]), indices=tensor([0, 0, 2, 3, 3]))
+    """
+    return _extremes(p.cummax, input, dim, "cummax")
+
+
+@public(method=True)
+def cummin(input: Tensor, dim: int) -> Cumulative:
+    """`(values, indices)`: the smallest elements so far along `dim`, and where they are.
+
+    Of equal ones the last; NaN is smaller than any number. The gradient goes where the indices say.
+
+    >>> import tgraph as tg
+    >>> tg.cummin(tg.tensor([3, 1, 3, 0, 4]), 0).values
+    tensor([3, 1, 1, 0, 0])
+    """
+    return _extremes(p.cummin, input, dim, "cummin")
+
+
+def _extremes(primitive: Primitive, input: Tensor, dim: int, name: str) -> Cumulative:
+    require_tensor(input, name)
+    axis = normalize_axis(dim, max(1, input.ndim))
+    if not input._type.shape:
+        zero = creation.zeros((), dtype=int64, device=input._type.device)
+        return Cumulative(m.clone(input), zero)
+    return Cumulative(*_values_and_indices(input, primitive.name, axis))
+
+
+@planned
+def _values_and_indices(input: Tensor, name: str, axis: int) -> tuple[Tensor, Tensor]:
+    is_bool = input._type.dtype is bool_
+    x = cast(input, uint8) if is_bool else input
+    values = apply(getattr(p, name), x, axis=axis, reverse=False)
+    known = x.detach()
+    is_extreme = c.logical_or(c.eq(known, values.detach()), c.ne(known, known))
+    size = input._type.shape[axis]
+    place = creation.arange(size, device=input._type.device)
+    place = m.reshape(place, tuple(size if at == axis else 1 for at in range(input.ndim)))
+    found = e.where(is_extreme, place, 0)
+    indices = apply(p.cummax, found, axis=axis, reverse=False)
+    return (cast(values, bool_) if is_bool else values), indices
+
+
+@public(method=True)
+@planned
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """The logarithm of running sums of exponentials along `dim`, which never overflow.
+
+    Each sum is kept relative to the largest element so far (as in Milakov and Gimelshein, "Online
+    normalizer calculation for softmax", 2018).
+
+    >>> import tgraph as tg
+    >>> tg.logcumsumexp(tg.tensor([0.0, 0.0, 90.0]), 0)
+    tensor([ 0.0000,  0.6931, 90.0000])
+    """
+    require_tensor(input, "logcumsumexp")
+    axis = normalize_axis(dim, max(1, input.ndim))
+    if not input._type.dtype.is_floating_point:
+        raise RuntimeError(
+            f"logcumsumexp(): expected a floating point tensor, but got {input._type.dtype.name}; "
+            "convert it with .float()"
+        )
+    if not input._type.shape or not input._type.shape[axis]:
+        return m.clone(input)
+    return cast(_logcumsumexp(widened(input), axis=axis), input._type.dtype)
+
+
+@composite("logcumsumexp")
+@planned
+def _logcumsumexp(x: Tensor, axis: int) -> Tensor:
+    largest = apply(p.cummax, x, axis=axis, reverse=False)
+    shrinks = e.exp(_difference(moved(largest, axis, True, -math.inf), largest))
+    sums = _linear(shrinks, e.exp(_difference(x, largest)), axis, False)
+    return e.add(e.log(sums), largest)
+
+
+def _difference(x: Tensor, y: Tensor) -> Tensor:
+    """`x - y`, and 0 where they are the same infinity."""
+    return e.where(c.eq(x, y), 0.0, e.sub(x, y))
+
+
+@vjp(_logcumsumexp, saves=(0, OUTPUT))
+@planned
+def _logcumsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axis: int) -> Tensor:
+    """The sum over i of g_i exp(x - out_i), whose terms are those of the next one, made smaller."""
+    shrinks = e.exp(_difference(out, moved(out, axis, False, math.inf)))
+    return e.mul(_linear(shrinks, g, axis, True), e.exp(e.sub(x, out)))
+
+
+def _linear(a: Tensor, b: Tensor, axis: int, reverse: bool) -> Any:
+    return apply(p.linear_scan, a, b, axis=axis, reverse=reverse)
+
+
+# --- gradients ----------------------------------------------------------------------------------
+
+
+@vjp(p.cumsum, None)
+def _cumsum(
+    g: Tensor, out: TensorType, *inputs: TensorType, axis: int, reverse: bool, position: int
+) -> Any:
+    """An element is in all sums behind it, what they start with in all of them."""
+    if position:
+        return apply(p.sum_, cast(g, inputs[1].dtype), axes=(axis,), keepdims=True)
+    return apply(p.cumsum, g, axis=axis, reverse=not reverse)
+
+
+@vjp(p.cumprod, None, saves=(0, 1, OUTPUT))
+def _cumprod(
+    g: Tensor, out: Tensor, x: Tensor, *start: Tensor, axis: int, reverse: bool, position: int
+) -> Any:
+    """What is before an element times what is behind it, without dividing: zeros are right too.
+
+    The latter, sum over i of g_i times the product of x from the next element to i, is a scan.
+    """
+    dtype = x._type.dtype
+    g, out, x = widened(g), widened(out), widened(x)
+    if start:
+        out = apply(p.cumprod, x, axis=axis, reverse=reverse)
+        if position:
+            return apply(
+                p.sum_, cast(e.mul(g, out), start[0]._type.dtype), axes=(axis,), keepdims=True
+            )
+        g = e.mul(g, cast(start[0], g._type.dtype))
+    before = moved(out, axis, not reverse, 1)
+    behind = _linear(moved(x, axis, reverse, 0), g, axis, not reverse)
+    return cast(e.mul(before, behind), dtype)
+
+
+def _cumulative_extreme(
+    g: Tensor, out: Tensor, x: Tensor, *start: TensorType, axis: int, reverse: bool, position: int
+) -> Any:
+    """To the last of equal extremes so far, where NaN is more extreme than any number."""
+    is_extreme = apply(p.logical_or, apply(p.eq, x, out), apply(p.ne, x, x))
+    g = widened(g)
+    stays = cast(apply(p.logical_not, is_extreme), g._type.dtype)
+    until_next = _linear(moved(stays, axis, reverse, 0), g, axis, not reverse)
+    if not position:
+        return cast(e.where(is_extreme, until_next, 0.0), x._type.dtype)
+    first = x._type.shape[axis] - 1 if reverse else 0
+    return cast(m.narrow(e.mul(stays, until_next), axis, first, 1), start[0].dtype)
+
+
+vjp(p.cummax, None, saves=(0, OUTPUT))(_cumulative_extreme)
+vjp(p.cummin, None, saves=(0, OUTPUT))(_cumulative_extreme)
+
+
+@vjp(p.linear_scan, 0, saves=(0, OUTPUT))
+def _factors(g: Tensor, out: Tensor, a: Tensor, b: TensorType, axis: int, reverse: bool) -> Any:
+    back = _added(g, out, a, b, axis, reverse)
+    return e.mul(back, moved(out, axis, not reverse, 0))
+
+
+@vjp(p.linear_scan, 1, saves=(0,))
+def _added(g: Tensor, out: Any, a: Tensor, b: TensorType, axis: int, reverse: bool) -> Any:
+    """What comes back to an element: its own cotangent, and that of the next one times its `a`."""
+    return _linear(moved(a, axis, reverse, 0), g, axis, not reverse)
+
+
+def moved(x: Tensor, axis: int, forwards: bool, value: float) -> Any:
+    """Elements one place further along an axis, or back, with `value` coming in."""
+    shape, zero = x._type.shape, (0,) * x._type.ndim
+    one = tuple(int(at == axis) for at in range(len(shape)))
+    if not shape[axis]:
+        return x
+    stops = tuple(size - by * forwards for size, by in zip(shape, one))
+    starts = zero if forwards else one
+    kept = apply(p.slice_, x, starts=starts, stops=stops, steps=(1,) * len(shape))
+    low, high = (one, zero) if forwards else (zero, one)
+    return apply(p.pad, kept, low=low, high=high, interior=zero, value=value)
