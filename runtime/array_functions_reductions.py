@@ -42,7 +42,7 @@ def _scan(name: str) -> Function:
             wide = np.dtype(np.float64)
         elif dtype.is_half:
             wide = np.dtype(np.float32)
-        ordered = _turned(x, axis) if reverse else x
+        ordered = _flipped(x, axis) if reverse else x
         if dtype.name == "bfloat16":
             ordered = ordered.astype(np.float32)
         if not _in_rows(xp, x, axis):
@@ -57,12 +57,12 @@ def _scan(name: str) -> Function:
         if dtype.is_half:  # rounded as generated code does, which computes in float32
             total = quietly(total.astype, np.float32)
         total = quietly(total.astype, x.dtype, copy=False)
-        return xp.ascontiguousarray(_turned(total, axis)) if reverse else total
+        return xp.ascontiguousarray(_flipped(total, axis)) if reverse else total
 
     return function
 
 
-def _turned(x: Array, axis: int) -> Array:
+def _flipped(x: Array, axis: int) -> Array:
     return x[tuple(slice(None, None, -1 if at == axis else 1) for at in range(x.ndim))]
 
 
@@ -80,7 +80,7 @@ def _extremes_so_far(xp: Any, combine: Any, x: Array, axis: int) -> Array:
 
 def _linear_scan(xp: Any, a: Array, b: Array, axis: int, reverse: bool) -> Array:
     """Each element is `a` times the one before, plus `b`: one step after another, in float64."""
-    order = _turned if reverse else lambda each, axis: each
+    order = _flipped if reverse else lambda each, axis: each
     factors, added = (xp.swapaxes(order(each, axis), axis, 0).astype(np.float64) for each in (a, b))
     found = xp.empty(added.shape, np.float64)
     last = xp.zeros(added.shape[1:], np.float64)

@@ -80,7 +80,8 @@ class Structures:
         return sorted(seen, key=self._order.__getitem__)
 
     def _label(self, node: Node) -> int:
-        # On which device all nodes of the graph lie changes nothing.
+        # On which device all nodes of the graph lie changes nothing. Large arrays, which keys tell
+        # apart by their ids, are no attributes of what kernels compute.
         what = (node.what, len(node.inputs), node.type.shape, node.type.dtype)
         number = self._inside[node] = _number(what)
         return number

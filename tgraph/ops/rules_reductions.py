@@ -13,6 +13,7 @@ from ..core.operands import cast, widened
 from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
 from . import elementwise as e
+from .scans import shifted
 
 Ints = tuple[int, ...]
 
@@ -49,38 +50,12 @@ def _prod(g: Tensor, out: TensorType, x: Tensor, axes: Ints, keepdims: bool) -> 
     count = math.prod(shape[axis] for axis in axes)
     outer = tuple(shape[axis] for axis in kept)
     rows = apply(p.reshape, apply(p.permute, x, axes=order), shape=(*outer, count))
-    others = e.mul(_products_before(rows), _reversed(_products_before(_reversed(rows))))
+    last = len(outer)
+    before, behind = (
+        shifted(apply(p.cumprod, rows, axis=last, reverse=reverse), last, not reverse, 1)
+        for reverse in (False, True)
+    )
+    others = e.mul(before, behind)
     moved = apply(p.reshape, others, shape=tuple(shape[axis] for axis in order))
     back = tuple(sorted(range(len(order)), key=order.__getitem__))
     return e.mul(_restored(g, x._type, axes), apply(p.permute, moved, axes=back))
-
-
-def _reversed(rows: Tensor) -> Any:
-    return apply(p.flip, rows, axes=(rows._type.ndim - 1,))
-
-
-def _products_before(rows: Tensor) -> Tensor:
-    """The product of all elements to the left of each: a scan in log2(n) doubling steps."""
-    count = rows._type.shape[-1]
-    result: Tensor = _shifted(rows, 1)
-    reach = 1
-    while reach < count:
-        result = e.mul(result, _shifted(result, reach))
-        reach *= 2
-    return result
-
-
-def _shifted(rows: Tensor, by: int) -> Any:
-    """Rows moved right by `by`, with ones coming in."""
-    *outer, count = rows._type.shape
-    ndim = len(outer) + 1
-    by = min(by, count)
-    head = apply(
-        p.slice_,
-        rows,
-        starts=(0,) * ndim,
-        stops=(*outer, count - by),
-        steps=(1,) * ndim,
-    )
-    zero = (0,) * ndim
-    return apply(p.pad, head, low=(*zero[1:], by), high=zero, interior=zero, value=1)

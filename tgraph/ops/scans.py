@@ -147,7 +147,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 @planned
 def _logcumsumexp(x: Tensor, axis: int) -> Tensor:
     largest = apply(p.cummax, x, axis=axis, reverse=False)
-    shrinks = e.exp(_difference(moved(largest, axis, True, -math.inf), largest))
+    shrinks = e.exp(_difference(shifted(largest, axis, True, -math.inf), largest))
     sums = _linear(shrinks, e.exp(_difference(x, largest)), axis, False)
     return e.add(e.log(sums), largest)
 
@@ -161,7 +161,7 @@ def _difference(x: Tensor, y: Tensor) -> Tensor:
 @planned
 def _logcumsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axis: int) -> Tensor:
     """The sum over i of g_i exp(x - out_i), whose terms are those of the next one, made smaller."""
-    shrinks = e.exp(_difference(out, moved(out, axis, False, math.inf)))
+    shrinks = e.exp(_difference(out, shifted(out, axis, False, math.inf)))
     return e.mul(_linear(shrinks, g, axis, True), e.exp(e.sub(x, out)))
 
 
@@ -199,8 +199,8 @@ def _cumprod(
                 p.sum_, cast(e.mul(g, out), start[0]._type.dtype), axes=(axis,), keepdims=True
             )
         g = e.mul(g, cast(start[0], g._type.dtype))
-    before = moved(out, axis, not reverse, 1)
-    behind = _linear(moved(x, axis, reverse, 0), g, axis, not reverse)
+    before = shifted(out, axis, not reverse, 1)
+    behind = _linear(shifted(x, axis, reverse, 0), g, axis, not reverse)
     return cast(e.mul(before, behind), dtype)
 
 
@@ -211,7 +211,7 @@ def _cumulative_extreme(
     is_extreme = apply(p.logical_or, apply(p.eq, x, out), apply(p.ne, x, x))
     g = widened(g)
     stays = cast(apply(p.logical_not, is_extreme), g._type.dtype)
-    until_next = _linear(moved(stays, axis, reverse, 0), g, axis, not reverse)
+    until_next = _linear(shifted(stays, axis, reverse, 0), g, axis, not reverse)
     if not position:
         return cast(e.where(is_extreme, until_next, 0.0), x._type.dtype)
     first = x._type.shape[axis] - 1 if reverse else 0
@@ -225,16 +225,16 @@ vjp(p.cummin, None, saves=(0, OUTPUT))(_cumulative_extreme)
 @vjp(p.linear_scan, 0, saves=(0, OUTPUT))
 def _factors(g: Tensor, out: Tensor, a: Tensor, b: TensorType, axis: int, reverse: bool) -> Any:
     back = _added(g, out, a, b, axis, reverse)
-    return e.mul(back, moved(out, axis, not reverse, 0))
+    return e.mul(back, shifted(out, axis, not reverse, 0))
 
 
 @vjp(p.linear_scan, 1, saves=(0,))
 def _added(g: Tensor, out: Any, a: Tensor, b: TensorType, axis: int, reverse: bool) -> Any:
     """What comes back to an element: its own cotangent, and that of the next one times its `a`."""
-    return _linear(moved(a, axis, reverse, 0), g, axis, not reverse)
+    return _linear(shifted(a, axis, reverse, 0), g, axis, not reverse)
 
 
-def moved(x: Tensor, axis: int, forwards: bool, value: float) -> Any:
+def shifted(x: Tensor, axis: int, forwards: bool, value: float) -> Any:
     """Elements one place further along an axis, or back, with `value` coming in."""
     shape, zero = x._type.shape, (0,) * x._type.ndim
     one = tuple(int(at == axis) for at in range(len(shape)))

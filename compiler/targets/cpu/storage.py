@@ -238,10 +238,11 @@ class Storage:
         if fold == LINEAR:
             factor = convert(writer, args[1], instr.dtype, dtype)
             running = TEMPLATES["mul"](writer, [running, factor], dtype)
-        running = TEMPLATES[COMBINE.get(fold, "add")](writer, [running, value], dtype)
+        combine = TEMPLATES["add" if fold == LINEAR else COMBINE[fold]]
+        running = combine(writer, [running, value], dtype)
         writer.line(f"store {llvm_type(dtype)} {running}, ptr {slot}")
         if fold != LINEAR and len(args) > 1:
-            running = TEMPLATES[COMBINE[fold]](writer, [running, args[1]], dtype)
+            running = combine(writer, [running, args[1]], dtype)
         return convert(writer, running, dtype, instr.dtype)
 
     def seal(self, stage: Stage) -> None:
