@@ -137,7 +137,15 @@ def _running_sum(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
 
 def _reduced_product(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
     (value,) = operands
-    count = prod(value.shape[axis] for axis in attrs["axes"])
+    return _multiplied(prod(value.shape[axis] for axis in attrs["axes"]), value)
+
+
+def _running_product(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
+    value = operands[0]
+    return _multiplied(value.shape[attrs["axis"]], value)
+
+
+def _multiplied(count: int, value: Any) -> Known:
     if not value.is_float or count == 0:
         return Known(math.inf if count else 1.0, 0.0, 0)
     largest = max(value.bound, 1.0)
@@ -145,6 +153,17 @@ def _reduced_product(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
         return Known(math.inf, 0.0, INEXACT)
     error = value.error * count * largest ** max(count - 1, 0)
     return Known(largest**count, error, value.grain * count)
+
+
+def _linear_scan(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
+    """At most the sum of `count` added numbers, each times a product of factors."""
+    factor, added = operands
+    count = factor.shape[attrs["axis"]]
+    factors = _multiplied(count, factor)
+    if math.isinf(factors.bound):
+        return factors
+    terms = _product([factors, added], attrs, type_)
+    return Known(_times(terms.bound, count), terms.error * count, terms.grain)
 
 
 def _folded(operands: Sequence[Any], attrs: Any, type_: Any) -> Known:
@@ -225,7 +244,8 @@ _RULES: dict[str, Callable[[Sequence[Any], Any, Any], Known]] = {
     "add": _sum, "sub": _sum, "mul": _product, "neg": _same, "abs": _same, "sign": _jump,
     "floor": _jump, "ceil": _jump, "round": _jump, "trunc": _jump, "maximum": _same,
     "minimum": _same, "max": _same, "min": _same, "sum": _reduced_sum, "cumsum": _running_sum,
-    "prod": _reduced_product,
+    "prod": _reduced_product, "cumprod": _running_product, "cummax": _same, "cummin": _same,
+    "linear_scan": _linear_scan,
     "fold": _folded, "scatter_add": _added_at, "index_put": _added_at, "matmul": _contracted,
     "convolution": _contracted, "cast": _cast, "bitwise_and": _wild, "bitwise_or": _wild,
     "bitwise_xor": _wild, "bitwise_not": _wild, "shift_left": _wild, "shift_right": _same,

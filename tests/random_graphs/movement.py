@@ -42,14 +42,19 @@ def position(program: Program) -> None:
     program.keep(program.op(prim, value, axes=(axis,), keepdims=bool(program.choose(2))))
 
 
-def running_sum(program: Program) -> None:
+def running_fold(program: Program) -> None:
     value = program.draw(lambda v: is_number(v) and v.ndim > 0)
-    axis = program.choose(value.ndim)
-    summed = program.op(p.cumsum, value, axis=axis, reverse=bool(program.choose(2)))
-    program.keep(summed)
+    attrs = {"axis": program.choose(value.ndim), "reverse": bool(program.choose(2))}
+    scan = program.pick((p.cumsum, p.cumsum, p.cumprod, p.cummax, p.cummin, p.linear_scan))
+    operands = [value]
+    if scan is p.linear_scan:
+        operands.append(program.draw(lambda v: v.is_float and v.node.type == value.node.type))
+    folded = program.op(scan, *operands, **attrs)
+    program.keep(folded)
     if program.maybe(3):  # what one stage reads of it, and what no other can
-        reduced = program.op(program.pick((p.sum_, p.max_)), summed, axes=(axis,), keepdims=True)
-        program.keep(program.op(p.add, summed, reduced))
+        axes = (attrs["axis"],)
+        reduced = program.op(program.pick((p.sum_, p.max_)), folded, axes=axes, keepdims=True)
+        program.keep(program.op(p.add, folded, reduced))
 
 
 def extreme_of_some(program: Program) -> None:
@@ -302,7 +307,7 @@ def one_hot(program: Program) -> None:
 
 
 MAKERS = (
-    reduce, reduce, reduce, logical_reduce, position, position, running_sum, running_sum,
+    reduce, reduce, reduce, logical_reduce, position, position, running_fold, running_fold,
     extreme_of_some, reshape, reshape, squeeze, permute, permute,
     broadcast, outer, slice_, pad, flip, concatenate, roll, slice_update, windows, index, gather,
     scatter, index_put, iota, one_hot,
