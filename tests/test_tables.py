@@ -27,7 +27,7 @@ from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUN
 from tgraph.runtime.arrays import FUNCTIONS, evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
 
-from tgraph.core.record import NON_DIFFERENTIABLE, RULES
+from tgraph.core.vjp_rules import NON_DIFFERENTIABLE, RULES, InputRules
 
 Array = np.ndarray[Any, Any]
 ELEMENTWISE = [each for each in PRIMITIVES.values() if each.family is Family.ELEMENTWISE]
@@ -102,10 +102,10 @@ NOT_DIFFERENTIATED = {"where": {0}, "gather": {1}, "scatter_add": {1}}
 @pytest.mark.parametrize("name", sorted(each.name for each in RULES if each.name in PRIMITIVES))
 def test_every_operand_has_a_gradient_rule(name: str) -> None:
     rules, primitive = RULES[PRIMITIVES[name]], PRIMITIVES[name]
-    if isinstance(rules, dict):  # else one rule serves any number of operands
+    if isinstance(rules, InputRules):  # else one rule serves all operands
         assert primitive.arity is not None
         operands = set(range(primitive.arity)) - NOT_DIFFERENTIATED.get(name, set())
-        assert set(rules) == operands
+        assert set(rules.functions) == operands
 
 
 # -- facts -----------------------------------------------------------------------------------

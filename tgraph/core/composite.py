@@ -17,7 +17,7 @@ from .tensor import Tensor
 class Composite:
     """A function of tensors, called with attributes by name, recorded as one step.
 
-    It takes a primitive's place in the table of rules: `@vjp(composite, saves=...)`.
+    It takes a primitive's place in the table of rules: `@input_vjp(composite, saves=...)`.
     """
 
     def __init__(self, name: str, function: Callable[..., Tensor]) -> None:
@@ -36,7 +36,7 @@ class Composite:
         finally:
             state.grad_enabled = True
         result._view = result._storage = None  # nobody else holds what it may be a view of
-        attach(self, tensors, attrs, result)
+        attach(self, tensors, attrs, (result,))
         return result
 
     def __repr__(self) -> str:

@@ -16,9 +16,10 @@ from ..runtime.device import CPU, Device
 from .context import ALIASING
 from .eager_context import EAGER, current_context
 from .provenance import user_site
-from .record import OUTPUT, RULES, Edge, Operation, Record, Rule, Saved
+from .record import Edge, Record, Saved
 from .state import state
 from .tensor import Tensor, View, ViewStep, intern_type, storage_of, wrap
+from .vjp_rules import RULES, Operation, Saves
 
 # --- apply -------------------------------------------------------------------------------------
 
@@ -89,12 +90,15 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     context = state.context or EAGER
     value = context.evaluate(primitive, tensors, attrs, type_)
     if type(type_) is tuple:
-        return tuple(map(wrap, value, type_))  # type: ignore[return-value]
+        results = tuple(map(wrap, value, type_))
+        if recorded and state.grad_enabled:
+            attach(primitive, tensors, attrs, results)
+        return results  # type: ignore[return-value]
     result = wrap(value, type_)
     if primitive in ALIASING:
         _link_view(context, primitive, tensors[0], attrs, result)
     if recorded and state.grad_enabled:
-        attach(primitive, tensors, attrs, result)
+        attach(primitive, tensors, attrs, (result,))
     return result
 
 
@@ -174,7 +178,7 @@ def detached(input: Tensor) -> Tensor:
 
 # --- history -----------------------------------------------------------------------------------
 
-_plans: dict[Any, tuple[frozenset[int], bool]] = {}
+_saved: dict[Any, Saves] = {}
 
 
 def edge_of(tensor: Tensor) -> Edge:
@@ -185,43 +189,44 @@ def edge_of(tensor: Tensor) -> Edge:
     return (tensor, 0) if record is None else (record, tensor._index)
 
 
-def rule_for(primitive: Operation, position: int) -> Rule:
-    """The gradient rule of one input; NotImplementedError names a primitive without one."""
-    rules = RULES[primitive]
-    rule = rules if isinstance(rules, Rule) else rules.get(position)
-    if rule is None:
-        raise NotImplementedError(
-            f"the gradient of {primitive.name} with respect to input {position} is not implemented"
-        )
-    return rule
-
-
-def _saves(primitive: Operation, needed: tuple[bool, ...]) -> tuple[frozenset[int], bool]:
-    """Which inputs the rules of the needed inputs read, and whether they read the output."""
-    key = (primitive, needed)
-    found = _plans.get(key)
+def _saves(operation: Operation, needed: tuple[bool, ...]) -> Saves:
+    """What the rule of `operation` reads for the inputs that need a cotangent."""
+    key = (operation, needed)
+    found = _saved.get(key)
     if found is None:
-        rules = [rule_for(primitive, at) for at, wanted in enumerate(needed) if wanted]
-        names = frozenset().union(*(rule.saves for rule in rules))
-        found = _plans[key] = (frozenset(names - {OUTPUT}), OUTPUT in names)  # type: ignore[arg-type]
+        found = _saved[key] = RULES[operation].saves(needed)
     return found
 
 
 def attach(
-    primitive: Operation, tensors: tuple[Tensor, ...], attrs: dict[str, Any], result: Tensor
+    operation: Operation,
+    tensors: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+    results: tuple[Tensor, ...],
 ) -> None:
-    if primitive not in RULES or not result._type.dtype.is_floating_point:
+    """Record that `operation` made `results` of `tensors`, where there is a gradient of it."""
+    if operation not in RULES:
+        return
+    differentiable = [each for each in results if each._type.dtype.is_floating_point]
+    if not differentiable:
         return
     edges = tuple(map(edge_of, tensors))
-    inputs, output = _saves(primitive, tuple(edge is not None for edge in edges))
-    kept = tuple(
-        Saved(tensor) if at in inputs else tensor._type for at, tensor in enumerate(tensors)
+    saves = _saves(operation, tuple([edge is not None for edge in edges]))
+    inputs = tuple(
+        [Saved(each) if at in saves.inputs else each._type for at, each in enumerate(tensors)]
     )
-    record = PrimitiveRecord(edges, primitive, kept, attrs, result._type)
-    if output:
-        record.output = Saved(without_history(result))
-    result._record = record
-    result._requires_grad = True
+    types = tuple([each._type for each in results])
+    record = PrimitiveRecord(edges, operation, inputs, attrs, types)
+    if saves.outputs:
+        record.results = tuple(
+            Saved(without_history(each)) if at in saves.outputs else each._type
+            for at, each in enumerate(results)
+        )
+    if len(results) > 1:
+        for at, each in enumerate(results):
+            each._index = at
+    for each in differentiable:
+        each._record, each._requires_grad = record, True
 
 
 _NAMES = {
@@ -243,9 +248,9 @@ def without_history(output: Tensor) -> Tensor:
 
 
 class PrimitiveRecord(Record):
-    """The application of a primitive: inputs and output are Saved, or only their type."""
+    """The application of a primitive: inputs and results are Saved, or only their type."""
 
-    __slots__ = ("attrs", "inputs", "output", "primitive")
+    __slots__ = ("attrs", "inputs", "primitive", "results")
 
     def __init__(
         self,
@@ -253,12 +258,12 @@ class PrimitiveRecord(Record):
         primitive: Operation,
         inputs: tuple[Saved | TensorType, ...],
         attrs: dict[str, Any],
-        type_: TensorType,
+        types: tuple[TensorType, ...],
     ) -> None:
-        super().__init__(edges, (type_,), user_site())
+        super().__init__(edges, types, user_site())
         self.primitive = primitive
         self.inputs: tuple[Saved | TensorType, ...] | None = inputs
-        self.output: Saved | TensorType = type_
+        self.results: tuple[Saved | TensorType, ...] = types
         self.attrs = attrs
 
     def name(self) -> str:
@@ -268,39 +273,31 @@ class PrimitiveRecord(Record):
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
-    ) -> list[Tensor | None]:
-        (cotangent,) = incoming
+    ) -> Sequence[Tensor | None]:
         assert self.inputs is not None
-        inputs = [unpack(each, self) if isinstance(each, Saved) else each for each in self.inputs]
-        output: Any = self.output
-        if isinstance(output, Saved):
-            output = self._own_output(output)
-        result: list[Tensor | None] = []
-        for position, is_wanted in enumerate(wanted):
-            if not is_wanted:
-                result.append(None)
-                continue
-            rule = rule_for(self.primitive, position)
-            extra = {"position": position} if rule.variadic else {}
-            result.append(rule.function(cotangent, output, *inputs, **self.attrs, **extra))
-        return result
+        inputs = [unpack(each, self) if type(each) is Saved else each for each in self.inputs]
+        outputs = [
+            self._own_output(each, at) if type(each) is Saved else each
+            for at, each in enumerate(self.results)
+        ]
+        return RULES[self.primitive](incoming, outputs, inputs, self.attrs, wanted)
 
-    def _own_output(self, saved: Saved) -> Tensor:
+    def _own_output(self, saved: Saved, index: int) -> Tensor:
         kept = settled(unpack(saved, self))
         twin = wrap(kept._value, kept._type)
         twin._storage, twin._view = kept._storage, kept._view
-        twin._record, twin._requires_grad = self, True
+        twin._record, twin._index, twin._requires_grad = self, index, True
         return twin
 
     def saved_values(self) -> list[Saved]:
-        kept = (*(self.inputs or ()), self.output)
+        kept = (*(self.inputs or ()), *self.results)
         return [each for each in kept if isinstance(each, Saved)]
 
     def free(self) -> None:
         if self.saved_values():
             self.freed = True
             self.inputs = None
-            self.output = self.outputs[0]
+            self.results = self.outputs
 
 
 def unpack(saved: Saved, record: Record) -> Tensor:

@@ -1,71 +1,20 @@
 """What the forward pass remembers for the backward pass.
 
 A record is what PyTorch calls `grad_fn`: which operation made a tensor, from what, and the values
-its gradient rule asked for. Rules live in one table, filled by `@vjp`.
+its gradient rule (`vjp_rules.py`) asked for.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any
 
-from ..compiler.ir import Primitive, TensorType
+from ..compiler.ir import TensorType
 from .tensor import Storage, Tensor
-
-OUTPUT = "output"
 
 # Where a cotangent goes: output number `index` of a Record, or a leaf tensor.
 Edge = tuple[Any, int] | None
-
-
-class Rule(NamedTuple):
-    """A vector-Jacobian product and which values of the forward pass it reads.
-
-    `function(cotangent, output, *inputs, **attrs)` gives the cotangent of one input. Values that
-    are not in `saves` arrive as their TensorType.
-    """
-
-    function: Callable[..., Any]
-    saves: frozenset[int | str]
-    variadic: bool  # serves every input; called with `position=`
-
-
-class Operation(Protocol):
-    """What is recorded: a Primitive, or a Composite with a rule of its own."""
-
-    @property
-    def name(self) -> str: ...
-
-
-RULES: dict[Operation, dict[int, Rule] | Rule] = {}
-# Primitives whose float results carry no gradient at all.
-NON_DIFFERENTIABLE: set[Primitive] = set()
-
-
-def vjp(
-    primitive: Operation, position: int | None = 0, saves: Collection[int | str] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the rule for input `position` of `primitive`; None serves every input.
-
-    `saves` names what the rule reads: numbers of inputs, and OUTPUT.
-
-    >>> from tgraph.compiler.ir import primitives as p
-    >>> @vjp(p.exp, saves=(OUTPUT,))       # doctest: +SKIP
-    ... def _(g, out, x):
-    ...     return g * out
-    """
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        rule = Rule(function, frozenset(saves), position is None)
-        if position is None:
-            RULES[primitive] = rule
-        else:
-            RULES.setdefault(primitive, {})[position] = rule  # type: ignore[index]
-        return function
-
-    return add
-
 
 _order = itertools.count()
 
@@ -101,7 +50,7 @@ class Record:
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
-    ) -> list[Tensor | None]:
+    ) -> Sequence[Tensor | None]:
         """One cotangent (or None) per edge, where it is wanted.
 
         Its shape may be any to which the input was broadcast.

@@ -128,7 +128,7 @@ def _saved(record: Record) -> list[Saved]:
     """The tensors that a record keeps for its backward pass."""
     kept: list[Any] = []
     if isinstance(record, PrimitiveRecord):
-        kept = [*(record.inputs or ()), record.output]
+        kept = list(record.saved_values())
     elif isinstance(record, FunctionRecord):
         kept = [None if each is None else each[0] for each in record.saved]
     elif isinstance(record, CompiledRecord):

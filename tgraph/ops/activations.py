@@ -14,8 +14,8 @@ from ..core.inplace import applied
 from ..core.operands import as_float, cast, require_tensor, widened
 from ..core.planned import planned
 from ..core.public import public
-from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import DType, bool_
 from . import elementwise as e
 from . import reductions as r
@@ -30,7 +30,7 @@ def _relu(x: Tensor) -> Tensor:
     return e.where(e.le(x, 0), 0, x)
 
 
-@vjp(_relu, saves=(OUTPUT,))
+@input_vjp(_relu, saves=(OUTPUT,))
 @fused
 def _relu_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.where(e.le(out, 0), 0, g)
@@ -127,7 +127,7 @@ def _sigmoid(x: Tensor) -> Tensor:
     return e.div(e.where(e.ge(x, 0), 1, small), e.add(small, 1))
 
 
-@vjp(_sigmoid, saves=(OUTPUT,))
+@input_vjp(_sigmoid, saves=(OUTPUT,))
 @fused
 def _sigmoid_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.mul(g, e.mul(out, e.sub(1, out)))
@@ -150,7 +150,7 @@ def _log1pexp(x: Tensor) -> Tensor:
     return e.add(e.maximum(x, 0), e.log1p(e.exp(e.neg(e.abs(x)))))
 
 
-@vjp(_log1pexp, saves=(0,))
+@input_vjp(_log1pexp, saves=(0,))
 @fused
 def _log1pexp_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     return e.mul(g, sigmoid(x))
@@ -176,7 +176,7 @@ def _silu(x: Tensor) -> Tensor:
     return e.mul(x, sigmoid(x))
 
 
-@vjp(_silu, saves=(0,))
+@input_vjp(_silu, saves=(0,))
 @fused
 def _silu_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     s = sigmoid(x)
@@ -253,7 +253,7 @@ def _gelu_erf(x: Tensor) -> Tensor:
     return cast(e.mul(e.mul(wide, 0.5), below), x._type.dtype)
 
 
-@vjp(_gelu_erf, saves=(0,))
+@input_vjp(_gelu_erf, saves=(0,))
 @fused
 def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     dtype, g, x = x._type.dtype, widened(g), widened(x)
@@ -274,7 +274,7 @@ def _gelu_inner(x: Tensor) -> Tensor:
     return e.mul(e.mul(x, e.add(e.mul(e.mul(x, x), _GELU_CUBIC), 1)), _GELU_SCALE)
 
 
-@vjp(_gelu_tanh, saves=(0,))
+@input_vjp(_gelu_tanh, saves=(0,))
 @fused
 def _gelu_tanh_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     dtype, g, x = x._type.dtype, widened(g), widened(x)
@@ -323,7 +323,7 @@ def _softmax(x: Tensor, axis: int) -> Tensor:
     return cast(e.div(raised, whole), x._type.dtype)
 
 
-@vjp(_softmax, saves=(OUTPUT,))
+@input_vjp(_softmax, saves=(OUTPUT,))
 @planned
 def _softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
     g, share = widened(g), widened(out)
@@ -340,7 +340,7 @@ def _log_softmax(x: Tensor, axis: int) -> Tensor:
     return cast(e.sub(lowered, e.log(whole)), x._type.dtype)
 
 
-@vjp(_log_softmax, saves=(OUTPUT,))
+@input_vjp(_log_softmax, saves=(OUTPUT,))
 @planned
 def _log_softmax_vjp(g: Tensor, out: Tensor, x: TensorType, axis: int) -> Tensor:
     g = widened(g)

@@ -30,8 +30,8 @@ from ..core.operands import (
     together,
 )
 from ..core.public import public
-from ..core.record import vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import bool_, float32
 from .comparison import (
     bitwise_and,
@@ -233,12 +233,12 @@ def _fmod(x: Tensor, y: Tensor) -> Tensor:
     return where(logical_and(eq(x, 0), eq(rest, 0)), x, rest)  # -0.0 stays
 
 
-@vjp(_fmod, 0)
+@input_vjp(_fmod, 0)
 def _fmod_dividend(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -> Tensor:
     return g
 
 
-@vjp(_fmod, 1, saves=(0, 1))
+@input_vjp(_fmod, 1, saves=(0, 1))
 @fused
 def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return neg(mul(g, trunc(div(x, y))))

@@ -15,8 +15,8 @@ from ..core.dispatch import apply
 from ..core.eager_context import constant
 from ..core.operands import cast, require_tensor, result_type, widened
 from ..core.planned import planned
-from ..core.record import vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import int64, uint8
 from . import elementwise as e
 from . import movement as m
@@ -305,13 +305,13 @@ def _logistic_loss(x: Tensor, y: Tensor) -> Tensor:
     return e.add(e.sub(e.maximum(x, 0), e.mul(x, y)), tail)
 
 
-@vjp(_logistic_loss, 0, saves=(0, 1))
+@input_vjp(_logistic_loss, 0, saves=(0, 1))
 @fused
 def _logistic_loss_input(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return e.mul(g, e.sub(sigmoid(x), y))
 
 
-@vjp(_logistic_loss, 1, saves=(0,))
+@input_vjp(_logistic_loss, 1, saves=(0,))
 @fused
 def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) -> Tensor:
     return e.neg(e.mul(g, x))

@@ -10,8 +10,8 @@ from ..core.composite import composite
 from ..core.inplace import assign
 from ..core.operands import cast, widened
 from ..core.planned import planned
-from ..core.record import vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import DType
 from . import elementwise as e
 from . import movement as m
@@ -73,7 +73,7 @@ def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     return e.mul(e.sub(cast(x, scale._type.dtype), center), scale)
 
 
-@vjp(_normalized, saves=(0,))
+@input_vjp(_normalized, saves=(0,))
 @planned
 def _normalized_vjp(
     g: Tensor, out: TensorType, x: Tensor, axes: tuple[int, ...], eps: float

@@ -13,8 +13,8 @@ from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant
 from ..core.operands import cast, widened
 from ..core.planned import planned
-from ..core.record import vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import bool_, int64
 from . import elementwise as e
 from . import movement as m
@@ -109,7 +109,7 @@ def _max_windows(
     return apply(p.max_, windows, axes=tuple(range(ndim, ndim + count)), keepdims=False)
 
 
-@vjp(_max_windows, saves=(0,))
+@input_vjp(_max_windows, saves=(0,))
 @planned
 def _max_windows_vjp(
     g: Tensor,

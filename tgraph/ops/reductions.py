@@ -18,8 +18,8 @@ from ..core.dispatch import apply, make_source
 from ..core.operands import as_float, as_number, cast, require_tensor, widened
 from ..core.planned import planned
 from ..core.public import public
-from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import DType, bool_, float32, int64, uint8
 from . import elementwise as e
 
@@ -448,7 +448,7 @@ def _norm(size: Tensor, order: float, axes: tuple[int, ...], keepdims: bool) -> 
     return e.pow(_reduce(p.sum_, e.pow(size, order), axes, keepdims), 1 / order)
 
 
-@vjp(_norm, saves=(0, OUTPUT))
+@input_vjp(_norm, saves=(0, OUTPUT))
 @planned
 def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, keepdims: bool) -> Any:
     """(size / norm)**(order - 1), and 0 where the norm is 0."""
@@ -480,7 +480,7 @@ def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     return total if total._type.shape == shape else apply(p.reshape, total, shape=shape)
 
 
-@vjp(_logsumexp, saves=(0, OUTPUT))
+@input_vjp(_logsumexp, saves=(0, OUTPUT))
 @planned
 def _logsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axes: Any, keepdims: bool) -> Tensor:
     shape = reduce(x._type.shape, axes, True)
@@ -493,7 +493,7 @@ def _safe_sqrt(x: Tensor) -> Tensor:
     return apply(p.sqrt, x)
 
 
-@vjp(_safe_sqrt, saves=(OUTPUT,))
+@input_vjp(_safe_sqrt, saves=(OUTPUT,))
 @planned
 def _safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     """As of sqrt, and 0 at 0, as PyTorch's std has it."""

@@ -7,8 +7,8 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, make_source
-from ..core.record import vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 
 Ints = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
@@ -18,7 +18,7 @@ def _matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Any:
     return apply(p.matmul, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
-@vjp(p.matmul, 0, saves=(1,))
+@input_vjp(p.matmul, 0, saves=(1,))
 def _matmul_left(
     g: Tensor, out: TensorType, a: TensorType, b: Tensor, transpose_a: bool, transpose_b: bool
 ) -> Any:
@@ -27,7 +27,7 @@ def _matmul_left(
     return _matmul(g, b, False, not transpose_b)
 
 
-@vjp(p.matmul, 1, saves=(0,))
+@input_vjp(p.matmul, 1, saves=(0,))
 def _matmul_right(
     g: Tensor, out: TensorType, a: Tensor, b: TensorType, transpose_a: bool, transpose_b: bool
 ) -> Any:
@@ -36,7 +36,7 @@ def _matmul_right(
     return _matmul(a, g, not transpose_a, False)
 
 
-@vjp(p.convolution, 0, saves=(1,))
+@input_vjp(p.convolution, 0, saves=(1,))
 def _convolution_input(
     g: Tensor,
     out: TensorType,
@@ -101,7 +101,7 @@ def _mirrored(w: Tensor, groups: int) -> Any:
     return apply(p.flip, merged, axes=tuple(range(2, 2 + len(spatial))))
 
 
-@vjp(p.convolution, 1, saves=(0,))
+@input_vjp(p.convolution, 1, saves=(0,))
 def _convolution_weight(
     g: Tensor,
     out: TensorType,

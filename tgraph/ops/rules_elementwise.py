@@ -13,8 +13,8 @@ from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.eager_context import constant
-from ..core.record import NON_DIFFERENTIABLE, OUTPUT, vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import NON_DIFFERENTIABLE, OUTPUT, input_vjp
 from . import elementwise as e
 
 _LN2 = math.log(2.0)
@@ -26,7 +26,7 @@ def zeros_of(type_: TensorType) -> Tensor:
 
 
 def _pass_on(primitive: Primitive, position: int = 0) -> None:
-    @vjp(primitive, position)
+    @input_vjp(primitive, position)
     def _(g: Tensor, out: TensorType, *inputs: TensorType, **attrs: Any) -> Tensor:
         return g
 
@@ -34,7 +34,7 @@ def _pass_on(primitive: Primitive, position: int = 0) -> None:
 def _flat(primitive: Primitive) -> None:
     """Steps: the gradient is 0 wherever it exists."""
 
-    @vjp(primitive)
+    @input_vjp(primitive)
     def _(g: Tensor, out: TensorType, x: TensorType) -> Tensor:
         return zeros_of(x)
 
@@ -49,175 +49,175 @@ _pass_on(p.remainder, 0)
 NON_DIFFERENTIABLE.add(p.floor_divide)
 
 
-@vjp(p.cast)
+@input_vjp(p.cast)
 def _cast(g: Tensor, out: TensorType, x: TensorType, dtype: Any) -> Tensor:
     return apply(p.cast, g, dtype=x.dtype)
 
 
-@vjp(p.neg)
+@input_vjp(p.neg)
 def _neg(g: Any, out: TensorType, x: TensorType) -> Any:
     return -g
 
 
-@vjp(p.abs_, saves=(0,))
+@input_vjp(p.abs_, saves=(0,))
 def _abs(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.sign(x)
 
 
-@vjp(p.exp, saves=(OUTPUT,))
+@input_vjp(p.exp, saves=(OUTPUT,))
 def _exp(g: Any, out: Any, x: TensorType) -> Any:
     return g * out
 
 
-@vjp(p.exp2, saves=(OUTPUT,))
+@input_vjp(p.exp2, saves=(OUTPUT,))
 def _exp2(g: Any, out: Any, x: TensorType) -> Any:
     return g * out * _LN2
 
 
-@vjp(p.expm1, saves=(OUTPUT,))
+@input_vjp(p.expm1, saves=(OUTPUT,))
 def _expm1(g: Any, out: Any, x: TensorType) -> Any:
     return g * (out + 1)
 
 
-@vjp(p.log, saves=(0,))
+@input_vjp(p.log, saves=(0,))
 def _log(g: Any, out: TensorType, x: Any) -> Any:
     return g / x
 
 
-@vjp(p.log2, saves=(0,))
+@input_vjp(p.log2, saves=(0,))
 def _log2(g: Any, out: TensorType, x: Any) -> Any:
     return g / (x * _LN2)
 
 
-@vjp(p.log1p, saves=(0,))
+@input_vjp(p.log1p, saves=(0,))
 def _log1p(g: Any, out: TensorType, x: Any) -> Any:
     return g / (x + 1)
 
 
-@vjp(p.sqrt, saves=(OUTPUT,))
+@input_vjp(p.sqrt, saves=(OUTPUT,))
 def _sqrt(g: Any, out: Any, x: TensorType) -> Any:
     return g / (out * 2)
 
 
-@vjp(p.rsqrt, saves=(OUTPUT,))
+@input_vjp(p.rsqrt, saves=(OUTPUT,))
 def _rsqrt(g: Any, out: Any, x: TensorType) -> Any:
     return g * -0.5 * (out * out * out)
 
 
-@vjp(p.reciprocal, saves=(OUTPUT,))
+@input_vjp(p.reciprocal, saves=(OUTPUT,))
 def _reciprocal(g: Any, out: Any, x: TensorType) -> Any:
     return -g * (out * out)
 
 
-@vjp(p.sin, saves=(0,))
+@input_vjp(p.sin, saves=(0,))
 def _sin(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.cos(x)
 
 
-@vjp(p.cos, saves=(0,))
+@input_vjp(p.cos, saves=(0,))
 def _cos(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.neg(e.sin(x))
 
 
-@vjp(p.tan, saves=(OUTPUT,))
+@input_vjp(p.tan, saves=(OUTPUT,))
 def _tan(g: Any, out: Any, x: TensorType) -> Any:
     return g * (out * out + 1)
 
 
-@vjp(p.asin, saves=(0,))
+@input_vjp(p.asin, saves=(0,))
 def _asin(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.rsqrt(1 - x * x)
 
 
-@vjp(p.acos, saves=(0,))
+@input_vjp(p.acos, saves=(0,))
 def _acos(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.neg(e.rsqrt(1 - x * x))
 
 
-@vjp(p.atan, saves=(0,))
+@input_vjp(p.atan, saves=(0,))
 def _atan(g: Any, out: TensorType, x: Any) -> Any:
     return g / (x * x + 1)
 
 
-@vjp(p.sinh, saves=(0,))
+@input_vjp(p.sinh, saves=(0,))
 def _sinh(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.cosh(x)
 
 
-@vjp(p.cosh, saves=(0,))
+@input_vjp(p.cosh, saves=(0,))
 def _cosh(g: Any, out: TensorType, x: Any) -> Any:
     return g * e.sinh(x)
 
 
-@vjp(p.tanh, saves=(OUTPUT,))
+@input_vjp(p.tanh, saves=(OUTPUT,))
 def _tanh(g: Any, out: Any, x: TensorType) -> Any:
     return g * (1 - out * out)
 
 
-@vjp(p.erf, saves=(0,))
+@input_vjp(p.erf, saves=(0,))
 def _erf(g: Any, out: TensorType, x: Any) -> Any:
     return g * (2 / math.sqrt(math.pi)) * e.exp(-(x * x))
 
 
-@vjp(p.sub, 1)
+@input_vjp(p.sub, 1)
 def _sub_right(g: Any, out: TensorType, x: TensorType, y: TensorType) -> Any:
     return -g
 
 
-@vjp(p.mul, 0, saves=(1,))
+@input_vjp(p.mul, 0, saves=(1,))
 def _mul_left(g: Any, out: TensorType, x: TensorType, y: Any) -> Any:
     return g * y
 
 
-@vjp(p.mul, 1, saves=(0,))
+@input_vjp(p.mul, 1, saves=(0,))
 def _mul_right(g: Any, out: TensorType, x: Any, y: TensorType) -> Any:
     return g * x
 
 
-@vjp(p.div, 0, saves=(1,))
+@input_vjp(p.div, 0, saves=(1,))
 def _div_left(g: Any, out: TensorType, x: TensorType, y: Any) -> Any:
     return g / y
 
 
-@vjp(p.div, 1, saves=(0, 1))
+@input_vjp(p.div, 1, saves=(0, 1))
 def _div_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return -g * ((x / y) / y)
 
 
-@vjp(p.remainder, 1, saves=(0, 1))
+@input_vjp(p.remainder, 1, saves=(0, 1))
 def _remainder_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return -g * e.floor_divide(x, y)
 
 
-@vjp(p.pow_, 0, saves=(0, 1))
+@input_vjp(p.pow_, 0, saves=(0, 1))
 def _pow_base(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     """y * x**(y - 1), and 0 for y = 0, also where x = 0."""
     return e.where(y == 0, 0, g * (y * e.pow(x, y - 1)))
 
 
-@vjp(p.pow_, 1, saves=(0, 1, OUTPUT))
+@input_vjp(p.pow_, 1, saves=(0, 1, OUTPUT))
 def _pow_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     """x**y * log(x), and its limit 0 at x = 0 for y >= 0."""
     flat = e.logical_and(x == 0, y >= 0)
     return g * e.where(flat, 0, out * e.log(e.where(flat, 1, x)))
 
 
-@vjp(p.maximum, 0, saves=(0, 1))
+@input_vjp(p.maximum, 0, saves=(0, 1))
 def _maximum_left(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(x < y, 0, e.where(x == y, g * 0.5, g))
 
 
-@vjp(p.maximum, 1, saves=(0, 1))
+@input_vjp(p.maximum, 1, saves=(0, 1))
 def _maximum_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(y < x, 0, e.where(x == y, g * 0.5, g))
 
 
-@vjp(p.minimum, 0, saves=(0, 1))
+@input_vjp(p.minimum, 0, saves=(0, 1))
 def _minimum_left(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(x > y, 0, e.where(x == y, g * 0.5, g))
 
 
-@vjp(p.minimum, 1, saves=(0, 1))
+@input_vjp(p.minimum, 1, saves=(0, 1))
 def _minimum_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(y > x, 0, e.where(x == y, g * 0.5, g))
 
@@ -228,21 +228,21 @@ def _over_square(a: Any, x: Any, y: Any) -> Any:
     return e.where(square == 0, 0, a / e.where(square == 0, 1, square))
 
 
-@vjp(p.atan2, 0, saves=(0, 1))
+@input_vjp(p.atan2, 0, saves=(0, 1))
 def _atan2_left(g: Any, out: TensorType, y: Any, x: Any) -> Any:
     return g * _over_square(x, x, y)
 
 
-@vjp(p.atan2, 1, saves=(0, 1))
+@input_vjp(p.atan2, 1, saves=(0, 1))
 def _atan2_right(g: Any, out: TensorType, y: Any, x: Any) -> Any:
     return g * _over_square(-y, x, y)
 
 
-@vjp(p.where, 1, saves=(0,))
+@input_vjp(p.where, 1, saves=(0,))
 def _where_then(g: Any, out: TensorType, c: Any, x: TensorType, y: TensorType) -> Any:
     return e.where(c, g, 0)
 
 
-@vjp(p.where, 2, saves=(0,))
+@input_vjp(p.where, 2, saves=(0,))
 def _where_else(g: Any, out: TensorType, c: Any, x: TensorType, y: TensorType) -> Any:
     return e.where(c, 0, g)

@@ -7,35 +7,35 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
-from ..core.record import vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.device import Device
 from .rules_elementwise import zeros_of
 
 Ints = tuple[int, ...]
 
 
-@vjp(p.reshape)
+@input_vjp(p.reshape)
 def _reshape(g: Tensor, out: TensorType, x: TensorType, shape: Ints) -> Any:
     return apply(p.reshape, g, shape=x.shape)
 
 
-@vjp(p.permute)
+@input_vjp(p.permute)
 def _permute(g: Tensor, out: TensorType, x: TensorType, axes: Ints) -> Any:
     return apply(p.permute, g, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
-@vjp(p.broadcast)
+@input_vjp(p.broadcast)
 def _broadcast(g: Tensor, out: TensorType, x: TensorType, shape: Ints) -> Any:
     return g  # the engine sums it back
 
 
-@vjp(p.flip)
+@input_vjp(p.flip)
 def _flip(g: Tensor, out: TensorType, x: TensorType, axes: Ints) -> Any:
     return apply(p.flip, g, axes=axes)
 
 
-@vjp(p.slice_)
+@input_vjp(p.slice_)
 def _slice(
     g: Tensor, out: TensorType, x: TensorType, starts: Ints, stops: Ints, steps: Ints
 ) -> Any:
@@ -48,7 +48,7 @@ def _slice(
     )
 
 
-@vjp(p.pad)
+@input_vjp(p.pad)
 def _pad(
     g: Tensor, out: TensorType, x: TensorType, low: Ints, high: Ints, interior: Ints, value: Any
 ) -> Any:
@@ -58,31 +58,37 @@ def _pad(
     return apply(p.slice_, g, starts=low, stops=stops, steps=steps)
 
 
-@vjp(p.concatenate, None)
-def _concatenate(g: Tensor, out: TensorType, *inputs: TensorType, axis: int, position: int) -> Any:
-    before = sum(each.shape[axis] for each in inputs[:position])
-    x = inputs[position]
-    starts = [0] * x.ndim
-    stops = list(x.shape)
-    starts[axis], stops[axis] = before, before + x.shape[axis]
-    return apply(p.slice_, g, starts=tuple(starts), stops=tuple(stops), steps=(1,) * x.ndim)
+@vjp(p.concatenate)
+def _concatenate(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    (g,), axis = cotangents, attrs["axis"]
+    found: list[Tensor | None] = []
+    start = 0
+    for x, is_wanted in zip(inputs, wanted, strict=True):
+        starts, stops = [0] * x.ndim, list(x.shape)
+        starts[axis], stops[axis] = start, start + x.shape[axis]
+        start = stops[axis]
+        span = {"starts": tuple(starts), "stops": tuple(stops), "steps": (1,) * x.ndim}
+        found.append(apply(p.slice_, g, **span) if is_wanted else None)
+    return found
 
 
-@vjp(p.slice_update, 0)
+@input_vjp(p.slice_update, 0)
 def _slice_update_base(
     g: Tensor, out: TensorType, base: TensorType, update: TensorType, **attrs: Any
 ) -> Any:
     return apply(p.slice_update, g, zeros_of(update), **attrs)
 
 
-@vjp(p.slice_update, 1)
+@input_vjp(p.slice_update, 1)
 def _slice_update_update(
     g: Tensor, out: TensorType, base: TensorType, update: TensorType, **attrs: Any
 ) -> Any:
     return apply(p.slice_, g, **attrs)
 
 
-@vjp(p.unfold)
+@input_vjp(p.unfold)
 def _unfold(
     g: Tensor,
     out: TensorType,
@@ -95,7 +101,7 @@ def _unfold(
     return apply(p.fold, g, axes=axes, strides=strides, dilations=dilations, shape=x.shape)
 
 
-@vjp(p.fold)
+@input_vjp(p.fold)
 def _fold(
     g: Tensor,
     out: TensorType,
@@ -109,49 +115,49 @@ def _fold(
     return apply(p.unfold, g, axes=axes, sizes=sizes, strides=strides, dilations=dilations)
 
 
-@vjp(p.gather, 0, saves=(1,))
+@input_vjp(p.gather, 0, saves=(1,))
 def _gather(g: Tensor, out: TensorType, x: TensorType, index: Tensor, axis: int) -> Any:
     return apply(p.scatter_add, zeros_of(x), index, g, axis=axis)
 
 
-@vjp(p.scatter_add, 0)
+@input_vjp(p.scatter_add, 0)
 def _scatter_add_base(g: Tensor, out: TensorType, *inputs: TensorType, axis: int) -> Any:
     return g
 
 
-@vjp(p.scatter_add, 2, saves=(1,))
+@input_vjp(p.scatter_add, 2, saves=(1,))
 def _scatter_add_source(
     g: Tensor, out: TensorType, base: TensorType, index: Tensor, source: TensorType, axis: int
 ) -> Any:
     return apply(p.gather, g, index, axis=axis)
 
 
-@vjp(p.index, None, saves=range(1, 64))
+def _indices(wanted: Wanted) -> range:
+    """Those of `index_put` lie between what is written to and the values."""
+    return range(1, len(wanted) - 1)
+
+
+@vjp(p.index, saves=lambda wanted: range(1, len(wanted)))
 def _index(
-    g: Tensor, out: TensorType, x: TensorType, *indices: Tensor, axis: int, position: int
-) -> Any:
-    return apply(p.index_put, zeros_of(x), *indices, g, axis=axis, accumulate=True)
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    (g,), (x, *indices) = cotangents, inputs
+    found = apply(p.index_put, zeros_of(x), *indices, g, axis=attrs["axis"], accumulate=True)
+    return [found, *(None for _ in indices)]
 
 
-@vjp(p.index_put, None, saves=range(1, 64))
+@vjp(p.index_put, saves=_indices)
 def _index_put(
-    g: Tensor,
-    out: TensorType,
-    base: TensorType,
-    *rest: Any,
-    axis: int,
-    accumulate: bool,
-    position: int,
-) -> Any:
-    *indices, values = rest
-    if position > 0:
-        return apply(p.index, g, *indices, axis=axis)
-    if accumulate:
-        return g
-    zeros = zeros_of(values if isinstance(values, TensorType) else values._type)
-    return apply(p.index_put, g, *indices, zeros, axis=axis, accumulate=False)
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    (g,), (_, *indices, values) = cotangents, inputs
+    of_base = g
+    if wanted[0] and not attrs["accumulate"]:
+        of_base = apply(p.index_put, g, *indices, zeros_of(values), **attrs)
+    of_values = apply(p.index, g, *indices, axis=attrs["axis"]) if wanted[-1] else None
+    return [of_base if wanted[0] else None, *(None for _ in indices), of_values]
 
 
-@vjp(p.transfer)
+@input_vjp(p.transfer)
 def _transfer(g: Tensor, out: TensorType, x: TensorType, device: Device) -> Any:
     return apply(p.transfer, g, device=x.device)

@@ -10,8 +10,8 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import reduce
 from ..core.dispatch import apply
 from ..core.operands import cast, widened
-from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import OUTPUT, input_vjp
 from . import elementwise as e
 from .scans import shifted
 
@@ -24,7 +24,7 @@ def _restored(reduced: Tensor, x: TensorType, axes: Ints) -> Any:
     return reduced if reduced._type.shape == shape else apply(p.reshape, reduced, shape=shape)
 
 
-@vjp(p.sum_)
+@input_vjp(p.sum_)
 def _sum(g: Tensor, out: TensorType, x: TensorType, axes: Ints, keepdims: bool) -> Any:
     return apply(p.broadcast, _restored(g, x, axes), shape=x.shape)
 
@@ -37,11 +37,11 @@ def _extreme(g: Tensor, out: Tensor, x: Tensor, axes: Ints, keepdims: bool) -> A
     return e.mul(mask, cast(share, x._type.dtype))
 
 
-vjp(p.max_, saves=(0, OUTPUT))(_extreme)
-vjp(p.min_, saves=(0, OUTPUT))(_extreme)
+input_vjp(p.max_, saves=(0, OUTPUT))(_extreme)
+input_vjp(p.min_, saves=(0, OUTPUT))(_extreme)
 
 
-@vjp(p.prod, saves=(0,))
+@input_vjp(p.prod, saves=(0,))
 def _prod(g: Tensor, out: TensorType, x: Tensor, axes: Ints, keepdims: bool) -> Any:
     """The product of all other elements, without dividing, so that zeros are right too."""
     shape = x._type.shape

@@ -13,8 +13,8 @@ from ..core.dispatch import apply
 from ..core.operands import cast, require_tensor, widened
 from ..core.planned import planned
 from ..core.public import public
-from ..core.record import OUTPUT, vjp
 from ..core.tensor import Tensor
+from ..core.vjp_rules import OUTPUT, Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import DType, bool_, int64, uint8
 from . import comparison as c
 from . import creation
@@ -157,7 +157,7 @@ def _difference(x: Tensor, y: Tensor) -> Tensor:
     return e.where(c.eq(x, y), 0.0, e.sub(x, y))
 
 
-@vjp(_logcumsumexp, saves=(0, OUTPUT))
+@input_vjp(_logcumsumexp, saves=(0, OUTPUT))
 @planned
 def _logcumsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axis: int) -> Tensor:
     """The sum over i of g_i exp(x - out_i), whose terms are those of the next one, made smaller."""
@@ -172,66 +172,76 @@ def _linear(a: Tensor, b: Tensor, axis: int, reverse: bool) -> Any:
 # --- gradients ----------------------------------------------------------------------------------
 
 
-@vjp(p.cumsum, None)
+@vjp(p.cumsum)
 def _cumsum(
-    g: Tensor, out: TensorType, *inputs: TensorType, axis: int, reverse: bool, position: int
-) -> Any:
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
     """An element is in all sums behind it, what they start with in all of them."""
-    if position:
-        return apply(p.sum_, cast(g, inputs[1].dtype), axes=(axis,), keepdims=True)
-    return apply(p.cumsum, g, axis=axis, reverse=not reverse)
+    (g,), (_, *start) = cotangents, inputs
+    axis, reverse = attrs["axis"], attrs["reverse"]
+    found = [apply(p.cumsum, g, axis=axis, reverse=not reverse) if wanted[0] else None]
+    return found + [_total(g, each, axis) if wanted[1] else None for each in start]
 
 
-@vjp(p.cumprod, None, saves=(0, 1, OUTPUT))
+def _total(g: Tensor, start: TensorType, axis: int) -> Tensor:
+    return apply(p.sum_, cast(g, start.dtype), axes=(axis,), keepdims=True)
+
+
+@vjp(p.cumprod, saves=(0, 1), saves_outputs=lambda wanted: (0,) if len(wanted) == 1 else ())
 def _cumprod(
-    g: Tensor, out: Tensor, x: Tensor, *start: Tensor, axis: int, reverse: bool, position: int
-) -> Any:
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
     """What is before an element times what is behind it, without dividing: zeros are right too.
 
     The latter, sum over i of g_i times the product of x from the next element to i, is a scan.
     """
+    (x, *start), (axis, reverse) = inputs, (attrs["axis"], attrs["reverse"])
     dtype = x._type.dtype
-    g, out, x = widened(g), widened(out), widened(x)
+    g, x = (widened(each) for each in (*cotangents, x))
+    found: list[Tensor | None] = []
     if start:
         out = apply(p.cumprod, x, axis=axis, reverse=reverse)
-        if position:
-            return apply(
-                p.sum_, cast(e.mul(g, out), start[0]._type.dtype), axes=(axis,), keepdims=True
-            )
+        found = [_total(e.mul(g, out), start[0]._type, axis) if wanted[1] else None]
         g = e.mul(g, cast(start[0], g._type.dtype))
+    else:
+        out = widened(*outputs)
+    if not wanted[0]:
+        return [None, *found]
     before = shifted(out, axis, not reverse, 1)
     behind = _linear(shifted(x, axis, reverse, 0), g, axis, not reverse)
-    return cast(e.mul(before, behind), dtype)
+    return [cast(e.mul(before, behind), dtype), *found]
 
 
+@vjp(p.cummax, saves=(0,), saves_outputs=(0,))
+@vjp(p.cummin, saves=(0,), saves_outputs=(0,))
 def _cumulative_extreme(
-    g: Tensor, out: Tensor, x: Tensor, *start: TensorType, axis: int, reverse: bool, position: int
-) -> Any:
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
     """To the last of equal extremes so far, where NaN is more extreme than any number."""
-    is_extreme = apply(p.logical_or, apply(p.eq, x, out), apply(p.ne, x, x))
-    g = widened(g)
+    (x, *start), (axis, reverse) = inputs, (attrs["axis"], attrs["reverse"])
+    is_extreme = apply(p.logical_or, apply(p.eq, x, *outputs), apply(p.ne, x, x))
+    (g,) = map(widened, cotangents)
     stays = cast(apply(p.logical_not, is_extreme), g._type.dtype)
     until_next = _linear(shifted(stays, axis, reverse, 0), g, axis, not reverse)
-    if not position:
-        return cast(e.where(is_extreme, until_next, 0.0), x._type.dtype)
+    found: list[Tensor | None] = [None]
+    if wanted[0]:
+        found = [cast(e.where(is_extreme, until_next, 0.0), x._type.dtype)]
     first = x._type.shape[axis] - 1 if reverse else 0
-    return cast(m.narrow(e.mul(stays, until_next), axis, first, 1), start[0].dtype)
+    for each in start:
+        reaches_start = m.narrow(e.mul(stays, until_next), axis, first, 1)
+        found.append(cast(reaches_start, each.dtype) if wanted[1] else None)
+    return found
 
 
-vjp(p.cummax, None, saves=(0, OUTPUT))(_cumulative_extreme)
-vjp(p.cummin, None, saves=(0, OUTPUT))(_cumulative_extreme)
-
-
-@vjp(p.linear_scan, 0, saves=(0, OUTPUT))
-def _factors(g: Tensor, out: Tensor, a: Tensor, b: TensorType, axis: int, reverse: bool) -> Any:
-    back = _added(g, out, a, b, axis, reverse)
-    return e.mul(back, shifted(out, axis, not reverse, 0))
-
-
-@vjp(p.linear_scan, 1, saves=(0,))
-def _added(g: Tensor, out: Any, a: Tensor, b: TensorType, axis: int, reverse: bool) -> Any:
+@vjp(p.linear_scan, saves=(0,), saves_outputs=lambda wanted: (0,) if wanted[0] else ())
+def _linear_scan(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
     """What comes back to an element: its own cotangent, and that of the next one times its `a`."""
-    return _linear(shifted(a, axis, reverse, 0), g, axis, not reverse)
+    (g,), (out,), (a, _) = cotangents, outputs, inputs
+    axis, reverse = attrs["axis"], attrs["reverse"]
+    back = _linear(shifted(a, axis, reverse, 0), g, axis, not reverse)
+    return [e.mul(back, shifted(out, axis, not reverse, 0)) if wanted[0] else None, back]
 
 
 def shifted(x: Tensor, axis: int, forwards: bool, value: float) -> Any:
