@@ -155,9 +155,7 @@ def make_objects(sources: Iterable[Source], threads: int = THREADS) -> None:
 
 
 def _is_there(source: Source) -> bool:
-    return source in _modules or (
-        (found := _objects.get(source)) is not None and found.done.is_set()
-    )
+    return source in _modules or ((found := _objects.get(source)) is not None and bool(found.data))
 
 
 def begin(source: Source) -> None:
@@ -190,28 +188,30 @@ class _Object:
 
     def __init__(self, data: bytes = b"", origin: str = "compiled") -> None:
         self.data, self.origin = data, origin
-        self.done = threading.Event()
-        if data:
-            self.done.set()
+        self.making = threading.Lock()  # held by who makes it, whatever comes in between
 
 
 def _made_object(compiler: _Compiler, source: Source) -> _Object:
     """The object of a module, made here unless another thread makes it already."""
-    mine = _Object()
-    # A fork waits for what is made here, since nobody would go on with it in the child.
-    with locks.one_of(locks.COMPILING):
-        found = _objects.setdefault(source, mine)
-        if found is mine:
-            try:
-                stored = compiler.stored(source) or (compiler.make(source), "compiled")
-                mine.data, mine.origin = stored
-            finally:
-                if not mine.data:
-                    del _objects[source]
-                mine.done.set()
-    found.done.wait()
-    # Another thread's failure is met again here, if it was not one of that moment.
-    return found if found.data else _made_object(compiler, source)
+    while True:
+        mine = _Object()
+        # A fork waits for what is made here, since nobody would go on with it in the child.
+        with locks.one_of(locks.COMPILING), mine.making:
+            found = _objects.setdefault(source, mine)
+            if found is mine:
+                try:
+                    stored = compiler.stored(source) or (compiler.make(source), "compiled")
+                    mine.data, mine.origin = stored
+                finally:
+                    if not mine.data:
+                        _objects.pop(source, None)
+        with found.making:
+            if found.data:
+                return found
+        # Whoever made it failed or was interrupted. A failure is met again here, if it was not one
+        # of that moment.
+        if _objects.get(source) is found:
+            _objects.pop(source, None)
 
 
 def _load(source: Source) -> None:

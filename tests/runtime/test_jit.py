@@ -452,3 +452,17 @@ def test_compiling_does_not_slow_down_with_use():
         jit.compile_module(SCALE.replace("fmul float %a, %f", f"fadd float %a, {number}.0"), opt=1)
         spent.append(time.process_time() - start)
     assert sum(spent[-100:]) < 2 * sum(spent[100:200])
+
+
+def test_what_was_left_half_made_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by an exception right behind the entry in the table, for which all others would wait."""
+    text = "define i64 @left_half_made() {\nentry:\n  ret i64 7\n}"
+    source = jit.Source(text)
+    monkeypatch.setitem(jit._objects, source, jit._Object())
+    found: list[jit.Module] = []
+    thread = threading.Thread(
+        target=lambda: found.append(jit.compile_module(text)), daemon=True, name="waits"
+    )
+    thread.start()
+    thread.join(60)
+    assert found and found[0].address("left_half_made")
