@@ -18,6 +18,7 @@ import numpy.typing as npt
 from . import (
     array_functions_contractions,
     array_functions_elementwise,
+    array_functions_factorizations,
     array_functions_indexing,
     array_functions_movement,
     array_functions_reductions,
@@ -38,6 +39,7 @@ FUNCTIONS: dict[str, Function] = {
     **array_functions_movement.FUNCTIONS,
     **array_functions_indexing.FUNCTIONS,
     **array_functions_contractions.FUNCTIONS,
+    **array_functions_factorizations.FUNCTIONS,
     **array_functions_sources.FUNCTIONS,
 }
 

@@ -2,6 +2,7 @@
 
 import opcases_edges
 import opcases_elementwise
+import opcases_linalg
 import opcases_losses
 import opcases_movement
 import opcases_nn
@@ -10,6 +11,7 @@ from opcase import CASES, OpCase
 
 FAMILIES = (
     opcases_elementwise,
+    opcases_linalg,
     opcases_reductions,
     opcases_movement,
     opcases_nn,

@@ -73,7 +73,7 @@ from .tracing import host, trace
 from .tracing.recording.world import TraceWarning
 
 if _TYPE_CHECKING:
-    from . import cuda, nn, optim
+    from . import cuda, linalg, nn, optim
     from .core.dtype_info import finfo, iinfo
     from .runtime.cuda.products import get_precision as get_float32_matmul_precision
     from .runtime.cuda.products import set_precision as set_float32_matmul_precision
@@ -82,6 +82,7 @@ if _TYPE_CHECKING:
 # of large modules.
 _LATE = {
     "cuda": (".cuda", None),
+    "linalg": (".linalg", None),
     "nn": (".nn", None),
     "optim": (".optim", None),
     "finfo": (".core.dtype_info", "finfo"),
@@ -89,7 +90,7 @@ _LATE = {
     "get_float32_matmul_precision": (".runtime.cuda.products", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.products", "set_precision"),
 }
-_NAMESPACES = ("autograd", "cuda", "nn", "optim", "pytree", "tracing")
+_NAMESPACES = ("autograd", "cuda", "linalg", "nn", "optim", "pytree", "tracing")
 
 
 def __getattr__(name: str) -> _Any:

@@ -5,6 +5,7 @@ import builtins as _builtins
 from typing import Any as _Any
 from . import autograd as autograd
 from . import cuda as cuda
+from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
 from . import tracing as tracing

@@ -29,6 +29,7 @@ class Family(Enum):
     SORT = "sort"  # puts elements in order
     TRANSFER = "transfer"  # the same elements on another device
     SEVERAL = "several"  # has several results, made at once by native code
+    LIBRARY = "library"  # a routine of a library of linear algebra
     OPAQUE = "opaque"  # a Python function over arrays
     GET = "get"  # selects one result of a tuple-typed node
 

@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     AnySchedule = Schedule | CudaSchedule
 
 
-SEVERAL_RESULTS = (Family.SEVERAL, Family.OPAQUE)
-
-
 @record()
 class StepInfo:
     """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
@@ -319,7 +316,7 @@ class PlanBuilder(ABC):
 
     def _write_group(self, position: int, group: Group, last: Mapping[Node, int]) -> None:
         written = [root.node for root in group.roots if root.stored]
-        if group.kind == "step" and written[0].primitive.family in SEVERAL_RESULTS:
+        if group.kind == "step" and has_several_results(written[0]):
             written = self.results(written[0])
         elif written and written[0].primitive.family is Family.GET:
             written = []  # lies where the call put it
@@ -426,7 +423,7 @@ class PlanBuilder(ABC):
         if node.primitive.family is Family.GET:
             return
         outputs: tuple[Node, ...] = (node,)
-        if node.primitive.family in SEVERAL_RESULTS:
+        if has_several_results(node):
             outputs = tuple(self.results(node))
         step, kind, flops = self.library_step(node)
         moved = sum(min(each.type.nbytes, self._read_of(node, each)) for each in node.inputs)
@@ -444,8 +441,8 @@ class PlanBuilder(ABC):
             step = self._gemm(node)
             rows = prod(size for size, *_ in step.batch) * step.m
             return step, "gemm", 2 * rows * step.n * step.k
-        if node.primitive.family is Family.OPAQUE:
-            return self._host_call(node), "python", 0
+        if has_several_results(node):
+            return self._call(node), "python", 0
         function = partial(_run_primitive, node.primitive.name, dict(node.attrs))
         results = (self.contiguous(node, node.type),)
         return PythonStep(node.primitive.name, function, self.arrays(node), results), "python", 0
@@ -458,16 +455,17 @@ class PlanBuilder(ABC):
         """Bytes of what a step finds in memory for an operand."""
         return int(self.in_memory(self.fused.rules.step_operand(step, operand)).type.nbytes)
 
-    def _host_call(self, node: Node) -> PythonStep:
+    def _call(self, node: Node) -> PythonStep:
+        """A Python function or a routine of a library, for those of its results that are read."""
         results = {each.attrs["index"]: each for each in self.results(node)}
-        outputs = tuple(
-            self.contiguous(results[number], type_)
-            for number, type_ in enumerate(node.attrs["results"])
-            if number in results
-        )
-        function = partial(_run_host_call, node.attrs["function"], tuple(sorted(results)))
-        function = partial(function, len(node.inputs))
-        name = str(node.attrs.get("name", "host_call"))
+        wanted = tuple(sorted(results))
+        outputs = tuple(self.contiguous(results[at], results[at].type) for at in wanted)
+        name = str(node.attrs.get("name", node.primitive.name))
+        if node.primitive.family is Family.OPAQUE:
+            function = partial(_run_host_call, node.attrs["function"], wanted, len(node.inputs))
+        else:
+            attrs = dict(node.attrs)
+            function = partial(_run_routine, node.primitive.name, attrs, wanted, len(node.inputs))
         return PythonStep(name, function, self.arrays(node), outputs)
 
     def contiguous(self, node: Node, type_: TensorType) -> ArrayRef:
@@ -658,6 +656,18 @@ def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: An
     results = function(*map(to_host, arrays[:count]))
     for number, output in zip(wanted, arrays[count:], strict=True):
         copy_from_host(output, results[number])
+
+
+def has_several_results(node: Node) -> bool:
+    return not isinstance(node.type, TensorType)
+
+
+def _run_routine(
+    name: str, attrs: Mapping[str, Any], wanted: Sequence[int], count: int, *arrays: Any
+) -> None:
+    results = evaluate(name, arrays[:count], attrs, module_of(arrays[0]))
+    for number, output in zip(wanted, arrays[count:], strict=True):
+        copy_elements(output, results[number])
 
 
 class _Arena:

@@ -179,6 +179,27 @@ def _contractions(name: str) -> Iterator[Case]:
             yield from convolution_cases(dtype)
 
 
+def _factorizations(name: str) -> Iterator[Case]:
+    """Of symmetric matrices whose diagonal is large, such that all can be factorized."""
+    for dtype, batch, size in itertools.product((float32, float64), [(), (2,), (0,)], (0, 1, 3)):
+        square = sample((*batch, size, size), dtype)
+        a = square + square.swapaxes(-1, -2) + 20 * np.eye(size, dtype=dtype.numpy)
+        if name == "triangular_solve":
+            b = sample((*batch, size, 2), dtype, 1)
+            for lower, transpose, unit in itertools.product((False, True), repeat=3):
+                yield name, [a, b], {"lower": lower, "transpose": transpose, "unit": unit}
+        elif name == "qr":
+            for rows, complete in itertools.product((size, size + 2), (False, True)):
+                wide = sample((*batch, rows, size), dtype)
+                yield name, [wide], {"complete": complete}
+                yield name, [wide.swapaxes(-1, -2)], {"complete": complete}
+        elif name == "svd":
+            for rows, full in itertools.product((size, size + 2), (False, True)):
+                yield name, [sample((*batch, rows, size), dtype)], {"full": full, "check": ""}
+        else:
+            yield name, [a], {"check": ""}
+
+
 def _attentions(name: str) -> Iterator[Case]:
     for dtype in (float32, float64):
         for lead, queries, keys, diagonal in [((2, 3), 4, 5, None), ((3,), 5, 5, 0), ((), 2, 1, 1)]:
@@ -263,6 +284,8 @@ def _all(name: str) -> Iterator[Case]:
         return _orders(name)
     if family in (Family.GATHER, Family.SCATTER):
         return _indexing(name)
+    if family is Family.LIBRARY:
+        return _factorizations(name)
     if name.startswith("attention"):
         return _attentions(name)
     if family is Family.CONTRACTION:

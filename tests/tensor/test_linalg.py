@@ -1,125 +1,150 @@
-"""Matrix products: shapes, folding, errors, einsum."""
+"""`tgraph.linalg` beside `torch.linalg`: values, derivatives of two orders, errors."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tgraph as tg
 
-RNG = np.random.RandomState(0)
+Case = tuple[str, Callable[..., Any], list[np.ndarray]]
+BATCHES = ((), (2, 1))
+SIZES = (1, 4)
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)),
-        ((2, 3, 4), (2, 4, 5)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((2, 1, 3, 4), (6, 4, 5)),
-        ((3, 0), (0, 2)), ((0, 3), (3, 2)), ((2, 0, 4), (4, 5)), ((1, 1), (1, 1)),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_matmul_as_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    x, y = RNG.randn(*a), RNG.randn(*b)
-    found = tg.tensor(x) @ tg.tensor(y)
-    np.testing.assert_allclose(found.numpy(), x @ y, rtol=1e-12)
-    assert found.shape == (x @ y).shape
+def _rebuilt(u: Any, s: Any, vh: Any) -> Any:
+    """What does not depend on the signs of singular vectors, of which there may be too many."""
+    count = s.shape[-1]
+    return (u[..., :count] * s.unsqueeze(-2) ** 2) @ vh[..., :count, :]
 
 
-def test_transposed_operands() -> None:
-    x, y = RNG.randn(3, 4), RNG.randn(3, 5)
-    np.testing.assert_allclose((tg.tensor(x).t() @ tg.tensor(y)).numpy(), x.T @ y)
-    batch = RNG.randn(2, 3, 4)
-    np.testing.assert_allclose(
-        (tg.tensor(batch).mT @ tg.tensor(y)).numpy(), batch.swapaxes(1, 2) @ y
-    )
+def _factorized(q: Any, r: Any) -> Any:
+    return (q * 2) @ (r**2)
 
 
-def test_integers_and_halves() -> None:
-    x = tg.arange(6).reshape(2, 3)
-    assert (x @ x.t()).tolist() == [[5, 14], [14, 50]]
-    half = tg.ones(2, 3000, dtype=tg.float16)
-    assert (half @ half.t()).tolist() == [[3000.0] * 2] * 2
+def _cases(batch: tuple[int, ...], n: int) -> Iterator[Case]:
+    rng = np.random.default_rng([n, *batch])
+    a = rng.normal(size=(*batch, n, n)) + 2 * np.eye(n)
+    b = rng.normal(size=(*batch, n, 3))
+    definite = a @ a.swapaxes(-1, -2) + n * np.eye(n)
+    wide, tall = (rng.normal(size=(*batch, *shape)) for shape in ((n, n + 2), (n + 2, n)))
+    for upper in (False, True):
+        yield (
+            f"cholesky {upper}",
+            lambda m, x, u=upper: m.cholesky((x + x.mT) / 2, upper=u),
+            [definite],
+        )
+        yield (
+            f"triangular {upper}",
+            lambda m, x, y, u=upper: m.solve_triangular(x, y, upper=u),
+            [a, b],
+        )
+        yield (
+            f"unit {upper}",
+            lambda m, x, y, u=upper: m.solve_triangular(x, y, upper=u, unitriangular=True),
+            [a, b],
+        )
+        yield (
+            f"right {upper}",
+            lambda m, x, y, u=upper: m.solve_triangular(x, y.mT, upper=u, left=False),
+            [a, b],
+        )
+    yield "solve", lambda m, x, y: m.solve(x, y), [a, b]
+    yield "solve right", lambda m, x, y: m.solve(x, y.mT, left=False), [a, b]
+    yield "solve vectors", lambda m, x, y: m.solve(x, y[..., 0]), [a, b]
+    yield "inv", lambda m, x: m.inv(x), [a]
+    yield "det", lambda m, x: m.det(x) * 1, [a]
+    yield "slogdet", lambda m, x: m.slogdet(x)[1], [a]
+    for name, x in (("square", a), ("wide", wide), ("tall", tall)):
+        yield f"qr {name}", lambda m, x: _factorized(*m.qr(x)), [x]
+        yield f"svdvals {name}", lambda m, x: m.svdvals(x), [x]
+        yield f"svd {name}", lambda m, x: _rebuilt(*m.svd(x, full_matrices=False)), [x]
+    yield "qr complete", lambda m, x: _factorized(*m.qr(x, "complete")), [wide]
+    yield "svd full", lambda m, x: _rebuilt(*m.svd(x)), [wide]
+    for triangle in "LU":
+        yield (
+            f"eigh {triangle}",
+            lambda m, x, t=triangle: (lambda w, v: (v * w.unsqueeze(-2) ** 3) @ v.mT)(
+                *m.eigh((x + x.mT) / 2, UPLO=t)
+            ),
+            [definite],
+        )
+        yield f"eigvalsh {triangle}", lambda m, x, t=triangle: m.eigvalsh(x, UPLO=t), [definite]
 
 
-def test_other_products() -> None:
-    x, y = tg.tensor(RNG.randn(3, 4)), tg.tensor(RNG.randn(4, 3))
-    np.testing.assert_allclose(tg.mm(x, y).numpy(), x.numpy() @ y.numpy())
-    np.testing.assert_allclose(tg.mv(x, y[:, 0]).numpy(), x.numpy() @ y.numpy()[:, 0])
-    np.testing.assert_allclose(tg.dot(x[0], y[:, 0]).item(), x.numpy()[0] @ y.numpy()[:, 0])
-    np.testing.assert_allclose(tg.outer(x[0], y[0]).numpy(), np.outer(x.numpy()[0], y.numpy()[0]))
-    np.testing.assert_allclose(
-        tg.addmm(tg.ones(3, dtype=tg.float64), x, y, beta=2, alpha=0.5).numpy(),
-        2 + 0.5 * x.numpy() @ y.numpy(),
-    )
-    np.testing.assert_allclose(tg.trace(x).item(), np.trace(x.numpy()))
-    a, b = RNG.randn(2, 3, 4), RNG.randn(4, 2, 5)
-    np.testing.assert_allclose(
-        tg.tensordot(tg.tensor(a), tg.tensor(b), ([0, 2], [1, 0])).numpy(),
-        np.tensordot(a, b, ([0, 2], [1, 0])),
-    )
+ALL = [(f"{name} {batch} {n}", function, arrays) for batch in BATCHES for n in SIZES
+       for name, function, arrays in _cases(batch, n)]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("operation", "message"),
-    [
-        (
-            lambda: tg.ones(2, 3) @ tg.ones(4, 5),
-            r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)",
-        ),
-        (lambda: tg.ones(2, 3) @ tg.ones(2), r"size mismatch, got input \(2\), mat \(2x3\)"),
-        (lambda: tg.ones(2) @ tg.ones(3), "inconsistent tensor size, expected tensor"),
-        (lambda: tg.tensor(1.0) @ tg.ones(3), "need to be at least 1D, but they are 0D and 1D"),
-        (
-            lambda: tg.ones(4, 2, 3) @ tg.ones(3, 3, 5),
-            r"The size of tensor a \(4\) must match the size of tensor b \(3\)",
-        ),
-        (lambda: tg.ones(2, 3) @ tg.ones(3, 2).double(), "same dtype, but got: float32 != float64"),
-        (lambda: tg.mm(tg.ones(2, 3), tg.ones(3)), "mat2 must be a matrix"),
-        (lambda: tg.bmm(tg.ones(2, 3, 4), tg.ones(2, 5, 6)), "Expected size for first two dimen"),
-        (lambda: tg.dot(tg.ones(2, 2), tg.ones(2)), "1D tensors expected"),
-    ],
-)
-def test_errors(operation: object, message: str) -> None:
-    with pytest.raises(RuntimeError, match=message):
-        operation()  # type: ignore[operator]
-    with pytest.raises(TypeError):
-        tg.ones(2, 2) @ 2
+@pytest.mark.parametrize(("function", "arrays"), [each[1:] for each in ALL],
+                         ids=[each[0] for each in ALL])  # fmt: skip
+def test_as_torch(function: Callable[..., Any], arrays: list[np.ndarray]) -> None:
+    torch = pytest.importorskip("torch")
+    found = _derivatives(tg, tg.linalg, function, arrays)
+    expected = _derivatives(torch, torch.linalg, function, arrays)
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-6)
 
 
-EQUATIONS: list[tuple[str, list[tuple[int, ...]]]] = [
-    ("ij,jk->ik", [(2, 3), (3, 4)]),
-    ("ij,jk", [(2, 3), (3, 4)]),
-    ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]),
-    ("ii->i", [(3, 3)]),
-    ("ii", [(3, 3)]),
-    ("ijij->ji", [(2, 3, 2, 3)]),
-    ("ij->ji", [(2, 3)]),
-    ("ij->", [(2, 3)]),
-    ("i,j->ij", [(2,), (3,)]),
-    ("i,i", [(3,), (3,)]),
-    ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]),
-    ("...i->...", [(2, 3, 4)]),
-    ("bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 5, 4)]),
-    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
-    ("bn,anm,bm->ba", [(2, 3), (4, 3, 5), (2, 5)]),
-    ("ij,kl->", [(2, 3), (4, 5)]),
-    (" i j , j k -> k i ", [(2, 3), (3, 4)]),
-    ("bij,bj->i", [(2, 3, 4), (2, 4)]),
+def _derivatives(
+    library: Any, linalg: Any, function: Callable[..., Any], arrays: list[np.ndarray]
+) -> list[np.ndarray]:
+    """The value, the gradients of a weighted sum, and those of the squares of these gradients."""
+    given = [library.tensor(each, requires_grad=True) for each in arrays]
+    value = function(linalg, *given)
+    weights = library.tensor(np.random.default_rng(7).normal(size=tuple(value.shape)))
+    first = library.autograd.grad((value * weights).sum(), given, create_graph=True)
+    squares = sum((each**2).sum() for each in first)
+    second = [np.zeros_like(array) for array in arrays]
+    if squares.requires_grad:
+        found = library.autograd.grad(squares, given, allow_unused=True)
+        second = [np.zeros_like(array) if each is None else each.numpy()
+                  for each, array in zip(found, arrays, strict=True)]  # fmt: skip
+    return [value.detach().numpy(), *(each.detach().numpy() for each in first), *second]
+
+
+ERRORS: list[tuple[str, Callable[[Any, Any], Any]]] = [
+    ("not definite", lambda m, t: m.cholesky(t([[1.0, 2.0], [2.0, 1.0]]))),
+    ("not definite in a batch", lambda m, t: m.cholesky(t([[[1.0]], [[-1.0]]]))),
+    ("singular", lambda m, t: m.solve(t(np.zeros((2, 2))), t(np.ones(2)))),
+    ("no inverse", lambda m, t: m.inv(t(np.zeros((2, 2, 2))))),
+    ("not finite", lambda m, t: m.svd(t(np.full((2, 2), np.nan)))),
+    ("not square", lambda m, t: m.det(t(np.zeros((2, 3))))),
+    ("a vector", lambda m, t: m.cholesky(t(np.ones(3)))),
+    ("other sizes", lambda m, t: m.solve(t(np.eye(2)), t(np.ones((3, 3))))),
+    ("mode", lambda m, t: m.qr(t(np.eye(2)), "full")),
 ]
 
 
-@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS, ids=[each for each, _ in EQUATIONS])
-def test_einsum(equation: str, shapes: list[tuple[int, ...]]) -> None:
-    arrays = [RNG.randn(*shape) for shape in shapes]
-    found = tg.einsum(equation, *map(tg.tensor, arrays))
-    np.testing.assert_allclose(found.numpy(), np.einsum(equation, *arrays), rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("call", [each[1] for each in ERRORS], ids=[each[0] for each in ERRORS])
+def test_errors_as_torch(call: Callable[[Any, Any], Any]) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(RuntimeError) as theirs:
+        call(torch.linalg, torch.tensor)
+    with pytest.raises(RuntimeError) as mine:
+        call(tg.linalg, tg.tensor)
+    assert str(mine.value) == str(theirs.value).removeprefix("torch.").split("\n")[0]
+    assert (type(mine.value) is tg.linalg.LinAlgError) is (type(theirs.value) is not RuntimeError)
 
 
-def test_einsum_errors() -> None:
-    with pytest.raises(RuntimeError, match="does not match the operands"):
-        tg.einsum("ijk,jk", tg.ones(2, 3), tg.ones(3, 4))
-    with pytest.raises(RuntimeError, match="fewer operands"):
-        tg.einsum("ij", tg.ones(2, 3), tg.ones(3, 4))
-    with pytest.raises(RuntimeError, match="do not broadcast"):
-        tg.einsum("ij,jk", tg.ones(2, 3), tg.ones(2, 3))
+@pytest.mark.parametrize("name", ["cholesky", "inv"])
+def test_compiled_code_raises_too(name: str) -> None:
+    compiled = tg.compile(getattr(tg.linalg, name))
+    assert compiled(tg.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(tg.linalg.LinAlgError, match=f"linalg.{name}"):
+        compiled(tg.zeros(2, 2))
+    assert compiled(tg.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_an_empty_constant() -> None:
+    assert tg.compile(lambda: tg.linalg.det(tg.zeros(0, 0)))().item() == 1.0
+
+
+def test_dtypes_are_named() -> None:
+    with pytest.raises(RuntimeError, match="got int64; convert it with"):
+        tg.linalg.inv(tg.ones(2, 2, dtype=tg.int64))
+    with pytest.raises(RuntimeError, match="A of type float32 and B of type float64"):
+        tg.linalg.solve(tg.eye(2), tg.ones(2, dtype=tg.float64))

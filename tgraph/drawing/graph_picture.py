@@ -37,6 +37,7 @@ KINDS = {
     Family.SORT: "reduce",
     Family.TRANSFER: "view",
     Family.SEVERAL: "contraction",
+    Family.LIBRARY: "contraction",
     Family.OPAQUE: "opaque",
     Family.GET: "view",
 }

@@ -47,7 +47,7 @@ class TaskAxis:
 
     @property
     def count(self) -> int:
-        return -(-self.axis.size // self.tile)
+        return -(-self.axis.size // max(self.tile, 1))
 
 
 @record()

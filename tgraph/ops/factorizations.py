@@ -1,0 +1,487 @@
+"""Factorizations of matrices and what is solved with them: the functions of `tgraph.linalg`.
+
+Matrices lie in the last two axes, axes before them are a batch. LAPACK works in float32 and float64
+(on a GPU's tensors too, for which they come to the host and go back).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..compiler.ir import TensorType
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import broadcast as broadcast_shapes
+from ..core.composite import composite
+from ..core.dispatch import apply, apply_several, detached
+from ..core.operands import require_tensor
+from ..core.tensor import Tensor
+from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
+from ..runtime.dtypes import float32, float64
+from . import comparison as c
+from . import creation
+from . import elementwise as e
+from . import movement as m
+from . import reductions as r
+from .linalg import matmul
+
+
+class QR(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class Eigh(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVD(NamedTuple):
+    """What `svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class Slogdet(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+# --- public -------------------------------------------------------------------------------------
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular `L` with `A = L @ L.mT` (`upper`: `A = L.mT @ L`, upper triangular).
+
+    `A` is symmetric and positive definite; only one of its triangles is read. LinAlgError (a
+    RuntimeError) for one that is not positive definite.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.cholesky(tg.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    _check_matrices("linalg.cholesky", A, square=True)
+    factor, _ = apply_several(p.cholesky, _turned(A) if upper else A, check="linalg.cholesky")
+    return _turned(factor) if upper else factor
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """The `X` with `A @ X = B`, or `X @ A = B` where not `left`.
+
+    `B` holds matrices, or vectors where it has one axis or the shape of `A` without its last one.
+    Batches broadcast. LinAlgError for a singular `A`.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.solve(tg.tensor([[2.0, 0.0], [1.0, 4.0]]), tg.tensor([2.0, 9.0]))
+    tensor([1., 2.])
+    """
+    name = "linalg.solve"
+    _check_matrices(name, A, square=True)
+    _check_operand(name, A, B)
+    if B.ndim == 1 or B._type.shape == A._type.shape[:-1]:
+        if not left:
+            raise RuntimeError(f"{name}: incompatible shapes: left=False takes matrices for B")
+        return m.squeeze(_solve(name, A, m.unsqueeze(B, -1)), -1)
+    return _solve(name, A, B) if left else _turned(_solve(name, _turned(A), _turned(B)))
+
+
+def solve_triangular(
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """The `X` with `A @ X = B`, or `X @ A = B` where not `left`, for a triangular `A`.
+
+    The other triangle of `A` is not read, nor its diagonal where it is `unitriangular`.
+
+    >>> import tgraph as tg
+    >>> A = tg.tensor([[2.0, 0.0], [1.0, 4.0]])
+    >>> tg.linalg.solve_triangular(A, tg.tensor([[2.0], [9.0]]), upper=False)
+    tensor([[1.],
+            [2.]])
+    """
+    name = "linalg.solve_triangular"
+    _check_matrices(name, A, square=True)
+    _check_operand(name, A, B)
+    if B.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    A, B = _batched(name, A, B if left else _turned(B))
+    attrs = {"lower": not upper, "transpose": not left, "unit": bool(unitriangular)}
+    found = apply(p.triangular_solve, A, B, **attrs)
+    return found if left else _turned(found)
+
+
+def inv(A: Tensor) -> Tensor:
+    """The inverse of each matrix; LinAlgError for a singular one.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.inv(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    _check_matrices("linalg.inv", A, square=True)
+    return _solve("linalg.inv", A, _unit(A._type))
+
+
+def det(A: Tensor) -> Tensor:
+    """The determinant of each matrix.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.det(tg.tensor([[2.0, 1.0], [1.0, 4.0]]))
+    tensor(7.)
+    """
+    _check_matrices("linalg.det", A, square=True)
+    factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
+    return _determinant(A, factors, rows, sign)
+
+
+def slogdet(A: Tensor) -> Slogdet:
+    """The sign of each determinant, and the logarithm of its absolute value.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.slogdet(tg.tensor([[2.0, 0.0], [0.0, -0.5]]))
+    Slogdet(sign=tensor(-1.), logabsdet=tensor(0.))
+    """
+    _check_matrices("linalg.slogdet", A, square=True)
+    factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
+    signs = e.mul(sign, r.prod(e.sign(m.diagonal(factors, 0, -2, -1)), -1))
+    return Slogdet(signs, _log_determinant(A, factors, rows))
+
+
+def qr(A: Tensor, mode: str = "reduced") -> QR:
+    """`A = Q @ R` with orthonormal columns of `Q` and an upper triangular `R`.
+
+    `mode` is "reduced" (as many columns as the smaller size), "complete" or "r" (`Q` is empty).
+
+    >>> import tgraph as tg
+    >>> Q, R = tg.linalg.qr(tg.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> (Q @ R).round(decimals=4)
+    tensor([[3., 1.],
+            [4., 2.]])
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
+            "'r', or 'complete'"
+        )
+    _check_matrices("linalg.qr", A)
+    q, upper = apply_several(p.qr, A, complete=mode == "complete")
+    return QR(creation.new_empty(q, (0,)) if mode == "r" else q, upper)
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+    """Eigenvalues in ascending order and orthonormal eigenvectors of symmetric matrices.
+
+    `UPLO` says which triangle is read. Where eigenvalues are equal, gradients through the vectors
+    are not finite.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.eigh(tg.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
+    _check_matrices("linalg.eigh", A, square=True)
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    read = A if UPLO in "Ll" else _turned(A)
+    values, vectors, _ = apply_several(p.eigh, read, check="linalg.eigh")
+    return Eigh(values, vectors)
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of symmetric matrices, in ascending order; see `eigh`."""
+    return eigh(A, UPLO).eigenvalues
+
+
+def svd(A: Tensor, full_matrices: bool = True) -> SVD:
+    """`A = U @ diag(S) @ Vh` with orthonormal columns of `U` and rows of `Vh`, `S` descending.
+
+    Without `full_matrices` they have as many columns and rows as there are singular values. Where
+    those are equal, gradients through `U` and `Vh` are not finite.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.svd(tg.tensor([[0.0, 3.0], [2.0, 0.0]])).S
+    tensor([3., 2.])
+    """
+    _check_matrices("linalg.svd", A)
+    u, s, vh, _ = apply_several(p.svd, A, full=bool(full_matrices), check="linalg.svd")
+    return SVD(u, s, vh)
+
+
+def svdvals(A: Tensor) -> Tensor:
+    """The singular values in descending order; see `svd`."""
+    return svd(A, full_matrices=False).S
+
+
+# --- systems ------------------------------------------------------------------------------------
+
+
+def _solve(name: str, a: Tensor, b: Tensor) -> Tensor:
+    a, b = _batched(name, a, b)
+    factors, rows, _, _ = apply_several(p.lu, detached(a), check=name)
+    return _lu_solved(a, b, factors, rows, transpose=False)
+
+
+@composite("solve")
+def _lu_solved(a: Tensor, b: Tensor, factors: Tensor, rows: Tensor, transpose: bool) -> Tensor:
+    """Solve `a @ x = b`, or `a.mT @ x = b`, where `a[rows]` has the LU `factors`.
+
+    `a` itself is not read: derivatives of every order are with respect to it, not the factors.
+    """
+    order = rows if not transpose else _order_back(rows)
+    at = m.expand(m.unsqueeze(order, -1), b._type.shape)
+    triangles = [{"lower": True, "unit": True}, {"lower": False, "unit": False}]
+    x = b if transpose else apply(p.gather, b, at, axis=b.ndim - 2)
+    for each in reversed(triangles) if transpose else triangles:
+        x = apply(p.triangular_solve, factors, x, transpose=transpose, **each)
+    return apply(p.gather, x, at, axis=b.ndim - 2) if transpose else x
+
+
+def _order_back(rows: Tensor) -> Tensor:
+    count = rows._type.shape[-1]
+    return apply(p.argsort, rows, count=count, descending=False)
+
+
+@vjp(_lu_solved, saves=lambda wanted: (0, 2, 3), saves_outputs=lambda wanted: (0,) * wanted[0])
+def _lu_solved_vjp(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    (g,), (x,), (a, _, factors, rows) = cotangents, outputs, inputs
+    transpose = attrs["transpose"]
+    back = _lu_solved(a, g, factors, rows, transpose=not transpose)
+    of_a = None
+    if wanted[0]:
+        of_a = e.neg(_times_transposed(x, back) if transpose else _times_transposed(back, x))
+    return [of_a, back if wanted[1] else None, None, None]
+
+
+@vjp(p.triangular_solve, saves=(0,), saves_outputs=lambda wanted: (0,) * wanted[0])
+def _triangular_solve(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    (g,), (x,), (a, _) = cotangents, outputs, inputs
+    transpose, lower, unit = attrs["transpose"], attrs["lower"], attrs["unit"]
+    back = apply(p.triangular_solve, a, g, lower=lower, transpose=not transpose, unit=unit)
+    of_a = None
+    if wanted[0]:
+        whole = e.neg(_times_transposed(x, back) if transpose else _times_transposed(back, x))
+        of_a = creation.tril(whole, -unit) if lower else creation.triu(whole, int(unit))
+    return [of_a, back if wanted[1] else None]
+
+
+# --- determinants -------------------------------------------------------------------------------
+
+
+@composite("det")
+def _determinant(a: Tensor, factors: Tensor, rows: Tensor, sign: Tensor) -> Tensor:
+    return e.mul(sign, r.prod(m.diagonal(factors, 0, -2, -1), -1))
+
+
+@input_vjp(_determinant, saves=(0, 2, 3, 1, "output"))
+def _determinant_vjp(
+    g: Tensor, out: Tensor, a: Tensor, factors: Tensor, rows: Tensor, sign: Tensor
+) -> Tensor:
+    """Jacobi's formula, by the inverse: not finite where the matrix is singular."""
+    scaled = e.mul(_as_matrix(e.mul(g, out)), _unit(a._type))
+    return _lu_solved(a, scaled, factors, rows, transpose=True)
+
+
+@composite("slogdet")
+def _log_determinant(a: Tensor, factors: Tensor, rows: Tensor) -> Tensor:
+    return r.sum(e.log(e.abs(m.diagonal(factors, 0, -2, -1))), -1)
+
+
+@input_vjp(_log_determinant, saves=(0, 1, 2))
+def _log_determinant_vjp(
+    g: Tensor, out: TensorType, a: Tensor, factors: Tensor, rows: Tensor
+) -> Tensor:
+    scaled = e.mul(_as_matrix(g), _unit(a._type))
+    return _lu_solved(a, scaled, factors, rows, transpose=True)
+
+
+# --- gradients of factorizations ----------------------------------------------------------------
+
+
+@vjp(p.cholesky, saves_outputs=(0,))
+def _cholesky(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10."""
+    g, factor = cotangents[0], outputs[0]
+    inner = creation.tril(matmul(_turned(factor), g))
+    halved = e.sub(inner, e.mul(_on_diagonal(m.diagonal(inner, 0, -2, -1)), 0.5))
+    attrs = {"lower": True, "transpose": True, "unit": False}
+    half = apply(p.triangular_solve, factor, halved, **attrs)
+    whole = _turned(apply(p.triangular_solve, factor, _turned(half), **attrs))
+    return [e.mul(e.add(whole, _turned(whole)), 0.5)]
+
+
+@vjp(p.qr, saves_outputs=(0, 1), saves=(0,))
+def _qr(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    """Roberts and Roberts, "QR and LQ Decomposition Matrix Backpropagation Algorithms" (2020)."""
+    (q, upper), (a,) = outputs, inputs
+    rows, columns = a._type.shape[-2:]
+    if not a._type.numel:
+        return [e.mul(a, 0.0)]
+    if attrs["complete"] and rows > columns:
+        raise NotImplementedError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+        )
+    g_q, g_r = (_or_zeros(g, out) for g, out in zip(cotangents, outputs, strict=True))
+    if rows >= columns:
+        return [_qr_tall(g_q, g_r, q, upper)]
+    # The last columns are Q times those of R: they give to Q and come of it.
+    left, right = (m.narrow(g_r, -1, at, size) for at, size in ((0, rows), (rows, columns - rows)))
+    g_q = e.add(g_q, _times_transposed(m.narrow(a, -1, rows, columns - rows), right))
+    first = _qr_tall(g_q, left, q, m.narrow(upper, -1, 0, rows))
+    axis = a.ndim - 1
+    return [apply(p.concatenate, first, matmul(q, right), axis=axis)]
+
+
+def _qr_tall(g_q: Tensor, g_r: Tensor, q: Tensor, upper: Tensor) -> Tensor:
+    both = e.sub(_times_transposed(upper, g_r), matmul(_turned(g_q), q))
+    mirrored = e.add(creation.tril(both), _turned(creation.tril(both, -1)))
+    inner = e.add(g_q, matmul(q, mirrored))
+    attrs = {"lower": False, "transpose": False, "unit": False}
+    return _turned(apply(p.triangular_solve, upper, _turned(inner), **attrs))
+
+
+@vjp(p.eigh, saves_outputs=(0, 1))
+def _eigh(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    """Giles, "Collected Matrix Derivative Results" (2008), section 3.1."""
+    (g_values, g_vectors, _), (values, vectors, _) = cotangents, outputs
+    inner = None if g_values is None else _on_diagonal(g_values)
+    if g_vectors is not None:
+        apart = e.sub(m.unsqueeze(values, -2), m.unsqueeze(values, -1))
+        turn = e.div(matmul(_turned(vectors), g_vectors), _off_diagonal(apart))
+        turn = e.sub(turn, _on_diagonal(m.diagonal(turn, 0, -2, -1)))
+        inner = turn if inner is None else e.add(inner, turn)
+    return [_times_transposed(matmul(vectors, inner), vectors)]
+
+
+@vjp(p.svd, saves_outputs=(0, 1, 2))
+def _svd(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    """Townsend, "Differentiating the Singular Value Decomposition" (2016)."""
+    (g_u, g_s, g_vh, _), (u, s, vh, _) = cotangents, outputs
+    count, rows, columns = s._type.shape[-1], u._type.shape[-2], vh._type.shape[-1]
+    u, vh = m.narrow(u, -1, 0, count), m.narrow(vh, -2, 0, count)
+    across, along = m.unsqueeze(s, -2), m.unsqueeze(s, -1)
+    apart = _off_diagonal(e.mul(e.sub(across, along), e.add(across, along)))
+    inner = None if g_s is None else _on_diagonal(g_s)
+    beside = []
+    if g_u is not None:
+        g_u = m.narrow(g_u, -1, 0, count)
+        turn = matmul(_turned(u), g_u)
+        part = e.mul(e.div(e.sub(turn, _turned(turn)), apart), across)
+        inner = part if inner is None else e.add(inner, part)
+        if rows > count:
+            rest = e.div(e.sub(g_u, matmul(u, turn)), across)
+            beside.append(matmul(rest, vh))
+    if g_vh is not None:
+        g_vh = m.narrow(g_vh, -2, 0, count)
+        turn = _times_transposed(vh, g_vh)
+        part = e.mul(along, e.div(e.sub(turn, _turned(turn)), apart))
+        inner = part if inner is None else e.add(inner, part)
+        if columns > count:
+            rest = e.div(e.sub(g_vh, matmul(_turned(turn), vh)), along)
+            beside.append(matmul(u, rest))
+    found = matmul(matmul(u, inner), vh)
+    for each in beside:
+        found = e.add(found, each)
+    return [found]
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+
+def _turned(x: Tensor) -> Tensor:
+    return m.transpose(x, -2, -1)
+
+
+def _times_transposed(x: Tensor, y: Tensor) -> Tensor:
+    return matmul(x, _turned(y))
+
+
+def _as_matrix(x: Tensor) -> Tensor:
+    """A number for each of a batch, as a matrix of one element."""
+    return m.unsqueeze(m.unsqueeze(x, -1), -1)
+
+
+def _unit(type_: TensorType) -> Tensor:
+    """The unit matrix for each of a batch."""
+    eye = creation.eye(type_.shape[-1], dtype=type_.dtype, device=type_.device)
+    return m.expand(eye, type_.shape)
+
+
+def _on_diagonal(x: Tensor) -> Tensor:
+    """Diagonal matrices of vectors."""
+    size = x._type.shape[-1]
+    return e.mul(m.unsqueeze(x, -1), creation.eye(size, dtype=x._type.dtype, device=x.device))
+
+
+def _off_diagonal(x: Tensor) -> Tensor:
+    """`x` with ones on the diagonal, by which what is zero there can be divided."""
+    size = x._type.shape[-1]
+    eye = creation.eye(size, dtype=x._type.dtype, device=x.device)
+    return e.where(c.eq(eye, 1.0), 1.0, x)
+
+
+def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:
+    return e.mul(like, 0.0) if g is None else g
+
+
+# --- checks -------------------------------------------------------------------------------------
+
+
+def _check_matrices(name: str, a: Any, square: bool = False) -> None:
+    type_ = require_tensor(a, name, "A")._type
+    if type_.dtype not in (float32, float64):
+        raise RuntimeError(
+            f"{name}: Expected a floating point tensor of float32 or float64 as input, got "
+            f"{type_.dtype.name}; convert it with .float()"
+        )
+    if type_.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    rows, columns = type_.shape[-2:]
+    if square and rows != columns:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {rows} by {columns} "
+            "matrices"
+        )
+
+
+def _check_operand(name: str, a: Tensor, b: Any) -> None:
+    type_ = require_tensor(b, name, "B")._type
+    if type_.dtype is not a._type.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type "
+            f"{a._type.dtype.name} and B of type {type_.dtype.name} instead"
+        )
+    if not type_.ndim:
+        raise RuntimeError(f"{name}: B must have at least 1 dimension")
+
+
+def _batched(name: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both with the same batch."""
+    if a._type.shape[-1] != b._type.shape[-2]:
+        one, other = ("x".join(map(str, each._type.shape[-2:])) for each in (a, b))
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation AX = B ({one} and {other})"
+        )
+    batch = broadcast_shapes(a._type.shape[:-2], b._type.shape[:-2])
+    pair = [
+        each if each._type.shape[:-2] == batch else m.expand(each, (*batch, *each._type.shape[-2:]))
+        for each in (a, b)
+    ]
+    return pair[0], pair[1]
