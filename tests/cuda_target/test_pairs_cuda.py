@@ -11,6 +11,7 @@ from random_graphs.check import case_of, program_of_seed
 from tgraph.compiler.targets.cuda import pairs_schedule as schedule_pairs
 from tgraph.compiler.targets.cuda.program import Program
 from tgraph.compiler.targets.cuda.schedule import Layout
+from tgraph.runtime.memo import Memo
 
 import tgraph as tg
 
@@ -41,6 +42,9 @@ def always(monkeypatch):
     """Tiles wherever they can be made, however small."""
     monkeypatch.setattr(schedule_pairs, "MIN_STEPS", 0)
     monkeypatch.setattr(schedule_pairs, "MIN_REUSE", 0)
+    Memo.forget_all()  # schedules that were chosen by the real limits
+    yield
+    Memo.forget_all()
 
 
 SIZES = [

@@ -14,7 +14,7 @@ from tgraph.compiler.passes.replace_empty import replace_empty
 from tgraph.compiler.pipeline import optimize
 from tgraph.runtime.arrays import evaluate
 
-from . import elementwise, movement, patterns
+from . import elementwise, factorizations, movement, patterns
 from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter, small_pieces
 from .program import Maker, Program, random_program
 
@@ -49,6 +49,8 @@ def program_of_seed(seed: int, steps: int = LARGEST_STEPS) -> Program:
     rng = random.Random(seed)
     longest = rng.choice((6, 15, 30, steps))
     makers = (*MAKERS, *movement.BORDERS * 5) if seed % 3 == 0 else MAKERS
+    if seed % 13 == 4:  # steps of a library, between which nothing is fused
+        makers = (*makers, *factorizations.MAKERS * 3)
     return random_program(lambda n: rng.randrange(max(n, 1)), rng.randrange(1, longest + 1), makers)
 
 
