@@ -15,6 +15,7 @@ from .passes.eliminate_dead_code import eliminate_dead_code
 from .passes.fold_constants import fold_constants
 from .passes.join_attention import join_attention
 from .passes.join_attention_gradients import join_attention_gradients
+from .passes.join_updates import join_updates
 from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
@@ -38,6 +39,7 @@ PASSES = (
     Pass("canonicalize", canonicalize, "one form for each value, so that later rules are few"),
     Pass("fold_constants", fold_constants, "what depends on nothing is computed now"),
     Pass("simplify", simplify, "fewer, cheaper and numerically safer operations"),
+    Pass("join_updates", join_updates, "slices written in a loop are a concatenation"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),

@@ -119,6 +119,7 @@ FUNCTIONS: dict[str, Function] = {
     "flip": _flip,
     "pad": _pad,
     "concatenate": _concatenate,
+    "assemble": _concatenate,
     "unfold": unfold,
     "fold": quiet(_fold),
 }

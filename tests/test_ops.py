@@ -356,7 +356,7 @@ def test_names_tell_rows_apart() -> None:
 # Primitives that no function of tensors applies on its own account.
 ELSEWHERE = {
     "input", "constant", "copy", "random_bits", "transfer",
-    "attention", "attention_rows", "attention_gradient", "sort",
+    "attention", "attention_rows", "attention_gradient", "sort", "assemble",
 }  # fmt: skip
 
 

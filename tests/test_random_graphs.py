@@ -84,7 +84,7 @@ def test_programs_cover_the_primitives():
     for seed in range(1000):
         found.update(node.primitive.name for node in program_of_seed(seed).graph().nodes)
     # Of one device; and what only a pass writes.
-    written = {"attention", "attention_rows", "attention_gradient", "sort"}
+    written = {"attention", "attention_rows", "attention_gradient", "sort", "assemble"}
     assert found == set(PRIMITIVES) - {"transfer", *written}
 
 

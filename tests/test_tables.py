@@ -41,7 +41,7 @@ NO_GRADIENT = {
     # Of detached matrices only: what is solved with its factors has a rule for the matrix.
     "lu",
     # Written by passes, behind all gradients.
-    "attention", "attention_rows", "attention_gradient", "sort",
+    "attention", "attention_rows", "attention_gradient", "sort", "assemble",
 }  # fmt: skip
 
 
@@ -64,6 +64,7 @@ def test_every_fusible_primitive_has_a_scalar_form() -> None:
         "matmul",
         "convolution",
         "attention",
+        "assemble",
         "attention_rows",
         "attention_gradient",
         "argsort",

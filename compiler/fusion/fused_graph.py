@@ -79,7 +79,7 @@ class GroupKernels:
     def __init__(self, rules: FusionRules) -> None:
         self.rules = rules
         self.order = {node: position for position, node in enumerate(rules.graph.nodes)}
-        self._structures = Structures(self.order, rules.inputs)
+        self._structures = Structures(self.order, rules.layouts)
         self._structure_of: dict[Group, Structure] = {}
 
     def structure_of(self, group: Group, has_memory: HasMemory) -> Structure:
@@ -134,7 +134,7 @@ class GroupKernels:
             return cache[node]
 
         lower = ScatterLowering if kind == "scatter" else Lowering
-        return lower(name, roots, buffer_of, self.order, save_rows)
+        return lower(name, roots, buffer_of, self.rules.buffer, self.order, save_rows)
 
 
 @record(eq=False)

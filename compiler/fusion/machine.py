@@ -8,6 +8,8 @@ bytes by the cache that holds them, of which the smaller is mostly hidden behind
 
 from __future__ import annotations
 
+from math import inf
+
 from ...runtime.records import record
 from ..ir import TensorType
 from ..kernel.kernel_needs import KernelNeeds, Traffic
@@ -27,7 +29,8 @@ class Machine:
     the sizes of caches in bytes with the time of each byte that lies there between kernels, the
     last one memory; `again` is that of a byte which the same kernel has accessed before. `start` is
     the time of starting a kernel, and `units` work side by side, each on rows of its own. As many
-    operations as are `cheap` hide behind the access to their operands.
+    operations as are `cheap` hide behind the access to their operands. A kernel chooses from
+    `most_pieces` pieces of a concatenation without asking for each element.
     """
 
     operation: float
@@ -36,6 +39,12 @@ class Machine:
     start: float
     units: int
     cheap: float = 4
+    most_pieces: float = inf
+
+    @property
+    def cache(self) -> float:
+        """Bytes that caches hold."""
+        return self.levels[-2][0] if len(self.levels) > 1 else 0
 
     def byte(self, nbytes: int) -> float:
         """The time of each byte of a value of so many bytes."""

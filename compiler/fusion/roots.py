@@ -14,6 +14,7 @@ from ..ir.reshape_groups import crosses
 from ..ir.shapes import numel
 from ..kernel.kernel_io import has_loops, is_unrolled
 from ..kernel.memory_views import alias_base
+from .places import Places
 from .rules import FusionRules, is_stored_source, is_virtual_source
 
 # Operations that may be computed inside a consumer before the value becomes a root.
@@ -101,6 +102,7 @@ class Roots:
         self.chosen = set()
         spent = self._mark_required_roots(forced)
         self._mark_shared_roots(spent)
+        self._mark_repeated_roots(spent)
 
     def _mark_required_roots(self, forced: Collection[Node]) -> dict[Node, float]:
         """Mark what must be a root whoever reads it; gives the cost of computing each node."""
@@ -146,7 +148,21 @@ class Roots:
                 self.chosen.add(node)
             reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
 
-    def _pays_to_store(self, node: Node, cost: float, more: int) -> bool:
+    def _mark_repeated_roots(self, cost: Mapping[Node, float]) -> None:
+        """Mark costly nodes that one kernel would compute again for each place that reads them.
+
+        `_must_be_root` sees a node's readers; here are those behind views of views. Readers come
+        first: what one of them keeps in memory needs each element once.
+        """
+        places = Places(self.graph, self.has_memory)
+        for node in reversed(self.graph.nodes):
+            if not self.has_memory(node) and not is_virtual_source(node):
+                more = places.computed(node) / max(1, node.type.numel) - 1
+                if _computes(node) and more >= 1 and self._pays_to_store(node, cost[node], more):
+                    self.chosen.add(node)
+            places.read_operands(node)
+
+    def _pays_to_store(self, node: Node, cost: float, more: float) -> bool:
         """Whether a value is better read by so many more kernels than computed again by each."""
         machine = self.machine
         if cost <= machine.cheap:
@@ -211,6 +227,11 @@ class Roots:
         if reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW):
             return node.type.numel > 1 and reader.type.numel >= 4 * node.type.numel
         return False
+
+
+def _computes(node: Node) -> bool:
+    """Whether a node is more than another look at one value."""
+    return node.primitive.family is not Family.VIEW or len(node.inputs) > 1
 
 
 def stored_operands(node: Node, has_memory: Callable[[Node], bool]) -> dict[Node, None]:

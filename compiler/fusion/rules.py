@@ -18,6 +18,7 @@ from ..kernel.memory_views import (
     view_base,
 )
 from .machine import Machine
+from .pieces import pieces_of
 
 _FUSIBLE = frozenset(
     (
@@ -69,6 +70,11 @@ class FusionRules:
         self.graph = graph
         self.inputs = inputs or {}
         self.overwriting = overwriting
+        self.pieces = pieces_of(graph)
+        self.layouts = {
+            **self.inputs,
+            **{node: piece.layout for node, piece in self.pieces.items()},
+        }
         self._operands: dict[tuple[Node, Node], Node] = {}
 
     def is_step(self, node: Node) -> bool:
@@ -102,8 +108,8 @@ class FusionRules:
         return None
 
     def buffer(self, node: Node) -> BufferLayout:
-        """How a node lies in memory: contiguous, but for inputs that came otherwise."""
-        return self.inputs.get(node) or BufferLayout.contiguous(node.shape)
+        """How a node lies in memory: contiguous, but for strided inputs and pieces of others."""
+        return self.layouts.get(node) or BufferLayout.contiguous(node.shape)
 
     def _strided_base(self, step: Node, node: Node) -> Node:
         base = view_base(node)

@@ -38,11 +38,11 @@ class Structure(NamedTuple):
 
 
 class Structures:
-    """Finds the structure of groups of one graph. `inputs` tells which nodes lie oddly."""
+    """Finds the structure of groups of one graph. `layouts` tells which nodes lie oddly."""
 
-    def __init__(self, order: Mapping[Node, int], inputs: Mapping[Node, BufferLayout]) -> None:
+    def __init__(self, order: Mapping[Node, int], layouts: Mapping[Node, BufferLayout]) -> None:
         self._order = order
-        self._inputs = inputs
+        self._layouts = layouts
         self._inside: dict[Node, int] = {}  # computed nodes -> the number of what they do
         self._outside: dict[Node, int] = {}  # nodes in memory -> the number of how they lie
 
@@ -66,6 +66,8 @@ class Structures:
                 key.append(number)
         for root in roots:
             key += at[root.node], root.dims, root.stored
+            if root.node in self._layouts:
+                key.append(self._layouts[root.node])
         return Structure(tuple(key), tuple(inside), tuple(outside))
 
     def _computed(self, roots: Iterable[Node], has_memory: Callable[[Node], bool]) -> list[Node]:
@@ -89,7 +91,7 @@ class Structures:
     def _memory(self, node: Node) -> int:
         number = self._outside.get(node)
         if number is None:
-            how = ("memory", node.type.shape, node.type.dtype, self._inputs.get(node))
+            how = ("memory", node.type.shape, node.type.dtype, self._layouts.get(node))
             number = self._outside[node] = _number(how)
         return number
 

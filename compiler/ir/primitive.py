@@ -19,6 +19,7 @@ class Family(Enum):
     SOURCE = "source"  # no tensor inputs: input, constant, full, iota
     ELEMENTWISE = "elementwise"  # inputs broadcast, one scalar function per element
     REDUCE = "reduce"  # removes axes
+    ASSEMBLY = "assembly"  # one array of which the operands are parts
     VIEW = "view"  # moves elements by an affine index map, may fill in a constant
     GATHER = "gather"  # reads at positions that are themselves data
     SCATTER = "scatter"  # writes at positions that are themselves data

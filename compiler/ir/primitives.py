@@ -63,6 +63,7 @@ from .elementwise import (
 from .factorizations import cholesky, eigh, lu, qr, svd, triangular_solve
 from .indexing import gather, index, index_put, scatter_add
 from .movement import (
+    assemble,
     broadcast,
     concatenate,
     flip,
@@ -92,6 +93,7 @@ __all__ = [
     "argmin",
     "argsort",
     "asin",
+    "assemble",
     "atan",
     "atan2",
     "attention",

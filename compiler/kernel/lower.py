@@ -51,6 +51,7 @@ StageKey = tuple[int, tuple[int, ...]]
 class Lowering:
     """Builds one Kernel from roots over the buffers of everything outside the group.
 
+    `buffers` gives those, None for what the kernel computes; `layout_of` how its results lie.
     After `run`, `kernel` is its result, `param_nodes` tells whose memory each parameter is, None
     for the status, and `can_save` whether there are rows to save between stages.
     """
@@ -60,12 +61,14 @@ class Lowering:
         name: str,
         roots: Sequence[Root],
         buffers: Callable[[Node], BufferLayout | None],
+        layout_of: Callable[[Node], BufferLayout],
         order: Mapping[Node, int],
         save_rows: bool = True,
     ) -> None:
         self.name = name
         self.roots = roots
         self.buffer_of = buffers
+        self.layout_of = layout_of
         self.order = order
         self.save_rows = save_rows
         self.param_nodes: list[Node | None] = []
@@ -92,7 +95,7 @@ class Lowering:
         rounded = _rounded(self.nodes, self.roots)
         plan = KernelPlan(set(self.nodes), stages, self.results, self.running, saved, rounded)
         parameters = Parameters()
-        written = write_stages(plan, self.buffer_of, parameters)
+        written = write_stages(plan, self.buffer_of, self.layout_of, parameters)
         self.param_nodes = parameters.nodes
         scratch = tuple(
             (compute_dtype(node.type.dtype), numel([axis.size for axis in stages[row.stage].axes]))

@@ -24,12 +24,16 @@ from .views import Need
 
 
 def write_stages(
-    plan: KernelPlan, buffer_of: Callable[[Node], BufferLayout | None], parameters: Parameters
+    plan: KernelPlan,
+    buffer_of: Callable[[Node], BufferLayout | None],
+    layout_of: Callable[[Node], BufferLayout],
+    parameters: Parameters,
 ) -> tuple[Stage, ...]:
     """The stages with their bodies; those that have nothing to do are left out."""
     saved_in: dict[Element, StagePlan] = {}
     writers = [
-        _StageWriter(plan, each, buffer_of, Body(parameters), saved_in) for each in plan.stages
+        _StageWriter(plan, each, buffer_of, layout_of, Body(parameters), saved_in)
+        for each in plan.stages
     ]
     stages = [Stage(writer.stage.axes, writer.write()) for writer in writers]
     return tuple(stage for stage in stages if stage.body)
@@ -42,6 +46,7 @@ class _StageWriter:
     plan: KernelPlan
     stage: StagePlan
     buffer_of: Callable[[Node], BufferLayout | None]
+    layout_of: Callable[[Node], BufferLayout]
     body: Body
     saved_in: dict[Element, StagePlan]
 
@@ -178,7 +183,7 @@ class _StageWriter:
 
     def _store(self, target: Store | Scatter, how: str | None = None) -> None:
         node = target.node
-        buffer = BufferLayout.contiguous(node.shape)
+        buffer = self.layout_of(node)
         index = self.body.resolve(flatten(target.coords, buffer.strides))
         param = self.body.parameters.number_of(node, buffer, written=True)
         args = (self._unrounded(self.body.values[target.value], node.type.dtype),)

@@ -68,6 +68,14 @@ def reshape(build: Builder, node: Node, shape: Shape) -> Node:
     return node if node.shape == shape else build.apply(p.reshape, [node], {"shape": shape})
 
 
+def part(build: Builder, node: Node, axis: int, start: int, stop: int) -> Node:
+    """`node` from one position of an axis to another, exclusive."""
+    starts, stops = [0] * node.type.ndim, list(node.shape)
+    starts[axis], stops[axis] = start, stop
+    attrs = {"starts": tuple(starts), "stops": tuple(stops), "steps": (1,) * node.type.ndim}
+    return build.apply(p.slice_, [node], attrs)
+
+
 def permute(build: Builder, node: Node, axes: tuple[int, ...]) -> Node:
     if axes == tuple(range(len(axes))):
         return node

@@ -13,7 +13,7 @@ from ..ir import primitives as p
 from ..ir.monoids import identity
 from ..ir.scans import FOLDS, running_dtype
 from ..ir.shapes import numel
-from .matching import call, cast, reshape
+from .matching import call, cast, part, reshape
 from .rewrite import RewriteBuilder, apply_rules, rewrite
 
 MIN_ELEMENTS = 1 << 16
@@ -47,7 +47,7 @@ def scan_in_pieces(build: RewriteBuilder, node: Node) -> Node | None:
     reverse = node.attrs["reverse"]
     found = call(build, node.primitive, cut, start, axis=axis + 1, reverse=reverse)
     joined = reshape(build, found, whole.shape)
-    return joined if whole is x else _part(build, joined, axis, 0, size)
+    return joined if whole is x else part(build, joined, axis, 0, size)
 
 
 def _before_each(build: RewriteBuilder, node: Node, folded: Node, axis: int) -> Node:
@@ -57,8 +57,8 @@ def _before_each(build: RewriteBuilder, node: Node, folded: Node, axis: int) -> 
     last = folded.shape[axis] - 1
     nothing = identity(FOLDS[node.primitive], folded.type.dtype)
     if reverse:
-        return _padded(build, _part(build, running, axis, 1, last + 1), axis, 0, 1, nothing)
-    return _padded(build, _part(build, running, axis, 0, last), axis, 1, 0, nothing)
+        return _padded(build, part(build, running, axis, 1, last + 1), axis, 0, 1, nothing)
+    return _padded(build, part(build, running, axis, 0, last), axis, 1, 0, nothing)
 
 
 def _padded(build: RewriteBuilder, node: Node, axis: int, low: int, high: int, value: Any) -> Node:
@@ -68,13 +68,6 @@ def _padded(build: RewriteBuilder, node: Node, axis: int, low: int, high: int, v
     edges = {"low": (*zero[:axis], low, *zero[axis + 1 :]),
              "high": (*zero[:axis], high, *zero[axis + 1 :])}  # fmt: skip
     return call(build, p.pad, node, **edges, interior=zero, value=value)
-
-
-def _part(build: RewriteBuilder, node: Node, axis: int, start: int, stop: int) -> Node:
-    starts, stops = [0] * node.type.ndim, list(node.shape)
-    starts[axis], stops[axis] = start, stop
-    steps = (1,) * node.type.ndim
-    return call(build, p.slice_, node, starts=tuple(starts), stops=tuple(stops), steps=steps)
 
 
 def split_scans(graph: Graph) -> Graph:

@@ -299,7 +299,7 @@ class PlanBuilder(ABC):
     def _may_fail(self, group: Group) -> bool:
         if group.kind == "step":
             family = group.roots[0].node.primitive.family
-            return family not in (Family.CONTRACTION, Family.SEVERAL)
+            return family not in (Family.CONTRACTION, Family.SEVERAL, Family.ASSEMBLY)
         return self.fused.assess(group).may_fail
 
     def _last_uses(self) -> dict[Node, int]:
@@ -322,7 +322,7 @@ class PlanBuilder(ABC):
             written = []  # lies where the call put it
         for node in written:
             if node not in self.place:
-                self.place[node] = self.arena.take(node.type.nbytes, node)
+                self.place[node] = self._take(node)
         if group.kind != "step":
             self._write_kernel(position, group)
         else:
@@ -332,6 +332,16 @@ class PlanBuilder(ABC):
         for node in {*group.reads, *written}:
             if last.get(node, position) <= position:
                 self.arena.release(node)
+
+    def _take(self, node: Node) -> BufferRef:
+        """Memory for a node: in the arena, or where it lies in another."""
+        piece = self.fused.rules.pieces.get(node)
+        if piece is None:
+            return self.arena.take(node.type.nbytes, node)
+        if piece.whole not in self.place:
+            self.place[piece.whole] = self._take(piece.whole)
+        whole = self.place[piece.whole]
+        return BufferRef(whole.slot, whole.offset + piece.offset * node.type.dtype.itemsize)
 
     def results(self, call: Node) -> list[Node]:
         return list(self.graph.consumers[call])
@@ -363,9 +373,21 @@ class PlanBuilder(ABC):
 
     def _write_kernel(self, position: int, group: Group) -> None:
         pattern, nodes, _ = self.scheduled(group)
-        self.written.update(_written_in_full(pattern.kernel, nodes))
+        self.written.update(self._written_in_full(pattern.kernel, nodes))
         for piece in self.kernels_of(group):
             self.write_piece(position, group, piece)
+
+    def _written_in_full(self, kernel: Kernel, nodes: Sequence[Node | None]) -> Iterator[Node]:
+        """The nodes whose memory a kernel writes, in the type and all elements that they have.
+
+        Generated code knows dtypes by identity: one that only looks like another would be mistaken.
+        """
+        for param, node in zip(kernel.params, nodes, strict=True):
+            if node is None or not param.written or param.dtype not in ALL_DTYPES:
+                continue
+            elements = self.fused.rules.buffer(node).elements
+            if param.dtype is node.type.dtype and param.elements == elements:
+                yield node
 
     def kernels_of(self, group: Group) -> list[Piece]:
         """The kernels of a group, in the order in which they run."""
@@ -421,6 +443,10 @@ class PlanBuilder(ABC):
 
     def _write_step(self, node: Node) -> None:
         if node.primitive.family is Family.GET:
+            return
+        if node.primitive.family is Family.ASSEMBLY:
+            assert self.written.issuperset(node.inputs), f"pieces are missing in {node}"
+            self.written.add(node)
             return
         outputs: tuple[Node, ...] = (node,)
         if has_several_results(node):
@@ -558,18 +584,6 @@ class _Matrix:
 
     def stride(self, from_end: int) -> int:
         return self.batch.get(from_end, 0)
-
-
-def _written_in_full(kernel: Kernel, nodes: Sequence[Node | None]) -> Iterator[Node]:
-    """The nodes whose memory a kernel writes, in the type and number of elements that they have.
-
-    Generated code knows dtypes by identity: one that only looks like another would be mistaken.
-    """
-    for param, node in zip(kernel.params, nodes, strict=True):
-        if node is None or not param.written or param.dtype not in ALL_DTYPES:
-            continue
-        if param.dtype is node.type.dtype and param.elements == node.type.numel:
-            yield node
 
 
 def _reads_before_writing(kernel: Kernel, read: int, written: int) -> bool:

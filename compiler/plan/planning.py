@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..fusion.machine import Machine
+from ..fusion.pieces import assemble_pieces
 from ..fusion.rules import is_step, is_stored_source
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
@@ -25,25 +27,29 @@ class Planning(OutputMemory):
         graph: Graph,
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
+        *,
+        machine: Machine,
     ) -> None:
         strides = strides or {}
         self.inputs = {
             graph.inputs[number]: _strided(graph.inputs[number], given)
             for number, given in strides.items()
         }
-        self.graph = planned_graph(graph, self.inputs)
+        self.graph = planned_graph(graph, self.inputs, machine)
         super().__init__([node.type for node in self.graph.outputs], donate, strides)
         self.planned = self.graph.with_outputs([self.graph.outputs[each] for each in self.kept])
         outputs = self.planned.outputs
         self.overwriting = frozenset(alias_base(outputs[number]) for number in self.places)
 
 
-def planned_graph(graph: Graph, inputs: Mapping[Node, BufferLayout]) -> Graph:
+def planned_graph(graph: Graph, inputs: Mapping[Node, BufferLayout], machine: Machine) -> Graph:
     """`graph` as plans are made of it: outputs own their memory, and every operand can be read.
 
-    `inputs` tells how those lie that are not dense.
+    `inputs` tells how those lie that are not dense; what is made of many pieces is so as it suits
+    `machine`.
     """
-    return _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
+    prepared = _copied_operands(_copied_outputs(replace_empty(graph)), inputs)
+    return assemble_pieces(prepared, machine)
 
 
 def _copied_outputs(graph: Graph) -> Graph:

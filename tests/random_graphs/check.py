@@ -18,7 +18,9 @@ from . import elementwise, factorizations, movement, patterns
 from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter, small_pieces
 from .program import Maker, Program, random_program
 
-MAKERS: tuple[Maker, ...] = (*elementwise.MAKERS, *movement.MAKERS, *patterns.MAKERS)
+MAKERS: tuple[Maker, ...] = (
+    *elementwise.MAKERS, *movement.MAKERS, *patterns.MAKERS, *factorizations.MAKERS
+)  # fmt: skip
 ENGINES = ("kernels", "compiled", "passes", "optimised")
 LARGEST_STEPS = 60
 
@@ -49,8 +51,6 @@ def program_of_seed(seed: int, steps: int = LARGEST_STEPS) -> Program:
     rng = random.Random(seed)
     longest = rng.choice((6, 15, 30, steps))
     makers = (*MAKERS, *movement.BORDERS * 5) if seed % 3 == 0 else MAKERS
-    if seed % 13 == 4:  # steps of a library, between which nothing is fused
-        makers = (*makers, *factorizations.MAKERS * 3)
     return random_program(lambda n: rng.randrange(max(n, 1)), rng.randrange(1, longest + 1), makers)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from tgraph.compiler.fusion import pieces
 from tgraph.compiler.fusion.fusion import fuse
+from tgraph.compiler.fusion.pieces import assemble_pieces
 from tgraph.compiler.ir import Graph, Node, TensorType
 from tgraph.compiler.kernel import memory_views, regions
 from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
@@ -17,6 +20,7 @@ from tgraph.compiler.passes import (
     attention_pattern,
     convolutions,
     join_attention_gradients,
+    join_updates,
     split_scans,
 )
 from tgraph.compiler.passes.replace_empty import replace_empty
@@ -57,10 +61,11 @@ def irregular_strides(graph: Graph, arrays: Sequence[Array]) -> dict[int, tuple[
 
 def run_kernel_interpreter(graph: Graph, arrays: Sequence[Array]) -> list[Array]:
     """Fuse and lower, then interpret each kernel."""
-    found = _KernelRun(replace_empty(graph), arrays).run()
+    planned = assemble_pieces(replace_empty(graph), CpuRules.machine)
+    found = _KernelRun(planned, arrays).run()
     return [
         each.reshape(node.shape) if node.type.numel else np.zeros(node.shape, each.dtype)
-        for node, each in zip(graph.outputs, found, strict=True)
+        for node, each in zip(planned.outputs, found, strict=True)
     ]
 
 
@@ -87,7 +92,9 @@ class _KernelRun:
     def run(self) -> list[Array]:
         for number, group in enumerate(self.fused.groups):
             node = group.roots[0].node
-            if group.kind == "step":
+            if node in self.memory:  # made of pieces
+                assert set(node.inputs) <= self.memory.keys()
+            elif group.kind == "step":
                 operands = [self.value(each) for each in node.inputs]
                 self.given[node] = evaluate(node.primitive.name, operands, node.attrs)
                 if isinstance(node.type, TensorType):
@@ -105,9 +112,17 @@ class _KernelRun:
                 buffers.append(np.zeros(8, np.int64))
                 continue
             if node not in self.memory:
-                self.memory[node] = np.full(param.elements, 7, node.type.dtype.numpy)
+                self.memory[node] = self._fresh(node, param.elements)
             buffers.append(self.memory[node])
         interpret_kernel(kernel, buffers)
+
+    def _fresh(self, node: Node, elements: int) -> Array:
+        piece = self.fused.rules.pieces.get(node)
+        if piece is None:
+            return np.full(elements, 7, node.type.dtype.numpy)
+        if piece.whole not in self.memory:
+            self.memory[piece.whole] = self._fresh(piece.whole, piece.whole.type.numel)
+        return self.memory[piece.whole][piece.offset : piece.offset + elements]
 
     def value(self, node: Node) -> Array:
         if node in self.given:
@@ -130,6 +145,8 @@ def as_if_large() -> Iterator[None]:
         patch.object(schedule_cpu, "SHORT_SCAN", 2),
         patch.object(regions, "MIN_PART", 3),
         patch.object(schedule_cpu, "GRAIN_OPERATIONS", 40),
+        patch.object(CpuRules, "machine", replace(CpuRules.machine, most_pieces=1)),
+        patch.object(pieces, "ASKED", 1e9),
     ):
         yield
 
@@ -144,6 +161,7 @@ def small_pieces() -> Iterator[None]:
         (attention_pattern, "FEW_QUERIES", 0),
         (join_attention_gradients, "STORED_BYTES", 0),
         (join_attention_gradients, "KEYS_OF_PART", 2),
+        (join_updates, "FEWEST", 2),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
         (split_scans, "PIECES", range(3, 1, -1)),

@@ -28,6 +28,7 @@ KINDS = {
     Family.ELEMENTWISE: "elementwise",
     Family.REDUCE: "reduce",
     Family.VIEW: "view",
+    Family.ASSEMBLY: "view",
     Family.GATHER: "gather",
     Family.SCATTER: "gather",
     Family.WINDOW: "reduce",

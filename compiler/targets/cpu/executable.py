@@ -29,7 +29,7 @@ class Executable(ReadyPlan):
         strides: Mapping[int, tuple[int, ...]] | None = None,
         overwritten: Iterable[int] = (),
     ) -> None:
-        self.planning = Planning(graph, donate, strides)
+        self.planning = Planning(graph, donate, strides, machine=CpuRules.machine)
         self.graph, self.donate = self.planning.graph, self.planning.donate
         fused = fuse(
             CpuRules(self.planning.planned, self.planning.inputs, self.planning.overwriting)

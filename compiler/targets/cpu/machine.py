@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import inf
 
 from ...fusion.machine import Machine
+from ...kernel.regions import MAX_PARTS
 
 CPU = Machine(
     operation=0.00125,
@@ -17,4 +18,5 @@ CPU = Machine(
     again=0.0025,
     start=200.0,
     units=4,
+    most_pieces=MAX_PARTS,
 )

@@ -85,7 +85,7 @@ class Program:
             )
         self.arch = arch
         optimized = pipeline.optimize(graph, passes=pipeline.CUDA_PASSES)
-        self.planning = Planning(optimized, donate, strides)
+        self.planning = Planning(optimized, donate, strides, machine=CudaRules.machine)
         self.graph, planned = self.planning.graph, self.planning.planned
         fused = fuse(CudaRules(planned, self.planning.inputs, self.planning.overwriting))
         biases: Mapping[Node, Bias] = {}
