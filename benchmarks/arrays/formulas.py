@@ -42,6 +42,21 @@ def stencil_3d(pad: Callable[[Any], Any], u: Any) -> Any:
     return u
 
 
+def recurrence(library: Any, stack: Join, x: Any) -> Any:
+    """Each state by the one before and a row of `x`; all of them, side by side."""
+    state, states = x[0] * 0, []
+    for step in range(x.shape[0]):
+        state = library.tanh(0.9 * state + x[step])
+        states.append(state)
+    return stack(states, 1)
+
+
+def columns(library: Any, stack: Join, u: Any) -> Any:
+    """Sines and cosines of 24 frequencies, as positions are encoded."""
+    waves = [function(u * 0.7**at) for at in range(24) for function in (library.sin, library.cos)]
+    return stack(waves, 1)
+
+
 def image_filter(image: Any, taps: Sequence[float]) -> Any:
     """A separable filter: weighted sums of shifted rows, then of shifted columns."""
     height, width = image.shape[0] - len(taps) + 1, image.shape[1] - len(taps) + 1

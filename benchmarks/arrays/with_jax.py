@@ -42,6 +42,18 @@ def cumsum_columns(data: Data) -> Case:
     return case(lambda x: x.cumsum(0), data, "x")
 
 
+def column_softmax(data: Data) -> Case:
+    return case(lambda x: jax.nn.softmax(x, 0), data, "x")
+
+
+def recurrence(data: Data) -> Case:
+    return case(lambda x: formulas.recurrence(jnp, jnp.stack, x), data, "x")
+
+
+def columns(data: Data) -> Case:
+    return case(lambda u: formulas.columns(jnp, jnp.stack, u), data, "u")
+
+
 def box_overlaps(data: Data) -> Case:
     return case(lambda a, b: formulas.box_overlaps(jnp, jnp.max, a, b), data, "a", "b")
 

@@ -47,6 +47,22 @@ def cumsum_columns(data: Data) -> Case:
     return case(lambda x: x.cumsum(0), data["x"])
 
 
+def column_softmax(data: Data) -> Case:
+    def function(x: Array) -> Array:
+        e = np.exp(x - x.max(0))
+        return e / e.sum(0)
+
+    return case(function, data["x"])
+
+
+def recurrence(data: Data) -> Case:
+    return case(lambda x: formulas.recurrence(np, np.stack, x), data["x"])
+
+
+def columns(data: Data) -> Case:
+    return case(lambda u: formulas.columns(np, np.stack, u), data["u"])
+
+
 def box_overlaps(data: Data) -> Case:
     return case(lambda a, b: formulas.box_overlaps(np, np.max, a, b), data["a"], data["b"])
 

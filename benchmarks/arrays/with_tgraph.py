@@ -47,6 +47,21 @@ class Workloads(base.Workloads):
     def cumsum_columns(self, data: Data) -> Case:
         return self.case(lambda x: x.cumsum(0), *self.tensors(data, "x"))
 
+    def column_softmax(self, data: Data) -> Case:
+        return self.case(lambda x: x.softmax(0), *self.tensors(data, "x"))
+
+    def recurrence(self, data: Data) -> Case:
+        def function(x: tg.Tensor) -> tg.Tensor:
+            return formulas.recurrence(tg, tg.stack, x)
+
+        return self.case(function, *self.tensors(data, "x"))
+
+    def columns(self, data: Data) -> Case:
+        def function(u: tg.Tensor) -> tg.Tensor:
+            return formulas.columns(tg, tg.stack, u)
+
+        return self.case(function, *self.tensors(data, "u"))
+
     def box_overlaps(self, data: Data) -> Case:
         def function(*boxes: tg.Tensor) -> tg.Tensor:
             return formulas.box_overlaps(tg, tg.amax, *boxes)

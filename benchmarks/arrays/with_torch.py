@@ -47,6 +47,21 @@ class Workloads(base.Workloads):
     def cumsum_columns(self, data: Data) -> Case:
         return self.forward(lambda x: x.cumsum(0), *self.tensors(data, "x"))
 
+    def column_softmax(self, data: Data) -> Case:
+        return self.forward(lambda x: x.softmax(0), *self.tensors(data, "x"))
+
+    def recurrence(self, data: Data) -> Case:
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return formulas.recurrence(torch, torch.stack, x)
+
+        return self.forward(function, *self.tensors(data, "x"))
+
+    def columns(self, data: Data) -> Case:
+        def function(u: torch.Tensor) -> torch.Tensor:
+            return formulas.columns(torch, torch.stack, u)
+
+        return self.forward(function, *self.tensors(data, "u"))
+
     def box_overlaps(self, data: Data) -> Case:
         def function(*boxes: torch.Tensor) -> torch.Tensor:
             return formulas.box_overlaps(torch, torch.amax, *boxes)

@@ -149,6 +149,25 @@ ARRAYS = [
         least_bytes=2 * 16 * MIB,
     ),
     Row(
+        "column_softmax",
+        "softmax of columns, 4096×1024",
+        of(matrix, 4096, 1024),
+        least_bytes=2 * 16 * MIB,
+    ),
+    Row(
+        "recurrence",
+        "64 steps of a recurrence, all states stacked, 32×512",
+        of(matrix, 64, 32, 512),
+        least_bytes=2 * 4 * MIB,
+        tolerance=5e-5,
+    ),
+    Row(
+        "columns",
+        "48 functions of a vector side by side, 50,000×48",
+        of(field, 50_000),
+        least_bytes=4 * 50_000 * 49,
+    ),
+    Row(
         "box_overlaps", "greatest overlap of each of 1,000 boxes with 1,000", of(boxes, 1000, 1000)
     ),
     Row("float64_sums", "float64 exp·sin, summed over rows, 1000×1000", of(double, 1000, 1000)),
