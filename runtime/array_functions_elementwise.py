@@ -125,7 +125,7 @@ def _shifted_on_device(xp: Any, ufunc: Function, x: Array, y: Array) -> Array:
 
 def _floor_divide(xp: Any, x: Array, y: Array) -> Array:
     if x.dtype.kind in "iu":
-        _refuse_zero(y)
+        _refuse_zero(x, y)
     elif xp is not np:
         return _floor_divide_on_device(xp, x, y)
     return xp.floor_divide(x, y)
@@ -148,15 +148,15 @@ def _floor_divide_on_device(xp: Any, x: Array, y: Array) -> Array:
 def _remainder(xp: Any, x: Array, y: Array) -> Array:
     """The remainder with the sign of the divisor; a zero keeps the sign of the dividend."""
     if x.dtype.kind in "iu":
-        _refuse_zero(y)
+        _refuse_zero(x, y)
         return xp.remainder(x, y)
     rest = xp.fmod(x, y)
     wrong = (rest != 0) & ((rest < 0) != (y < 0))
     return xp.where(wrong, rest + y, rest)
 
 
-def _refuse_zero(divisor: Array) -> None:
-    if not divisor.all():
+def _refuse_zero(dividend: Array, divisor: Array) -> None:
+    if not divisor.all() and dividend.size:
         raise RuntimeError("ZeroDivisionError")  # PyTorch's type and text
 
 

@@ -12,6 +12,7 @@ from tgraph.compiler.ir import PRIMITIVES, Primitive
 from tgraph.compiler.ir import primitives as p
 
 import tgraph as tg
+import tgraph.linalg  # the rules of factorizations come with it
 from tgraph.core.dispatch import apply
 from tgraph.core.vjp_rules import NON_DIFFERENTIABLE, RULES
 from tgraph.ops import layers as F
@@ -230,7 +231,7 @@ def test_every_primitive_with_float_results_has_a_rule_or_is_listed() -> None:
         # of detached matrices only: what is solved with its factors has a rule for the matrix
         "lu",
         # what only a pass writes, behind all that is differentiated
-        "attention", "attention_rows", "attention_gradient", "sort",
+        "attention", "attention_rows", "attention_gradient", "sort", "assemble",
     }  # fmt: skip
     listed = no_gradient | {each.name for each in NON_DIFFERENTIABLE}
     missing = [

@@ -173,6 +173,7 @@ def test_integer_division_has_the_sign_of_the_divisor():
 def test_integer_division_by_zero(name):
     with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
         run(name, [1, 2], [1, 0])
+    same(run(name, np.zeros(0, np.int64), np.zeros(1, np.int64)), np.zeros(0, np.int64))
 
 
 def test_integer_powers():

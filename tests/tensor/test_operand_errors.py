@@ -64,6 +64,15 @@ def test_integers_divided_by_the_number_zero() -> None:
             with pytest.raises(RuntimeError, match="ZeroDivisionError"):
                 run(integers)
             assert run(integers.float()).isfinite().logical_not().all()
+            assert run(integers[:0]).shape == (0,)  # nothing is divided
+
+
+def test_operations_of_bools() -> None:
+    flags = tg.tensor([True, False])
+    assert tg.square(flags).dtype is tg.int64
+    for operands in ((flags, flags), (flags, True), (True, flags)):
+        with pytest.raises(RuntimeError, match=r"Subtraction, the `-` operator, with two bool"):
+            tg.sub(*operands)
 
 
 def test_integers_of_more_than_64_bits() -> None:

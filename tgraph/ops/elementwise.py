@@ -32,7 +32,7 @@ from ..core.operands import (
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
-from ..runtime.dtypes import bool_, float32
+from ..runtime.dtypes import bool_, float32, int64
 from .comparison import (
     bitwise_and,
     bitwise_left_shift,
@@ -116,7 +116,10 @@ def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
 @public(method=True, inplace=True, out=True, aliases=("subtract",))
 def sub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     """`input - alpha * other`."""
-    bools = [isinstance(x, Tensor) and x._type.dtype is bool_ for x in (input, other)]
+    bools = [
+        x._type.dtype is bool_ if isinstance(x, Tensor) else isinstance(x, bool)
+        for x in (input, other)
+    ]
     if all(bools):
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
@@ -195,8 +198,10 @@ def _integer_trunc_divide(input: Operand, other: Operand) -> Tensor:
 
 
 def _refuse_zero(dividend: Any, divisor: Any) -> None:
-    """RuntimeError, with PyTorch's text, where integers are divided by the number 0."""
-    if type(divisor) is int and divisor == 0 and not result_type(dividend, 0).is_floating_point:
+    """RuntimeError, with PyTorch's text, where some integers are divided by the number 0."""
+    if type(divisor) is not int or divisor or result_type(dividend, 0).is_floating_point:
+        return
+    if not isinstance(dividend, Tensor) or dividend._type.numel:
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -295,7 +300,9 @@ def sign(input: Tensor) -> Tensor:
 
 @public(method=True, inplace=True, out=True)
 def square(input: Tensor) -> Tensor:
-    """`input * input`."""
+    """`input * input`; of bools, integers."""
+    if require_tensor(input, "square")._type.dtype is bool_:
+        input = cast(input, int64)
     return mul(input, input)
 
 
