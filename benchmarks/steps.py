@@ -13,10 +13,9 @@ import time
 from collections.abc import Sequence
 from unittest import mock
 
-from tgraph.compiler.plan.plan_builder import StepInfo
-from tgraph.compiler.step_summary import step_summary
-from tgraph.compiler.step_times import step_times
+from tgraph.compiler.plan.step_info import StepInfo
 from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.step_times import step_times
 
 import tgraph
 
@@ -86,7 +85,7 @@ def main() -> None:
     if options.kernels:
         for info in executable.kernels:
             if info.kernel is not None:
-                print(f"\n{info.name}\n{info.schedule.kernel}\n  {step_summary(info)}")
+                print(f"\n{info.name}\n{info.schedule.kernel}\n  {info.summary()}")
 
 
 if __name__ == "__main__":

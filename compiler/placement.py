@@ -18,7 +18,7 @@ from ..runtime.plan import ReadOnlyError
 from ..runtime.records import record
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
-from .plan.plan_builder import StepInfo
+from .plan.step_info import StepInfo
 
 Array = Any
 # A CUDA plan packs smaller arrays of the host into one transfer.

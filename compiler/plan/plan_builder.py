@@ -9,112 +9,35 @@ input's memory where nobody reads the old value any more, and copied there at th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...runtime.arrays import copy_elements, copy_from_host, evaluate, module_of, to_host
 from ...runtime.dtypes import ALL_DTYPES
-from ...runtime.memo import Memo
 from ...runtime.plan_steps import (
-    ARENA_SLOT,
     STATUS_SLOT,
-    ArrayRef,
     BufferRef,
     CopyStep,
     CudaStep,
     GemmStep,
-    PythonStep,
-    Spread,
     Step,
-    merged_batch,
 )
-from ...runtime.records import record
 from ..fusion.fused_graph import FusedGraph, Group
 from ..fusion.rules import is_stored_source
 from ..fusion.structure import Structure
 from ..ir import Family, Node, TensorType
 from ..ir import primitives as p
-from ..kernel.cost import cost
-from ..kernel.dependences import dependences
 from ..kernel.kernel import Kernel
 from ..kernel.lower import Lowering
-from ..kernel.memory_views import spread_view, strided_view
-
-if TYPE_CHECKING:
-    from ..targets.cpu.schedule import Schedule
-    from ..targets.cuda.schedule import CudaSchedule
-    from ..targets.cuda.template import TemplateSchedule
-
-    AnySchedule = Schedule | CudaSchedule
-
-
-@record()
-class StepInfo:
-    """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
-
-    `kernel` and `schedule` are None for products, copies and Python functions, `product` for all
-    but products. `price` and `apart` are those of its group, 0 for other steps.
-    """
-
-    name: str
-    kind: str
-    nodes: tuple[Node, ...]
-    outputs: tuple[Node, ...]
-    bytes: int
-    flops: int
-    kernel: Kernel | None = None
-    schedule: AnySchedule | TemplateSchedule | None = None
-    product: GemmStep | None = None
-    price: float = 0.0
-    apart: float = 0.0
-
-
-class Pattern:
-    """What groups of one structure have in common: their kernel, and what was made of it.
-
-    `params` has the number of a node of the structure for each parameter, None for the status.
-    `sharing` are the schedules in which parameters are one: pairs of theirs -> the schedule.
-    `in_step` tells of pairs whether the one may lie in the memory of the other; `parts` are other
-    kernels that a target made of this one.
-    """
-
-    def __init__(self, kernel: Kernel, params: Sequence[int | None], schedule: AnySchedule) -> None:
-        self.kernel, self.params, self.schedule = kernel, params, schedule
-        self.sharing: dict[tuple[tuple[int, int], ...], AnySchedule] = {}
-        self.in_step: dict[tuple[int, int], bool] = {}
-        self.parts: dict[Any, Any] = {}
-        self.bytes = moved_bytes(kernel)
-        self.flops = operations(kernel)
-
-
-# By what schedules depend on beside the structure, and by that; with lines where those matter.
-_patterns: Memo[tuple[Any, ...], Pattern] = Memo(4_000)
-
-
-class Piece(NamedTuple):
-    """One of the kernels of a group, with the nodes of its parameters, and what it does."""
-
-    role: str
-    kernel: Kernel
-    schedule: AnySchedule
-    nodes: list[Node | None]
-    bytes: int
-    flops: int
-
-
-class Scheduled(NamedTuple):
-    """The kernel of one group: the node of each parameter, None for the status, and its values."""
-
-    pattern: Pattern
-    nodes: list[Node | None]
-    inside: tuple[Node, ...]
+from ..kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from .arena import Arena
+from .library_steps import call_step, primitive_step, product_step
+from .operands import Operands
+from .pattern import PATTERNS, Pattern, Piece, Scheduled
+from .step_info import LibraryStep, StepInfo
 
 
 class PlanBuilder(ABC):
@@ -136,11 +59,12 @@ class PlanBuilder(ABC):
         self.groups: Sequence[Group] = fused.groups
         self.donate = donate
         self.place: dict[Node, BufferRef] = {}
+        self.operands = Operands(fused, self.place)
         self.infos: list[StepInfo] = []
         self.info_of_step: dict[int, StepInfo] = {}
         self.steps: list[Step | CudaStep] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
-        self.arena = _Arena(self.alignment, self.never_reused)
+        self.arena = Arena(self.alignment, self.never_reused)
         self.copies: list[CopyStep] = []
         self.in_place: dict[Node, Node] = {}
         self.written: set[Node] = set()  # what steps write, all of its elements
@@ -182,14 +106,22 @@ class PlanBuilder(ABC):
         """What schedules depend on beside the structure of a group, this class included."""
 
     @abstractmethod
-    def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
+    def schedule(self, group: Group) -> tuple[Lowering, KernelSchedule]:
         """The kernel of a group, lowered and scheduled."""
 
     @abstractmethod
     def write_kernel(
-        self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
+        self, info: StepInfo, schedule: ScheduledKernel, args: tuple[BufferRef, ...]
     ) -> None:
         """Append the step that runs a kernel which has something to do."""
+
+    @abstractmethod
+    def tell_kernel(self, schedule: ScheduledKernel) -> str:
+        """How a kernel runs, in a line for people."""
+
+    @abstractmethod
+    def tell_product(self, step: GemmStep) -> str:
+        """How a matrix product is computed, in a line for people."""
 
     # -- memory --------------------------------------------------------------------------
 
@@ -257,11 +189,7 @@ class PlanBuilder(ABC):
         pattern, nodes, _ = self.scheduled(group)
         if replaced not in nodes:  # needed by the graph, but no element of it
             return True
-        pair = nodes.index(replaced), nodes.index(node)
-        found = pattern.in_step.get(pair)
-        if found is None:
-            found = pattern.in_step[pair] = _reads_before_writing(pattern.kernel, *pair)
-        return found
+        return pattern.reads_in_step(nodes.index(replaced), nodes.index(node))
 
     def _order_groups(self) -> None:
         """Where a step may fail, what overwrites inputs comes after everything else.
@@ -360,7 +288,7 @@ class PlanBuilder(ABC):
         key = (self.variant, structure.key)
         # The checks of a kernel name lines of the program.
         lines = (*key, *(node.where for node in structure.inside))
-        pattern = _patterns.get(key) or _patterns.get(lines)
+        pattern = PATTERNS.get(key) or PATTERNS.get(lines)
         if pattern is None:
             lowering, schedule = self.schedule(group)
             # Who fails late must not have written over inputs before: see `_order_groups`.
@@ -368,7 +296,7 @@ class PlanBuilder(ABC):
             number = {node: at for at, node in enumerate(structure.nodes)}
             params = [None if node is None else number[node] for node in lowering.param_nodes]
             pattern = Pattern(lowering.kernel, params, schedule)
-            _patterns.keep(lines if lowering.kernel.checks else key, pattern)
+            PATTERNS.keep(lines if lowering.kernel.checks else key, pattern)
         return pattern
 
     def _write_kernel(self, position: int, group: Group) -> None:
@@ -402,7 +330,7 @@ class PlanBuilder(ABC):
         inside = self.scheduled(group).inside
         info = StepInfo(
             name, "kernel", inside, outputs, piece.bytes, piece.flops, piece.kernel, piece.schedule,
-            None, group.price, group.apart,
+            None, group.price, group.apart, partial(self.tell_kernel, piece.schedule),
         )  # fmt: skip
         self.infos.append(info)
         if piece.schedule.extent > 0 and any(param.elements for param in piece.kernel.params):
@@ -425,21 +353,15 @@ class PlanBuilder(ABC):
 
     def _share_params(
         self, pattern: Pattern, nodes: list[Node | None]
-    ) -> tuple[AnySchedule, list[Node | None]]:
+    ) -> tuple[KernelSchedule, list[Node | None]]:
         """An output in the memory of an input is the same parameter, not an alias of it."""
         shared: dict[int, int] = {}
         for number, node in enumerate(nodes):
             replaced = self.in_place.get(node) if node is not None else None
             if replaced is not None and replaced in nodes:
                 shared[number] = nodes.index(replaced)
-        if not shared:
-            return pattern.schedule, nodes
-        which = tuple(shared.items())
-        schedule = pattern.sharing.get(which)
-        if schedule is None:
-            kernel = _with_shared_params(pattern.schedule.kernel, shared)
-            schedule = pattern.sharing[which] = replace(pattern.schedule, kernel=kernel)
-        return schedule, [node for number, node in enumerate(nodes) if number not in shared]
+        left = [node for number, node in enumerate(nodes) if number not in shared]
+        return pattern.shared(shared), left
 
     def _write_step(self, node: Node) -> None:
         if node.primitive.family is Family.GET:
@@ -451,290 +373,26 @@ class PlanBuilder(ABC):
         outputs: tuple[Node, ...] = (node,)
         if has_several_results(node):
             outputs = tuple(self.results(node))
-        step, kind, flops = self.library_step(node)
-        moved = sum(min(each.type.nbytes, self._read_of(node, each)) for each in node.inputs)
-        moved += sum(each.type.nbytes for each in outputs)
+        step, kind, flops, tell = self.library_step(node)
+        moved = self.operands.read_bytes(node) + sum(each.type.nbytes for each in outputs)
         self.written.update(outputs)
         product = step if isinstance(step, GemmStep) else None
-        info = StepInfo(step.name, kind, (node,), outputs, moved, flops, product=product)
+        info = StepInfo(step.name, kind, (node,), outputs, moved, flops, product=product, tell=tell)
         self.info_of_step[len(self.steps)] = info
         self.steps.append(step)
         self.infos.append(info)
 
-    def library_step(self, node: Node) -> tuple[Step, str, int]:
-        """The step of a node that is no kernel, its kind and its operations."""
+    def library_step(self, node: Node) -> LibraryStep:
+        """The step of a node that is no kernel."""
         if node.primitive is p.matmul and node.type.dtype.name in self.products:
-            step = self._gemm(node)
+            step = product_step(self.operands, node)
             rows = prod(size for size, *_ in step.batch) * step.m
-            return step, "gemm", 2 * rows * step.n * step.k
+            flops = 2 * rows * step.n * step.k
+            return LibraryStep(step, "gemm", flops, partial(self.tell_product, step))
         if has_several_results(node):
-            return self._call(node), "python", 0
-        function = partial(_run_primitive, node.primitive.name, dict(node.attrs))
-        results = (self.contiguous(node, node.type),)
-        return PythonStep(node.primitive.name, function, self.arrays(node), results), "python", 0
-
-    def arrays(self, step: Node) -> tuple[ArrayRef, ...]:
-        """The operands of a step as they lie in memory."""
-        return tuple(self._array(step, operand) for operand in step.inputs)
-
-    def _read_of(self, step: Node, operand: Node) -> int:
-        """Bytes of what a step finds in memory for an operand."""
-        return int(self.in_memory(self.fused.rules.step_operand(step, operand)).type.nbytes)
-
-    def _call(self, node: Node) -> PythonStep:
-        """A Python function or a routine of a library, for those of its results that are read."""
-        results = {each.attrs["index"]: each for each in self.results(node)}
-        wanted = tuple(sorted(results))
-        outputs = tuple(self.contiguous(results[at], results[at].type) for at in wanted)
-        name = str(node.attrs.get("name", node.primitive.name))
-        if node.primitive.family is Family.OPAQUE:
-            function = partial(_run_host_call, node.attrs["function"], wanted, len(node.inputs))
-        else:
-            attrs = dict(node.attrs)
-            function = partial(_run_routine, node.primitive.name, attrs, wanted, len(node.inputs))
-        return PythonStep(name, function, self.arrays(node), outputs)
-
-    def contiguous(self, node: Node, type_: TensorType) -> ArrayRef:
-        return ArrayRef(self.place[node], type_.shape, type_.dtype.numpy)
-
-    def _array(self, step: Node, operand: Node) -> ArrayRef:
-        base = self.in_memory(self.fused.rules.step_operand(step, operand))
-        view = strided_view(operand, base, self.fused.rules.buffer(base))
-        assert view is not None, f"{operand} is no view of {base}"
-        strides, offset = view
-        size = operand.type.dtype.itemsize
-        ref = self.place[base]
-        return ArrayRef(
-            BufferRef(ref.slot, ref.offset + offset * size),
-            operand.shape,
-            operand.type.dtype.numpy,
-            tuple(stride * size for stride in strides),
-        )
-
-    def _gemm(self, node: Node) -> GemmStep:
-        a, b = node.inputs
-        left = self._matrix(node, a, node.attrs["transpose_a"])
-        right = self._matrix(node, b, node.attrs["transpose_b"])
-        *lead, m, n = node.shape
-        k = a.shape[-2] if node.attrs["transpose_a"] else a.shape[-1]
-        batch = []
-        out_stride = m * n
-        for axis in range(len(lead) - 1, -1, -1):
-            from_end = axis - len(lead)
-            entry = (lead[axis], left.stride(from_end), right.stride(from_end), out_stride)
-            out_stride *= lead[axis]
-            batch.append(entry)
-        return GemmStep(
-            "matmul", node.type.dtype.name, m, n, k, left.ref, right.ref, self.place[node],
-            left.transposed, right.transposed, left.leading, right.leading, max(n, 1),
-            merged_batch(batch[::-1]), spread_a=left.spread, spread_b=right.spread,
-        )  # fmt: skip
-
-    def _matrix(self, node: Node, operand: Node, transpose: bool) -> _Matrix:
-        images = self.fused.rules.windows_base(node, operand)
-        if images is not None:
-            return self._spread(operand, self.in_memory(images), transpose)
-        base = self.in_memory(self.fused.rules.step_operand(node, operand))
-        view = strided_view(operand, base, self.fused.rules.buffer(base))
-        assert view is not None, f"{operand} is no view of {base}"
-        strides, offset = view
-        rows, columns = operand.shape[-2:]
-        row, column = strides[-2:]
-        plain = (column == 1 or columns == 1) and (row >= columns or rows == 1)
-        if plain:
-            leading = max(row if rows > 1 else 0, columns, 1)
-        else:
-            leading = max(column if columns > 1 else 0, rows, 1)
-        place, batch = self._place_in(operand, base, strides[:-2], offset)
-        return _Matrix(place, transpose == plain, leading, batch)
-
-    def _spread(self, operand: Node, base: Node, transpose: bool) -> _Matrix:
-        """A matrix of windows, which the product gathers from the images themselves."""
-        found = spread_view(operand, base, self.fused.rules.buffer(base))
-        assert found is not None, f"{operand} is no view of {base}"
-        spread, (strides, offset) = found
-        place, batch = self._place_in(operand, base, strides, offset)
-        turned = Spread(spread.columns, spread.rows) if transpose else spread
-        return _Matrix(place, False, 0, batch, turned)
-
-    def _place_in(
-        self, operand: Node, base: Node, strides: Sequence[int], offset: int
-    ) -> tuple[BufferRef, dict[int, int]]:
-        """Where an operand begins, and the strides of its leading axes."""
-        ref, axes = self.place[base], range(-len(strides), 0)
-        place = BufferRef(ref.slot, ref.offset + offset * operand.type.dtype.itemsize)
-        sizes = operand.shape[:-2]
-        return place, {
-            axis: 0 if size == 1 else stride for axis, size, stride in zip(axes, sizes, strides)
-        }
-
-
-@record()
-class _Matrix:
-    """A matrix operand: whether BLAS must transpose it as stored, and its strides.
-
-    One of windows is `spread`, without such strides.
-    """
-
-    ref: BufferRef
-    transposed: bool
-    leading: int
-    batch: Mapping[int, int]
-    spread: Spread | None = None
-
-    def stride(self, from_end: int) -> int:
-        return self.batch.get(from_end, 0)
-
-
-def _reads_before_writing(kernel: Kernel, read: int, written: int) -> bool:
-    """Whether each element of the parameter `read` is read only where `written` gets its own."""
-    stored: set[Any] = set()
-    stage_of_store = -1
-    for number, stage in enumerate(kernel.stages):
-        for instr in stage.body:
-            if instr.op == "store" and instr.param == written:
-                stored.add(instr.index)
-                stage_of_store = number
-    if len(stored) != 1:
-        return False
-    return all(
-        instr.index in stored and not instr.mask and number <= stage_of_store
-        for number, stage in enumerate(kernel.stages)
-        for instr in stage.body
-        if instr.op == "load" and instr.param == read
-    )
-
-
-def operations(kernel: Kernel) -> int:
-    """Operations with multiplicity: each stands in the outermost loop that it allows."""
-    total = 0
-    for stage in kernel.stages:
-        loops = [*kernel.rows, *stage.axes]
-        for instr, axes in zip(stage.body, dependences(kernel, stage, kernel.rows), strict=True):
-            if instr.op in ("load", "store", "const", "index"):
-                continue
-            needed = [at + 1 for at, axis in enumerate(loops) if axes is None or axis in axes]
-            total += cost(instr) * prod(axis.size for axis in loops[: max(needed, default=0)])
-    return total
-
-
-def _with_shared_params(kernel: Kernel, shared: Mapping[int, int]) -> Kernel:
-    """`kernel` without the parameters that `shared` maps to others, which are written now."""
-    kept = [number for number in range(len(kernel.params)) if number not in shared]
-    new = {old: position for position, old in enumerate(kept)}
-    table = {number: new[shared.get(number, number)] for number in range(len(kernel.params))}
-    params = [kernel.params[number] for number in kept]
-    for source in shared.values():
-        params[new[source]] = replace(params[new[source]], written=True)
-    stages = tuple(
-        replace(
-            stage,
-            body=tuple(
-                replace(instr, param=table[instr.param]) if instr.param >= 0 else instr
-                for instr in map(partial(_move_status, table), stage.body)
-            ),
-        )
-        for stage in kernel.stages
-    )
-    return replace(kernel, params=tuple(params), stages=stages)
-
-
-def moved_bytes(kernel: Kernel) -> int:
-    """Bytes that must move at least: what is accessed of each buffer, every element once."""
-    rows = prod(axis.size for axis in kernel.rows)
-    accesses = [0] * len(kernel.params)
-    for stage in kernel.stages:
-        steps = rows * prod(axis.size for axis in stage.axes)
-        for instr in stage.body:
-            if instr.op in ("load", "store"):
-                accesses[instr.param] += steps
-    return sum(
-        min(count, param.elements) * param.dtype.itemsize
-        for count, param in zip(accesses, kernel.params, strict=True)
-    )
-
-
-def _move_status(table: Mapping[int, int], instr: Any) -> Any:
-    if instr.op != "check":
-        return instr
-    size, site, status = instr.value
-    return replace(instr, value=(size, site, table[status]))
-
-
-def _run_primitive(name: str, attrs: Mapping[str, Any], *arrays: Any) -> None:
-    *inputs, output = arrays
-    copy_elements(output, evaluate(name, inputs, attrs, module_of(output)))
-
-
-def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: Any) -> None:
-    results = function(*map(to_host, arrays[:count]))
-    for number, output in zip(wanted, arrays[count:], strict=True):
-        copy_from_host(output, results[number])
+            return LibraryStep(call_step(self.operands, node, self.results(node)), "python")
+        return LibraryStep(primitive_step(self.operands, node), "python")
 
 
 def has_several_results(node: Node) -> bool:
     return not isinstance(node.type, TensorType)
-
-
-def _run_routine(
-    name: str, attrs: Mapping[str, Any], wanted: Sequence[int], count: int, *arrays: Any
-) -> None:
-    results = evaluate(name, arrays[:count], attrs, module_of(arrays[0]))
-    for number, output in zip(wanted, arrays[count:], strict=True):
-        copy_elements(output, results[number])
-
-
-class _Arena:
-    """Offsets in the arena: the lowest gap that fits, reused once released if it is large."""
-
-    def __init__(self, alignment: int, never_reused: int) -> None:
-        self.alignment = alignment
-        self.never_reused = never_reused
-        self.size = 0
-        self.gaps: list[tuple[int, int]] = []  # (start, end), ascending, never touching
-        self.taken: dict[Hashable, tuple[int, int]] = {}
-
-    def take(self, nbytes: int, key: Hashable) -> BufferRef:
-        place = self.taken[key] = self._take(nbytes)
-        return BufferRef(ARENA_SLOT, place[0])
-
-    def _take(self, nbytes: int) -> tuple[int, int]:
-        wanted = max(-(-nbytes // self.alignment), 1) * self.alignment
-        start = self._fill_gap(wanted)
-        if start is None:
-            ends_free = self.gaps and self.gaps[-1][1] == self.size
-            start = self.gaps.pop()[0] if ends_free else self.size
-            self.size = start + wanted
-        return start, start + wanted
-
-    @contextmanager
-    def borrowed(self, nbytes: int) -> Iterator[BufferRef]:
-        """A place for what one step needs while it runs."""
-        place = self._take(nbytes)
-        yield BufferRef(ARENA_SLOT, place[0])
-        self._give_back(*place)
-
-    def _fill_gap(self, wanted: int) -> int | None:
-        for number, (start, end) in enumerate(self.gaps):
-            if end - start >= wanted:
-                left = [(start + wanted, end)] if end - start > wanted else []
-                self.gaps[number : number + 1] = left
-                return start
-        return None
-
-    def release(self, key: Hashable) -> None:
-        """Give back what was taken for `key`, a node above all, if there is any."""
-        if key not in self.taken:
-            return
-        self._give_back(*self.taken.pop(key))
-
-    def _give_back(self, start: int, end: int) -> None:
-        if end - start <= self.never_reused:
-            return
-        at = bisect(self.gaps, (start, end))
-        if at < len(self.gaps) and self.gaps[at][0] == end:
-            end = self.gaps.pop(at)[1]
-        if at and self.gaps[at - 1][1] == start:
-            at -= 1
-            start = self.gaps.pop(at)[0]
-        self.gaps.insert(at, (start, end))

@@ -23,8 +23,8 @@ from .ready_plan import ReadyPlan
 if TYPE_CHECKING:
     from ..fusion.fused_graph import Refusal
     from ..targets.cpu.executable import Executable
-    from .plan_builder import StepInfo
     from .planning import Planning
+    from .step_info import StepInfo
 
 
 class Request(NamedTuple):

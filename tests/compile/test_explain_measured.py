@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from tgraph.compiler import machine_speed
-from tgraph.compiler.step_times import repeated, step_times
+from tgraph.compiler.targets.cpu import machine_speed
+from tgraph.compiler.targets.cpu.step_times import repeated, step_times
 from tgraph.runtime.plan_steps import ARENA_SLOT, references
 
 import tgraph as tg

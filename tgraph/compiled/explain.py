@@ -8,8 +8,7 @@ from typing import Any
 
 from ..compiler.fusion.machine import nanoseconds
 from ..compiler.ir import Family, Node
-from ..compiler.plan.plan_builder import StepInfo
-from ..compiler.step_summary import step_summary
+from ..compiler.plan.step_info import StepInfo
 from ..runtime.records import record
 from .compiled_call import CompiledCall
 from .measure import Speed, measured
@@ -66,7 +65,7 @@ class KernelLine:
     @property
     def schedule(self) -> str:
         """How it runs, such as "vectorised along i0 < 512 (16 lanes); 1 task on one thread"."""
-        return step_summary(self.info)
+        return self.info.summary()
 
     @property
     def operations(self) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.machine_speed import bandwidth, peak
-from ..compiler.plan.plan_builder import StepInfo
 from ..compiler.plan.ready_plan import ReadyPlan
-from ..compiler.step_times import step_times
+from ..compiler.plan.step_info import StepInfo
 from ..compiler.targets.cpu.executable import Executable
+from ..compiler.targets.cpu.machine_speed import bandwidth, peak
+from ..compiler.targets.cpu.step_times import step_times
 from ..runtime.arrays import contiguous
 from ..runtime.dtypes import float64
 from ..runtime.records import record

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from ..compiler.ir import Family, Graph, Node, Provenance, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.text import format_attr, format_node, format_type, node_names
-from ..compiler.plan.plan_builder import StepInfo
-from ..compiler.step_summary import step_summary
+from ..compiler.plan.step_info import StepInfo
 from ..compiler.targets.cpu.executable import Executable
 from .picture import Arrow, Box, Cluster, Picture
 
@@ -407,5 +406,5 @@ def _schedule_lines(step: StepInfo) -> list[str]:
     # A hand-written kernel tells by its schedule alone what it does.
     lines = [f"rows {rows}, stages of {stages}"] if step.kernel.stages else []
     if step.schedule is not None:
-        lines.append(step_summary(step))
+        lines.append(step.summary())
     return lines

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from ...fusion.fusion import fuse
 from ...ir import Graph
-from ...plan.plan_builder import StepInfo
 from ...plan.planning import Planning
 from ...plan.ready_plan import ReadyPlan
+from ...plan.step_info import StepInfo
 from .plan_builder import CpuPlanBuilder
 from .rules import CpuRules
 

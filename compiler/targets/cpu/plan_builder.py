@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....runtime import jit
 from ....runtime.memo import Memo
 from ....runtime.order import put_in_order
 from ....runtime.plan import Plan
+from ....runtime.plan_gemm import product_summary
 from ....runtime.plan_steps import (
     BufferRef,
     CopyStep,
@@ -23,12 +24,22 @@ from ....runtime.plan_steps import (
 from ...fusion.fused_graph import FusedGraph, Group
 from ...ir import Family, Node
 from ...ir import primitives as p
+from ...kernel.kernel_work import moved_bytes, operations
 from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
 from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
-from ...plan.plan_builder import Piece, PlanBuilder, StepInfo, moved_bytes, operations
-from .attention_step import attention_gradient_step, attention_step, begin_attention, flops_of
-from .kernel_writer import kernel_text
+from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from ...plan.pattern import Piece
+from ...plan.plan_builder import PlanBuilder
+from ...plan.step_info import LibraryStep, StepInfo
+from .attention_step import (
+    attention_gradient_step,
+    attention_step,
+    attention_summary,
+    begin_attention,
+    flops_of,
+)
+from .kernel_writer import kernel_text, schedule_summary
 from .loader import KernelLoader
 from .module_text import KernelText
 from .packed_panels import (
@@ -36,15 +47,12 @@ from .packed_panels import (
     can_share,
     operand_of,
     packing_step,
+    panels_summary,
     shared_operands,
     with_panels,
 )
 from .schedule import Schedule, schedule_cpu
-from .sorting_step import argsort_step, is_native, lists_bytes, sort_step
-
-if TYPE_CHECKING:
-    from ...plan.plan_builder import AnySchedule
-
+from .sorting_step import argsort_step, is_native, lists_bytes, sort_step, sorting_summary
 
 # By the id of a schedule, which is held, and the size of vectors; with where parameters begin.
 _texts: Memo[tuple[int, int], tuple[Schedule, KernelText, tuple[int, ...]]] = Memo(4_000)
@@ -95,7 +103,7 @@ class CpuPlanBuilder(PlanBuilder):
     def variant(self) -> Hashable:
         return CpuPlanBuilder
 
-    def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
+    def schedule(self, group: Group) -> tuple[Lowering, KernelSchedule]:
         """The kernel of a group; rows are saved between stages only in row schedules."""
         lowering = self.fused.lowering(group, save_rows=False)
         schedule = schedule_cpu(lowering.run())
@@ -104,22 +112,35 @@ class CpuPlanBuilder(PlanBuilder):
             return saving, schedule_cpu(saving.run())
         return lowering, schedule
 
-    def library_step(self, node: Node) -> tuple[Step, str, int]:
+    def tell_kernel(self, schedule: ScheduledKernel) -> str:
+        """The kernel is written once more, as what is told stands in no other place."""
+        assert isinstance(schedule, Schedule)
+        return schedule_summary(schedule, jit.vector_bytes())
+
+    def tell_product(self, step: GemmStep) -> str:
+        return product_summary(step)
+
+    def library_step(self, node: Node) -> LibraryStep:
         if node.primitive is p.attention:
-            step = attention_step(node, self.arrays(node), [self.place[node]])
-            return step, "attention", flops_of(node)
+            whole = attention_step(node, self.operands.arrays(node), [self.place[node]])
+            return self._attention_step(node, whole)
         if node.primitive.family is Family.SEVERAL:
-            return self._attention(node), "attention", flops_of(node)
+            return self._attention_step(node, self._attention(node))
         if node.primitive.family is Family.SORT and is_native(node):
-            return self._sorting(node), "sort", 0
+            return LibraryStep(self._sorting(node), "sort", 0, partial(sorting_summary, node))
         if node.primitive is p.sort:
             function = partial(put_in_order, descending=node.attrs["descending"])
-            results = (self.contiguous(node, node.type),)
-            return PythonStep("sort", function, self.arrays(node), results), "python", 0
-        product, kind, flops = super().library_step(node)
-        if isinstance(product, GemmStep) and self._shares_panels(node, product):
-            product = with_panels(product, self._panels(node, product))
-        return product, kind, flops
+            results = (self.operands.result(node),)
+            by_numpy = PythonStep("sort", function, self.operands.arrays(node), results)
+            return LibraryStep(by_numpy, "python")
+        found = super().library_step(node)
+        if isinstance(found.step, GemmStep) and self._shares_panels(node, found.step):
+            step = with_panels(found.step, self._panels(node, found.step))
+            return found._replace(step=step, tell=partial(self.tell_product, step))
+        return found
+
+    def _attention_step(self, node: Node, step: KernelStep) -> LibraryStep:
+        return LibraryStep(step, "attention", flops_of(node), partial(attention_summary, node))
 
     def _shares_panels(self, node: Node, step: GemmStep) -> bool:
         return self.sharers[operand_of(node)] > 0 and can_share(node, step)
@@ -133,7 +154,8 @@ class CpuPlanBuilder(PlanBuilder):
         if operand not in self.panels:
             nbytes = operand[0].type.nbytes
             self.panels[operand] = self.arena.take(nbytes, operand)
-            info = StepInfo("pack", "pack", operand[:1], (), 2 * nbytes, 0)
+            tell = partial(panels_summary, operand[0])
+            info = StepInfo("pack", "pack", operand[:1], (), 2 * nbytes, 0, tell=tell)
             self.info_of_step[len(self.steps)] = info
             self.steps.append(packing_step(step, self.panels[operand]))
             self.infos.append(info)
@@ -147,12 +169,12 @@ class CpuPlanBuilder(PlanBuilder):
         places = {each.attrs["index"]: self.place[each] for each in self.results(node)}
         if node.primitive is p.attention_gradient:
             gradients = [places.get(index) for index in range(3)]
-            return attention_gradient_step(node, self.arrays(node), gradients)
+            return attention_gradient_step(node, self.operands.arrays(node), gradients)
         rows = [places[1]] if 1 in places else []
-        return attention_step(node, self.arrays(node), [places.get(0), *rows])
+        return attention_step(node, self.operands.arrays(node), [places.get(0), *rows])
 
     def _sorting(self, node: Node) -> KernelStep:
-        (operand,) = self.arrays(node)
+        (operand,) = self.operands.arrays(node)
         if node.primitive is p.sort:
             return sort_step(node, operand, self.place[node])
         with self.arena.borrowed(lists_bytes(node)) as lists:
@@ -202,7 +224,7 @@ class CpuPlanBuilder(PlanBuilder):
         return copies_base(pattern.kernel, nodes.index(replaced), nodes.index(node))
 
     def write_kernel(
-        self, info: StepInfo, schedule: AnySchedule, args: tuple[BufferRef, ...]
+        self, info: StepInfo, schedule: ScheduledKernel, args: tuple[BufferRef, ...]
     ) -> None:
         assert isinstance(schedule, Schedule)
         key = id(schedule), jit.vector_bytes()

@@ -18,7 +18,7 @@ from ....runtime.device import Device
 from ...fusion.fused_graph import Refusal
 from ...ir import Graph, TensorType
 from ...kernel.checks import Check
-from ...plan.plan_builder import StepInfo
+from ...plan.step_info import StepInfo
 from .program import Program
 
 Array = Any  # of CuPy; of NumPy for inputs that come from the host

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from ....runtime.dtypes import uint8
+from ....runtime.plan_gemm import sizes
 from ....runtime.plan_steps import (
     STATUS_SLOT,
     BufferRef,
@@ -24,7 +25,9 @@ from ...kernel.checks import Check
 from ...kernel.kernel import Param
 from ...kernel.kernel_io import Root
 from ...kernel.lower import Lowering
-from ...plan.plan_builder import PlanBuilder, StepInfo
+from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from ...plan.plan_builder import PlanBuilder
+from ...plan.step_info import StepInfo
 from .biases import Bias
 from .kernel_writer import (
     COPY_BLOCK,
@@ -42,10 +45,6 @@ from .schedule import CudaSchedule, Layout, rows_fit, schedule_cuda
 from .template import TemplateSchedule
 from .template_launches import Workspace, template_launches
 from .wide_kernels import Piece, WideSchedule, wide_text
-
-if TYPE_CHECKING:
-    from ...plan.plan_builder import AnySchedule
-
 
 # Kernels of at most this many blocks leave room on a GPU for others beside them.
 MAX_JOINED_BLOCKS = 1024
@@ -95,7 +94,7 @@ class CudaPlanBuilder(PlanBuilder):
     def variant(self) -> Hashable:
         return CudaPlanBuilder, self.shared
 
-    def schedule(self, group: Group) -> tuple[Lowering, AnySchedule]:
+    def schedule(self, group: Group) -> tuple[Lowering, KernelSchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
         lowering = self.fused.lowering(group, save_rows=True)
         kernel = lowering.run()
@@ -108,7 +107,7 @@ class CudaPlanBuilder(PlanBuilder):
     def write_kernel(
         self,
         info: StepInfo,
-        schedule: AnySchedule | TemplateSchedule,
+        schedule: ScheduledKernel,
         args: tuple[BufferRef, ...],
     ) -> None:
         assert isinstance(schedule, (CudaSchedule, TemplateSchedule))
@@ -143,6 +142,13 @@ class CudaPlanBuilder(PlanBuilder):
             self.info_of_step[len(self.steps)] = self._renamed(info, name)
         args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
         self.steps.append(LaunchStep(name, args, schedule.grid, schedule.block, schedule.shared))
+
+    def tell_kernel(self, schedule: ScheduledKernel) -> str:
+        assert isinstance(schedule, (CudaSchedule, TemplateSchedule, WideSchedule))
+        return schedule.summary()
+
+    def tell_product(self, step: GemmStep) -> str:
+        return f"cuBLAS {sizes(step)}"
 
     @property
     def _overwritten(self) -> set[int]:
@@ -279,7 +285,7 @@ class CudaPlanBuilder(PlanBuilder):
             outputs = (node,) if launch is launches[-1] else ()
             info = StepInfo(
                 name, "kernel", (node,), outputs, launch.bytes, launch.flops,
-                schedule.kernel, schedule,
+                schedule.kernel, schedule, tell=schedule.summary,
             )  # fmt: skip
             self.infos.append(info)
             self.info_of_step[len(self.steps)] = info
@@ -373,6 +379,7 @@ def _wide_info(schedule: WideSchedule, infos: Sequence[StepInfo | None]) -> Step
         sum(info.flops for info in known),
         schedule.kernel,
         schedule,
+        tell=schedule.summary,
     )
 
 

@@ -28,8 +28,8 @@ from ... import pipeline
 from ...fusion.fusion import fuse
 from ...ir import Graph, Node
 from ...placement import is_on_cpu, move_early, split
-from ...plan.plan_builder import StepInfo
 from ...plan.planning import Planning
+from ...plan.step_info import StepInfo
 from .biases import Bias, with_biases
 from .plan_builder import CudaPlanBuilder
 from .rules import CudaRules

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime import memory
-from ..runtime.plan import Plan
-from ..runtime.plan_steps import ARENA_SLOT, BufferRef, KernelStep, Step
-from .plan.plan_builder import StepInfo
-from .targets.cpu.executable import Executable
-from .targets.cpu.schedule import Schedule
+from ....runtime import memory
+from ....runtime.plan import Plan
+from ....runtime.plan_steps import ARENA_SLOT, BufferRef, KernelStep, Step
+from ...plan.step_info import StepInfo
+from .executable import Executable
 
 Array = npt.NDArray[Any]
 
@@ -76,7 +75,7 @@ Changed = list[tuple[BufferRef, int]]
 
 def _changed(step: Step, info: StepInfo) -> Changed:
     """What a step reads and writes, so that a second run would begin from something else."""
-    if not isinstance(step, KernelStep) or not isinstance(info.schedule, Schedule):
+    if not isinstance(step, KernelStep) or info.schedule is None:
         return []
     kernel = info.schedule.kernel
     read = {

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime import memory, parallel
-from ..runtime.dtypes import int64
-from ..runtime.plan import BufferRef, CopyStep, GemmStep, Plan
-from .ir import Builder, Graph, TensorType, input_node
-from .ir import primitives as p
-from .pipeline import optimize
+from ....runtime import memory, parallel
+from ....runtime.dtypes import int64
+from ....runtime.plan import BufferRef, CopyStep, GemmStep, Plan
+from ...ir import Builder, Graph, TensorType, input_node
+from ...ir import primitives as p
+from ...pipeline import optimize
+from .executable import Executable
 from .step_times import repeated
-from .targets.cpu.executable import Executable
 
 SMALLEST, LARGEST = 1 << 14, 1 << 29
 """Bytes for which bandwidth is measured: from the first-level cache to beyond all caches."""

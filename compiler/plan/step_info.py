@@ -1,0 +1,48 @@
+"""What is told of a step of a plan: what it computes, moves and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...runtime.plan_steps import GemmStep, Step
+from ...runtime.records import record
+from ..ir import Node
+from ..kernel.kernel import Kernel
+from ..kernel.scheduled_kernel import ScheduledKernel
+
+
+@record()
+class StepInfo:
+    """What `explain` and pictures tell of one step: the nodes it computes and what it moves.
+
+    `kernel` and `schedule` are None for products, copies and Python functions, `product` for all
+    but products. `price` and `apart` are those of its group, 0 for other steps. `tell` makes the
+    line of `summary`.
+    """
+
+    name: str
+    kind: str
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    bytes: int
+    flops: int
+    kernel: Kernel | None = None
+    schedule: ScheduledKernel | None = None
+    product: GemmStep | None = None
+    price: float = 0.0
+    apart: float = 0.0
+    tell: Callable[[], str] | None = None
+
+    def summary(self) -> str:
+        """How the step runs, in a line for people; "" where there is nothing to tell."""
+        return "" if self.tell is None else self.tell()
+
+
+class LibraryStep(NamedTuple):
+    """A step that is no kernel, its kind and operations, and what tells of it."""
+
+    step: Step
+    kind: str
+    flops: int = 0
+    tell: Callable[[], str] | None = None
