@@ -20,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 from tgraph.compiler import pipeline
-from tgraph.compiler.targets.cpu import executable
+from tgraph.compiler.targets.cpu import executable, program
 from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 
 import tgraph as tg
@@ -171,10 +171,10 @@ class Stages:
         watched = [
             ("trace", compiled_function, "record_call"),
             ("passes", pipeline, "optimize"),
-            ("fusion", executable, "fuse"),
+            ("fusion", program, "fuse"),
             ("kernels", builder, "write"),
-            ("llvm", plan_builder_cpu.KernelLoader, "addresses"),
-            ("plan", plan_builder_cpu, "Plan"),
+            ("llvm", executable.KernelLoader, "addresses"),
+            ("plan", executable, "Plan"),
             ("call", compiled_function, "CompiledCall"),
             ("rest", compiled_function.CompiledFunction, "_call_slowly"),
         ]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from unittest import mock
 
 from tgraph.compiler.plan.step_info import StepInfo
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import CpuExecutable
 from tgraph.compiler.targets.cpu.step_times import step_times
 
 import tgraph
@@ -26,23 +26,23 @@ from .workload import Workload
 from .workloads import BY_NAME
 
 
-def observed_call(workload: Workload) -> tuple[Executable, list[Array]]:
+def observed_call(workload: Workload) -> tuple[CpuExecutable, list[Array]]:
     """The compiled workload and the inputs of one of its calls."""
     case = implementation("tgraph", workload)(workload.data())
-    seen: list[tuple[Executable, list[Array]]] = []
-    run = Executable.run
+    seen: list[tuple[CpuExecutable, list[Array]]] = []
+    run = CpuExecutable.run
 
-    def watched(self: Executable, inputs: Sequence[Array]) -> list[Array]:
+    def watched(self: CpuExecutable, inputs: Sequence[Array]) -> list[Array]:
         seen.append((self, list(inputs)))
         return run(self, inputs)
 
     # The compiled call keeps the method that it finds when it is made.
-    with mock.patch.object(Executable, "run", watched):
+    with mock.patch.object(CpuExecutable, "run", watched):
         case.call()
     return seen[-1]
 
 
-def whole_time(executable: Executable, inputs: Sequence[Array], rounds: int) -> float:
+def whole_time(executable: CpuExecutable, inputs: Sequence[Array], rounds: int) -> float:
     """Median seconds of the whole plan."""
     taken = []
     for _ in range(rounds):

@@ -6,8 +6,8 @@ Passes and code generation are imported where there is no plan on disk.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ..runtime import gemm_native, interrupts
 from ..runtime.device import CPU
@@ -15,11 +15,12 @@ from ..runtime.garbage import no_collection
 from .ir import Graph, Node
 from .ir import primitives as p
 from .plan import stored_plan
+from .plan.executable import Executable
 from .plan.ready_plan import ReadyPlan
+from .plan.request import Request
 
 if TYPE_CHECKING:
     from .placement import PlacedExecutable
-    from .targets.cpu.executable import Executable
 
 
 @no_collection()
@@ -29,7 +30,7 @@ def compile_graph(
     donate: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
     overwritten: Iterable[int] = (),
-) -> Executable | stored_plan.StoredExecutable | PlacedExecutable:
+) -> Executable | PlacedExecutable:
     """Make `graph` ready to run on its devices.
 
     `donate` maps outputs to the inputs whose memory they take. `strides`, in elements, tells which
@@ -37,16 +38,22 @@ def compile_graph(
     donated, or is one of `overwritten`, must not be written.
     """
     start = time.perf_counter()
-    request = stored_plan.Request(graph, donate, strides, tuple(overwritten))
+    request = Request(graph, donate, strides, tuple(overwritten))
     key = stored_plan.key_of(request)
-    found = None if key is None else stored_plan.find(key, request, lambda: maker()(*request))
+    found = None if key is None else stored_plan.find(key, request, lambda: _made_whole(request))
     if found is not None:
         found.seconds = (0.0, time.perf_counter() - start)
         return found
     _prepare_products(graph)
-    made: Executable | PlacedExecutable = maker()(*request)
+    made = maker()(request)
     if key is not None and isinstance(made, ReadyPlan):
         stored_plan.keep(key, request, made)
+    return made
+
+
+def _made_whole(request: Request) -> ReadyPlan:
+    made = maker()(request)
+    assert isinstance(made, ReadyPlan)
     return made
 
 
@@ -68,7 +75,7 @@ def joined_gradients(graph: Graph) -> dict[Node, Node]:
     return join_attention_gradients.joined_gradients(graph)
 
 
-def maker() -> Any:
+def maker() -> Callable[[Request], Executable | PlacedExecutable]:
     """`make_executable`, with passes and code generators, which are imported now."""
     with interrupts.held():
         from .make_executable import make_executable

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..runtime.garbage import no_collection
 from .ir import Graph
 from .passes.canonicalize import canonicalize
-from .passes.decompose import decompose, decompose_for_gpu
+from .passes.decompose import decompose
 from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
@@ -20,7 +20,7 @@ from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
 from .passes.sort_values import sort_values
-from .passes.split_reductions import split_reductions, split_reductions_for_gpu
+from .passes.split_reductions import split_reductions
 from .passes.split_scans import split_scans
 
 
@@ -56,23 +56,6 @@ PASSES = (
     Pass("split_scans", split_scans, "and long scans"),
 )
 
-_FOR_CUDA = {
-    "decompose": Pass(
-        "decompose", decompose_for_gpu, "convolutions that are products, or that no kernel takes"
-    ),
-    "split_reductions": Pass(
-        "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
-    ),
-}
-_NOT_FOR_CUDA = (
-    "lay_out_windows", "decompose_positions", "join_attention", "join_attention_gradients",
-    "split_scans",
-)  # fmt: skip
-# The same for CUDA, but for what depends on the machine. Its threads fold pairs as they are.
-CUDA_PASSES = tuple(
-    _FOR_CUDA.get(each.name, each) for each in PASSES if each.name not in _NOT_FOR_CUDA
-)
-
 AfterPass = Callable[[str, Graph], None]
 
 
@@ -81,7 +64,7 @@ def optimize(
 ) -> Graph:
     """`graph` after every pass; `after(name, graph)` sees the graph behind each one.
 
-    `passes` are those for the CPU unless others are given.
+    `passes` are all of them unless others are given: a target may leave some out.
 
     >>> from tgraph.compiler.ir import Builder, TensorType, input_node, primitives as p
     >>> from tgraph.runtime.dtypes import float32

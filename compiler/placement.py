@@ -6,18 +6,19 @@ makes no cut: its segment gets the input as it is there when a call begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 from ..runtime.arrays import copy_elements, transferred
-from ..runtime.cuda import failures
 from ..runtime.device import CPU, Device
 from ..runtime.plan import ReadOnlyError
 from ..runtime.records import record
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
+from .plan.executable import Executable
+from .plan.request import Request
 from .plan.step_info import StepInfo
 
 Array = Any
@@ -169,34 +170,30 @@ def _needed(results: Sequence[Node], own: set[Node]) -> list[Node]:
 
 
 class PlacedExecutable:
-    """A graph over several devices, ready to run: as `Executable`, of which it has several.
+    """A graph over several devices, ready to run: it has an `Executable` for each part.
 
-    `compile_segment(segment, donate, strides, from_host)` makes that of a segment.
+    `compile_part(device, request)` makes that of a segment.
     """
 
     refuses_gaps = False
 
     def __init__(
-        self,
-        graph: Graph,
-        compile_segment: Callable[..., Any],
-        donate: Mapping[int, int] | None = None,
-        strides: Mapping[int, tuple[int, ...]] | None = None,
-        overwritten: Iterable[int] = (),
+        self, request: Request, compile_part: Callable[[Device, Request], Executable]
     ) -> None:
-        graph = move_early(graph)
+        donate, strides = request.donate, request.strides
+        graph = move_early(request.graph)
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.donate = dict(donate or {})
         self._written_on_host = [
             number
-            for number in sorted({*overwritten, *self.donate.values()})
+            for number in sorted({*request.overwritten, *self.donate.values()})
             if _device(graph.inputs[number]) is CPU and graph.inputs[number].type.numel
         ]
         self.seconds = (0.0, 0.0)
         self.segments = split(graph)
         self._number = {node: number for number, node in enumerate(graph.inputs)}
         self._direct: set[int] = set()
-        self.executables = []
+        self.executables: list[Executable] = []
         for segment in self.segments:
             given = self._donated(segment)
             odd = {
@@ -205,7 +202,8 @@ class PlacedExecutable:
                 if strides and self._number.get(node) in strides
             }
             host = [position for position, node in enumerate(segment.sources) if _is_packed(node)]
-            self.executables.append(compile_segment(segment, given, odd, host))
+            part = Request(segment.graph, given, odd, from_host=host)
+            self.executables.append(compile_part(segment.device, part))
             self._direct.update(
                 number
                 for number, node in enumerate(graph.outputs)
@@ -317,9 +315,8 @@ class PlacedExecutable:
 
     def _wait_for_checks(self) -> None:
         """What lives on is overwritten only when no check can fail any more."""
-        for segment, executable in zip(self.segments, self.executables):
-            if segment.device is not CPU and executable.program.checks:
-                failures.wait_and_report(segment.device)
+        for executable in self.executables:
+            executable.wait_for_checks()
 
     def _fetched(self, node: Node, values: dict[Node, Array]) -> Array:
         """The value of a node, moved to its device where it is a transfer."""

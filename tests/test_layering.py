@@ -34,18 +34,20 @@ DOORS = {
     "tgraph.compiled.operation_plans": (
         "tgraph.compiler.compile_graph", "tgraph.compiled.graph_function",
     ),
-    "tgraph.tracing.api": ("tgraph.tracing.record_call",),
+    "tgraph.tracing.api": (
+        "tgraph.tracing.record_call", "tgraph.compiler.targets.cpu.program",
+    ),
     "tgraph.compiler.compile_graph": (
         "tgraph.compiler.make_executable",
         "tgraph.compiler.passes.join_attention_gradients",
     ),
-    "tgraph.compiler.make_executable": ("tgraph.compiler.targets.cuda.executable",),
+    "tgraph.compiler.targets.known_targets": ("tgraph.compiler.targets.cuda.target",),
     "tgraph.compiled.compiled_function": ("tgraph.compiled.check", "tgraph.compiled.explain"),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
     "tgraph.ops.fused_program": ("tgraph.compiler.targets.cuda.elementwise",),
     "tgraph.drawing.draw": (
         "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",
-        "tgraph.drawing.graph_picture", "tgraph.drawing.picture",
+        "tgraph.drawing.graph_picture", "tgraph.drawing.picture", "tgraph.compiler.plan.program",
         "tgraph.compiled.compiled_function", "tgraph.compiler.plan.ready_plan", "tgraph.nn.module",
     ),
     "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),
@@ -166,6 +168,22 @@ def test_targets_do_not_know_each_other(module):
     own = next(each for each in TARGETS if module.startswith(each))
     for _, name in imported(module, ast.parse(FILES[module].read_text())):
         assert name.startswith(own) or not name.startswith(TARGETS), f"{module} imports {name}"
+
+
+# What measures the CPU, and shows programs for it, knows it; so do the public names of CUDA.
+KNOW_A_TARGET = (
+    "tgraph.compiler.targets.known_targets", "tgraph.cuda", "tgraph.tracing.api",
+    "tgraph.compiled.measure", "tgraph.ops.fused_program",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", [each for each in FILES if not each.startswith(TARGETS)])
+def test_no_neutral_file_names_a_target(module):
+    if module in KNOW_A_TARGET:
+        return
+    for node, name in imported(module, ast.parse(FILES[module].read_text())):
+        where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
+        assert not name.startswith(TARGETS), f"{where} imports {name}"
 
 
 def test_a_name_of_the_package_is_public():

@@ -24,7 +24,7 @@ from tgraph.compiler.ir import (
     input_node,
 )
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, from_numpy_dtype
 
@@ -95,7 +95,7 @@ def compiled_values(
 ) -> Iterator[tuple[str, Array]]:
     nodes = [input_node(f"x{at}", type_of(array)) for at, array in enumerate(arrays)]
     graph = Graph(nodes, [Builder().apply(primitive, nodes, attrs)])
-    yield "plain", Executable(graph).run(arrays)[0]
+    yield "plain", cpu_executable(graph).run(arrays)[0]
     yield "optimised", compile_graph(graph).run(arrays)[0]
 
 

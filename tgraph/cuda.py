@@ -40,7 +40,7 @@ from .runtime.device import Device
 from .tracing.api import trace
 
 if TYPE_CHECKING:
-    from .compiler.targets.cuda.program import Program
+    from .compiler.targets.cuda.program import CudaProgram
 
 __all__ = [
     "DeviceProperties", "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream",
@@ -116,7 +116,7 @@ def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
 
 def program(
     function: Callable[..., Any], *args: Any, arch: str = "sm_90", **kwargs: Any
-) -> Program:
+) -> CudaProgram:
     """What `function(*args, **kwargs)` becomes on CUDA: its kernels as CUDA C, and its launches.
 
     With tensors of the CPU neither a GPU nor CuPy is needed; nothing is computed. `source` of the

@@ -14,8 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 from tgraph.compiler.targets.cuda.executable import SMALL_BYTES, CudaExecutable
+from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.runtime.cuda import backend
 from tgraph.runtime.cuda.cublas_lt import CublasLtError
+from tgraph.runtime.cuda.devices import architecture
 from tgraph.runtime.cuda.products import Product, prepare, workspaces_of
 from tgraph.runtime.plan_steps import BufferRef, GemmStep
 
@@ -167,7 +169,9 @@ class Apart:
     def __init__(self, kind: Kind, tensors: Tensors, device: Any) -> None:
         given = [tensors[name] for name in kind.arguments]
         self.inputs = [each._value for each in given]
-        self.executable = CudaExecutable(tg.trace(kind.function, *given), device, epilogues=False)
+        graph = tg.trace(kind.function, *given)
+        program = cuda_program(graph, architecture(device), epilogues=False)
+        self.executable = CudaExecutable(program, device)
         self.executable.plan.can_capture = False  # it becomes a part of another graph
         self.results: list[Array] = []
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,23 +12,21 @@ from ...runtime import memory
 from ...runtime.plan import Plan
 from ..ir import TensorType
 from ..kernel.checks import Check
+from .executable import Executable
 from .output_memory import OutputMemory
-
-if TYPE_CHECKING:
-    from ..targets.cpu.executable import Executable
 
 Array = np.ndarray[Any, Any]
 
 
-class ReadyPlan(ABC):
-    """What runs a compiled graph on the CPU.
+class ReadyPlan(Executable):
+    """A plan of native code, ready to run.
 
     `run` takes one array per graph input and gives one per output. Outputs own fresh memory,
     except donated ones: those are written into the array of the input that they replace, which is
     returned for them. Where an input that is overwritten is read-only, `run` raises ReadOnlyError
     and does nothing. `refuses_gaps`: where an array is not C-contiguous for which no strides were
     given, `run` raises NotDenseError and does nothing. `checks` has what the steps of the plan
-    check, by their number. `seconds` is how long optimising, and fusing and generating, took.
+    check, by their number.
     """
 
     refuses_gaps = True
@@ -37,7 +35,7 @@ class ReadyPlan(ABC):
         self, plan: Plan, outputs: OutputMemory, checks: Mapping[int, Sequence[Check]]
     ) -> None:
         self.plan, self.checks = plan, checks
-        self.seconds = (0.0, 0.0)
+        self.donate = outputs.donate
         self._outputs, self._simple = outputs, outputs.simple
         self._fresh = [
             (memory.allocator(type_.nbytes), type_.shape, type_.dtype.numpy)
@@ -46,8 +44,8 @@ class ReadyPlan(ABC):
 
     @property
     @abstractmethod
-    def whole(self) -> Executable:
-        """This, and all that can be told of it."""
+    def whole(self) -> ReadyPlan:
+        """The same with all that can be told of it."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run on `inputs`; the error of a failed check, such as a position outside its axis."""
@@ -56,6 +54,9 @@ class ReadyPlan(ABC):
         if stopped:
             self._raise(stopped)
         return fresh if self._simple else self._outputs.results(inputs, fresh, _empty)
+
+    def wait_for_checks(self) -> None:
+        """A call has raised the errors of its checks before it returns."""
 
     def _raise(self, stopped: int) -> None:
         code, position, size = (int(word) for word in self.plan.status[:3])

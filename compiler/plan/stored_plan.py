@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _blake2 import blake2b  # see `cache`
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...runtime import cache, jit
 from ...runtime.own_code import own_code
@@ -19,21 +19,10 @@ from ..kernel.checks import Check
 from .output_memory import OutputMemory
 from .plan_bytes import Checks, NotPlain, from_bytes, to_bytes
 from .ready_plan import ReadyPlan
+from .request import Request
 
 if TYPE_CHECKING:
-    from ..fusion.fused_graph import Refusal
-    from ..targets.cpu.executable import Executable
-    from .planning import Planning
-    from .step_info import StepInfo
-
-
-class Request(NamedTuple):
-    """What `compile_graph` is asked for."""
-
-    graph: Graph
-    donate: Mapping[int, int] | None = None
-    strides: Mapping[int, tuple[int, ...]] | None = None
-    overwritten: tuple[int, ...] = ()
+    from .program import Program
 
 
 class StoredExecutable(ReadyPlan):
@@ -44,38 +33,21 @@ class StoredExecutable(ReadyPlan):
         plan: Plan,
         outputs: OutputMemory,
         checks: Mapping[int, Sequence[Check]],
-        make: Callable[[], Executable],
+        make: Callable[[], ReadyPlan],
     ) -> None:
         super().__init__(plan, outputs, checks)
-        self.donate = outputs.donate
         self._make = make
-        self._whole: Executable | None = None
+        self._whole: ReadyPlan | None = None
 
     @property
-    def whole(self) -> Executable:
+    def whole(self) -> ReadyPlan:
         if self._whole is None:
             self._whole = self._make()
         return self._whole
 
     @property
-    def graph(self) -> Graph:
-        return self.whole.graph
-
-    @property
-    def planning(self) -> Planning:
-        return self.whole.planning
-
-    @property
-    def kernels(self) -> list[StepInfo]:
-        return self.whole.kernels
-
-    @property
-    def info_of_step(self) -> dict[int, StepInfo]:
-        return self.whole.info_of_step
-
-    @property
-    def refused(self) -> tuple[Refusal, ...]:
-        return self.whole.refused
+    def program(self) -> Program:
+        return self.whole.program
 
 
 def key_of(request: Request) -> str | None:
@@ -84,14 +56,15 @@ def key_of(request: Request) -> str | None:
     The machine is no part of it, since who finds nothing need not wait for LLVM to tell it.
     """
     code = own_code()
-    text = graph_key(*request) if code else None
+    given = request.donate, request.strides, request.overwritten
+    text = graph_key(request.graph, *given) if code else None
     if text is None:
         return None
     graph = blake2b(text.encode(), digest_size=32).hexdigest()
     return f"plan {code} {graph}"
 
 
-def find(key: str, request: Request, make: Callable[[], Executable]) -> StoredExecutable | None:
+def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> StoredExecutable | None:
     """The plan that lies under `key`, if there is one; `make` compiles the graph itself."""
     data = cache.get(key)
     if data is None or not data.startswith(_machine()):

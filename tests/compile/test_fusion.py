@@ -8,7 +8,7 @@ from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.fusion import fusion, roots
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.kernel.simplify_loops import has_quotients
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import CpuExecutable
 
 import tgraph as tg
 from tgraph.nn import functional as F
@@ -22,7 +22,7 @@ def x() -> tg.Tensor:
     return tg.from_numpy(np.random.default_rng(0).standard_normal((ROWS, WIDTH), np.float32))
 
 
-def compiled(function, *arguments) -> Executable:
+def compiled(function, *arguments) -> CpuExecutable:
     """The plan of a function that closes over nothing, its results compared with eager ones."""
     executable = compile_graph(trace(function, *arguments))
     found = executable.run([each.numpy() for each in arguments])
@@ -32,7 +32,7 @@ def compiled(function, *arguments) -> Executable:
     return executable
 
 
-def reasons(executable: Executable) -> set[str]:
+def reasons(executable: CpuExecutable) -> set[str]:
     return {refusal.reason for refusal in executable.refused}
 
 

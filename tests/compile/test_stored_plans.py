@@ -18,7 +18,7 @@ from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.ir.graph_key import MOST_CONSTANT_BYTES, graph_key
 from tgraph.compiler.plan import stored_plan
 from tgraph.compiler.plan.stored_plan import StoredExecutable
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import CpuExecutable
 from tgraph.runtime import own_code
 from tgraph.runtime.dtypes import DType, float16, float32, float64, int64
 
@@ -164,7 +164,7 @@ def scaled(factor: Any = 3.0, where: Provenance | None = None, name: str = "x") 
 def test_a_stored_plan_can_be_explained(folder: Path) -> None:
     x = np.ones((4, 6), np.float32)
     first, second = compile_graph(scaled()), compile_graph(scaled())
-    assert isinstance(first, Executable) and isinstance(second, StoredExecutable)
+    assert isinstance(first, CpuExecutable) and isinstance(second, StoredExecutable)
     assert second.run([x])[0].tobytes() == first.run([x])[0].tobytes()
     assert second.plan.describe() == first.plan.describe()
     assert [each.name for each in second.kernels] == [each.name for each in first.kernels]
@@ -282,7 +282,7 @@ def test_addresses_and_python_functions_are_not_stored(folder: Path, dtype: DTyp
     x = input_node("x", TensorType((30, 700), dtype))
     graph = Graph([x], [Builder().apply(p.sort, [x], {"descending": False})])
     for _ in range(2):
-        assert isinstance(compile_graph(graph), Executable)
+        assert isinstance(compile_graph(graph), CpuExecutable)
 
 
 # --- the compiler's own code ----------------------------------------------------------------------
@@ -320,13 +320,13 @@ def test_code_in_an_archive_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_another_machine_replaces_plans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(compile_graph(scaled()), Executable)
+    assert isinstance(compile_graph(scaled()), CpuExecutable)
     target = stored_plan.jit.target()
     monkeypatch.setattr(stored_plan.jit, "target", lambda: f"{target} +more")
-    assert isinstance(compile_graph(scaled()), Executable)
+    assert isinstance(compile_graph(scaled()), CpuExecutable)
     assert isinstance(compile_graph(scaled()), StoredExecutable)
     monkeypatch.setattr(stored_plan.jit, "target", lambda: target)
-    assert isinstance(compile_graph(scaled()), Executable)
+    assert isinstance(compile_graph(scaled()), CpuExecutable)
 
 
 def test_texts_are_made_once(folder: Path) -> None:
@@ -352,7 +352,7 @@ def test_damaged_plans_are_made_anew(folder: Path, damage: Callable[[bytes], byt
         compile_graph(scaled(factor))
     for file in folder.glob("*.bin"):
         file.write_bytes(damage(file.read_bytes()))
-    for kind in (Executable, StoredExecutable):
+    for kind in (CpuExecutable, StoredExecutable):
         found = compile_graph(scaled(5.0))
         assert type(found) is kind and found.run([x])[0].tobytes() == (5 * x).tobytes()
 

@@ -9,11 +9,11 @@ import numpy as np
 from cuda_tools.shim import Launch, Library
 from tgraph.compiler.targets.cuda.kernel_writer import kernel_text
 from tgraph.compiler.targets.cuda.module_text import module_text
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import CudaProgram
 from tgraph.compiler.targets.cuda.template import TemplateSchedule
 
 
-def golden_text(program: Program) -> str:
+def golden_text(program: CudaProgram) -> str:
     """The launches of a program, then its kernels without the library in front of them."""
     kernels = program.source.split('extern "C"', 1)
     heads = [f"// {info.schedule.summary()}" for info in program.kernels if info.schedule]
@@ -21,14 +21,14 @@ def golden_text(program: Program) -> str:
     return "\n".join([*lines, *heads, f'extern "C"{kernels[1]}'])
 
 
-def launches_of(programs: Sequence[Program]) -> tuple[str, list[Launch]]:
+def launches_of(programs: Sequence[CudaProgram]) -> tuple[str, list[Launch]]:
     """The hand-written kernels of programs under names of their own, on what they find in a run.
 
     They run here once, so that each has what those before it left; positions are 0 or 1.
     """
     kernels = [
         [(program.steps[at].args, f"p{number}_{info.name}", info.schedule)
-         for at, info in program.kernel_of_step.items() if _is_template(info)]
+         for at, info in program.info_of_step.items() if _is_template(info)]
         for number, program in enumerate(programs)
     ]  # fmt: skip
     source = module_text(

@@ -13,7 +13,7 @@ from random_graphs.check import case_of, program_of_seed
 from test_ops import COMPILED, SMOOTH
 from tgraph.compiler.targets.cuda.device_library import library_text
 from tgraph.compiler.targets.cuda.module_text import module_text
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import CudaProgram, cuda_program
 
 import tgraph as tg
 
@@ -34,7 +34,7 @@ def needs_nvrtc():
         pytest.skip(reason)
 
 
-def compiles(program: Program, arch: str, most: int = MOST_REGISTERS) -> nvrtc.Cubin:
+def compiles(program: CudaProgram, arch: str, most: int = MOST_REGISTERS) -> nvrtc.Cubin:
     """The module's code, within the budget of every kernel."""
     cubin = nvrtc.compile_cubin(program.source, arch)
     assert set(cubin.kernels) == {launch.name for launch in program.launches}
@@ -55,10 +55,10 @@ def within_budget(name: str, usage: nvrtc.Usage, arch: str, most: int = MOST_REG
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", CASES)
 def test_typical_kernels(name, arch):
-    compiles(Program(CASES[name](), arch), arch)
+    compiles(cuda_program(CASES[name](), arch), arch)
 
 
-def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, Program]]:
+def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, CudaProgram]]:
     """The programs of a part of the table, of its gradients and of random graphs, by their names.
 
     Those that keep rows in shared memory differ by architecture, and are compiled at once.
@@ -69,10 +69,10 @@ def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, Program]
         yield f"gradient of {case.name}", program_of(*gradient(case))[0]
     for seed in range(first + chunk, first + graphs, CHUNKS):
         graph = case_of(program_of_seed(seed)).graph
-        program = Program(graph)
+        program = cuda_program(graph)
         if any(launch.shared for launch in program.launches):
             for arch in ARCHITECTURES:
-                compiles(Program(graph, arch), arch, MOST_OF_RANDOM_GRAPHS)
+                compiles(cuda_program(graph, arch), arch, MOST_OF_RANDOM_GRAPHS)
             continue
         yield f"random graph {seed}", program
 
@@ -114,6 +114,6 @@ VECTORS = ("gelu", "softmax", "layer_norm", "half_precision", "dropout", "severa
 def test_contiguous_rows_are_read_as_vectors(name):
     if reason := nvrtc.disassembler_available():
         pytest.skip(reason)
-    program = Program(CASES[name](), "sm_90")
+    program = cuda_program(CASES[name](), "sm_90")
     text = nvrtc.sass(compiles(program, "sm_90"))
     assert "LDG.E.128" in text and "STG.E.128" in text

@@ -26,7 +26,7 @@ from tgraph.compiler.targets.cuda.convolution_schedule import (
     ConvolutionSchedule,
     ConvolutionSumSchedule,
 )
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import CudaProgram, cuda_program
 from tgraph.runtime.cuda import backend
 from tgraph.runtime.dtypes import bfloat16, float16, float32, float64
 from tgraph.runtime.plan_steps import GemmStep
@@ -51,9 +51,9 @@ def random_arrays(graph: Graph, seed: int) -> list[np.ndarray]:
     return [rng.standard_normal(each.shape).astype(each.type.dtype.numpy) for each in graph.inputs]
 
 
-def agrees(graph: Graph, seed: int = 0) -> Program:
+def agrees(graph: Graph, seed: int = 0) -> CudaProgram:
     """The program of a graph, run in two orders, gives what eager evaluation does."""
-    program, arrays = Program(graph), random_arrays(graph, seed)
+    program, arrays = cuda_program(graph), random_arrays(graph, seed)
     values = run_eagerly(graph, arrays)
     first = run_program(program, arrays, "backward")
     second = run_program(program, arrays, "shuffled", seed)
@@ -65,7 +65,7 @@ def agrees(graph: Graph, seed: int = 0) -> Program:
     return program
 
 
-def schedules(program: Program) -> list[ConvolutionSchedule]:
+def schedules(program: CudaProgram) -> list[ConvolutionSchedule]:
     return [
         info.schedule for info in program.kernels if isinstance(info.schedule, ConvolutionSchedule)
     ]
@@ -148,7 +148,7 @@ def test_what_is_not_a_number_stays_in_its_windows():
     x, w = random_arrays(graph, 0)
     x[0, 1, 0, 5] = np.nan
     x[0, 0, 4, 0] = np.inf
-    (found,) = run_program(Program(graph), [x, w])
+    (found,) = run_program(cuda_program(graph), [x, w])
     (wanted,) = (run_eagerly(graph, [x, w])[each] for each in graph.outputs)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
 
@@ -235,44 +235,46 @@ def typical(name: str, dtype: Any = float32) -> Graph:
 
 
 def test_points_are_matrix_products():
-    program = Program(graph_of(shapes_of((4, 8, 5, 6), (3, 8, 1, 1))))
+    program = cuda_program(graph_of(shapes_of((4, 8, 5, 6), (3, 8, 1, 1))))
     (step,) = program.steps
     assert isinstance(step, GemmStep)
     assert (step.m, step.n, step.k, step.batch) == (3, 30, 8, ((4, 0, 240, 90),))
 
 
 def test_results_without_elements_need_no_launch():
-    assert Program(graph_of(shapes_of((0, 3, 5), (2, 3, 2)))).steps == ()
+    assert cuda_program(graph_of(shapes_of((0, 3, 5), (2, 3, 2)))).steps == ()
     make = Make()
     y = convolution(make, shapes_of((2, 0, 5), (3, 0, 2)))
-    names = [info.name for info in Program(make.graph(make.add(y, 1.0))).kernels]
+    names = [info.name for info in cuda_program(make.graph(make.add(y, 1.0))).kernels]
     assert len(names) == 1 and "convolution" not in names[0]
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_are_read_where_they_lie(view):
-    program = Program(graph_of(TYPICAL["small"], float32, view))
+    program = cuda_program(graph_of(TYPICAL["small"], float32, view))
     assert [info.name for info in program.kernels if "convolution" not in info.name] == []
 
 
 def test_what_is_no_view_is_computed_first():
     make = Make()
     x, w = make.input(2, 3, 8, 8), make.input(4, 3, 3, 3)
-    first, second, *_ = Program(make.graph(make.convolution(make.exp(x), w, **attrs_of(2)))).kernels
+    first, second, *_ = cuda_program(
+        make.graph(make.convolution(make.exp(x), w, **attrs_of(2)))
+    ).kernels
     assert (first.name, second.name) == ("k0_exp", "k1_convolution")
 
 
 def test_long_sums_with_few_results_are_shared():
-    (product, total) = Program(typical("gradient of weights")).kernels
+    (product, total) = cuda_program(typical("gradient of weights")).kernels
     assert isinstance(product.schedule, ConvolutionSchedule)
     assert isinstance(total.schedule, ConvolutionSumSchedule)
     assert product.schedule.grid >= 120
-    (alone,) = Program(typical("large")).kernels
+    (alone,) = cuda_program(typical("large")).kernels
     assert alone.schedule.splits == 1
 
 
 def test_zeros_of_a_spread_input_are_not_multiplied():
-    (info,) = Program(typical("gradient of a strided input")).kernels
+    (info,) = cuda_program(typical("gradient of a strided input")).kernels
     assert info.schedule.problem.phases == 4
     assert info.schedule.problem.taps == 4  # of 9, at most
     # Of the pairs of 56 places and 3 taps per axis, half meet elements, not zeros.
@@ -280,7 +282,7 @@ def test_zeros_of_a_spread_input_are_not_multiplied():
 
 
 def test_tiles_follow_the_shapes():
-    tiles = {name: schedules(Program(typical(name)))[0].tile for name in TYPICAL}
+    tiles = {name: schedules(cuda_program(typical(name)))[0].tile for name in TYPICAL}
     assert tiles["large"].m * tiles["large"].n == 128 * 128
     assert tiles["few channels"].m == 16
     assert tiles["small"].m * tiles["small"].n <= 64 * 64
@@ -288,7 +290,7 @@ def test_tiles_follow_the_shapes():
 
 def test_the_plan_tells_what_moves_and_what_is_computed():
     shapes = TYPICAL["large"]
-    (info,) = Program(typical("large")).kernels
+    (info,) = cuda_program(typical("large")).kernels
     x, w, y = (np.prod(each) * 4 for each in (shapes.x, shapes.w, (32, 128, 56, 56)))
     assert (info.kind, info.bytes) == ("kernel", x + w + y)
     assert info.flops == 2 * (y // 4) * 64 * 9
@@ -309,7 +311,7 @@ def test_the_text_tells_the_user_s_line():
 
 def test_large_tensors_have_64_bit_positions():
     huge = shapes_of((1 << 11, 8, 512, 512), (8, 8, 3, 3), padding=((1, 1),) * 2)
-    large, small = (Program(each).source for each in (graph_of(huge), typical("large")))
+    large, small = (cuda_program(each).source for each in (graph_of(huge), typical("large")))
     assert "(long long)blockIdx.x" in large.split('extern "C"')[1]
     assert "long long" not in small.split('extern "C"')[1]
 
@@ -324,7 +326,7 @@ GOLDENS = {
 @pytest.mark.parametrize("name", GOLDENS)
 def test_golden(name, request):
     file = GOLDEN / f"{name}.cu"
-    found = golden_text(Program(GOLDENS[name]()))
+    found = golden_text(cuda_program(GOLDENS[name]()))
     if request.config.getoption("--update-golden"):
         file.write_text(found)
     assert found == file.read_text()
@@ -341,7 +343,7 @@ def test_compiling(arch, dtype):
     if reason := nvrtc.available():
         pytest.skip(reason)
     for name in TYPICAL:
-        cubin = nvrtc.compile_cubin(Program(typical(name, dtype)).source, arch)
+        cubin = nvrtc.compile_cubin(cuda_program(typical(name, dtype)).source, arch)
         for kernel, usage in cubin.kernels.items():
             assert usage.registers <= 128, f"{name}: {kernel} has {usage.registers} registers"
             assert usage.spill_bytes == 0, f"{name}: {kernel} spills {usage.spill_bytes}"
@@ -373,14 +375,14 @@ def test_tiles_that_are_chosen_fit_into_registers(tile, monkeypatch):
     dtype = float64 if tile in DOUBLE_TILES else float32
     fitting = 0
     for shapes in KINDS.values():
-        problem = schedules(Program(graph_of(shapes, dtype)))[0].problem
+        problem = schedules(cuda_program(graph_of(shapes, dtype)))[0].problem
         if not sizes.registers_suffice(problem, tile):
             continue
         fitting += 1
         with monkeypatch.context() as patch:
             patch.setattr(sizes, "TILES", (tile,))
             patch.setattr(sizes, "DOUBLE_TILES", (tile,))
-            source = Program(graph_of(shapes, dtype)).source
+            source = cuda_program(graph_of(shapes, dtype)).source
         usage = nvrtc.compile_cubin(source, "sm_90").kernels["k0_convolution"]
         assert usage.registers <= 128 and usage.spill_bytes == 0, f"{shapes}: {usage}"
     assert fitting > 0
@@ -390,8 +392,8 @@ def test_tiles_that_are_chosen_fit_into_registers(tile, monkeypatch):
 def test_slices_and_results_move_as_vectors():
     if reason := nvrtc.available() or nvrtc.disassembler_available():
         pytest.skip(reason)
-    code = nvrtc.sass(nvrtc.compile_cubin(Program(typical("large")).source, "sm_90"))
-    tile = schedules(Program(typical("large")))[0].tile
+    code = nvrtc.sass(nvrtc.compile_cubin(cuda_program(typical("large")).source, "sm_90"))
+    tile = schedules(cuda_program(typical("large")))[0].tile
     products = tile.each_m * tile.each_n * tile.k
     assert code.count("FFMA") >= products
     # Of a slice: as many vectors of four as a thread's square has edges.
@@ -402,10 +404,10 @@ def test_slices_and_results_move_as_vectors():
 # -- sanitizers ----------------------------------------------------------------------------
 
 
-def small_programs() -> list[Program]:
+def small_programs() -> list[CudaProgram]:
     names = ("groups", "spread", "few results of much", "three axes")
     graphs = [graph_of(EDGES[name], dtype) for name in names for dtype in (float32, float64)]
-    return [Program(graph) for graph in graphs]
+    return [cuda_program(graph) for graph in graphs]
 
 
 @needs_shim
@@ -434,6 +436,6 @@ FAULTS = {
 def test_planted_faults_are_found(fault):
     kind, old, new, message = FAULTS[fault]
     shapes = shapes_of((1, 8, 4, 5), (4, 8, 3, 3), padding=((1, 1),) * 2)
-    source, launches = launches_of([Program(graph_of(shapes))])
+    source, launches = launches_of([cuda_program(graph_of(shapes))])
     assert old in source
     assert message in run_sanitized(source.replace(old, new), launches, kind)

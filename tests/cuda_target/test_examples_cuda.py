@@ -14,8 +14,8 @@ from cuda_tools.run_program import interpret_program, run_program
 from random_graphs.engines import run_eagerly
 from test_compiling import ARCHITECTURES, within_budget
 from tgraph.compiler.ir import Graph
-from tgraph.compiler.targets.cpu.executable import Executable
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cpu.executable import CpuExecutable
+from tgraph.compiler.targets.cuda.program import cuda_program
 
 from tgraph.compiled import graph_function
 
@@ -37,14 +37,14 @@ def runs(monkeypatch) -> list[Run]:
     """The graphs that are compiled from now on, with the inputs of their first run."""
     graphs: dict[int, tuple[Any, Graph]] = {}
     found: dict[int, Run] = {}
-    compile_graph, run = graph_function.compile_graph, Executable.run
+    compile_graph, run = graph_function.compile_graph, CpuExecutable.run
 
     def compiled(graph: Graph, **options: Any) -> Any:
         executable = compile_graph(graph, **options)
         graphs[id(executable)] = executable, graph
         return executable
 
-    def recorded(self: Executable, inputs: Any) -> Any:
+    def recorded(self: CpuExecutable, inputs: Any) -> Any:
         if id(self) in graphs and id(self) not in found:
             copies = [np.array(each, order="C") for each in inputs]
             found[id(self)] = Run(graphs[id(self)][1], copies)
@@ -53,7 +53,7 @@ def runs(monkeypatch) -> list[Run]:
 
     everything: list[Run] = []
     monkeypatch.setattr(graph_function, "compile_graph", compiled)
-    monkeypatch.setattr(Executable, "run", recorded)
+    monkeypatch.setattr(CpuExecutable, "run", recorded)
     return everything
 
 
@@ -62,7 +62,7 @@ def check(runs: list[Run]) -> int:
     launches = 0
     for run in runs:
         values = run_eagerly(run.graph, run.arrays)
-        program = Program(run.graph)
+        program = cuda_program(run.graph)
         launches += len(program.launches)
         found = [run_program(program, run.arrays, order) for order in ("forward", "shuffled")]
         for results in (*found, interpret_program(program, run.arrays)):
@@ -72,7 +72,7 @@ def check(runs: list[Run]) -> int:
                 np.testing.assert_allclose(have / scale, want / scale, atol=2e-5, rtol=1e-3)
         if nvrtc.available() is None and program.launches:
             for arch in ARCHITECTURES:
-                cubin = nvrtc.compile_cubin(Program(run.graph, arch).source, arch)
+                cubin = nvrtc.compile_cubin(cuda_program(run.graph, arch).source, arch)
                 for name, usage in cubin.kernels.items():
                     within_budget(name, usage, arch)
     return launches

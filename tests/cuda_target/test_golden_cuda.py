@@ -13,7 +13,7 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.run_program import interpret_program, run_program
 from kernel_cases import CASES, inputs_of
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.compiler.targets.cuda.schedule import CudaSchedule, Layout
 
 FOLDER = Path(__file__).parent / "golden"
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 def text_of(name: str) -> str:
     """The launches of a program, then its kernels without the library in front of them."""
-    program = Program(CASES[name]())
+    program = cuda_program(CASES[name]())
     kernels = program.source.split('extern "C"', 1)
     heads = [f"// {info.schedule.summary()}" for info in program.kernels if info.schedule]
     lines = [f"// {line}".rstrip() for line in str(program).splitlines()]
@@ -41,7 +41,7 @@ def test_golden(name, request):
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_do_what_their_loop_programs_mean(name):
     graph = CASES[name]()
-    program = Program(graph)
+    program = cuda_program(graph)
     inputs = inputs_of(graph)
     expected = interpret_program(program, inputs)
     for order in ("forward", "shuffled"):
@@ -59,7 +59,7 @@ def test_the_texts_have_every_layout():
     layouts = {
         info.schedule.layout
         for make in CASES.values()
-        for info in Program(make()).kernels
+        for info in cuda_program(make()).kernels
         if isinstance(info.schedule, CudaSchedule)
     }
     assert layouts == set(Layout)
@@ -68,7 +68,7 @@ def test_the_texts_have_every_layout():
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])
 def test_rows_are_loaded_once(name):
     """Later stages take the row from registers."""
-    (info,) = Program(CASES[name]()).kernels
+    (info,) = cuda_program(CASES[name]()).kernels
     loads = [
         instr
         for instr in info.schedule.kernel.instructions()

@@ -9,7 +9,7 @@ from cuda_tools.run_program import run_program
 from random_graphs import check
 from random_graphs.check import case_of, program_of_seed
 from tgraph.compiler.targets.cuda import pairs_schedule as schedule_pairs
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.compiler.targets.cuda.schedule import Layout
 from tgraph.runtime.memo import Memo
 
@@ -181,7 +181,7 @@ def test_every_lane_and_team_fits_a_block():
     random = np.random.default_rng(0)
     for _ in range(300):
         rows, columns, length = (int(2**each) + 1 for each in random.uniform(0, 13, 3))
-        program = Program(_squares_graph(rows, columns, length))
+        program = cuda_program(_squares_graph(rows, columns, length))
         for info in program.kernels:
             pairing = info.schedule.pairing
             if pairing is None:
@@ -251,7 +251,7 @@ def test_random_reductions(always, monkeypatch):
 @pytest.mark.parametrize("seed", [477, 496, 605, 1450, 1464, 1714])
 def test_random_graphs_that_have_pairs(always, monkeypatch, seed):
     def engine(case):
-        program = Program(case.graph)
+        program = cuda_program(case.graph)
         assert any(info.schedule.layout is Layout.PAIRS for info in program.kernels if info.kernel)
         return run_program(program, case.arrays, "shuffled", seed=seed)
 

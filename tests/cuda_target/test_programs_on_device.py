@@ -21,7 +21,8 @@ from random_graphs.engines import run_eagerly
 from scatter_cases import random_case
 from test_ops import COMPILED, SMOOTH, check_values, ids
 from tgraph.compiler.ir import Graph
-from tgraph.compiler.targets.cuda.executable import CudaExecutable
+from tgraph.compiler.plan.request import Request
+from tgraph.compiler.targets.cuda.target import CudaTarget
 from tgraph.runtime.cuda.arrays import download, upload
 from tgraph.runtime.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64
 
@@ -39,7 +40,7 @@ SPARSE = 9
 
 def run_everywhere(graph: Graph, arrays: Sequence[Array], device: Any) -> list[list[Array]]:
     """The results of each call on the device, and of the shim where kernels can run on it."""
-    executable = CudaExecutable(graph, device)
+    executable = CudaTarget(device).compile(Request(graph))
     there = [upload(np.asarray(each, order="C"), device) for each in arrays]
     found = []
     for _ in range(CALLS):

@@ -12,7 +12,7 @@ from cuda_tools import shim
 from cuda_tools.run_program import interpret_program, run_program
 from random_graphs import check
 from random_graphs.check import Mismatch, case_of, program_of_seed, report
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import cuda_program
 
 pytestmark = [pytest.mark.slow]
 CHUNKS = 10
@@ -21,7 +21,7 @@ SHOWN = 3
 
 @lru_cache(1)
 def program_of(graph):
-    return Program(graph)
+    return cuda_program(graph)
 
 
 def engine(order):

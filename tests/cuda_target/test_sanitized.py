@@ -15,7 +15,7 @@ from cuda_tools.shim import Launch, run_sanitized
 from kernel_cases import CASES
 from tgraph.compiler.targets.cuda.kernel_writer import kernel_text
 from tgraph.compiler.targets.cuda.module_text import module_text
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.compiler.targets.cuda.schedule import CudaSchedule
 
 pytestmark = [
@@ -36,7 +36,7 @@ def buffer(param: Any) -> np.ndarray[Any, Any]:
 
 def kernels() -> Iterator[tuple[str, Any]]:
     for name, make in CASES.items():
-        for number, info in enumerate(Program(make()).kernels):
+        for number, info in enumerate(cuda_program(make()).kernels):
             if isinstance(info.schedule, CudaSchedule):  # templates have tests of their own
                 yield f"{name}_{number}", info.schedule
 

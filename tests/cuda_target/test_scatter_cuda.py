@@ -16,7 +16,7 @@ from scatter_cases import Case, Scatters, all_rows_added, random_case, rows_adde
 from template_tools import golden_text, launches_of
 from tgraph.compiler.targets.cuda import scatter_form
 from tgraph.compiler.targets.cuda import scatter_schedule as schedule_scatter
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import CudaProgram, cuda_program
 from tgraph.compiler.targets.cuda.scatter_schedule import ScatterSchedule, SumSchedule
 from tgraph.runtime.dtypes import (
     DType,
@@ -57,7 +57,7 @@ def in_many_blocks(sorts_everything, monkeypatch):
     monkeypatch.setattr(schedule_scatter, "MAX_DIGIT_BITS", 3)
 
 
-def steps_of(program: Program) -> list[str]:
+def steps_of(program: CudaProgram) -> list[str]:
     """What the launches of scatters do."""
     schedules = (info.schedule for info in program.kernels)
     return [
@@ -67,10 +67,10 @@ def steps_of(program: Program) -> list[str]:
     ]
 
 
-def agrees(case: Case, seed: int = 0) -> Program:
+def agrees(case: Case, seed: int = 0) -> CudaProgram:
     """A case run in two orders gives what eager evaluation does, and the same bits twice."""
     graph, arrays = case
-    program = Program(graph)
+    program = cuda_program(graph)
     values = run_eagerly(graph, arrays)
     first = run_program(program, arrays, "backward")
     second = run_program(program, arrays, "shuffled", seed)
@@ -152,7 +152,7 @@ def test_one_addition(sorts_everything):
 def test_not_a_number_stays_in_its_row():
     graph, (at, values) = rows_added(SPREADS["distinct"], 300, 4)
     values[17, 2], values[40, 0] = np.nan, np.inf
-    (found,) = run_program(Program(graph), [at, values])
+    (found,) = run_program(cuda_program(graph), [at, values])
     wanted = run_eagerly(graph, [at, values])[graph.outputs[0]]
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
 
@@ -163,7 +163,7 @@ def test_sums_are_rounded_once():
     graph, (at, values) = rows_added(np.zeros(1000), 100, 2, float16)
     values[:] = 1.0
     values[0] = 2048.0
-    (found,) = run_program(Program(graph), [at, values])
+    (found,) = run_program(cuda_program(graph), [at, values])
     np.testing.assert_array_equal(found[0], 2048 + 999 + 1)
 
 
@@ -173,15 +173,15 @@ def test_in_any_order(seed, sorts_everything, monkeypatch):
     """Only where it is allowed, and for types that can be added to in memory."""
     monkeypatch.setattr(schedule_scatter, "ATOMICS", True)
     case = random_case(seed, (float32, float64, int32))
-    assert steps_of(Program(case[0])) == ["start", "atomic"]
+    assert steps_of(cuda_program(case[0])) == ["start", "atomic"]
     for order in ("forward", "shuffled"):
-        (found,) = run_program(Program(case[0]), case[1], order)
+        (found,) = run_program(cuda_program(case[0]), case[1], order)
         (output,) = case[0].outputs
         same(found, run_eagerly(*case)[output], output.type.dtype)
-    assert "atomic" not in steps_of(Program(random_case(seed, (float16, int64))[0]))
+    assert "atomic" not in steps_of(cuda_program(random_case(seed, (float16, int64))[0]))
     graph, (at, values) = rows_added([3, 7], 5, 3)
     with pytest.raises(IndexError, match=r"index 7 is out of bounds .* size 5"):
-        run_program(Program(graph), [at, values])
+        run_program(cuda_program(graph), [at, values])
 
 
 @needs_shim
@@ -213,7 +213,7 @@ def test_positions_outside_are_reported(bad, where):
     at[where] = bad
     for order in ("forward", "shuffled"):
         with pytest.raises(IndexError, match=rf"index {bad} is out of bounds .* size 300"):
-            run_program(Program(graph), [at, values], order)
+            run_program(cuda_program(graph), [at, values], order)
 
 
 @needs_shim
@@ -221,7 +221,7 @@ def test_positions_outside_are_reported_by_several_blocks(in_many_blocks):
     graph, (at, values) = rows_added(SPREADS["ascending"], 300, 4)
     at[200] = 301
     with pytest.raises(IndexError, match=r"index 301 is out of bounds .* size 300"):
-        run_program(Program(graph), [at, values], "backward")
+        run_program(cuda_program(graph), [at, values], "backward")
 
 
 @needs_shim
@@ -245,26 +245,26 @@ def test_checks_are_told_apart():
 
 
 def test_little_work_stays_with_a_thread_per_row():
-    few = Program(rows_added([1, 2, 3], 20, 64)[0])
+    few = cuda_program(rows_added([1, 2, 3], 20, 64)[0])
     assert steps_of(few) == []
     make = Scatters()
     rows = make.scatter_add(
         make.start(True, 1 << 16, 50), make.positions(50, 1 << 16, 20), make.values(1 << 16, 20),
         axis=1,
     )  # fmt: skip
-    assert steps_of(Program(make.graph(rows))) == []
+    assert steps_of(cuda_program(make.graph(rows))) == []
 
 
 def test_writes_that_do_not_add_keep_their_order():
     make = Scatters()
     base, at = make.values(100, 64), make.positions(100, 500)
     put = make.index_put(base, at, make.values(500, 64), axis=0, accumulate=False)
-    assert steps_of(Program(make.graph(put))) == []
+    assert steps_of(cuda_program(make.graph(put))) == []
 
 
 def test_a_number_to_start_from_lies_nowhere():
     number, memory = (
-        Program(rows_added(SPREADS["distinct"], 300, 4, from_number=each)[0])
+        cuda_program(rows_added(SPREADS["distinct"], 300, 4, from_number=each)[0])
         for each in (True, False)
     )
     assert [info.name for info in number.kernels] == [
@@ -280,14 +280,14 @@ def test_expanded_positions_are_those_of_rows():
     at = make.reshape(make.positions(100, 500), shape=(500, 1))
     wide = make.broadcast(at, shape=(500, 64))
     added = make.scatter_add(make.start(True, 100, 64), wide, make.values(500, 64), axis=0)
-    program = Program(make.graph(added))
+    program = cuda_program(make.graph(added))
     (sums,) = (i.schedule for i in program.kernels if isinstance(i.schedule, SumSchedule))
     assert (sums.problem.count, sums.problem.width, sums.problem.vector) == (500, 64, 4)
     assert program.launches[1].args[0].slot == 1  # the positions as they came
 
 
 def test_the_plan_tells_what_moves():
-    program = Program(rows_added(SPREADS["distinct"], 300, 64)[0])
+    program = cuda_program(rows_added(SPREADS["distinct"], 300, 64)[0])
     (info,) = (i for i in program.kernels if isinstance(i.schedule, SumSchedule))
     assert info.flops == 300 * 64
     assert info.bytes == 2 * 300 * 64 * 4 + 2 * 300 * 4
@@ -298,24 +298,26 @@ def test_large_tensors_have_64_bit_positions():
     make = Scatters()
     base = make.input(1 << 20, 1 << 12)
     at, values = make.input(1 << 12, dtype=int64), make.input(1 << 12, 1 << 12)
-    large = Program(make.graph(make.index_put(base, at, values, axis=0, accumulate=True))).source
-    small = Program(rows_added(SPREADS["distinct"], 300, 64)[0]).source
+    large = cuda_program(
+        make.graph(make.index_put(base, at, values, axis=0, accumulate=True))
+    ).source
+    small = cuda_program(rows_added(SPREADS["distinct"], 300, 64)[0]).source
     assert "(long long)row" in large and "(long long)row" not in small
 
 
-def many_rows(dtype: DType = float32) -> Program:
+def many_rows(dtype: DType = float32) -> CudaProgram:
     """The gradient of a table of words."""
     make = Scatters()
     at, values = make.input(8192, dtype=int64), make.input(8192, 768, dtype=dtype)
     base = make.start(True, 50257, 768, dtype=dtype)
-    return Program(make.graph(make.index_put(base, at, values, axis=0, accumulate=True)))
+    return cuda_program(make.graph(make.index_put(base, at, values, axis=0, accumulate=True)))
 
 
-def many_elements(dtype: DType = float32) -> Program:
+def many_elements(dtype: DType = float32) -> CudaProgram:
     make = Scatters()
     at, values = make.input(64, 5000, dtype=int64), make.input(64, 5000, dtype=dtype)
     base = make.input(64, 1000, dtype=dtype)
-    return Program(make.graph(make.scatter_add(base, at, values, axis=1)))
+    return cuda_program(make.graph(make.scatter_add(base, at, values, axis=1)))
 
 
 GOLDENS = {"scatter_of_rows": many_rows, "scatter_of_elements": many_elements}
@@ -365,7 +367,7 @@ def test_rows_move_as_vectors():
 def test_kernels_are_clean(kind, in_many_blocks):
     cases = [rows_added(SPREADS["distinct"], 300, width)[0] for width in (3, 8)]
     cases += [random_case(seed, DTYPES)[0] for seed in range(12)]
-    source, launches = launches_of([Program(each) for each in cases])
+    source, launches = launches_of([cuda_program(each) for each in cases])
     assert run_sanitized(source, launches, kind) == ""
 
 
@@ -374,7 +376,7 @@ def test_kernels_are_clean(kind, in_many_blocks):
 @pytest.mark.parametrize("kind", ["address", "thread"])
 def test_kernels_of_one_block_are_clean(kind):
     cases = [rows_added(SPREADS["distinct"], 300, width)[0] for width in (3, 8)]
-    source, launches = launches_of([Program(each) for each in cases])
+    source, launches = launches_of([cuda_program(each) for each in cases])
     assert run_sanitized(source, launches, kind) == ""
 
 
@@ -391,6 +393,6 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault):
     kind, old, new, message = FAULTS[fault]
-    source, launches = launches_of([Program(rows_added(SPREADS["distinct"], 300, 8)[0])])
+    source, launches = launches_of([cuda_program(rows_added(SPREADS["distinct"], 300, 8)[0])])
     assert old in source
     assert message in run_sanitized(source.replace(old, new), launches, kind)

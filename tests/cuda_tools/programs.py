@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from random_graphs.engines import run_eagerly
 from test_ops import Gradients, as_tuple, tensors
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import CudaProgram, cuda_program
 
 from tgraph.core import pytree
 from tgraph.tracing.record_call import record_call
@@ -33,7 +33,7 @@ def gradient(case: Any) -> tuple[Any, list[Any]]:
     return owned(row.first), [each.detach().requires_grad_() for each in row.arguments()]
 
 
-def program_of(function: Any, inputs: list[Any]) -> tuple[Program, list[Any], list[Any]]:
+def program_of(function: Any, inputs: list[Any]) -> tuple[CudaProgram, list[Any], list[Any]]:
     """The program of a function, the arrays that it takes, and its results as eager code has them.
 
     It takes the function's arguments and the tensors that it captures.
@@ -47,4 +47,4 @@ def program_of(function: Any, inputs: list[Any]) -> tuple[Program, list[Any], li
     tensors = [each.key if each.kind == "captured" else leaves[each.key] for each in sources]
     arrays = [np.asarray(each.detach().numpy(), order="C") for each in tensors]
     values = run_eagerly(call.graph, arrays)
-    return Program(call.graph), arrays, [values[node] for node in call.graph.outputs]
+    return cuda_program(call.graph), arrays, [values[node] for node in call.graph.outputs]

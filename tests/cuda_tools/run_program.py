@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from tgraph.compiler.kernel.kernel import Param
 from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
-from tgraph.compiler.targets.cuda.program import Program
+from tgraph.compiler.targets.cuda.program import CudaProgram
 from tgraph.compiler.targets.cuda.schedule import CudaSchedule
 from tgraph.compiler.targets.cuda.wide_kernels import WideSchedule
 from tgraph.runtime.dtypes import dtype_named
@@ -31,7 +31,7 @@ ALIGNMENT = 64
 
 
 def run_program(
-    program: Program, inputs: Sequence[Array], order: Order = "forward", seed: int = 0
+    program: CudaProgram, inputs: Sequence[Array], order: Order = "forward", seed: int = 0
 ) -> list[Array]:
     """The results of `program` for contiguous `inputs`; the error of a failed check.
 
@@ -40,7 +40,7 @@ def run_program(
     return _Run(program, inputs).run(order, seed)
 
 
-def interpret_program(program: Program, inputs: Sequence[Array]) -> list[Array]:
+def interpret_program(program: CudaProgram, inputs: Sequence[Array]) -> list[Array]:
     """The same by the kernel interpreter: what the loop programs mean that kernels are made from.
 
     Hand-written kernels have none, and run on the shim.
@@ -49,7 +49,7 @@ def interpret_program(program: Program, inputs: Sequence[Array]) -> list[Array]:
 
 
 class _Run:
-    def __init__(self, program: Program, inputs: Sequence[Array]) -> None:
+    def __init__(self, program: CudaProgram, inputs: Sequence[Array]) -> None:
         self.program = program
         self.memory: dict[int, Array] = {}
         given = iter(inputs)
@@ -69,7 +69,7 @@ class _Run:
         for number, step in enumerate(self.program.steps):
             match step:
                 case LaunchStep():
-                    schedule = self.program.kernel_of_step[number].schedule
+                    schedule = self.program.info_of_step[number].schedule
                     assert schedule is not None
                     if interpreted and isinstance(schedule, (CudaSchedule, WideSchedule)):
                         self.interpret(step, schedule)

@@ -2,7 +2,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from graphs import layer, scaled_sum
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 
 import tgraph as tg
 from tgraph import nn
@@ -32,7 +32,7 @@ def test_a_graph():
 
 
 def test_kernels_of_an_executable():
-    executable = Executable(layer())
+    executable = cpu_executable(layer())
     assert executable.kernels[1].name in texts(tg.draw(executable))
 
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from graphs import chain, layer, scaled_sum
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 
 from tgraph.drawing import dot as draw_dot
 from tgraph.drawing.dot import STYLES, find_dot, render, to_dot
@@ -56,7 +56,7 @@ def test_text_of_a_small_graph():
 
 def test_text_is_the_same_every_time():
     assert to_dot(graph_picture(layer())) == to_dot(graph_picture(layer()))
-    first, second = (executable_picture(Executable(layer())) for _ in range(2))
+    first, second = (executable_picture(cpu_executable(layer())) for _ in range(2))
     assert to_dot(first) == to_dot(second)
 
 
@@ -69,7 +69,7 @@ def test_svg_is_well_formed_and_tells_of_operations_types_and_lines():
 
 
 def test_svg_of_kernels():
-    executable = Executable(layer())
+    executable = cpu_executable(layer())
     svg = render(to_dot(executable_picture(executable)), "svg")
     clusters = [
         each for each in ElementTree.fromstring(svg).iter() if each.get("class") == "cluster"

@@ -2,7 +2,7 @@ import numpy as np
 from graphs import Writer, layer, scaled_sum
 from tgraph.compiler.ir import Graph, Provenance, TensorType
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 from tgraph.runtime.dtypes import bool_, float32, int64
 
 from tgraph.drawing.graph_picture import Ends, executable_picture, graph_picture, phase_of, si
@@ -117,7 +117,7 @@ def test_several_results_come_from_one_box():
         ("x", "host_call"), ("host_call", "neg"), ("neg", "output 0"), ("host_call", "output 1"),
     ]  # fmt: skip
     assert box(picture, "host_call").detail == "topmost"
-    compiled = executable_picture(Executable(graph))
+    compiled = executable_picture(cpu_executable(graph))
     assert box(compiled, "host_call").kind == "python"
     assert ("host_call", "output 1") in arrows(compiled)
 
@@ -126,7 +126,7 @@ def test_several_results_come_from_one_box():
 
 
 def test_kernels_are_clusters_and_library_calls_are_not():
-    executable = Executable(layer())
+    executable = cpu_executable(layer())
     picture = executable_picture(executable)
     kernels = {f"k{n}" for n, info in enumerate(executable.kernels) if info.kind == "kernel"}
     assert {cluster.key for cluster in picture.clusters} == kernels
@@ -140,7 +140,7 @@ def test_kernels_are_clusters_and_library_calls_are_not():
 
 
 def test_written_back_outputs_are_marked():
-    picture = executable_picture(Executable(layer(), donate={1: 1}))
+    picture = executable_picture(cpu_executable(layer(), donate={1: 1}))
     written = [each for each in picture.boxes if each.kind == "written"]
     assert [each.title for each in written] == ["w"]
     assert "written into the memory of w" in written[0].tooltip
@@ -154,7 +154,7 @@ def test_what_two_kernels_compute_is_drawn_in_both():
     cheap = write(p.add, x, write.scalar(1.0))
     product = write.matmul(cheap, write.input("w", 32, 32))
     graph = Graph([x, product.inputs[1]], [write(p.exp, cheap), write.sum(cheap, 0), product])
-    executable = Executable(graph)
+    executable = cpu_executable(graph)
     picture = executable_picture(executable)
     copies = sum(cheap in info.nodes for info in executable.kernels)
     assert len(boxes(picture, "add")) == copies
@@ -166,7 +166,7 @@ def test_a_view_that_costs_nothing_belongs_to_no_kernel():
     write = Writer()
     x, w = write.input("x", 8, 4), write.input("w", 8, 4)
     turned = write(p.permute, w, axes=(1, 0))
-    picture = executable_picture(Executable(Graph([x, w], [write.matmul(x, turned)])))
+    picture = executable_picture(cpu_executable(Graph([x, w], [write.matmul(x, turned)])))
     assert box(picture, "permute").kind == "free"
     assert ("permute", "matmul") in arrows(picture)
 

@@ -1,6 +1,6 @@
 import pytest
 from graphs import chain, layer
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 
 from tgraph.drawing.graph_picture import executable_picture, graph_picture
 from tgraph.drawing.picture import Arrow, Box, Picture, bundled, collapse, limited, shortened
@@ -36,7 +36,7 @@ def test_one_box_per_line():
 
 
 def test_one_box_per_kernel():
-    executable = Executable(layer())
+    executable = cpu_executable(layer())
     picture = collapse(executable_picture(executable), "kernel")
     check(picture)
     assert picture.clusters == ()

@@ -16,7 +16,7 @@ from tgraph.compiler.ir import Graph
 from tgraph.compiler.kernel.kernel import Kernel, long_sums
 from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
 from tgraph.compiler.pipeline import optimize
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 from tgraph.compiler.targets.cpu.inner_loops import SMALL_WORK
 from tgraph.compiler.targets.cpu.kernel_writer import kernel_text
 from tgraph.compiler.targets.cpu.module_text import kernels_module
@@ -32,7 +32,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 def scheduled(graph: Graph) -> list[Schedule]:
     """The kernels that a graph becomes, as the plan runs them."""
-    found = [info.schedule for info in Executable(optimize(graph)).kernels]
+    found = [info.schedule for info in cpu_executable(optimize(graph)).kernels]
     return [schedule for schedule in found if schedule is not None]
 
 

@@ -12,7 +12,7 @@ from tgraph.compiler.kernel import regions
 from tgraph.compiler.kernel.index import Axis, Divides, Index, InRange, in_range, of_axis
 from tgraph.compiler.kernel.kernel import Instr, Stage
 from tgraph.compiler.pipeline import optimize
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import cpu_executable
 from tgraph.runtime.dtypes import bool_
 
 A, B, C = Axis("a", 100), Axis("b", 70), Axis("c", 3)
@@ -110,7 +110,7 @@ def stencil() -> Graph:
 
 
 def test_the_interior_of_a_stencil_asks_nothing():
-    (info,) = Executable(optimize(stencil())).kernels
+    (info,) = cpu_executable(optimize(stencil())).kernels
     schedule = info.schedule
     assert schedule is not None and schedule.lane is not None
     rows = [axis for axis in schedule.kernel.rows if axis != schedule.lane]

@@ -29,7 +29,7 @@ from tgraph.compiler.targets.cpu import attention as llvm_attention
 from tgraph.compiler.targets.cpu import inner_loops as llvm_inner_loops
 from tgraph.compiler.targets.cpu import scan_loops
 from tgraph.compiler.targets.cpu import schedule as schedule_cpu
-from tgraph.compiler.targets.cpu.executable import Executable
+from tgraph.compiler.targets.cpu.executable import CpuExecutable, cpu_executable
 from tgraph.compiler.targets.cpu.rules import CpuRules
 from tgraph.runtime.arrays import evaluate
 
@@ -184,7 +184,7 @@ def run_compiled(
 ) -> list[Array]:
     """Fused and generated code, twice, and as read from a disk: nothing may differ."""
     with as_if_large() if large else nullcontext():
-        executable = Executable(graph, donate, irregular_strides(graph, arrays))
+        executable = cpu_executable(graph, donate, irregular_strides(graph, arrays))
     first = [each.copy() for each in executable.run(_copies(arrays, donate or {}))]
     with suppress(NotPlain):
         _check_restored(executable, first, _copies(arrays, donate or {}))
@@ -198,7 +198,7 @@ def run_compiled(
     return outputs
 
 
-def _check_restored(executable: Executable, wanted: list[Array], fed: list[Array]) -> None:
+def _check_restored(executable: CpuExecutable, wanted: list[Array], fed: list[Array]) -> None:
     """The plan does the same when it was made of its bytes."""
     plan = executable.plan
     executable.plan, _ = from_bytes(to_bytes(plan, {}))

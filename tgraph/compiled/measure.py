@@ -13,7 +13,7 @@ import numpy as np
 
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..compiler.plan.step_info import StepInfo
-from ..compiler.targets.cpu.executable import Executable
+from ..compiler.targets.cpu.executable import CpuExecutable
 from ..compiler.targets.cpu.machine_speed import bandwidth, peak
 from ..compiler.targets.cpu.step_times import step_times
 from ..runtime.arrays import contiguous
@@ -74,7 +74,7 @@ def _speeds(executable: Any, inputs: Sequence[Array]) -> list[Speed]:
     return [_speed(info, took) for info, took in zip(executable.kernels, times, strict=True)]
 
 
-def _own(executable: Executable, inputs: Sequence[Array]) -> list[Array]:
+def _own(executable: CpuExecutable, inputs: Sequence[Array]) -> list[Array]:
     """The inputs, those that are written as copies."""
     written = set(executable.donate.values())
     return [copies([each])[0] if at in written else each for at, each in enumerate(inputs)]
@@ -93,7 +93,7 @@ def _peak(info: StepInfo) -> float:
     return peak("float64" if is_double else "float32")
 
 
-def _on_cpu(executable: Any) -> Executable:
+def _on_cpu(executable: Any) -> CpuExecutable:
     if isinstance(executable, ReadyPlan):
         return executable.whole
     raise NotImplementedError(

@@ -38,6 +38,7 @@ def draw(
     - a function (or module), which is traced with `args` and `kwargs` and not optimised;
     - a compiled function: the plan for a call with `args` and `kwargs`, with a frame around the
       operations of each fused kernel; the plan that was made last where none are given;
+    - a program, as `tg.tracing.program` and `tg.cuda.program` give it;
     - a tensor: the operations that its `backward()` goes through, back to the leaves.
 
     Boxes show operation, type and the line of the user's program; hovering over one in a browser
@@ -80,18 +81,19 @@ def _format(path: str | os.PathLike[str]) -> str:
 
 def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
     from ..compiled.compiled_function import CompiledFunction
+    from ..compiler.plan.program import Program
     from ..compiler.plan.ready_plan import ReadyPlan
     from .autograd_picture import autograd_picture
     from .function_picture import compiled_picture, traced_picture
     from .graph_picture import executable_picture, graph_picture
 
-    if isinstance(obj, (Graph, ReadyPlan, Tensor)) and (args or kwargs):
+    if isinstance(obj, (Graph, Program, ReadyPlan, Tensor)) and (args or kwargs):
         raise TypeError(
             f"tg.draw takes arguments for functions only, got some for a {type(obj).__name__}"
         )
     if isinstance(obj, Graph):
         return graph_picture(obj)
-    if isinstance(obj, ReadyPlan):
+    if isinstance(obj, (Program, ReadyPlan)):
         return executable_picture(obj)
     if isinstance(obj, Tensor):
         return autograd_picture(obj, _names_of_caller())
@@ -100,7 +102,7 @@ def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
     if callable(obj):
         return traced_picture(obj, args, kwargs)
     raise TypeError(
-        "tg.draw expected a Graph, a function, a compiled function or a Tensor, got "
+        "tg.draw expected a Graph, a function, a compiled function, a program or a Tensor, got "
         f"{type(obj).__name__}"
     )
 

@@ -9,7 +9,7 @@ from ..compiled.compiled_call import CompiledCall
 from ..compiled.compiled_function import CompiledFunction
 from ..compiled.graph_function import GraphFunction
 from ..compiler.ir import Node
-from ..compiler.targets.cpu.executable import Executable
+from ..compiler.plan.executable import Executable
 from ..core.trace_state import Source
 from ..nn.parameter import Parameter
 from ..optim.optimizer import Optimizer

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ..compiler.ir import Family, Graph, Node, Provenance, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.text import format_attr, format_node, format_type, node_names
+from ..compiler.plan.executable import Executable
+from ..compiler.plan.program import Program
 from ..compiler.plan.step_info import StepInfo
-from ..compiler.targets.cpu.executable import Executable
 from .picture import Arrow, Box, Cluster, Picture
 
 # A constant of at most this many elements is written inside of what reads it.
@@ -74,7 +75,7 @@ def graph_picture(graph: Graph, title: str = "graph", ends: Ends | None = None) 
 
 
 def executable_picture(
-    executable: Executable, title: str = "compiled graph", ends: Ends | None = None
+    executable: Executable | Program, title: str = "compiled graph", ends: Ends | None = None
 ) -> Picture:
     """The optimised graph of `executable`: a cluster per fused kernel, a box per library call."""
     ends = ends or Ends(written=executable.donate)

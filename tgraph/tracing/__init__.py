@@ -6,10 +6,12 @@ from .api import (
     host_constant,
     host_scalar,
     is_tracing,
+    program,
     suspend_tracing,
     trace,
 )
 
 __all__ = [
-    "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "suspend_tracing", "trace",
+    "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "program",
+    "suspend_tracing", "trace",
 ]  # fmt: skip

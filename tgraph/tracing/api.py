@@ -11,7 +11,7 @@ when it has changed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import pytree
 from ..core.compile_lock import refuse_at_exit
@@ -23,6 +23,9 @@ from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
 from ..ops.linalg import trace as matrix_trace
 from ..runtime.dtypes import DType
+
+if TYPE_CHECKING:
+    from ..compiler.targets.cpu.program import CpuProgram
 
 
 def is_tracing() -> bool:
@@ -120,3 +123,29 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
     from .record_call import traced_graph
 
     return traced_graph(function, *pytree.flatten((args, kwargs)))
+
+
+def program(function: Any, *args: Any, **kwargs: Any) -> CpuProgram:
+    """What `function(*args, **kwargs)` becomes on the CPU: its kernels, and the steps of its plan.
+
+    Nothing is computed or compiled. `source` of the result is the LLVM text of the kernels, `steps`
+    are kernels, library calls and copies in order, `buffers` the memory that they work on; `str`
+    lists all of it, `save(folder)` writes it as files, and `tg.draw` shows it. `tg.cuda.program`
+    tells the same of a GPU.
+
+    Raises TraceError where the function cannot be traced, ValueError where other devices compute.
+
+    >>> import tgraph as tg
+    >>> print(tg.tracing.program(lambda x: tg.softmax(x @ x, -1), tg.ones(64, 64)))
+    program for a CPU
+      status status int64[8] 64 bytes
+      arena arena 16384 bytes
+      input x float32[64, 64] 16384 bytes
+      output result0 float32[64, 64] 16384 bytes
+       0  gemm matmul: arena = slot1 @ slot1 m 64 n 64 k 64 float32
+       1  kernel k1_max_sum_div(in0 = arena float32[4096], out1 = result0 float32[4096]) \
+extent 64
+    """
+    from ..compiler.targets.cpu.program import cpu_program
+
+    return cpu_program(trace(function, *args, **kwargs))

@@ -1,53 +1,65 @@
-"""A compiled graph, with all that can be told of it."""
+"""A program whose kernels have been compiled: arrays of NumPy in, arrays of NumPy out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
-from ...fusion.fusion import fuse
+from ....runtime.plan import Plan
+from ....runtime.plan_steps import KernelStep, LaunchStep, Step
 from ...ir import Graph
-from ...plan.planning import Planning
 from ...plan.ready_plan import ReadyPlan
-from ...plan.step_info import StepInfo
-from .plan_builder import CpuPlanBuilder
-from .rules import CpuRules
+from .loader import KernelLoader
+from .program import CpuProgram
 
 
-class Executable(ReadyPlan):
-    """An optimised graph that has been fused and generated.
+class CpuExecutable(ReadyPlan):
+    """A program with its plan. What its `loader` knows already is being compiled."""
 
-    `donate` maps outputs to the inputs that they replace; `overwritten` are the inputs that are
-    written, by the plan or by who calls it. `kernels` tells of each step, also of those with
-    nothing to do, which the plan does not have; `info_of_step` has what is told by the plan's
-    steps. `refused` tells of each fusion that was not made.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        donate: Mapping[int, int] | None = None,
-        strides: Mapping[int, tuple[int, ...]] | None = None,
-        overwritten: Iterable[int] = (),
-    ) -> None:
-        self.planning = Planning(graph, donate, strides, machine=CpuRules.machine)
-        self.graph, self.donate = self.planning.graph, self.planning.donate
-        fused = fuse(
-            CpuRules(self.planning.planned, self.planning.inputs, self.planning.overwriting)
-        )
-        self.refused = fused.refusals
-        builder = CpuPlanBuilder(fused, self.planning.places)
-        numel = [node.type.numel for node in graph.inputs]
-        written = {*overwritten, *self.donate.values()}
-        plan = builder.build(number for number in written if numel[number])
-        self.kernels: list[StepInfo] = builder.infos
-        self.info_of_step = builder.info_of_step
+    def __init__(self, program: CpuProgram, loader: KernelLoader | None = None) -> None:
         checks = {
             number: info.kernel.checks
-            for number, info in self.info_of_step.items()
+            for number, info in program.info_of_step.items()
             if info.kernel is not None and info.kernel.checks
         }
-        super().__init__(plan, self.planning, checks)
+        plan = _loaded(program, loader or KernelLoader())
+        super().__init__(plan, program.planning, checks)
+        self._program = program
 
     @property
-    def whole(self) -> Executable:
+    def program(self) -> CpuProgram:
+        return self._program
+
+    @property
+    def whole(self) -> CpuExecutable:
         return self
+
+
+def cpu_executable(
+    optimized: Graph,
+    donate: Mapping[int, int] | None = None,
+    strides: Mapping[int, tuple[int, ...]] | None = None,
+) -> CpuExecutable:
+    """A graph behind the passes, ready to run."""
+    return CpuExecutable(CpuProgram(optimized, donate, strides))
+
+
+def _loaded(program: CpuProgram, loader: KernelLoader) -> Plan:
+    """The plan; its arrays are the graph's inputs, then one array per fresh output."""
+    for text in program.texts.values():
+        loader.add(text)
+    addresses = loader.addresses()
+    steps: list[Step] = []
+    for number, step in enumerate(program.steps):
+        assert not isinstance(step, LaunchStep)
+        if isinstance(step, KernelStep) and number in program.texts:
+            step = replace(step, address=addresses[program.texts[number]])
+        steps.append(step)
+    return Plan(
+        steps,
+        program.arena_bytes,
+        program.num_slots,
+        program.constants,
+        program.written,
+        program.dense,
+    )

@@ -19,7 +19,7 @@ from ....runtime.plan import BufferRef, CopyStep, GemmStep, Plan
 from ...ir import Builder, Graph, TensorType, input_node
 from ...ir import primitives as p
 from ...pipeline import optimize
-from .executable import Executable
+from .executable import cpu_executable
 from .step_times import repeated
 
 SMALLEST, LARGEST = 1 << 14, 1 << 29
@@ -64,7 +64,7 @@ def _copying(nbytes: int) -> float:
 def _reading(nbytes: int) -> float:
     given = input_node("x", TensorType((nbytes // 8,), int64))
     total = Builder().apply(p.sum_, [given], {"axes": (0,), "keepdims": False})
-    plan = Executable(optimize(Graph([given], [total]))).plan
+    plan = cpu_executable(optimize(Graph([given], [total]))).plan
     return _best(plan, (np.ones(nbytes // 8, np.int64), np.zeros((), np.int64)))
 
 

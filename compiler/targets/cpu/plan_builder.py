@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,16 +10,13 @@ from typing import Any
 from ....runtime import jit
 from ....runtime.memo import Memo
 from ....runtime.order import put_in_order
-from ....runtime.plan import Plan
 from ....runtime.plan_gemm import product_summary
 from ....runtime.plan_steps import (
     BufferRef,
     CopyStep,
     GemmStep,
     KernelStep,
-    LaunchStep,
     PythonStep,
-    Step,
 )
 from ...fusion.fused_graph import FusedGraph, Group
 from ...ir import Family, Node
@@ -40,7 +37,6 @@ from .attention_step import (
     flops_of,
 )
 from .kernel_writer import kernel_text, schedule_summary
-from .loader import KernelLoader
 from .module_text import KernelText
 from .packed_panels import (
     Operand,
@@ -61,36 +57,23 @@ _texts: Memo[tuple[int, int], tuple[Schedule, KernelText, tuple[int, ...]]] = Me
 class CpuPlanBuilder(PlanBuilder):
     """Builds the Plan of one fused graph."""
 
-    def __init__(self, fused: FusedGraph, donate: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        fused: FusedGraph,
+        donate: Mapping[int, int],
+        begin: Callable[[KernelText], None] | None = None,
+    ) -> None:
         super().__init__(fused, donate)
+        self.begin = begin
         self.texts: dict[int, KernelText] = {}
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
-        self.loader = KernelLoader()
 
-    def build(self, overwritten: Iterable[int] = ()) -> Plan:
-        """The plan; its arrays are the graph's inputs, then one array per fresh output.
-
-        Calls may overwrite the inputs `overwritten`: the plan refuses read-only ones. It refuses
-        inputs with gaps too, where it was not made for their strides.
-        """
+    def build(self) -> None:
+        """Write all steps; `begin` is told of each kernel, and `texts` has them by their steps."""
         begin_attention(self.graph)
         self.write()
         self._tell_of_copies()
-        addresses = self.loader.addresses()
-        steps: list[Step] = []
-        for position, step in enumerate(self.steps):
-            assert not isinstance(step, LaunchStep)
-            if isinstance(step, KernelStep) and position in self.texts:
-                step = replace(step, address=addresses[self.texts[position]])
-            steps.append(step)
-        written = [self.place[self.graph.inputs[number]].slot for number in overwritten]
-        dense = [
-            self.place[each].slot
-            for each in self.graph.inputs
-            if each not in self.fused.rules.inputs
-        ]
-        return Plan(steps, self.arena.size, self.slots, self.constants, written, dense)
 
     def _tell_of_copies(self) -> None:
         for number, step in enumerate(self.steps):
@@ -238,6 +221,7 @@ class CpuPlanBuilder(PlanBuilder):
             BufferRef(ref.slot, ref.offset + offset * param.dtype.itemsize) if offset else ref
             for ref, offset, param in zip(args, offsets, schedule.kernel.params, strict=True)
         )
-        self.loader.add(text)
+        if self.begin is not None:
+            self.begin(text)
         self.texts[len(self.steps)] = text
         self.steps.append(KernelStep(info.name, 0, args, schedule.extent, schedule.grain))

@@ -20,7 +20,7 @@ from ....runtime import memory
 from ....runtime.plan import Plan
 from ....runtime.plan_steps import ARENA_SLOT, BufferRef, KernelStep, Step
 from ...plan.step_info import StepInfo
-from .executable import Executable
+from .executable import CpuExecutable
 
 Array = npt.NDArray[Any]
 
@@ -33,19 +33,17 @@ MOST_SECONDS = 0.3
 """For the rounds of one step, of which there are three in any case."""
 
 
-def step_times(executable: Executable, inputs: Sequence[Array]) -> list[float]:
+def step_times(executable: CpuExecutable, inputs: Sequence[Array]) -> list[float]:
     """Median seconds of each of the `kernels` of `executable`; 0 for those with nothing to do.
 
     All threads are used. Inputs that the plan writes are written: give copies.
     """
-    fresh = [
-        np.zeros(type_.shape, type_.dtype.numpy)
-        for type_ in executable.planning.types(executable.planning.fresh)
-    ]
+    program, planning = executable.program, executable.program.planning
+    fresh = [np.zeros(type_.shape, type_.dtype.numpy) for type_ in planning.types(planning.fresh)]
     run = _Run(executable.plan, (*map(np.asarray, inputs), *fresh))
     found: dict[int, float] = {}
     for number, step in enumerate(executable.plan.steps):
-        info = executable.info_of_step[number]
+        info = program.info_of_step[number]
         found[id(info)] = run.time(step, _changed(step, info))
     return [found.get(id(info), 0.0) for info in executable.kernels]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,16 +10,13 @@ import numpy as np
 
 from ....runtime.cuda import failures
 from ....runtime.cuda.arrays import array_over, current, empty, memory_block
-from ....runtime.cuda.cublas_lt import CublasLtError, Status
-from ....runtime.cuda.devices import architecture
 from ....runtime.cuda.memory import note_peak, when_full
 from ....runtime.cuda.plan import CudaPlan
 from ....runtime.device import Device
-from ...fusion.fused_graph import Refusal
-from ...ir import Graph, TensorType
+from ...ir import TensorType
 from ...kernel.checks import Check
-from ...plan.step_info import StepInfo
-from .program import Program
+from ...plan.executable import Executable
+from .program import CudaProgram
 
 Array = Any  # of CuPy; of NumPy for inputs that come from the host
 
@@ -28,41 +25,25 @@ SMALL_BYTES = 64 << 10
 """Results of at most this many bytes are copied out of the plan's own memory."""
 
 
-class CudaExecutable:
-    """A graph, all of whose values lie on `device`, fused, generated and loaded.
+class CudaExecutable(Executable):
+    """A program on `device`, its kernels compiled and loaded.
 
     `run` takes one array per graph input and gives one per output; the inputs numbered by
-    `from_host` are arrays of NumPy. Otherwise as `Executable`, but that nothing is waited for: the
-    error of a failed check comes later. Without `epilogues`, matrix products do nothing else.
+    `from_host` are arrays of NumPy. Otherwise as on the CPU, but that nothing is waited for: the
+    error of a failed check comes later. CublasLtError where the device has no product of a kind.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        device: Device,
-        donate: Mapping[int, int] | None = None,
-        strides: Mapping[int, tuple[int, ...]] | None = None,
-        from_host: Sequence[int] = (),
-        epilogues: bool = True,
-    ) -> None:
-        program = partial(Program, graph, architecture(device), donate, strides)
-        try:
-            self.program = program(epilogues=epilogues)
-            self.plan = _load(self.program, device, from_host)
-        except CublasLtError as error:
-            if error.status != Status.NOT_SUPPORTED or not epilogues:
-                raise
-            # What products cannot do besides on this device, kernels can.
-            self.program = program(epilogues=False)
-            self.plan = _load(self.program, device, from_host)
-        self.device = device
-        self.planning = self.program.planning
-        self.graph, self.donate = self.planning.graph, self.planning.donate
-        self.refused: tuple[Refusal, ...] = self.program.refused
-        self.kernels: list[StepInfo] = list(self.program.kernels)
-        self._small, self._large = _results(self.program)
+    def __init__(self, program: CudaProgram, device: Device, from_host: Sequence[int] = ()) -> None:
+        self._program, self.device = program, device
+        self.plan = _load(program, device, from_host)
+        self.planning, self.donate = program.planning, program.planning.donate
+        self._small, self._large = _results(program)
         self._fresh = sorted([*self._small, *self._large])
         self._copies_results = len(self.planning.direct) < len(self.donate)
+
+    @property
+    def program(self) -> CudaProgram:
+        return self._program
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Ask the device for the outputs of `inputs`."""
@@ -71,9 +52,13 @@ class CudaExecutable:
             note_peak()
             self.plan.run((*inputs, *large), block)
             fresh = self._collected(block, large)
-            if self._copies_results and self.program.checks:
-                failures.wait_and_report(self.device)
+            if self._copies_results:
+                self.wait_for_checks()
             return self.planning.results(inputs, fresh, _empty)
+
+    def wait_for_checks(self) -> None:
+        if self._program.checks:
+            failures.wait_and_report(self.device)
 
     def _allocate(self) -> tuple[Any, list[Array]]:
         """One block for all small results, and an array for each large one."""
@@ -91,7 +76,7 @@ class CudaExecutable:
         return [found[slot] for slot in self._fresh]
 
 
-def _results(program: Program) -> tuple[dict[int, TensorType], dict[int, TensorType]]:
+def _results(program: CudaProgram) -> tuple[dict[int, TensorType], dict[int, TensorType]]:
     """The small and the large results by their slots."""
     fresh = program.planning.types(program.planning.fresh)
     slots = dict(enumerate(fresh, 1 + len(program.graph.inputs)))
@@ -99,14 +84,14 @@ def _results(program: Program) -> tuple[dict[int, TensorType], dict[int, TensorT
     return small, {slot: type_ for slot, type_ in slots.items() if slot not in small}
 
 
-def _load(program: Program, device: Device, from_host: Sequence[int]) -> CudaPlan:
+def _load(program: CudaProgram, device: Device, from_host: Sequence[int]) -> CudaPlan:
     """The plan of a program on a device, its kernels compiled and loaded."""
     inputs = program.graph.inputs
     small, _ = _results(program)
     return CudaPlan(
         device,
         program.source,
-        program.steps,
+        program.cuda_steps,
         program.arena_bytes,
         program.num_slots,
         program.constants,

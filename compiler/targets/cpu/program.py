@@ -1,0 +1,70 @@
+"""A graph as it runs on the CPU, before its kernels are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ....runtime.plan_steps import CudaStep, KernelStep, Step
+from ... import pipeline
+from ...fusion.fusion import fuse
+from ...ir import Graph
+from ...placement import is_on_cpu
+from ...plan.planning import Planning
+from ...plan.program import Program
+from .module_text import KernelText, kernels_module
+from .plan_builder import CpuPlanBuilder
+from .rules import CpuRules
+
+
+def cpu_program(graph: Graph) -> CpuProgram:
+    """The program of a graph as it was traced; ValueError where other devices compute, too."""
+    if not is_on_cpu(graph):
+        raise ValueError("program: the function computes on other devices than the CPU, too")
+    return CpuProgram(pipeline.optimize(graph))
+
+
+class CpuProgram(Program):
+    """An optimised graph as steps of a plan, with the LLVM text of its kernels.
+
+    `donate` maps outputs to the inputs that they replace; `overwritten` are other inputs that are
+    written by who calls the plan. `begin` is told of each kernel as soon as it is written. `texts`
+    are the kernels by the numbers of their steps, which have no address yet. Calls refuse inputs
+    in the slots `written` that are read-only, and those in `dense` that have gaps.
+    """
+
+    title = "program for a CPU"
+    ending = ".ll"
+
+    def __init__(
+        self,
+        graph: Graph,
+        donate: Mapping[int, int] | None = None,
+        strides: Mapping[int, tuple[int, ...]] | None = None,
+        overwritten: Iterable[int] = (),
+        begin: Callable[[KernelText], None] | None = None,
+    ) -> None:
+        planning = Planning(graph, donate, strides, machine=CpuRules.machine)
+        fused = fuse(CpuRules(planning.planned, planning.inputs, planning.overwriting))
+        builder = CpuPlanBuilder(fused, planning.places, begin)
+        builder.build()
+        super().__init__(planning, fused.refusals, builder)
+        self.texts: Mapping[int, KernelText] = builder.texts
+        elements = [node.type.numel for node in graph.inputs]
+        written = {*overwritten, *planning.donate.values()}
+        self.written = [1 + number for number in written if elements[number]]
+        self.dense = [
+            1 + number
+            for number, node in enumerate(planning.planned.inputs)
+            if node not in planning.inputs
+        ]
+
+    @property
+    def source(self) -> str:
+        named = {text: self.info_of_step[number].name for number, text in self.texts.items()}
+        return kernels_module({name: text for text, name in named.items()})
+
+    def step_line(self, number: int, step: Step | CudaStep) -> str:
+        info = self.info_of_step.get(number)
+        if not isinstance(step, KernelStep) or info is None or info.schedule is None:
+            return super().step_line(number, step)
+        return f"kernel {step.name}({self.arguments(info, step.args)}) extent {step.extent}"

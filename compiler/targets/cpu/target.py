@@ -1,0 +1,38 @@
+"""The CPU: vectors and threads, by machine code of LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import pipeline
+from ...ir import Graph
+from ...plan.request import Request
+from ..target import Target
+from .executable import CpuExecutable
+from .loader import KernelLoader
+from .program import CpuProgram
+from .rules import CpuRules
+
+
+class CpuTarget(Target[CpuProgram]):
+    """Graphs on the CPU, each of which has a target of its own.
+
+    Kernels are compiled in threads, beginning while the program is still being written.
+    """
+
+    rules = CpuRules
+
+    def __init__(self) -> None:
+        self.loader = KernelLoader()
+
+    @property
+    def passes(self) -> Sequence[pipeline.Pass]:
+        return pipeline.PASSES
+
+    def program(self, optimized: Graph, request: Request) -> CpuProgram:
+        return CpuProgram(
+            optimized, request.donate, request.strides, request.overwritten, self.loader.add
+        )
+
+    def load(self, program: CpuProgram, request: Request) -> CpuExecutable:
+        return CpuExecutable(program, self.loader)

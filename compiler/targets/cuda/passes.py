@@ -1,0 +1,23 @@
+"""The passes for CUDA: those of the pipeline, but for what depends on the machine."""
+
+from __future__ import annotations
+
+from ...passes.decompose import decompose_for_gpu
+from ...passes.split_reductions import split_reductions_for_gpu
+from ...pipeline import PASSES, Pass
+
+_INSTEAD = {
+    "decompose": Pass(
+        "decompose", decompose_for_gpu, "convolutions that are products, or that no kernel takes"
+    ),
+    "split_reductions": Pass(
+        "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
+    ),
+}
+# Threads fold pairs as they are; products and attention are a library's, and kernels'.
+_WITHOUT = (
+    "lay_out_windows", "decompose_positions", "join_attention", "join_attention_gradients",
+    "split_scans",
+)  # fmt: skip
+
+CUDA_PASSES = tuple(_INSTEAD.get(each.name, each) for each in PASSES if each.name not in _WITHOUT)

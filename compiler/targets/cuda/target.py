@@ -1,0 +1,44 @@
+"""GPUs of NVIDIA: kernels of CUDA C, products by cublasLt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....runtime.cuda.cublas_lt import CublasLtError, Status
+from ....runtime.cuda.devices import architecture
+from ....runtime.device import Device
+from ...ir import Graph
+from ...pipeline import Pass
+from ...plan.request import Request
+from ..target import Target
+from .executable import CudaExecutable
+from .passes import CUDA_PASSES
+from .program import CudaProgram
+from .rules import CudaRules
+
+
+class CudaTarget(Target[CudaProgram]):
+    """Graphs all of whose values lie on `device`."""
+
+    rules = CudaRules
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    @property
+    def passes(self) -> Sequence[Pass]:
+        return CUDA_PASSES
+
+    def program(self, optimized: Graph, request: Request, epilogues: bool = True) -> CudaProgram:
+        arch = architecture(self.device)
+        return CudaProgram(optimized, arch, request.donate, request.strides, epilogues)
+
+    def load(self, program: CudaProgram, request: Request) -> CudaExecutable:
+        try:
+            return CudaExecutable(program, self.device, request.from_host)
+        except CublasLtError as error:
+            if error.status != Status.NOT_SUPPORTED or not program.epilogues:
+                raise
+        # What products cannot do besides on this device, kernels can.
+        program = self.program(program.optimized, request, epilogues=False)
+        return CudaExecutable(program, self.device, request.from_host)
