@@ -1,4 +1,4 @@
-"""The order of elements along the last axis, which NumPy finds, for other devices too."""
+"""The order of elements along the last axis."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from . import order
 from .array_functions_elementwise import Array, Function
-from .cuda import arrays as cuda_arrays
+from .cuda import order as cuda_order
 
 
 def _argsort(xp: Any, x: Array, count: int, descending: bool) -> Array:
     if xp is np:
         return order.first_in_order(x, count, descending)
-    return cuda_arrays.uploaded(order.first_in_order(cuda_arrays.download(x), count, descending))
+    return cuda_order.first_in_order(xp, x, count, descending)
 
 
 def _sort(xp: Any, x: Array, descending: bool) -> Array:
     if xp is np:
         return order.in_order(x, descending)
-    return cuda_arrays.uploaded(order.in_order(cuda_arrays.download(x), descending))
+    return cuda_order.in_order(xp, x, descending)
 
 
 FUNCTIONS: dict[str, Function] = {"argsort": _argsort, "sort": _sort}
