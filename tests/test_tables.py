@@ -18,12 +18,12 @@ from tgraph.compiler.ir import (
     TensorType,
     input_node,
 )
-from tgraph.compiler.ir.monoids import COMBINE, identity
-from tgraph.compiler.ir.scans import FOLDS
+from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.ir.monoids import MONOID_OF, Monoid
 from tgraph.compiler.kernel import views
 from tgraph.compiler.targets.cpu import scalar as llvm_scalar
 from tgraph.compiler.targets.cuda import scalar as cuda_scalar
-from tgraph.runtime.array_functions_reductions import FUNCTIONS as REDUCTION_FUNCTIONS
+from tgraph.compiler.targets.cuda.stage_body import JOIN
 from tgraph.runtime.arrays import FUNCTIONS, evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
 
@@ -56,9 +56,9 @@ def test_every_elementwise_primitive_has_a_scalar_template(target: Any) -> None:
 
 def test_every_fusible_primitive_has_a_scalar_form() -> None:
     """What fusion takes, lowering can read and emit."""
-    by_table = set(views._NEEDS) | set(COMBINE) | {each.name for each in ELEMENTWISE}
-    scans = {each.name for each in FOLDS}
-    by_kernel = {"argmax", "argmin", "scatter_add", "index_put", *scans}  # roots of their own
+    by_table = set(views._NEEDS) | {each.name for each in ELEMENTWISE}
+    # Roots of their own; short reductions are written out, too.
+    by_kernel = {"scatter_add", "index_put", *(each.name for each in MONOID_OF)}
     given = {"input"}
     steps = {
         "matmul",
@@ -87,10 +87,35 @@ def test_library_calls_and_python_functions_are_steps() -> None:
     assert not is_step(build.apply(PRIMITIVES["exp"], [x]))
 
 
-def test_every_reduction_has_an_identity_in_generated_code() -> None:
-    for name in REDUCTION_FUNCTIONS:
-        for dtype in ALL_DTYPES:
-            identity(name, dtype)
+def test_every_reduction_and_scan_has_a_monoid() -> None:
+    folds = {each for each in PRIMITIVES.values() if each.family in (Family.REDUCE, Family.SCAN)}
+    assert set(MONOID_OF) == folds
+    assert set(JOIN) == {MONOID_OF[each] for each in folds if each.family is Family.REDUCE}
+
+
+def values_of(monoid: Monoid, dtype: DType) -> Array:
+    if monoid.combine in (p.logical_or, p.logical_and):
+        return np.array([False, True])
+    extremes = [monoid.identity(dtype), 0, 1]
+    return np.array(extremes if dtype is bool_ else [*extremes, 3]).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("monoid", dict.fromkeys(MONOID_OF.values()), ids=str)
+def test_monoids_are_associative_and_have_identities(monoid: Monoid) -> None:
+    """As the primitive that joins results computes them, in every type that it takes."""
+    logical = monoid.combine in (p.logical_or, p.logical_and)
+    for dtype in [bool_] if logical else ALL_DTYPES:
+        if monoid.combine in (p.add, p.mul) and dtype is bool_:
+            continue
+        values = values_of(monoid, dtype)
+        nothing = np.full_like(values, monoid.identity(dtype))
+        for pair in ([nothing, values], [values, nothing]):
+            np.testing.assert_array_equal(evaluate(monoid.combine.name, pair, {}), values)
+        a, b, c = np.meshgrid(values, values, values)
+        ab = evaluate(monoid.combine.name, [a, b], {})
+        bc = evaluate(monoid.combine.name, [b, c], {})
+        left = evaluate(monoid.combine.name, [ab, c], {})
+        np.testing.assert_array_equal(left, evaluate(monoid.combine.name, [a, bc], {}))
 
 
 @pytest.mark.parametrize("name", sorted(set(PRIMITIVES) - NO_GRADIENT))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...runtime.dtypes import bool_, int64
+from .monoids import ALL, ANY, ARGMAX, ARGMIN, MAX, MIN, MONOID_OF, PROD, SUM, Monoid
 from .primitive import Attrs, Family, Primitive, register
 from .shapes import reduce
 from .types import IRTypeError, TensorType
@@ -53,15 +54,17 @@ def _position(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return _extreme(types, attrs).with_dtype(int64)
 
 
-def _reduction(name: str, infer: Any, **facts: Any) -> Primitive:
-    return register(Primitive(name, Family.REDUCE, infer, arity=1, **facts))
+def _reduction(name: str, infer: Any, monoid: Monoid, **facts: Any) -> Primitive:
+    primitive = register(Primitive(name, Family.REDUCE, infer, arity=1, **facts))
+    MONOID_OF[primitive] = monoid
+    return primitive
 
 
-sum_ = _reduction("sum", _arithmetic, identity=0)
-prod = _reduction("prod", _arithmetic, identity=1)
-max_ = _reduction("max", _extreme, exact=True)
-min_ = _reduction("min", _extreme, exact=True)
-argmax = _reduction("argmax", _position, exact=True, discontinuous=True)
-argmin = _reduction("argmin", _position, exact=True, discontinuous=True)
-any_ = _reduction("any", _logical, identity=False, exact=True)
-all_ = _reduction("all", _logical, identity=True, exact=True)
+sum_ = _reduction("sum", _arithmetic, SUM)
+prod = _reduction("prod", _arithmetic, PROD)
+max_ = _reduction("max", _extreme, MAX, exact=True)
+min_ = _reduction("min", _extreme, MIN, exact=True)
+argmax = _reduction("argmax", _position, ARGMAX, exact=True, discontinuous=True)
+argmin = _reduction("argmin", _position, ARGMIN, exact=True, discontinuous=True)
+any_ = _reduction("any", _logical, ANY, exact=True)
+all_ = _reduction("all", _logical, ALL, exact=True)

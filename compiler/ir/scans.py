@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runtime.dtypes import DType, bool_, float32, float64
-from .monoids import LINEAR
+from .monoids import LINEAR, MAX, MIN, MONOID_OF, PROD, SUM, Monoid
 from .primitive import Attrs, Family, Primitive, register
 from .types import IRTypeError, TensorType
 
 
-def running_dtype(fold: str, dtype: DType) -> DType:
+def running_dtype(monoid: Monoid, dtype: DType) -> DType:
     """The type in which running values are kept: float64 for sums and products of any floats.
 
     So it is in PyTorch.
     """
     if not dtype.is_floating_point:
         return dtype
-    if fold in ("max", "min"):
+    if monoid.is_extreme:
         return float32 if dtype.is_half else dtype
     return float64
 
@@ -34,18 +34,20 @@ def _fits(x: TensorType, attrs: Attrs) -> bool:
     return x.dtype is not bool_ and 0 <= attrs["axis"] < x.ndim
 
 
-def _scan(name: str, fold: str, exact: bool = False) -> Primitive:
+def _scan(name: str, monoid: Monoid, exact: bool = False) -> Primitive:
     def infer(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
         x, axis = types[0], attrs["axis"]
         if not _fits(x, attrs) or len(types) > 2:
             raise IRTypeError(f"{name} along axis {axis} of {x}")
         for start in types[1:]:
             shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-            if start.shape != shape or start.dtype is not running_dtype(fold, x.dtype):
+            if start.shape != shape or start.dtype is not running_dtype(monoid, x.dtype):
                 raise IRTypeError(f"{name} of {x} along axis {axis} cannot start with {start}")
         return x
 
-    return register(Primitive(name, Family.SCAN, infer, cost=2, exact=exact))
+    primitive = register(Primitive(name, Family.SCAN, infer, cost=2, exact=exact))
+    MONOID_OF[primitive] = monoid
+    return primitive
 
 
 def _infer_linear(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
@@ -55,11 +57,9 @@ def _infer_linear(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return b
 
 
-cumsum = _scan("cumsum", "sum")
-cumprod = _scan("cumprod", "prod")
-cummax = _scan("cummax", "max", exact=True)
-cummin = _scan("cummin", "min", exact=True)
+cumsum = _scan("cumsum", SUM)
+cumprod = _scan("cumprod", PROD)
+cummax = _scan("cummax", MAX, exact=True)
+cummin = _scan("cummin", MIN, exact=True)
 linear_scan = register(Primitive("linear_scan", Family.SCAN, _infer_linear, arity=2, cost=3))
-
-# What a scan folds with.
-FOLDS = {cumsum: "sum", cumprod: "prod", cummax: "max", cummin: "min", linear_scan: LINEAR}
+MONOID_OF[linear_scan] = LINEAR

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...runtime.dtypes import DType, float32
 from ...runtime.records import record
+from ..ir.monoids import SUM
 from .checks import Check
 from .index import Axis, Index, Mask
 
@@ -44,9 +45,10 @@ class Instr:
     - "condition" (mask: all of them, as bool);
     - "check" (args: position; value = (axis size, site, status param)): the position, made safe,
       after reporting one outside [0, size); `Kernel.checks[site]` tells what that means;
-    - "reduce" (args: value; value = (result number, operation)) and "result" (value = number);
-    - "scan" (args: value and perhaps a start; value = (result number, fold)): what the values so
-      far fold to, in the order of the stage's loops, and the start; of the fold "linear" (args:
+    - "reduce" (args: value, and of monoids that keep it its position; value = (result number,
+      monoid)) and "result" (value = number);
+    - "scan" (args: value and perhaps a start; value = (result number, monoid)): what the values so
+      far fold to, in the order of the stage's loops, and the start; of the monoid LINEAR (args:
       value, factor): the last one times the factor, and the value;
     - "save" (args: value; index) and "saved" (index): a scratch row kept between stages,
       value = scratch number;
@@ -89,7 +91,7 @@ def long_sums(stage: Stage) -> list[Instr]:
     return [
         instr
         for instr in stage.body
-        if instr.op == "reduce" and instr.value[1] == "sum" and instr.dtype.kind == "float"
+        if instr.op == "reduce" and instr.value[1] is SUM and instr.dtype.kind == "float"
     ]
 
 

@@ -10,14 +10,16 @@ import numpy as np
 from ...runtime.arrays import evaluate
 from ...runtime.dtypes import DType
 from ...runtime.philox import random_bits
-from ..ir.monoids import LINEAR
+from ..ir import primitives as p
+from ..ir.monoids import ARGMAX, LINEAR, SUM, Monoid
 from .index import Axis, Condition, Divides, Index, InRange, Loaded, Quotient
 from .kernel import Instr, Kernel, Stage
 
 Array = np.ndarray[Any, Any]
 
-_REDUCE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
-           "any": np.logical_or, "all": np.logical_and}  # fmt: skip
+# By the primitive with which a monoid joins results.
+_UFUNCS = {p.add: np.add, p.mul: np.multiply, p.maximum: np.maximum, p.minimum: np.minimum,
+           p.logical_or: np.logical_or, p.logical_and: np.logical_and}  # fmt: skip
 
 
 def interpret_kernel(kernel: Kernel, buffers: Sequence[Array]) -> None:
@@ -128,43 +130,44 @@ class _Interpreter:
         return args[0]
 
     def _reduce_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
-        number, operation = instr.value
+        number, monoid = instr.value
         axes = tuple(range(len(self.kernel.rows), len(self.axes)))
         value = np.broadcast_to(args[0], self.shape)
-        if operation in ("argmax", "argmin"):
-            reduced = self._position(operation, value, np.broadcast_to(args[1], self.shape), axes)
-        elif value.size == 0 and operation in ("max", "min"):
+        if monoid.is_position:
+            reduced = self._position(monoid, value, np.broadcast_to(args[1], self.shape), axes)
+        elif value.size == 0 and monoid.is_extreme:
             reduced = np.zeros(self.shape[: axes[0]] + (1,) * len(axes), value.dtype)
         else:
-            reduced = _REDUCE[operation].reduce(value, axis=axes, keepdims=True, dtype=value.dtype)
+            ufunc = _UFUNCS[monoid.combine]
+            reduced = ufunc.reduce(value, axis=axes, keepdims=True, dtype=value.dtype)
         self.results[number] = reduced.reshape(reduced.shape[: len(self.kernel.rows)])
         return reduced
 
     def _scan_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
-        number, fold = instr.value
+        number, monoid = instr.value
         dtype = self.kernel.results[number].numpy
         rows = self.shape[: len(self.kernel.rows)]
         value, *other = (np.broadcast_to(each, self.shape).astype(dtype) for each in args)
         running = value.reshape(*rows, -1).copy()
-        if fold == LINEAR:
+        if monoid is LINEAR:
             factor = other.pop().reshape(running.shape)
             for at in range(running.shape[-1]):
                 running[..., at] += factor[..., at] * (running[..., at - 1] if at else 0)
         elif value.size:
-            running = _REDUCE[fold].accumulate(running, -1, dtype)
+            running = _UFUNCS[monoid.combine].accumulate(running, -1, dtype)
         running = running.reshape(self.shape)
-        if fold == "sum" and not other:  # which begins with a positive zero
+        if monoid is SUM and not other:  # which begins with a positive zero
             running = running + np.zeros((), dtype)
         for start in other:
-            running = _REDUCE[fold](running, start)
+            running = _UFUNCS[monoid.combine](running, start)
         return cast(Array, running.astype(instr.dtype.numpy))
 
     def _position(
-        self, operation: str, value: Array, position: Array, axes: tuple[int, ...]
+        self, monoid: Monoid, value: Array, position: Array, axes: tuple[int, ...]
     ) -> Array:
         rows = value.shape[: value.ndim - len(axes)]
         flat = value.reshape((*rows, -1))
-        at = getattr(np, operation)(flat, axis=-1)[..., None]
+        at = (np.argmax if monoid is ARGMAX else np.argmin)(flat, axis=-1)[..., None]
         found = np.take_along_axis(position.reshape(flat.shape), at, -1)
         return found.reshape((*rows, *[1] * len(axes)))
 

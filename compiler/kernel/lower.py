@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
 from ..ir import primitives as p
-from ..ir.scans import FOLDS, running_dtype
+from ..ir.monoids import MONOID_OF
+from ..ir.scans import running_dtype
 from ..ir.shapes import contiguous_strides, numel
 from .body import Parameters
 from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, unflatten
@@ -246,8 +247,8 @@ class Lowering:
                 self.result_dtypes.append(compute_dtype(target.node.type.dtype))
             elif isinstance(target, Scan):
                 self.running[target.node, target.coords] = len(self.result_dtypes)
-                fold, dtype = FOLDS[target.node.primitive], target.node.type.dtype
-                self.result_dtypes.append(running_dtype(fold, dtype))
+                monoid, dtype = MONOID_OF[target.node.primitive], target.node.type.dtype
+                self.result_dtypes.append(running_dtype(monoid, dtype))
         return stage
 
     def _target(self, root: Root, coords: Coords) -> Target:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Family, Node
 from ..ir import primitives as p
-from ..ir.monoids import COMBINE
+from ..ir.monoids import MONOID_OF
 from ..ir.shapes import contiguous_strides
 from .body import Body
 from .index import Condition, Coords, flatten
@@ -32,18 +32,22 @@ def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
     if name in _SPECIAL:
         return _SPECIAL[name](body, node, coords, args)
     if node.primitive.family is Family.REDUCE:
-        return _combine(body, COMBINE[name], node, args)
+        return _combine(body, node, args)
     if node.primitive is p.cast:
         return body.add(Instr("cast", tuple(args), dtype, value=node.attrs["dtype"]))
     return body.add(Instr(name, tuple(args), dtype))
 
 
-def _combine(body: Body, op: str, node: Node, args: Sequence[int]) -> int:
-    dtype = compute_dtype(node.type.dtype)
+def _combine(body: Body, node: Node, args: Sequence[int]) -> int:
+    monoid, dtype = MONOID_OF[node.primitive], compute_dtype(node.type.dtype)
     if not args:
-        return body.constant(node.primitive.identity, dtype)
-    total = args[0]
-    for value in args[1:]:
+        return body.constant(monoid.identity(dtype), dtype)
+    return _joined(body, monoid.combine.name, args, dtype)
+
+
+def _joined(body: Body, op: str, values: Sequence[int], dtype: DType) -> int:
+    total = values[0]
+    for value in values[1:]:
         total = body.add(Instr(op, (total, value), dtype))
     return total
 
@@ -104,7 +108,7 @@ def _emit_fold(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> i
         _choose(body, conditions, value, zero, node.type.dtype)
         for (_, conditions), value in zip(taps(node, coords), args, strict=True)
     ]
-    return _combine(body, "add", node, parts) if parts else zero
+    return _joined(body, "add", parts, compute_dtype(node.type.dtype)) if parts else zero
 
 
 def _emit_random_bits(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:

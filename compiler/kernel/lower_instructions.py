@@ -12,7 +12,7 @@ from ...runtime.dtypes import DType, bool_, int64
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
-from ..ir.scans import FOLDS
+from ..ir.monoids import MONOID_OF
 from .body import Body, Parameters
 from .checks import Check
 from .index import Coords, data_atoms, flatten
@@ -202,15 +202,16 @@ class _StageWriter:
         node, number = target.node, self.plan.running[target.node, target.coords]
         args = tuple(self.body.values[need] for need in target.needs)
         dtype = compute_dtype(node.type.dtype)
-        value = self.body.add(Instr("scan", args, dtype, value=(number, FOLDS[node.primitive])))
+        value = self.body.add(Instr("scan", args, dtype, value=(number, MONOID_OF[node.primitive])))
         self.body.values[node, target.coords, ()] = self._rounded(node, value)
 
     def _reduce(self, target: Reduce) -> None:
         node, (operand, coords, _) = target.node, target.value
         args = [self.body.values[target.value]]
-        if node.primitive in (p.argmax, p.argmin):
+        monoid = MONOID_OF[node.primitive]
+        if monoid.is_position:
             position = coords[node.attrs["axes"][0]]
             args.append(self.body.add(Instr("index", (), int64, index=position)))
         number = self.plan.results[node, target.coords]
         dtype = compute_dtype(operand.type.dtype)
-        self.body.add(Instr("reduce", tuple(args), dtype, value=(number, node.primitive.name)))
+        self.body.add(Instr("reduce", tuple(args), dtype, value=(number, monoid)))

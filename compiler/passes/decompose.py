@@ -18,10 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...runtime.dtypes import float32
-from ..ir import Graph, Node, primitive_named
+from ..ir import Graph, Node
 from ..ir import primitives as p
-from ..ir.monoids import COMBINE, identity
-from ..ir.scans import FOLDS
+from ..ir.monoids import MONOID_OF
 from ..ir.shapes import numel
 from .convolutions import (
     convolution_by_channel,
@@ -123,11 +122,11 @@ def _product_of_points(build: RewriteBuilder, node: Node) -> Node:
 def scan_by_doubling(build: RewriteBuilder, node: Node) -> Node | None:
     """In log2(n) steps: each folds with what lies twice as far before as the last."""
     (x,), axis, reverse = node.inputs, node.attrs["axis"], node.attrs["reverse"]
-    fold, size, reach = FOLDS[node.primitive], x.shape[axis], 1
+    monoid, size, reach = MONOID_OF[node.primitive], x.shape[axis], 1
     result = cast(build, x, float32) if x.type.dtype.is_half else x
     if reverse:
         result = call(build, p.flip, result, axes=(axis,))
-    nothing, combine = identity(fold, result.type.dtype), primitive_named(COMBINE[fold])
+    nothing, combine = monoid.identity(result.type.dtype), monoid.combine
     while reach < size:
         earlier = _moved_along(build, result, axis, reach, nothing)
         result = call(build, combine, result, earlier)

@@ -14,6 +14,7 @@ from typing import Any
 from ...runtime.device import CPU
 from ..ir import Builder, Family, Graph, Node, TensorType, transform
 from ..ir import primitives as p
+from ..ir.monoids import MONOID_OF
 
 
 def replace_empty(graph: Graph) -> Graph:
@@ -60,8 +61,7 @@ def _has_elements(node: Node) -> bool:
 
 
 def _identity(build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
-    identity = node.primitive.identity
-    assert identity is not None
+    identity = MONOID_OF[node.primitive].identity(node.type.dtype)
     value = float(identity) if node.type.dtype.is_floating_point else identity
     return _full(build, node, value)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..ir import Graph, Node
 from ..ir import primitives as p
-from ..ir.monoids import identity
-from ..ir.scans import FOLDS, running_dtype
+from ..ir.monoids import MONOID_OF
+from ..ir.scans import running_dtype
 from ..ir.shapes import numel
 from .matching import call, cast, part, reshape
 from .rewrite import RewriteBuilder, apply_rules, rewrite
@@ -36,11 +36,11 @@ def scan_in_pieces(build: RewriteBuilder, node: Node) -> Node | None:
         return None
     pieces = next((count for count in PIECES if size % count == 0), PIECES[0])
     length = -(-size // pieces)
-    fold = FOLDS[node.primitive]
-    nothing = identity(fold, x.type.dtype)
+    monoid = MONOID_OF[node.primitive]
+    nothing = monoid.identity(x.type.dtype)
     whole = _padded(build, x, axis, 0, pieces * length - size, nothing)
     cut = reshape(build, whole, (*before, pieces, length, *after))
-    wide = cast(build, cut, running_dtype(fold, x.type.dtype))
+    wide = cast(build, cut, running_dtype(monoid, x.type.dtype))
     reduction = _REDUCTIONS[node.primitive]
     folded = call(build, reduction, wide, axes=(axis + 1,), keepdims=True)
     start = _before_each(build, node, folded, axis)
@@ -55,7 +55,7 @@ def _before_each(build: RewriteBuilder, node: Node, folded: Node, axis: int) -> 
     reverse = node.attrs["reverse"]
     running = call(build, node.primitive, folded, axis=axis, reverse=reverse)
     last = folded.shape[axis] - 1
-    nothing = identity(FOLDS[node.primitive], folded.type.dtype)
+    nothing = MONOID_OF[node.primitive].identity(folded.type.dtype)
     if reverse:
         return _padded(build, part(build, running, axis, 1, last + 1), axis, 0, 1, nothing)
     return _padded(build, part(build, running, axis, 0, last), axis, 1, 0, nothing)

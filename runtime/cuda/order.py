@@ -42,7 +42,7 @@ def sort_keys(xp: Any, values: Array) -> Array:
     """Unsigned integers in the order of the elements."""
     values = xp.ascontiguousarray(values)
     kind, size = values.dtype.kind, values.dtype.itemsize
-    unsigned = _UNSIGNED[size]
+    unsigned: Any = _UNSIGNED[size]
     bits, top = values.view(unsigned), unsigned(1 << (8 * size - 1))
     if kind in "bu":
         return bits

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from tgraph.compiler.ir import PRIMITIVES, Family, IRTypeError, TensorType, infer_type
-from tgraph.compiler.ir.scans import FOLDS, running_dtype
+from tgraph.compiler.ir.monoids import MONOID_OF
+from tgraph.compiler.ir.scans import running_dtype
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import (
     ALL_DTYPES,
@@ -76,7 +77,7 @@ def _reductions(name: str) -> Iterator[Case]:
 
 
 def _scans(name: str) -> Iterator[Case]:
-    fold = FOLDS[PRIMITIVES[name]]
+    monoid = MONOID_OF[PRIMITIVES[name]]
     for dtype in ALL_DTYPES:
         for shape, axis in [((5,), 0), ((2, 3, 4), 1), ((2, 1), 1), ((0, 3), 0), ((0, 3), 1)]:
             for reverse in (False, True):
@@ -86,7 +87,7 @@ def _scans(name: str) -> Iterator[Case]:
                         yield name, [x, sample(shape, dtype)], attrs
                     continue
                 yield name, [x], attrs
-                start = sample((*shape[:axis], 1, *shape[axis + 1 :]), running_dtype(fold, dtype))
+                start = sample((*shape[:axis], 1, *shape[axis + 1 :]), running_dtype(monoid, dtype))
                 yield name, [x, start], attrs
 
 

@@ -284,7 +284,7 @@ def _chosen_constants(stage: Stage) -> list[Instr]:
     Where LLVM knows that a constant changes nothing, as minus infinity does not change a maximum,
     it makes of the fold one of the other elements only, in branches that it does not vectorise.
     """
-    if not any(instr.op == "reduce" and instr.value[1] in ("max", "min") for instr in stage.body):
+    if not any(instr.op == "reduce" and instr.value[1].is_extreme for instr in stage.body):
         return []
     chosen = [stage.body[arg] for instr in stage.body if instr.op == "where" for arg in instr.args]
     return [instr for instr in chosen if instr.op == "const"]

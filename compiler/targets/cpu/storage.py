@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....runtime.dtypes import DType
-from ...ir.monoids import COMBINE, LINEAR, POSITIONS, identity
+from ...ir.monoids import ARGMAX, LINEAR, PROD, SUM, Monoid
 from ...kernel.kernel import Instr, Stage, long_sums
 from .function_writer import Writer
 from .scalar import TEMPLATES, convert, literal, llvm_type, memory_type, narrow, widen
@@ -51,7 +51,7 @@ class Storage:
         for number, dtype in enumerate(self.kernel.results):
             self._alloca(f"%r{number}", self._kept_type(dtype), self.lanes)
         for instr in self.kernel.instructions():
-            if instr.op == "reduce" and instr.value[1] in POSITIONS:
+            if instr.op == "reduce" and instr.value[1].is_position:
                 self._alloca(f"%b{instr.value[0]}", llvm_type(instr.dtype), self.lanes)
             elif instr.op == "reduce" and self.lanes == 1 and _is_extreme(instr):
                 self._flagged.add(instr.value[0])
@@ -127,10 +127,10 @@ class Storage:
         for instr in stage.body:
             if instr.op not in ("reduce", "scan"):
                 continue
-            number, operation = instr.value
+            number, monoid = instr.value
             dtype = instr.dtype if instr.op == "reduce" else self.kernel.results[number]
-            type_, start = llvm_type(dtype), literal(identity(operation, dtype), dtype)
-            if operation in POSITIONS:
+            type_, start = llvm_type(dtype), literal(monoid.identity(dtype), dtype)
+            if monoid.is_position:
                 best = self._slot(f"%b{number}", type_)
                 self.writer.line(f"store {type_} {start}, ptr {best}")
                 position = self._slot(f"%r{number}", "i64")
@@ -194,21 +194,21 @@ class Storage:
 
     def reduce(self, instr: Instr, args: Sequence[str]) -> str:
         """Fold a value into a result."""
-        number, operation = instr.value
-        if operation in POSITIONS:
-            return self._reduce_position(number, operation, instr.dtype, args)
+        number, monoid = instr.value
+        if monoid.is_position:
+            return self._reduce_position(number, monoid, instr.dtype, args)
         writer, type_ = self.writer, llvm_type(instr.dtype)
         slot = self._slot(f"%r{number}", self._kept_type(instr.dtype))
         old = self._load(slot, instr.dtype)
-        if instr.dtype.kind == "float" and operation in ("sum", "prod"):
-            name = "fadd" if operation == "sum" else "fmul"
+        if instr.dtype.kind == "float" and monoid in _REASSOCIATED:
+            name = _REASSOCIATED[monoid]
             new = writer.op(f"{name} reassoc nsz contract {type_} {old}, {args[0]}")
         elif number in self._flagged:
-            new = self._reduce_extreme(number, f"llvm.{operation}num", type_, old, args[0])
+            new = self._reduce_extreme(number, f"llvm.{monoid.name}num", type_, old, args[0])
         elif instr.dtype.kind == "float":  # the form that the vectoriser knows as a reduction
-            new = writer.intrinsic(f"llvm.{COMBINE[operation]}", type_, [old, args[0]])
+            new = writer.intrinsic(f"llvm.{monoid.combine.name}", type_, [old, args[0]])
         else:
-            new = TEMPLATES[COMBINE[operation]](writer, [old, args[0]], instr.dtype)
+            new = TEMPLATES[monoid.combine.name](writer, [old, args[0]], instr.dtype)
         self._store(new, slot, instr.dtype)
         return new
 
@@ -230,18 +230,18 @@ class Storage:
 
     def scan(self, instr: Instr, args: Sequence[str]) -> str:
         """Take a value into a running one; gives that, and what it starts with, in its own type."""
-        (number, fold), writer = instr.value, self.writer
+        (number, monoid), writer = instr.value, self.writer
         dtype = self.kernel.results[number]
         slot = self._slot(f"%r{number}", llvm_type(dtype))
         running = writer.op(f"load {llvm_type(dtype)}, ptr {slot}")
         value = convert(writer, args[0], instr.dtype, dtype)
-        if fold == LINEAR:
+        if monoid is LINEAR:
             factor = convert(writer, args[1], instr.dtype, dtype)
             running = TEMPLATES["mul"](writer, [running, factor], dtype)
-        combine = TEMPLATES["add" if fold == LINEAR else COMBINE[fold]]
+        combine = TEMPLATES[monoid.combine.name]
         running = combine(writer, [running, value], dtype)
         writer.line(f"store {llvm_type(dtype)} {running}, ptr {slot}")
-        if fold != LINEAR and len(args) > 1:
+        if monoid is not LINEAR and len(args) > 1:
             running = combine(writer, [running, args[1]], dtype)
         return convert(writer, running, dtype, instr.dtype)
 
@@ -252,21 +252,21 @@ class Storage:
         that of a sum.
         """
         for instr in stage.body:
-            if instr.op != "reduce" or instr.value[1] not in ("sum", "prod") or self.lanes > 1:
+            if instr.op != "reduce" or instr.value[1] not in _REASSOCIATED or self.lanes > 1:
                 continue
             slot, type_ = f"%r{instr.value[0]}", f"i{instr.dtype.itemsize * 8}"
             value = self.writer.op(f"load {type_}, ptr {slot}")
             self.writer.line(f"store {type_} {self.writer.sealed(type_, value)}, ptr {slot}")
 
     def _reduce_position(
-        self, number: int, operation: str, dtype: DType, args: Sequence[str]
+        self, number: int, monoid: Monoid, dtype: DType, args: Sequence[str]
     ) -> str:
         """Keep the first extreme; NaN counts as more extreme than any number."""
         writer, type_ = self.writer, llvm_type(dtype)
         best_slot, slot = self._slot(f"%b{number}", type_), self._slot(f"%r{number}", "i64")
         best = writer.op(f"load {type_}, ptr {best_slot}")
         position = writer.op(f"load i64, ptr {slot}")
-        better = TEMPLATES["gt" if operation == "argmax" else "lt"](writer, [args[0], best], dtype)
+        better = TEMPLATES["gt" if monoid is ARGMAX else "lt"](writer, [args[0], best], dtype)
         if dtype.kind == "float":
             nan = writer.op(f"fcmp uno {type_} {args[0]}, {args[0]}")
             number_before = writer.op(f"fcmp ord {type_} {best}, {best}")
@@ -315,8 +315,12 @@ _BITS = {"float": ("i32", 0xFF << 23), "double": ("i64", 0x7FF << 52)}
 """The type of a float's bits, and those of infinity: without the sign, NaN has larger ones."""
 
 
+_REASSOCIATED = {SUM: "fadd", PROD: "fmul"}
+"""How floats are folded in any order, by lanes and by pieces."""
+
+
 def _is_extreme(instr: Instr) -> bool:
-    return instr.value[1] in ("max", "min") and instr.dtype.kind == "float"
+    return instr.value[1].is_extreme and instr.dtype.kind == "float"
 
 
 def _row_type(dtype: DType) -> str:

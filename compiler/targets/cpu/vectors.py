@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...ir.monoids import POSITIONS
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ...kernel.kernel import Instr, Kernel, Stage, compute_dtype
@@ -105,7 +104,7 @@ class Vectors:
             if instr.op == "store" and _is_scattered(instr, axis, depends):  # twice into one, maybe
                 return False
             if instr.op == "reduce" and axis in stage.axes:
-                if instr.value[1] in POSITIONS:
+                if instr.value[1].is_position:
                     return False
                 folds = True
         # A sum is moved into branches, a test for a divisor makes two loops of one, and tests for

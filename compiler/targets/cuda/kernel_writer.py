@@ -376,8 +376,8 @@ class _ScheduleWriter(KernelWriter):
 
     def _join(self, instr: Instr) -> None:
         """What the members of a team have reduced becomes one value, known to all of them."""
-        number, operation = instr.value
-        schedule, join = self.schedule, JOIN[operation]
+        number, monoid = instr.value
+        schedule, join = self.schedule, JOIN[monoid]
         shared = f"({result_type(instr)}*){'shared' if schedule.joined else '0'}"
         if schedule.layout is Layout.COLUMN:
             call = f"tg_join_columns<{join}, {schedule.team}, {schedule.points}>"

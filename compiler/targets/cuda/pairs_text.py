@@ -281,10 +281,10 @@ class _Pairs:
             return
         with self._held(self._both):
             for instr in self.reductions:
-                number, operation = instr.value
+                number, monoid = instr.value
                 place = f"results{number}{self._of_thread(self._both)}"
                 sizes = f"{self.pairing.members}, {prod(self.pairing.lanes)}"
-                call = f"tg_join_columns<{JOIN[operation]}, {sizes}>"
+                call = f"tg_join_columns<{JOIN[monoid]}, {sizes}>"
                 self.line(f"{place} = {call}({place}, ({result_type(instr)}*)shared);")
 
     def _finish(self, stage: Stage) -> None:

@@ -20,7 +20,6 @@ from math import prod
 
 from ....runtime.dtypes import DType
 from ....runtime.records import record
-from ...ir.monoids import POSITIONS
 from ...kernel.index import Axis, Quotient, Remainder, data_atoms
 from ...kernel.kernel import Instr, Kernel, Stage
 from ...kernel.simplify_loops import mentions, simplify_loops
@@ -184,7 +183,7 @@ def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
 
 
 def _result_bytes(instr: Instr) -> int:
-    return 16 if instr.value[1] in POSITIONS else instr.dtype.itemsize
+    return 16 if instr.value[1].is_position else instr.dtype.itemsize
 
 
 # -- rows that are kept ----------------------------------------------------------------------

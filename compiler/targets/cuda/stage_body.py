@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....runtime.dtypes import DType
-from ...ir.monoids import COMBINE, POSITIONS, identity
+from ...ir.monoids import ALL, ANY, ARGMAX, ARGMIN, MAX, MIN, PROD, SUM, Monoid
 from ...kernel.dependences import dependences
 from ...kernel.index import (
     Axis,
@@ -29,14 +29,14 @@ from .schedule import is_packable
 from .writer import CudaWriter
 
 JOIN = {
-    "sum": "Sum",
-    "prod": "Product",
-    "max": "Maximum",
-    "min": "Minimum",
-    "any": "Any",
-    "all": "All",
-    "argmax": "Best<true>",
-    "argmin": "Best<false>",
+    SUM: "Sum",
+    PROD: "Product",
+    MAX: "Maximum",
+    MIN: "Minimum",
+    ANY: "Any",
+    ALL: "All",
+    ARGMAX: "Best<true>",
+    ARGMIN: "Best<false>",
 }
 """How the device library calls what joins two results."""
 # So many additions of a thread, one after another, make a block of a sum: what rounding takes from
@@ -163,8 +163,8 @@ class StageBody:
             case "reduce":
                 return self._reduce(instr, args)
             case "result":
-                operation = self._operation(instr.value)
-                return f"r{instr.value}.position" if operation in POSITIONS else f"r{instr.value}"
+                kept = ".position" if self._monoid(instr.value).is_position else ""
+                return f"r{instr.value}{kept}"
             case "save":
                 self.writer.save(instr.value, self.slot, args[0])
                 return args[0]
@@ -199,22 +199,22 @@ class StageBody:
     def _dtype(self, number: int) -> DType:
         return self.stage.body[number].dtype
 
-    def _operation(self, result: int) -> str:
+    def _monoid(self, result: int) -> Monoid:
         for instr in self.kernel.instructions():
             if instr.op == "reduce" and instr.value[0] == result:
-                operation: str = instr.value[1]
-                return operation
+                monoid: Monoid = instr.value[1]
+                return monoid
         raise AssertionError(f"nobody computes r{result}")
 
     def _reduce(self, instr: Instr, args: Sequence[str]) -> str:
-        number, operation = instr.value
-        if operation in POSITIONS:
+        number, monoid = instr.value
+        if monoid.is_position:
             value = f"{result_type(instr)}{{{args[0]}, {args[1]}}}"
-            joined = f"{JOIN[operation]}::join<{c_type(instr.dtype)}>(r{number}, {value})"
-        elif operation == "sum" and instr.dtype.kind == "float":
+            joined = f"{JOIN[monoid]}::join<{c_type(instr.dtype)}>(r{number}, {value})"
+        elif monoid is SUM and instr.dtype.kind == "float":
             joined = f"r{number} + {args[0]}"  # with a product it may be one fma
         else:
-            joined = TEMPLATES[COMBINE[operation]]([f"r{number}", args[0]], instr.dtype)
+            joined = TEMPLATES[monoid.combine.name]([f"r{number}", args[0]], instr.dtype)
         self.writer.line(f"r{number} = {joined};")
         return f"r{number}"
 
@@ -304,14 +304,14 @@ def _stem(kernel: Kernel, instr: Instr) -> str:
 def result_type(instr: Instr) -> str:
     """The type of what a `reduce` computes."""
     type_ = c_type(instr.dtype)
-    return f"Place<{type_}>" if instr.value[1] in POSITIONS else type_
+    return f"Place<{type_}>" if instr.value[1].is_position else type_
 
 
 def result_start(instr: Instr) -> str:
     """What a `reduce` starts from, as C."""
-    _, operation = instr.value
-    start = literal(identity(operation, instr.dtype), instr.dtype)
-    return f"{{{start}, 0x7fffffffffffffffLL}}" if operation in POSITIONS else start
+    _, monoid = instr.value
+    start = literal(monoid.identity(instr.dtype), instr.dtype)
+    return f"{{{start}, 0x7fffffffffffffffLL}}" if monoid.is_position else start
 
 
 def declare_totals(writer: CudaWriter, instr: Instr, sizes: str = "") -> None:
