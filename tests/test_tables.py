@@ -27,6 +27,7 @@ from tgraph.compiler.targets.cuda.stage_body import JOIN
 from tgraph.runtime.arrays import FUNCTIONS, evaluate
 from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, float32
 
+import tgraph.linalg  # noqa: F401 (the rules of factorizations come with it)
 from tgraph.core.vjp_rules import NON_DIFFERENTIABLE, RULES, InputRules
 
 Array = np.ndarray[Any, Any]
