@@ -24,6 +24,8 @@ from .plan.step_info import StepInfo
 Array = Any
 # A CUDA plan packs smaller arrays of the host into one transfer.
 PACKED_BYTES = 64 << 10
+# An array is moved as a whole for one of its elements, where it has few.
+FEW_BYTES = 64
 
 
 @record(eq=False, frozen=False)
@@ -53,18 +55,20 @@ def is_on_cpu(graph: Graph) -> bool:
 def move_early(graph: Graph) -> Graph:
     """Single numbers are moved to a device before they are computed with; constants are made there.
 
-    So the arithmetic of hyperparameters on the host makes no segment of its own.
+    So the arithmetic of hyperparameters on the host, and the counters of generators, make no
+    segment of their own.
     """
     numbers: set[Node] = set()
-    moved: dict[tuple[Node, Device], Node] = {}
+    moved: dict[Device, dict[Node, Node]] = {}
 
     def on_device(build: Builder, node: Node, device: Device) -> Node:
         if not (_is_free(node) or node in numbers):
             return build.apply(p.transfer, [node], {"device": device}, node.where)
-        for each in toposort([node]):
-            if (each, device) not in moved:
-                moved[each, device] = place(build, each, device)
-        return moved[node, device]
+        there = moved.setdefault(device, {})
+        for each in toposort([node], known=there):
+            if each not in there:
+                there[each] = place(build, each, device)
+        return there[node]
 
     def place(build: Builder, node: Node, device: Device) -> Node:
         if node.primitive is p.input_:
@@ -73,19 +77,28 @@ def move_early(graph: Graph) -> Graph:
         if _is_free(node):
             attrs.pop("device", None)
             attrs |= {} if device is CPU else {"device": device}
-        operands = [moved[each, device] for each in node.inputs]
+        operands = [moved[device][each] for each in node.inputs]
         return build.apply(node.primitive, operands, attrs, node.where)
 
     def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
         if node.primitive is p.transfer:
             return on_device(build, operands[0], node.type.device)
         new = build.rebuild(node, operands)
-        if node.primitive.family is Family.ELEMENTWISE and all(map(is_number, operands)):
+        family = node.primitive.family
+        if family is Family.ELEMENTWISE and all(map(is_number, operands)):
+            numbers.add(new)
+        if family is Family.VIEW and is_one(node) and is_few(operands[0]):
             numbers.add(new)
         return new
 
     def is_number(node: Node) -> bool:
-        return node in numbers or (_is_free(node) and node.type.numel == 1)
+        return node in numbers or (_is_free(node) and is_one(node))
+
+    def is_one(node: Node) -> bool:
+        return node.type.numel == 1
+
+    def is_few(node: Node) -> bool:
+        return node in numbers or (_is_free(node) and node.type.nbytes <= FEW_BYTES)
 
     return transform(graph, rewrite, of=[p.transfer])
 

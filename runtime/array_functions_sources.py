@@ -36,9 +36,8 @@ def _iota(xp: Any, size: int, dtype: DType, device: Device = CPU) -> Array:
     return xp.arange(size).astype(dtype.numpy)
 
 
-def _random_bits(xp: Any, key: Array, shape: Ints, offset: int, device: Device = CPU) -> Array:
-    seed, first = key.tolist()
-    return philox.random_bits(seed, first + offset, math.prod(shape), xp).reshape(shape)
+def _random_bits(xp: Any, key: Array, counter: Array, shape: Ints, device: Device = CPU) -> Array:
+    return philox.random_bits(int(key), int(counter), math.prod(shape), xp).reshape(shape)
 
 
 def _transfer(xp: Any, x: Array, device: Device) -> Array:

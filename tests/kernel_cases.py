@@ -175,8 +175,13 @@ def loss() -> Graph:
 def dropout() -> Graph:
     """Random bits are drawn where they are used."""
     make = Make()
-    x, key = make.input(64, 100), make.input(2, dtype=int64)
-    bits = make.random_bits(key, shape=(64, 100), offset=3)
+    x, state = make.input(64, 100), make.input(2, dtype=int64)
+    key, counter = (
+        make.reshape(make.slice(state, starts=(at,), stops=(at + 1,), steps=(1,)), shape=())
+        for at in (0, 1)
+    )
+    third = make.add(counter, make.build.full((), 3, int64))
+    bits = make.random_bits(key, third, shape=(64, 100))
     kept = make.lt(bits, make.build.full((), 1 << 31, uint32))
     return make.graph(make.where(kept, make.mul(x, 2.0), make.build.full((), 0.0, float32)))
 

@@ -3,8 +3,9 @@
 - `input(name, index, type)`: a value fed from outside; every one is distinct;
 - `constant(value)`: a NumPy array; `full(shape, value, dtype, device)`: one Python scalar;
 - `iota(size, dtype, device)`: 0, 1, ..., size-1;
-- `random_bits(key; shape, offset, device)`: uniform uint32 bits by Philox 4x32-10. `key` is
-  int64[2]: seed and first counter; `offset` is added to the counter, so every call has its own;
+- `random_bits(key, counter; shape, device)`: uniform uint32 bits by Philox 4x32-10. Both are
+  int64[]: the seed of a generator, and the number that tells this draw from its others. Whoever
+  draws goes on with `counter + 1`, a value like any other, which a loop can carry;
 - `host_call(*inputs; function, results, name)`: a Python function from arrays to a tuple of
   arrays, for operations that have no native form; tuple-typed by `results`;
 - `get(tuple; index)`: one result of a tuple-typed node.
@@ -40,10 +41,10 @@ def _infer_iota(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
 
 
 def _infer_random_bits(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
-    (key,) = types
-    if key.shape != (2,) or key.dtype is not int64:
-        raise IRTypeError(f"random_bits expected a key of type int64[2], got {key}")
-    return TensorType(attrs["shape"], uint32, attrs.get("device", key.device))
+    for name, each in zip(("key", "counter"), types, strict=True):
+        if each.shape != () or each.dtype is not int64:
+            raise IRTypeError(f"random_bits expected a {name} of type int64[], got {each}")
+    return TensorType(attrs["shape"], uint32, attrs.get("device", types[0].device))
 
 
 def _infer_host_call(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
@@ -60,7 +61,7 @@ constant = register(Primitive("constant", Family.SOURCE, _infer_constant, arity=
 full = register(Primitive("full", Family.SOURCE, _infer_full, arity=0, exact=True))
 iota = register(Primitive("iota", Family.SOURCE, _infer_iota, arity=0, exact=True))
 random_bits = register(
-    Primitive("random_bits", Family.RANDOM, _infer_random_bits, arity=1, exact=True, cost=80)
+    Primitive("random_bits", Family.RANDOM, _infer_random_bits, arity=2, exact=True, cost=80)
 )
 host_call = register(Primitive("host_call", Family.OPAQUE, _infer_host_call))
 get = register(Primitive("get", Family.GET, _infer_get, arity=1, exact=True))

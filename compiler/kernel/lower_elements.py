@@ -112,12 +112,8 @@ def _emit_fold(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> i
 
 
 def _emit_random_bits(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
-    counter = args[1]
-    if node.attrs["offset"]:
-        offset = body.constant(node.attrs["offset"], int64)
-        counter = body.add(Instr("add", (counter, offset), int64))
     index = body.resolve(flatten(coords, contiguous_strides(node.shape)))
-    return body.add(Instr("random_bits", (args[0], counter), node.type.dtype, index=index))
+    return body.add(Instr("random_bits", tuple(args), node.type.dtype, index=index))
 
 
 _SPECIAL: dict[str, Callable[[Body, Node, Coords, Sequence[int]], int]] = {

@@ -257,8 +257,7 @@ def _nothing(node: Node, coords: Coords, mask: Mask) -> Needs:
 
 
 def _random_bits(node: Node, coords: Coords, mask: Mask) -> Needs:
-    (key,) = node.inputs
-    return [(key, (constant(0),), ()), (key, (constant(1),), ())]
+    return [(each, (), ()) for each in node.inputs]
 
 
 _NEEDS: dict[str, Callable[[Node, Coords, Mask], Needs]] = {

@@ -82,15 +82,15 @@ TRANSPOSE = ("transpose_a", "transpose_b")
 
 def test_of_dropout_the_mask_is_saved_and_not_the_bits():
     build, x, g = Builder(), matrix("x"), matrix("g")
-    key = input_node("key", TensorType((2,), int64))
-    bits = build.apply(p.random_bits, [key], {"shape": (64, 64), "offset": 0})
+    key, counter = (input_node(name, TensorType((), int64)) for name in ("key", "counter"))
+    bits = build.apply(p.random_bits, [key, counter], {"shape": (64, 64)})
     uniform = build.apply(p.cast, [bits], {"dtype": float32})
     kept = build.apply(p.lt, [uniform, build.full((), 0.5, float32)])
     zero = build.full((), 0.0, float32)
     out = build.apply(p.where, [kept, x, zero])
     gradients = [build.apply(p.where, [kept, g, zero])]
-    parts = partition([x, key], [g], [out], gradients)
-    check(parts, [x, key], [g], [out], gradients)
+    parts = partition([x, key, counter], [g], [out], gradients)
+    check(parts, [x, key, counter], [g], [out], gradients)
     assert names(parts.saved) == ["lt"]
     assert "random_bits" not in names(parts.backward.nodes)
 

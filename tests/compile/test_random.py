@@ -6,10 +6,15 @@ import math
 import numpy as np
 import pytest
 from cuda_tools import shim
-from cuda_tools.run_program import run_program
+from cuda_tools.run_program import interpret_program, run_program
+from random_graphs.engines import run_kernel_interpreter
+from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.pipeline import optimize
+from tgraph.runtime import philox
 
 import tgraph as tg
 from tgraph import nn
+from tgraph.core.dispatch import apply
 from tgraph.ops import random
 
 
@@ -100,6 +105,70 @@ def test_the_state_of_a_generator_is_read_at_each_call():
     compiled = tg.compile(lambda: (tg.rand(2), tg.get_rng_state())[1])
     assert compiled().tolist() == [2, 1]
     assert compiled().tolist() == [2, 2]
+
+
+def test_the_numbers_are_those_of_ever():
+    """Of a seed, eager and compiled: programs rely on them."""
+
+    def function(n):
+        bits = (tg.rand(3) * 2**24).int(), (tg.rand(2, dtype=tg.float64) * 2**53).long()
+        tg.randn(3)  # counts, though nobody reads it
+        integers = tg.randint(1000, (4,)), tg.randperm(6), nn.functional.dropout(tg.ones(8)).int()
+        tg.manual_seed(2**64 - 1)
+        return *bits, *integers, (tg.rand(3) * 2**24).int(), tg.get_rng_state()
+
+    for f in (function, tg.compile(function)):
+        tg.manual_seed(1234)
+        assert [each.tolist() for each in f(0)] == [
+            [0x2090B3, 0xDA7CF0, 0x440190], [0x1A22B4271FCCFC, 0xA5F8F8C3C54E7],
+            [660, 747, 671, 404], [0, 2, 1, 4, 5, 3], [2, 2, 2, 2, 0, 0, 0, 0],
+            [0x72A477, 0x154747, 0x9F41B0], [-1, 1],
+        ]  # fmt: skip
+
+
+def drawn_at(state, number):
+    """The bits of two draws in a row, of which the first is that with a `number` that is data."""
+    key, counter = state[0], state[1] + number
+    return tuple(apply(p.random_bits, key, counter + at, shape=(5, 7)) for at in range(2))
+
+
+def test_a_counter_may_be_data():
+    """As in a loop, which carries the state of a generator from step to step."""
+    state = np.array([-5, 40])
+    graph = tg.trace(drawn_at, tg.tensor(state), tg.tensor(3))
+    compiled = tg.compile(drawn_at)
+    for number in (0, 3, 1 << 40):
+        wanted = [philox.random_bits(-5, 40 + number + at, 35).reshape(5, 7) for at in range(2)]
+        given = [state, np.array(number)]
+        for found in (
+            drawn_at(*map(tg.tensor, given)),
+            compiled(*map(tg.tensor, given)),
+            run_kernel_interpreter(graph, given),
+            interpret_program(tg.cuda.program(drawn_at, *map(tg.tensor, given)), given),
+        ):
+            for have, want in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(np.asarray(have), want)
+    assert len(compiled.compiles) == 1
+    assert len(compiled.explain(*map(tg.tensor, given)).kernels) == 1  # sums are inside
+
+
+@pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+def test_a_counter_may_be_data_in_cuda_c():
+    given = [np.array([7, 2]), np.array(9)]
+    found = run_program(tg.cuda.program(drawn_at, *map(tg.tensor, given)), given)
+    for at, have in enumerate(found):
+        np.testing.assert_array_equal(have.reshape(-1), philox.random_bits(7, 11 + at, 35))
+
+
+def test_counters_are_no_steps_of_a_plan():
+    """However many draws there were: each is the first counter and a number."""
+    compiled = tg.compile(lambda x: [nn.functional.dropout(x * n).sum() for n in range(20)])
+    (plan,) = compiled.explain(tg.ones(1000, 30)).plans
+    assert all("random_bits" in kernel.operations for kernel in plan.kernels)
+    graph = optimize(tg.trace(lambda: [tg.rand(3) for _ in range(20)]))
+    read = [node.inputs[1] for node in graph.nodes if node.primitive is p.random_bits]
+    assert [node.primitive for node in read] == [p.reshape, *[p.add] * 19]
+    assert all(node.inputs[0] is read[0] for node in read[1:])
 
 
 DRAWS = {

@@ -250,12 +250,22 @@ def test_random_numbers_are_those_of_the_cpu(cuda):
     def noise(x):
         return F.dropout(x, 0.3) + tg.rand(5, 7, device=x.device)
 
-    function = compiled(noise)
-    tg.manual_seed(3)
-    expected = [noise(tg.ones(5, 7)) for _ in range(4)]
-    tg.manual_seed(3)
-    for want in expected:
-        same(function(tg.ones(5, 7).cuda()), want, 8, "random")
+    def also_here(x):
+        return noise(x) + tg.rand(7).to(x.device) + tg.rand(7, device=x.device)
+
+    for drawn, devices in ((noise, ["cuda:0"]), (also_here, ["cpu", "cuda:0", "cuda:0"])):
+        function = compiled(drawn)
+        tg.manual_seed(3)
+        expected = [drawn(tg.ones(5, 7)) for _ in range(4)]
+        tg.manual_seed(3)
+        for want in expected:
+            same(function(tg.ones(5, 7).cuda()), want, 8, "random")
+        found = executable_of(function)
+        assert [str(each.device) for each in found.segments] == devices
+        # All counters are made of the state that the call began with, where they are needed.
+        sources = [node for each in found.segments for node in each.sources]
+        read = [node for node in sources if found.inputs[1] in (node, *node.inputs)]
+        assert len(read) == len(set(devices)) and not any(node.shape == () for node in sources)
 
 
 def test_small_tensors_of_the_host_inside(cuda):

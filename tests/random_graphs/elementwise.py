@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tgraph.compiler.ir import primitive_named
 from tgraph.compiler.ir import primitives as p
-from tgraph.runtime.dtypes import DType, bool_
+from tgraph.runtime.dtypes import DType, bool_, int64
 
 from .bounds import ABOVE_ONE, LARGEST_ARGUMENT, SMOOTH
 from .program import DTYPES, Program, Unfit, Value
@@ -184,11 +184,19 @@ def cast(program: Program) -> None:
     program.keep(program.op(p.cast, value, dtype=dtype))
 
 
+def _element(program: Program, row: Value, at: int) -> Value:
+    part = program.op(p.slice_, row, starts=(at,), stops=(at + 1,), steps=(1,))
+    return program.op(p.reshape, part, shape=())
+
+
 def random_number(program: Program) -> None:
     """Uniform random floats, the way `rand` makes them of random bits."""
-    key = program.array(np.array([program.choose(50), 7]))
+    state = program.array(np.array([program.choose(50), 7]))
+    key, counter = (_element(program, state, at) for at in range(2))
+    for _ in range(program.choose(3)):  # drawn before
+        counter = program.op(p.add, counter, program.const(1, int64))
     shape = tuple(program.pick((1, 3, 8, 17)) for _ in range(program.choose(4)))
-    word = program.op(p.random_bits, key, shape=shape, offset=program.choose(3))
+    word = program.op(p.random_bits, key, counter, shape=shape)
     top = program.op(p.shift_right, word, program.const(8, word.dtype), bound=2.0**24)
     dtype = program.pick((np.float32, np.float64))
     wide = program.op(p.cast, top, dtype=_dtype(dtype), bound=1.0)  # scaled by the next line

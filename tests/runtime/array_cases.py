@@ -255,7 +255,7 @@ def _sources(name: str) -> Iterator[Case]:
             yield name, [], {"size": 0, "dtype": dtype}
     if name == "random_bits":
         for shape in [(), (3, 5), (0,)]:
-            yield name, [np.array([7, 3])], {"shape": shape, "offset": 2}
+            yield name, [np.array(7), np.array(3)], {"shape": shape}
     elif name == "host_call":
         results = (TensorType((3,), float32), TensorType((2,), float16))
         arrays = [sample((2,), float16), sample((3,), float32)]

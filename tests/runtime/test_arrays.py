@@ -389,10 +389,10 @@ def test_host_call_checks_what_comes_back():
 
 
 def test_random_bits_are_one_stream_per_counter():
-    key = np.array([5, 2])
-    bits = run("random_bits", key, shape=(4, 3), offset=1)
-    same(bits, run("random_bits", np.array([5, 3]), shape=(12,), offset=0).reshape(4, 3))
-    assert (bits != run("random_bits", key, shape=(4, 3), offset=0)).any()
+    key, counter = np.array(5), np.array(3)
+    bits = run("random_bits", key, counter, shape=(4, 3))
+    same(bits, run("random_bits", key, counter, shape=(12,)).reshape(4, 3))
+    assert (bits != run("random_bits", key, counter - 1, shape=(4, 3))).any()
 
 
 def test_array_modules(cuda):

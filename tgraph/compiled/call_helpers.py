@@ -199,7 +199,7 @@ def gradient_arrays(rows: Sequence[tuple[Tensor, TensorType]]) -> list[Array] | 
     return arrays
 
 
-def random_key(generator: Any) -> Array:
+def random_state(generator: Any) -> Array:
     return np.array([generator.seed_as_int64, generator.counter], np.int64)
 
 
@@ -254,7 +254,7 @@ HELPERS: dict[str, Any] = {
     "freed": freed,
     "captured_arrays": captured_arrays,
     "gradient_arrays": gradient_arrays,
-    "random_key": random_key,
+    "random_state": random_state,
     "number": number,
     "integer": integer,
     "hold": hold,

@@ -11,7 +11,7 @@ from ..core.tensor import Tensor
 from ..core.trace_state import Source
 from ..core.traced_number import number_value
 from ..runtime.arrays import beside, module_of
-from .call_helpers import random_key
+from .call_helpers import random_state
 from .compiled_call import CompiledCall
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +29,7 @@ def _value(source: Source, leaves: Sequence[Any]) -> Array:
         case "host":
             return source.key()  # type: ignore[no-any-return]
         case "random":
-            return random_key(source.key)
+            return random_state(source.key)
     tensor = tensor_at(source, leaves)
     assert tensor is not None
     array: Array = tensor._value

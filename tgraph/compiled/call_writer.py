@@ -274,7 +274,7 @@ class CallWriter:
                 is_float = entry.node.type.dtype.is_floating_point
                 return f"{'number' if is_float else 'integer'}({self._number(source.key)})"
             case "random":
-                return f"random_key({self._const(source.key)})"
+                return f"random_state({self._const(source.key)})"
         raise AssertionError(source.kind)
 
     def _number(self, expression: Any) -> str:

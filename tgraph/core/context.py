@@ -93,10 +93,10 @@ class Context:
         """See `tracing.host`."""
         return function()
 
-    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
-        """Key and offset for the next `random_bits` call; advances `generator` by one call.
+    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+        """Key and counter of the next `random_bits` on `device`; `generator` goes on by one.
 
-        The key is where bits on `device` are made from it.
+        They are where bits on `device` are made from them.
         """
         raise NotImplementedError
 

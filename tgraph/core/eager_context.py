@@ -127,11 +127,12 @@ class EagerContext(Context):
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
         """Memory is shared: the value is up to date."""
 
-    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
-        # On the CPU for every device: the array functions read it as numbers.
-        key = np.array([generator.seed_as_int64, generator.counter], np.int64)
+    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+        # On the CPU for every device: the array functions read them as numbers.
+        key, counter = generator.seed_as_int64, generator.counter
         generator.counter += 1
-        return wrap(key, intern_type((2,), int64)), 0
+        type_ = intern_type((), int64)
+        return wrap(np.array(key, np.int64), type_), wrap(np.array(counter, np.int64), type_)
 
     def random_state(self, generator: Any) -> Tensor:
         state_ = np.array([generator.seed_as_int64, generator.counter], np.int64)

@@ -170,10 +170,15 @@ class HandleState:
 
 @record(eq=False, frozen=False)
 class GeneratorUse:
-    """A random generator that a trace draws from."""
+    """A random generator that a trace draws from.
+
+    `key` and `counter` are values of the graph, the counter that of the next draw. `calls` is how
+    many there were: by so many the generator itself goes on behind each call.
+    """
 
     generator: Any
     key: Tensor
+    counter: Tensor
     calls: int = 0
     seed: int | None = None  # where it was seeded in the trace
 

@@ -205,8 +205,6 @@ def detail_text(node: Node) -> str:
             return str(attrs["index"])
         case "host_call":
             return str(attrs.get("name", ""))
-        case "random_bits":
-            return f"call {attrs['offset']}"
         case "pad":
             return f"with {scalar_text(attrs['value'])}"
         case "index_put":

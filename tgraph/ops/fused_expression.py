@@ -174,7 +174,7 @@ class Expression(Context):
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
         tensor._value = self.value_of(derived)
 
-    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
         raise self.refusal("random numbers")
 
     def random_state(self, generator: Any) -> Tensor:

@@ -129,10 +129,10 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 def _bits(shape: tuple[int, ...], generator: Generator | None, device: Device) -> Tensor:
-    key, offset = current_context().random_key(generator or default_generator, device)
+    key, counter = current_context().draw_from(generator or default_generator, device)
     if device is CPU:
-        return apply(p.random_bits, key, shape=shape, offset=offset)
-    return apply(p.random_bits, key, shape=shape, offset=offset, device=device)
+        return apply(p.random_bits, key, counter, shape=shape)
+    return apply(p.random_bits, key, counter, shape=shape, device=device)
 
 
 @planned

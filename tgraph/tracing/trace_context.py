@@ -435,22 +435,26 @@ class Trace(Context):
     def _use(self, generator: Any) -> GeneratorUse:
         use = self.generators.get(id(generator))
         if use is None:
-            entry = self.new_input(
-                Source("random", generator), "random_key", intern_type((2,), int64)
-            )
-            use = GeneratorUse(generator, wrap(entry.node, entry.node.type))
+            source, type_ = Source("random", generator), intern_type((2,), int64)
+            state_ = wrap(self.new_input(source, "random_state", type_).node, type_)
+            use = GeneratorUse(generator, _element(state_, 0), _element(state_, 1))
             self.generators[id(generator)] = use
         return use
 
-    def random_key(self, generator: Any, device: Device = CPU) -> tuple[Tensor, int]:
+    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
         use = self._use(generator)
+        drawn = use.key, use.counter
+        use.counter = apply(p.add, use.counter, self.constant(1, int64))
         use.calls += 1
-        key = use.key if device is CPU else apply(p.transfer, use.key, device=device)
-        return key, use.calls - 1
+        if device is CPU:
+            return drawn
+        key, counter = (apply(p.transfer, each, device=device) for each in drawn)
+        return key, counter
 
     def random_state(self, generator: Any) -> Tensor:
         use = self._use(generator)
-        made: Tensor = apply(p.add, use.key, self.array_constant(np.array([0, use.calls])))
+        parts = [apply(p.reshape, each, shape=(1,)) for each in (use.key, use.counter)]
+        made: Tensor = apply(p.concatenate, *parts, axis=0)
         return made
 
     def seeded(self, generator: Any, seed: int) -> None:
@@ -458,8 +462,8 @@ class Trace(Context):
             id(generator), (generator, (generator.initial_seed(), generator.counter))
         )
         signed = seed - (1 << 64) if seed >= 1 << 63 else seed
-        key = self.array_constant(np.array([signed, 0], np.int64))
-        self.generators[id(generator)] = GeneratorUse(generator, key, seed=seed)
+        key, counter = self.constant(signed, int64), self.constant(0, int64)
+        self.generators[id(generator)] = GeneratorUse(generator, key, counter, seed=seed)
 
     # --- beginning and end ---
 
@@ -502,6 +506,13 @@ class Trace(Context):
             for each in reversed(now):
                 each.restore(grad=False)
             self.journal.clear()
+
+
+def _element(numbers: Tensor, at: int) -> Tensor:
+    """One of a row of numbers, as a tensor of no dimensions."""
+    part = apply(p.slice_, numbers, starts=(at,), stops=(at + 1,), steps=(1,))
+    made: Tensor = apply(p.reshape, part, shape=())
+    return made
 
 
 def _leaked(what: str) -> TraceError:
