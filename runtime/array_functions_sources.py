@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -61,11 +62,32 @@ def _from_other_device(xp: Any, x: Array) -> Array:
     return copy
 
 
+class _Begun(threading.local):
+    calls = 0
+
+
+_begun = _Begun()
+
+
+def ordered_calls_begun() -> int:
+    """How many ordered host calls this thread has begun: what they did cannot be undone."""
+    return _begun.calls
+
+
 def _host_call(
-    xp: Any, *inputs: Array, function: Callable[..., Any], results: Any, name: str
+    xp: Any,
+    *inputs: Array,
+    function: Callable[..., Any],
+    results: Any,
+    name: str,
+    effect: str = "pure",
+    serial: int = 0,
 ) -> tuple[Array, ...]:
+    tokens = inputs[-1:] if effect == "ordered" else ()
+    inputs = inputs[: len(inputs) - len(tokens)]
     if xp is not np:
         inputs = tuple(map(cuda_arrays.download, inputs))
+    _begun.calls += len(tokens)
     made = tuple(function(*inputs))
     if len(made) != len(results):
         raise RuntimeError(f"{name} gave {len(made)} arrays, its type says {len(results)}")
@@ -75,7 +97,7 @@ def _host_call(
                 f"{name} gave an array of {array.dtype}{list(array.shape)} as result {position}, "
                 f"its type says {wanted}"
             )
-    return tuple(_placed(xp, each) for each in made)
+    return (*(_placed(xp, each) for each in made), *tokens)
 
 
 def _get(xp: Any, results: tuple[Array, ...], index: int) -> Array:

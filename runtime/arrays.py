@@ -79,15 +79,6 @@ def copy_elements(target: Array, source: Array) -> None:
             target[...] = source
 
 
-def copy_from_host(target: Array, source: npt.NDArray[Any]) -> None:
-    """Write the elements of a NumPy array over those of `target`, on whatever device."""
-    if isinstance(target, np.ndarray):
-        target[...] = source
-    else:
-        with target.device:
-            target[...] = cuda_arrays.uploaded(source)
-
-
 def module_of(array: Array) -> Any:
     """The array module that an array belongs to."""
     return np if isinstance(array, np.ndarray) else cuda_arrays.module()

@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 ELEMENTWISE = [each for each in PRIMITIVES.values() if each.family is Family.ELEMENTWISE]
 # Integers, booleans, positions and sources: nothing to differentiate.
 NO_GRADIENT = {
-    "input", "constant", "full", "iota", "random_bits", "host_call", "get", "isnan", "isinf", "eq",
+    "input", "constant", "full", "iota", "random_bits", "get", "isnan", "isinf", "eq",
     "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor",
     "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "argmax", "argmin", "any", "all",

@@ -61,6 +61,7 @@ from .elementwise import (
     where,
 )  # fmt: skip
 from .factorizations import cholesky, eigh, lu, qr, svd, triangular_solve
+from .host_calls import host_call
 from .indexing import gather, index, index_put, scatter_add
 from .movement import (
     assemble,
@@ -79,7 +80,7 @@ from .primitive import PRIMITIVES
 from .reductions import all_, any_, argmax, argmin, max_, min_, prod, sum_
 from .scans import cummax, cummin, cumprod, cumsum, linear_scan
 from .sorting import argsort, sort
-from .sources import constant, full, get, host_call, input_, iota, random_bits
+from .sources import constant, full, get, input_, iota, random_bits
 from .transfers import transfer
 
 __all__ = [

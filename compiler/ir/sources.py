@@ -1,4 +1,4 @@
-"""Primitives without tensor inputs, random bits, host calls and the selector of results.
+"""Primitives without tensor inputs, random bits and the selector of results.
 
 - `input(name, index, type)`: a value fed from outside; every one is distinct;
 - `constant(value)`: a NumPy array; `full(shape, value, dtype, device)`: one Python scalar;
@@ -6,8 +6,6 @@
 - `random_bits(key, counter; shape, device)`: uniform uint32 bits by Philox 4x32-10. Both are
   int64[]: the seed of a generator, and the number that tells this draw from its others. Whoever
   draws goes on with `counter + 1`, a value like any other, which a loop can carry;
-- `host_call(*inputs; function, results, name)`: a Python function from arrays to a tuple of
-  arrays, for operations that have no native form; tuple-typed by `results`;
 - `get(tuple; index)`: one result of a tuple-typed node.
 """
 
@@ -47,10 +45,6 @@ def _infer_random_bits(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return TensorType(attrs["shape"], uint32, attrs.get("device", types[0].device))
 
 
-def _infer_host_call(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    return tuple(attrs["results"])
-
-
 def _infer_get(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     results = cast(tuple[TensorType, ...], types[0])  # the type of a tuple-typed node
     return results[attrs["index"]]
@@ -63,5 +57,4 @@ iota = register(Primitive("iota", Family.SOURCE, _infer_iota, arity=0, exact=Tru
 random_bits = register(
     Primitive("random_bits", Family.RANDOM, _infer_random_bits, arity=2, exact=True, cost=80)
 )
-host_call = register(Primitive("host_call", Family.OPAQUE, _infer_host_call))
 get = register(Primitive("get", Family.GET, _infer_get, arity=1, exact=True))

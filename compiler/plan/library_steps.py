@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...runtime.arrays import copy_elements, copy_from_host, evaluate, module_of, to_host
+from ...runtime.arrays import copy_elements, evaluate, module_of
 from ...runtime.plan_steps import GemmStep, PythonStep, merged_batch
-from ..ir import Family, Node
+from ..ir import Node
 from .operands import Operands
 
 
@@ -46,11 +46,8 @@ def call_step(operands: Operands, node: Node, results: Sequence[Node]) -> Python
     wanted = tuple(sorted(read))
     outputs = tuple(operands.result(read[at]) for at in wanted)
     name = str(node.attrs.get("name", node.primitive.name))
-    if node.primitive.family is Family.OPAQUE:
-        function = partial(_run_host_call, node.attrs["function"], wanted, len(node.inputs))
-    else:
-        attrs = dict(node.attrs)
-        function = partial(_run_routine, node.primitive.name, attrs, wanted, len(node.inputs))
+    attrs, count = dict(node.attrs), len(node.inputs)
+    function = partial(_run_several, node.primitive.name, attrs, wanted, count)
     return PythonStep(name, function, operands.arrays(node), outputs)
 
 
@@ -59,13 +56,7 @@ def _run_primitive(name: str, attrs: Mapping[str, Any], *arrays: Any) -> None:
     copy_elements(output, evaluate(name, inputs, attrs, module_of(output)))
 
 
-def _run_host_call(function: Any, wanted: Sequence[int], count: int, *arrays: Any) -> None:
-    results = function(*map(to_host, arrays[:count]))
-    for number, output in zip(wanted, arrays[count:], strict=True):
-        copy_from_host(output, results[number])
-
-
-def _run_routine(
+def _run_several(
     name: str, attrs: Mapping[str, Any], wanted: Sequence[int], count: int, *arrays: Any
 ) -> None:
     results = evaluate(name, arrays[:count], attrs, module_of(arrays[0]))

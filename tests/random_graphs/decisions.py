@@ -246,6 +246,9 @@ def _values(graph: Graph, arguments: list[Any], constants: dict[Any, Any]) -> li
         operands = [values[each] for each in node.inputs]
         if node.primitive is p.get:
             values[node] = operands[0][node.attrs["index"]]
+        elif node.primitive is p.host_call:  # which has no gradient
+            operands = [each.detach() for each in operands]
+            values[node] = apply(node.primitive, *operands, **node.attrs)
         else:
             values[node] = apply(node.primitive, *operands, **node.attrs)
     return [values[node] for node in graph.outputs]

@@ -19,6 +19,7 @@ from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor, ViewStep, shared_storage, storage_of, wrap
 from ..core.views import ArrayViews, data, detach, shown
+from ..runtime.array_functions_sources import ordered_calls_begun
 from ..runtime.arrays import copy_elements, share_memory
 from ..runtime.cuda.arrays import FOREIGN, buffer_owner, owner_of
 from ..runtime.cuda.arrays import bounds as cuda_bounds
@@ -224,9 +225,15 @@ def give_freed(tensor: Tensor, message: str) -> None:
     take_history(tensor, freed(wrap(tensor._value, tensor._type), message))
 
 
-def after_failure(error: Exception, eager: Any, leaves: Sequence[Any], given: Any) -> Any:
-    """Leave behind what eager code leaves when it fails, and raise its error."""
-    if isinstance(error, MemoryError):
+def after_failure(
+    error: Exception, eager: Any, leaves: Sequence[Any], given: Any, begun: int | None = None
+) -> Any:
+    """Leave behind what eager code leaves when it fails, and raise its error.
+
+    What an ordered host call did, it must not do again: then nothing is left behind but that.
+    `begun` is how many had begun before the call, where it makes any.
+    """
+    if isinstance(error, MemoryError) or begun not in (None, ordered_calls_begun()):
         raise error
     return eager(leaves, given)
 
@@ -255,6 +262,7 @@ HELPERS: dict[str, Any] = {
     "captured_arrays": captured_arrays,
     "gradient_arrays": gradient_arrays,
     "random_state": random_state,
+    "ordered_calls_begun": ordered_calls_begun,
     "number": number,
     "integer": integer,
     "hold": hold,

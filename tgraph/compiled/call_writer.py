@@ -417,8 +417,13 @@ class CallWriter:
         effects = self.call.effects
         return bool(
             effects.writes or effects.grads or effects.flags or effects.histories
-            or effects.generators or effects.changes
+            or effects.generators or effects.changes or self._is_ordered
         )  # fmt: skip
+
+    @property
+    def _is_ordered(self) -> bool:
+        """Whether host calls do what cannot be undone."""
+        return self.call.trace.last_token is not None
 
     def _is_plain(self) -> bool:
         """Whether the call is nothing but that of one plan for the CPU."""
@@ -447,6 +452,8 @@ class CallWriter:
             return
         graph = self.call.graph
         on_cpu = all(node.type.device is CPU for node in (*graph.inputs, *graph.outputs))
+        if self._is_ordered:
+            self._add("begun = ordered_calls_begun()")
         self._add("try:")
         self._indent += "    "
         self._run_plan(inputs)
@@ -454,7 +461,8 @@ class CallWriter:
         self._add(f"except {'Exception' if on_cpu else 'ReadOnlyError'} as error:")
         for owner, flag in self.call.effects.flags:
             self._add(f"    {self._owner(owner)}._requires_grad = {not flag}")
-        self._add("    return after_failure(error, eager, leaves, given)")
+        begun = ", begun" if self._is_ordered else ""
+        self._add(f"    return after_failure(error, eager, leaves, given{begun})")
 
     def _run_plan(self, inputs: Sequence[str]) -> None:
         function = self.function

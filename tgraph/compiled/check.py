@@ -16,7 +16,7 @@ import numpy as np
 from ..autograd.engine import run_backward
 from ..compiler.compile_graph import compile_graph
 from ..compiler.graph_interpreter import interpret
-from ..compiler.ir import Family, Graph, Node, TensorType
+from ..compiler.ir import Family, Graph, Node, TensorType, effect_of
 from ..compiler.pipeline import optimize
 from ..core import pytree
 from ..core.tensor import wrap
@@ -52,6 +52,7 @@ def run_checked(
     plan: CompiledCall, name: str, leaves: Sequence[Any], eager: Callable[[], Any]
 ) -> Any:
     """The result of `eager()`, after holding the plan against it; CheckError where they differ."""
+    _refuse_effects(plan, name)
     leaves = plan.with_places(leaves)
     inputs = call_inputs(plan, leaves)
     if _shares_memory(plan, inputs):  # such calls run eagerly
@@ -71,6 +72,18 @@ def run_checked(
     if record is not None:
         _check_gradients(plan, name, record, leaves, result, before)
     return result
+
+
+def _refuse_effects(plan: CompiledCall, name: str) -> None:
+    """Everything runs twice here, which host calls with an effect must not."""
+    call = plan.effectful_call
+    if call is not None:
+        raise CheckError(
+            f"compile(check=True) runs '{name}' twice, by its plan and eagerly, and so would run "
+            f"'{call.attrs['name']}' twice, a host_call with the effect "
+            f'"{effect_of(call)}" at {call.where}. Nothing was run. Leave check out, or the call.',
+            call,
+        )
 
 
 def _run_plan(plan: CompiledCall, inputs: list[Array]) -> tuple[list[Array], Any]:

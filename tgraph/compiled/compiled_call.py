@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..compiler.ir import promotion
+from ..compiler.ir import Node, effect_of, promotion
 from ..core.dispatch import settled
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -138,6 +138,14 @@ class CompiledCall:
 
     def _run_eagerly(self, leaves: Sequence[Any], given: Any = None) -> Any:
         return self._eager(leaves, given)
+
+    @property
+    def effectful_call(self) -> Node | None:
+        """A host call, in the function or its gradients, that must not run again."""
+        function = self.function
+        graphs = [self.call.graph, *([function.joint] if function.differentiable else [])]
+        nodes = (node for graph in graphs for node in graph.nodes)
+        return next((node for node in nodes if effect_of(node) != "pure"), None)
 
     def with_places(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves, followed by what lies in the places."""

@@ -165,7 +165,7 @@ def trace_call(call: Call, leaves: Sequence[Any]) -> TracedCall:
         }
         nodes = [trace.value_of(each) for each in results]
         traced_gradients = (
-            trace_gradients(trace, differentiable, asked, False) if differentiable else None
+            trace_gradients(trace, differentiable, asked, False, None) if differentiable else None
         )
     finally:
         state.context = previous
@@ -196,6 +196,7 @@ def _stand_in(trace: Trace, call: Call, at: int, leaf: Any) -> Any:
 def _check_reads(trace: Trace) -> None:
     kinds = {entry.source.kind for entry in trace.inputs}
     others = trace.static_reads or trace.host_reads or trace.seeds or trace.grads
+    others = others or trace.last_token
     if others or not kinds <= {"argument", "number", "random"}:
         raise NotPlannableError("it reads more than its arguments")
 

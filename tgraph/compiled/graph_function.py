@@ -43,6 +43,7 @@ class Forward(NamedTuple):
     nodes: tuple[Node, ...]  # what was saved
     backward: Graph
     gradients: tuple[int | None, ...]  # differentiable input -> output of `backward`
+    has_token: bool  # whether its last output is that of the ordered host calls that it makes
 
 
 class Outputs:
@@ -120,6 +121,7 @@ class GraphFunction:
     `differentiable` gives the handles in the trace of the outputs that require grad, `asked` those
     of the inputs with respect to which gradients are wanted, both by number. `traced_gradients` has
     the gradients where they are known already. `fed` has the inputs that hold nodes of the trace.
+    `token` is that of the last ordered host call, where it is not that of the trace.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class GraphFunction:
         donate: Mapping[int, int] | None = None,
         name: str = "compiled",
         fed: Fed | None = None,
+        token: Node | None = None,
     ) -> None:
         self.outputs = Outputs(graph.outputs, donate or {})
         self.types = [node.type for node in graph.outputs]
@@ -146,6 +149,7 @@ class GraphFunction:
         self.overwritten = set((donate or {}).values())
         self.name = name
         self.fed = fed or Fed({})
+        self.token = token or trace.last_token
         self.strides = odd_strides(graph)
         self.keeps_arenas = True  # between calls; a large one is given back where it does not
         self._backwards: dict[tuple[bool, ...], Any] = {}
@@ -177,7 +181,9 @@ class GraphFunction:
         refuse_at_exit()
         with COMPILE_LOCK, self.trace.resumed(self.final):
             known = len(self.trace.inputs)
-            found = trace_gradients(self.trace, self.differentiable, self.asked, create_graph)
+            found = trace_gradients(
+                self.trace, self.differentiable, self.asked, create_graph, self.token
+            )
             if len(self.trace.inputs) > known:
                 raise TraceError(
                     f"the gradient of '{self.name}' reads a tensor of the outside that neither the "
@@ -188,9 +194,11 @@ class GraphFunction:
     @made_once
     def forward(self) -> Forward:
         """The plan that also saves what the backward plan reads."""
-        cotangents, found = self.traced_gradients or self.trace_gradients(create_graph=False)
+        cotangents, found, token = self.traced_gradients or self.trace_gradients(False)
         values = [each._value if each is not None else None for each in found]
-        gradients = self.fed.apply([value for value in values if value is not None])
+        results = [value for value in values if value is not None]
+        results += filter(None, [token or self.token])  # saved: second gradients may ask for it
+        gradients = self.fed.apply(results)
         incoming = [each._value for each in cotangents]
         parts, origins = self._divided(incoming, gradients)
         outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
@@ -199,7 +207,7 @@ class GraphFunction:
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
         nodes = tuple(self.fed.origins(origins))
-        return Forward(executable, saved, nodes, parts.backward, places)
+        return Forward(executable, saved, nodes, parts.backward, places, token is not None)
 
     def _divided(
         self, incoming: Sequence[Node], gradients: Sequence[Node]
@@ -222,7 +230,7 @@ class GraphFunction:
     @property
     def joint(self) -> Graph:
         """(inputs, cotangents) -> gradients, before anything is divided into plans."""
-        cotangents, found = self.traced_gradients or self.trace_gradients(create_graph=False)
+        cotangents, found, _ = self.traced_gradients or self.trace_gradients(False)
         inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
         return Graph(inputs, self.fed.apply([each._value for each in found if each is not None]))
 
@@ -263,6 +271,8 @@ class GraphFunction:
                 continue
             places.append(len(outputs))
             outputs.append(forward.backward.outputs[at])
+        if forward.has_token:
+            outputs.append(forward.backward.outputs[-1])
         graph = Graph(forward.backward.inputs, outputs)
         return self._settled(compile_graph(graph, strides=odd_strides(graph))), places
 
@@ -272,7 +282,7 @@ class GraphFunction:
 
         Computed anew from the inputs, decisions could come out otherwise than in the forward.
         """
-        cotangents, found = self.trace_gradients(create_graph=True)
+        cotangents, found, token = self.trace_gradients(create_graph=True)
         handles = [each for each in found if each is not None]
         kept = {
             self.forward.nodes[at]: input_node(f"saved{at}", self.forward.nodes[at].type)
@@ -281,7 +291,7 @@ class GraphFunction:
         fed = Fed(self.fed.inputs | kept)
         inputs = [*self.graph.inputs, *(each._value for each in cotangents), *kept.values()]
         asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
-        outputs = fed.apply([self.trace.value_of(each) for each in handles])
+        outputs = fed.apply([*map(self.trace.value_of, handles), *filter(None, [token])])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
         made = GraphFunction(
             Graph(inputs, outputs),
@@ -291,6 +301,7 @@ class GraphFunction:
             asked,
             name=self.name,
             fed=fed,
+            token=token or self.token,
         )
         made.keeps_arenas = self.keeps_arenas
         return made

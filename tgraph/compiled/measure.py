@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import effect_of
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..compiler.plan.step_info import StepInfo
 from ..compiler.targets.cpu.executable import CpuExecutable
@@ -42,7 +43,13 @@ class Speed:
 
 def measured(plan: CompiledCall, leaves: Sequence[Any]) -> list[list[Speed]]:
     """The speed of every kernel: of the plan, or of the forward and the backward plan."""
-    function = plan.function
+    function, call = plan.function, plan.effectful_call
+    if call is not None:
+        raise NotImplementedError(
+            "explain(measure=True) runs every step again and again, which must not happen to "
+            f"'{call.attrs['name']}', a host_call with the effect \"{effect_of(call)}\" at "
+            f"{call.where}. Nothing was run."
+        )
     inputs = call_inputs(plan, plan.with_places(leaves))
     if not function.differentiable:
         return [_speeds(function.plain, inputs)]

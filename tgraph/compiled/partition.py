@@ -5,7 +5,9 @@ forward) or recomputed from others. A minimum cut chooses: saving a value costs 
 written and read again, computing it again costs its operations, and what is dear (products,
 reductions, random bits, host calls) is never computed again. Nor is a decision (`is_decision`) on
 values that may be rounded otherwise: it is saved, or made by exact operations and IEEE arithmetic
-from what is saved. The two plans differ in what passes find, and both must decide alike.
+from what is saved. The two plans differ in what passes find, and both must decide alike. What host
+calls give that are not repeatable is always saved, also where only second gradients would ask for
+it; those that a rule of the user's makes run with the backward.
 
 Source of the idea: Jain et al., "Checkmate" (MLSys 2020), and the min-cut rematerialisation of
 PyTorch's functorch.
@@ -25,6 +27,7 @@ from ..compiler.ir import (
     is_decision,
     is_exact,
     is_float,
+    is_repeatable,
     is_reproducible,
     toposort,
 )
@@ -68,7 +71,8 @@ def partition(
 
     Nodes of `keep` are never computed again. Nothing in `outputs` may depend on a cotangent.
     """
-    saved = _choose(primals, cotangents, gradients, keep)
+    late = _late(outputs, gradients)
+    saved = _choose(primals, [*cotangents, *late], gradients, keep)
     known = {*primals, *outputs}
     forward = Graph(primals, [*outputs, *(node for node in saved if node not in known)])
     primal_at = {node: index for index, node in enumerate(primals)}
@@ -96,6 +100,15 @@ def _backward(
     return Graph([*fed, *cotangents], [new[node] for node in gradients])
 
 
+def _late(outputs: Sequence[Node], gradients: Sequence[Node]) -> list[Node]:
+    """Host calls that run with the backward, even where they read nothing of it."""
+    return [
+        node
+        for node in toposort(gradients, known=toposort(outputs))
+        if node.where.backward and node.primitive is p.host_call and not is_repeatable(node)
+    ]
+
+
 def _dependent(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
     """Every node of `order` (sorted) that reads one of `roots`, and the roots."""
     found = set(roots)
@@ -107,13 +120,16 @@ def _dependent(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
 
 def _choose(
     primals: Sequence[Node],
-    cotangents: Sequence[Node],
+    late: Sequence[Node],
     gradients: Sequence[Node],
     keep: Collection[Node],
 ) -> list[Node]:
-    """The values to save, in the order in which the forward makes them."""
+    """The values to save, in the order in which the forward makes them.
+
+    What reads nothing of `late`, and is none of it, is the forward's.
+    """
     order = toposort(gradients, first=primals)
-    backward = _dependent(order, cotangents)
+    backward = _dependent(order, late)
     read = _read_by(order, backward, gradients)
     if not read:
         return []
@@ -124,6 +140,7 @@ def _choose(
         chosen = _direct(ancestors, read)
     else:
         chosen = _decided_once(ancestors, read, set(primals), banned)
+    chosen.update(node for node in ancestors if not (is_repeatable(node) or _is_tuple(node)))
     return [node for node in ancestors if node in chosen]
 
 

@@ -107,6 +107,18 @@ class Context:
     def seeded(self, generator: Any, seed: int) -> None:
         """Called before `generator` starts from `seed` (0 to 2**64 - 1), calls counted from 0."""
 
+    def token(self, device: Device) -> Tensor:
+        """What the next ordered host call waits for, on `device` (see `compiler/ir/host_calls`)."""
+        raise NotImplementedError
+
+    def ordered(self, token: Tensor) -> None:
+        """An ordered host call gave this: the next one waits for it."""
+        raise NotImplementedError
+
+    def serial(self) -> int:
+        """A number that no other random host call has, where equal ones would be one."""
+        raise NotImplementedError
+
     def touch(self, tensor: Tensor) -> None:
         """Called before the metadata of a handle changes: history, version, hooks."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ..compiler.ir import IRTypeError, Primitive, TensorType, infer_type
+from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
 from ..runtime.device import CPU, Device
 from .context import ALIASING
 from .eager_context import EAGER, current_context
@@ -68,6 +68,8 @@ def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dic
     try:
         return _inferred[key][0]
     except KeyError:
+        if primitive.family is Family.OPAQUE:  # the table would keep users' functions alive
+            return _infer(primitive, tensors, attrs, None)
         return _infer(primitive, tensors, attrs, key)
     except TypeError:  # an attribute that cannot be hashed
         return _infer(primitive, tensors, attrs, None)

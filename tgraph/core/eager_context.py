@@ -26,7 +26,7 @@ from ..runtime.arrays import (
 from ..runtime.cuda import backend
 from ..runtime.cuda.memory import when_full
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, from_numpy_dtype, int64
+from ..runtime.dtypes import DType, from_numpy_dtype, int64, uint8
 from .context import ALIASING, Context
 from .out_of_memory import note
 from .state import state
@@ -137,6 +137,15 @@ class EagerContext(Context):
     def random_state(self, generator: Any) -> Tensor:
         state_ = np.array([generator.seed_as_int64, generator.counter], np.int64)
         return wrap(state_, intern_type((2,), int64))
+
+    def token(self, device: Device) -> Tensor:
+        return self.constant(0, uint8, device)
+
+    def ordered(self, token: Tensor) -> None:
+        """Calls run one after another as it is."""
+
+    def serial(self) -> int:
+        return 0
 
 
 _constants: dict[Any, Tensor] = {}

@@ -204,7 +204,8 @@ def detail_text(node: Node) -> str:
         case "get":
             return str(attrs["index"])
         case "host_call":
-            return str(attrs.get("name", ""))
+            effect = attrs.get("effect", "pure")
+            return str(attrs["name"]) + ("" if effect == "pure" else f", {effect}")
         case "pad":
             return f"with {scalar_text(attrs['value'])}"
         case "index_put":

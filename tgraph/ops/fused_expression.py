@@ -183,6 +183,12 @@ class Expression(Context):
     def seeded(self, generator: Any, seed: int) -> None:
         raise self.refusal("random numbers")
 
+    def token(self, device: Device) -> Tensor:
+        raise self.refusal("a Python function over arrays")
+
+    def serial(self) -> int:
+        raise self.refusal("a Python function over arrays")
+
     def read_grad(self, tensor: Tensor) -> Tensor | None:
         raise self.refusal("the gradient of a tensor")
 

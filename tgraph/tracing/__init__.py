@@ -10,8 +10,9 @@ from .api import (
     suspend_tracing,
     trace,
 )
+from .host_calls import host_call
 
 __all__ = [
-    "TraceError", "host", "host_constant", "host_scalar", "is_tracing", "program",
+    "TraceError", "host", "host_call", "host_constant", "host_scalar", "is_tracing", "program",
     "suspend_tracing", "trace",
 ]  # fmt: skip

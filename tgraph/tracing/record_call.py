@@ -66,6 +66,8 @@ def record_call(
                 changes = collected.changes()
                 effects = collected.effects()
                 effects.changes = changes
+                if trace.last_token is not None:
+                    collected.output(trace.last_token)
             read = collected.gradients_read()
             asked = asked_of(trace.inputs)
             derived = _derived(trace, collected.differentiable if gradients else {}, asked)

@@ -8,6 +8,7 @@ gradients, versions) is written down on first touch and put back when the trace 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -39,7 +40,7 @@ from ..core.trace_state import (
 from ..core.traced_number import TracedNumber
 from ..core.views import would_alias
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, float64, int64
+from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
 from .recording.hooks import without_hooks
 
@@ -74,8 +75,10 @@ class Trace(Context):
         self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}  # of generators seeded inside
         self.host_reads: list[Source] = []
         self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
+        self.last_token: Node | None = None  # of the last ordered host call
         self.where: Provenance | None = None
         self._own: set[Node] = set()
+        self._serials = itertools.count(1)
         self._taken: dict[str, int] = {}
         self._sites: dict[Any, Provenance] = {}
         self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
@@ -465,11 +468,27 @@ class Trace(Context):
         key, counter = self.constant(signed, int64), self.constant(0, int64)
         self.generators[id(generator)] = GeneratorUse(generator, key, counter, seed=seed)
 
+    # --- host calls ---
+
+    def token(self, device: Device) -> Tensor:
+        if self.last_token is None:
+            return self.constant(0, uint8, device)
+        token = wrap(self.last_token, self.last_token.type)
+        return token if token._type.device == device else apply(p.transfer, token, device=device)
+
+    def ordered(self, token: Tensor) -> None:
+        self.last_token = self.value_of(token)
+
+    def serial(self) -> int:
+        return next(self._serials)
+
     # --- beginning and end ---
 
     def has_written(self) -> bool:
         """Whether eager code would have left something behind by now."""
-        if self.generators or any(access.written for access in self.grads.values()):
+        if self.generators or self.last_token is not None:
+            return True
+        if any(access.written for access in self.grads.values()):
             return True
         handles = [entry.handle for entry in self.inputs if entry.handle is not None]
         fresh = [each for each in handles if id(each) not in self.journal]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..autograd.engine import run_backward
+from ..compiler.ir import Node
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import Source, TraceError
 from .trace_context import Trace
@@ -18,19 +19,27 @@ class TracedGradients(NamedTuple):
 
     cotangents: list[Tensor]
     gradients: list[Tensor | None]
+    token: Node | None = None
+    """Of the last ordered host call that deriving them made, in a rule of the user's."""
 
 
 def trace_gradients(
-    trace: Trace, outputs: Mapping[int, Tensor], asked: Mapping[int, Tensor], create_graph: bool
+    trace: Trace,
+    outputs: Mapping[int, Tensor],
+    asked: Mapping[int, Tensor],
+    create_graph: bool,
+    token: Node | None,
 ) -> TracedGradients:
     """The gradients of `outputs` with respect to `asked`; the trace must be the running context.
 
-    Hooks of leaves are left out: they run when the gradient arrives in earnest.
+    `token` is that of the last ordered host call of what is differentiated. Hooks of leaves are
+    left out: they run when the gradient arrives in earnest.
     """
     hooks = [(each, each._hooks) for each in asked.values() if each._record is None]
     cotangents = [_cotangent(trace, number, each) for number, each in outputs.items()]
     for each in cotangents:
         each._requires_grad = create_graph
+    before, trace.last_token = trace.last_token, token
     try:
         for handle, _ in hooks:
             handle._hooks = None
@@ -40,7 +49,8 @@ def trace_gradients(
     finally:
         for handle, held in hooks:
             handle._hooks = held
-    return TracedGradients(cotangents, found)
+        last, trace.last_token = trace.last_token, before
+    return TracedGradients(cotangents, found, None if last is token else last)
 
 
 def _cotangent(trace: Trace, number: int, output: Tensor) -> Tensor:
@@ -67,13 +77,14 @@ def trace_possible_gradients(
         if isinstance(found, str):
             freed[number] = found
     left = {number: each for number, each in outputs.items() if number not in freed}
-    return left, trace_gradients(trace, left, asked, False) if left else None, freed
+    gradients = trace_gradients(trace, left, asked, False, trace.last_token) if left else None
+    return left, gradients, freed
 
 
 def _why_not(trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]) -> Any:
     """The gradients, or why there are none."""
     try:
-        return trace_gradients(trace, outputs, asked, False)
+        return trace_gradients(trace, outputs, asked, False, trace.last_token)
     except TraceError:
         raise
     except RuntimeError as error:
