@@ -192,10 +192,10 @@ def _element(program: Program, row: Value, at: int) -> Value:
 def random_number(program: Program) -> None:
     """Uniform random floats, the way `rand` makes them of random bits."""
     state = program.array(np.array([program.choose(50), 7]))
+    shape = tuple(program.pick((1, 3, 8, 17)) for _ in range(program.choose(4)))
     key, counter = (_element(program, state, at) for at in range(2))
     for _ in range(program.choose(3)):  # drawn before
         counter = program.op(p.add, counter, program.const(1, int64))
-    shape = tuple(program.pick((1, 3, 8, 17)) for _ in range(program.choose(4)))
     word = program.op(p.random_bits, key, counter, shape=shape)
     top = program.op(p.shift_right, word, program.const(8, word.dtype), bound=2.0**24)
     dtype = program.pick((np.float32, np.float64))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from tgraph.compiler.ir import Node
 from tgraph.compiler.ir import primitives as p
-from tgraph.runtime.dtypes import int64
+from tgraph.compiler.ir.host_calls import EFFECTS
+from tgraph.runtime.dtypes import int64, uint8
 
 from .elementwise import at_least_one, is_float, is_number, tame
 from .movement import positions, some_axes
@@ -388,11 +389,14 @@ def _sorted(array: Any) -> tuple[Any, Any]:
 
 
 def host_call(program: Program) -> None:
-    """A Python function with two results, of which one may not be used."""
+    """A Python function of some effect with two results, of which one may not be used."""
     value = program.draw(lambda v: v.exact and v.ndim > 0)
     types = (value.node.type, value.node.type.with_dtype(int64))
-    attrs = {"function": _sorted, "results": types, "name": "sort"}
-    call = program.build.apply(p.host_call, [value.node], attrs)
+    effect, count = EFFECTS[len(program.values) % len(EFFECTS)], len(program.values)
+    attrs = {"function": _sorted, "results": types, "name": "sort", "effect": effect}
+    operands = [value.node] + [program.const(0, uint8).node] * (effect == "ordered")
+    numbered = attrs | {"serial": count} if effect == "random" else attrs
+    call = program.build.apply(p.host_call, operands, numbered)
     results = [program.build.apply(p.get, [call], {"index": at}) for at in (0, 1)]
     size = float(value.shape[-1])
     known = [program.known(results[0], value.bound, 0.0, value.grain),
