@@ -213,6 +213,12 @@ def _where(xp: Any, condition: Array, x: Array, y: Array) -> Array:
     return xp.where(condition, x, y)
 
 
+def _require(xp: Any, holds: Array, x: Array, message: str) -> Array:
+    if not bool(xp.all(holds)):
+        raise RuntimeError(message)
+    return _copy(xp, xp.broadcast_to(x, np.broadcast_shapes(holds.shape, x.shape)))
+
+
 def _copy(xp: Any, x: Array, strides: tuple[int, ...] | None = None) -> Array:
     """Where elements are to lie in memory is up to eager mode, see `compiler/ir/layouts.py`."""
     return xp.array(x, copy=True, order="C")
@@ -251,5 +257,6 @@ FUNCTIONS: dict[str, Function] = {
     "pow": _checked(in_float32(_pow)),
     "cast": _cast,
     "where": _where,
+    "require": _require,
     "copy": _copy,
 }

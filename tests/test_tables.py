@@ -52,7 +52,7 @@ def test_every_primitive_has_an_array_function() -> None:
 
 @pytest.mark.parametrize("target", [llvm_scalar, cuda_scalar])
 def test_every_elementwise_primitive_has_a_scalar_template(target: Any) -> None:
-    assert set(target.TEMPLATES) == {each.name for each in ELEMENTWISE} - {"cast"}
+    assert set(target.TEMPLATES) == {each.name for each in ELEMENTWISE} - {"cast", "require"}
 
 
 def test_every_fusible_primitive_has_a_scalar_form() -> None:
@@ -126,7 +126,7 @@ def test_every_differentiable_primitive_has_a_gradient_rule(name: str) -> None:
 
 
 # Operands that are conditions or positions.
-NOT_DIFFERENTIATED = {"where": {0}, "gather": {1}, "scatter_add": {1}}
+NOT_DIFFERENTIATED = {"where": {0}, "require": {0}, "gather": {1}, "scatter_add": {1}}
 
 
 @pytest.mark.parametrize("name", sorted(each.name for each in RULES if each.name in PRIMITIVES))
@@ -180,7 +180,7 @@ def apply(primitive: Primitive, *arrays: Array) -> Array:
 FACTS = [
     (primitive, dtype)
     for primitive in ELEMENTWISE
-    if primitive.name not in ("cast", "where")
+    if primitive.name not in ("cast", "where", "require")
     for dtype in dtypes_of(primitive)
 ]
 

@@ -65,7 +65,7 @@ class Assessment:
 
     @property
     def may_fail(self) -> bool:
-        """Whether the kernel checks positions or divisors."""
+        """Whether the kernel checks positions, divisors or what must hold."""
         return self.needs is not None and self.needs.may_fail
 
 

@@ -68,6 +68,13 @@ def _infer_where(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return result.with_shape(broadcast(condition.shape, result.shape))
 
 
+def _infer_require(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    holds, value = types
+    if holds.dtype is not bool_:
+        raise IRTypeError(f"require expected a boolean tensor as what must hold, got {holds}")
+    return value.with_shape(broadcast(holds.shape, value.shape))
+
+
 def _unary(name: str, infer: Any, **facts: Any) -> Primitive:
     return register(Primitive(name, Family.ELEMENTWISE, infer, arity=1, **facts))
 
@@ -151,3 +158,5 @@ shift_left = _binary("shift_left", _same(_INTEGER), exact=True)
 shift_right = _binary("shift_right", _same(_INTEGER), exact=True)
 
 where = register(Primitive("where", Family.ELEMENTWISE, _infer_where, arity=3, exact=True))
+# `require(holds, x; message)` is x; RuntimeError with the message where `holds` is False somewhere.
+require = register(Primitive("require", Family.ELEMENTWISE, _infer_require, arity=2, exact=True))

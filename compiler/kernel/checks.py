@@ -8,15 +8,15 @@ from ..ir import Provenance
 
 
 class Check(NamedTuple):
-    """What a check looks at, for the user's line `where`: a position, or a divisor for zero."""
+    """A check for the user's line `where`: of a position, or of what the message tells."""
 
     where: Provenance
-    divisor: bool = False
+    message: str = ""
 
     def error(self, position: int, size: int) -> Exception:
         """What a failed check raises: as eager code does, with the line."""
-        if self.divisor:
-            return RuntimeError(f"ZeroDivisionError (divided at {self.where})")
+        if self.message:
+            return RuntimeError(f"{self.message} (at {self.where})")
         return IndexError(
             f"index {position} is out of bounds for dimension with size {size} "
             f"(indexed at {self.where})"

@@ -44,7 +44,7 @@ class KernelNeeds:
     """What is needed to run a kernel.
 
     `operations` are those of each size of element in bytes. `rows` can be computed side by side.
-    `may_fail` says that it checks positions or divisors.
+    `may_fail` says that it checks positions, divisors or what must hold.
     """
 
     operations: tuple[tuple[int, int], ...]
@@ -129,6 +129,7 @@ class _Counter:
         taps = len(operands) if node.primitive.family is Family.REDUCE else 1
         self._spend(node, _times(coords, mask) * taps)
         self.may_fail |= node.primitive in _DIVISIONS and node.type.dtype.is_integral
+        self.may_fail |= node.primitive is p.require
         return [*positions, *operands]
 
     def _spend(self, node: Node, times: int) -> None:

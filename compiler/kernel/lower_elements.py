@@ -18,9 +18,10 @@ from .kernel import Instr, compute_dtype
 from .views import decided, pad_parts, pieces, taps, update_parts
 
 # Primitives whose element is the element of their last operand.
-_MOVES = frozenset(
-    (p.reshape, p.permute, p.broadcast, p.slice_, p.flip, p.unfold, p.gather, p.index, p.copy)
-)
+_MOVES = frozenset({
+    p.reshape, p.permute, p.broadcast, p.slice_, p.flip, p.unfold, p.gather, p.index, p.copy,
+    p.require,
+})  # fmt: skip
 
 
 def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:

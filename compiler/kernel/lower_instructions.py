@@ -15,7 +15,7 @@ from ..ir import primitives as p
 from ..ir.monoids import MONOID_OF
 from .body import Body, Parameters
 from .checks import Check
-from .index import Coords, data_atoms, flatten
+from .index import Coords, Mask, data_atoms, flatten
 from .kernel import Instr, Stage, compute_dtype
 from .kernel_io import BufferLayout
 from .lower_elements import emit
@@ -122,6 +122,9 @@ class _StageWriter:
             self._check_positions(needs[-1])
         if node.primitive in (p.floor_divide, p.remainder) and node.type.dtype.is_integral:
             self._check_divisor(node, needs[1])
+        if node.primitive is p.require:
+            wrong = body.add(Instr("logical_not", (body.values[needs[0]],), bool_))
+            self._report(Check(node.where, node.attrs["message"]), wrong, mask)
         value = emit(body, node, coords, [body.values[each] for each in needs])
         value = self._rounded(node, value)
         if saved is not None and saved.stage == self.stage.number and not mask:
@@ -161,11 +164,15 @@ class _StageWriter:
             return
         zero = body.constant(0, node.type.dtype)
         wrong = body.add(Instr("eq", (value, zero), bool_))
-        wanted = body.wanted(divisor[2])
+        self._report(Check(node.where, "ZeroDivisionError"), wrong, divisor[2])
+
+    def _report(self, check: Check, wrong: int, mask: Mask) -> None:
+        """Report a check where a value is true, if the element is wanted at all."""
+        body, wanted = self.body, self.body.wanted(mask)
         if wanted is not None:
             wrong = body.add(Instr("logical_and", (wanted, wrong), bool_))
         position = body.add(Instr("cast", (wrong,), int64, value=int64))
-        body.check(Check(node.where, divisor=True), position, 1)
+        body.check(check, position, 1)
 
     # -- targets -------------------------------------------------------------------------
 

@@ -100,6 +100,12 @@ def where_of_a_known_condition(build: RewriteBuilder, node: Node) -> Node | None
     return None if value is None else broadcast(build, x if value else y, node.shape)
 
 
+@rewrite(p.require)
+def what_is_known_to_hold(build: RewriteBuilder, node: Node) -> Node | None:
+    condition, x = node.inputs
+    return broadcast(build, x, node.shape) if holds(condition, True) else None
+
+
 @rewrite(p.where)
 def where_of_true_and_false(build: RewriteBuilder, node: Node) -> Node | None:
     condition, x, y = node.inputs
@@ -133,6 +139,7 @@ RULES = (
     shift_by_nothing,
     where_of_equals,
     where_of_a_known_condition,
+    what_is_known_to_hold,
     where_of_true_and_false,
     where_inside_where,
 )

@@ -13,8 +13,8 @@ from ...runtime import jit
 from ...runtime.plan import Plan
 from ...runtime.plan_steps import BufferRef, CopyStep, GemmStep, KernelStep, Spread, Step
 
-Checks = Mapping[int, tuple[tuple[int, bool], ...]]
-"""Step -> what it checks: the number of a node that has the line, and whether it is a divisor."""
+Checks = Mapping[int, tuple[tuple[int, str], ...]]
+"""Step -> what it checks: the number of a node that has the line, and the message."""
 
 MOST_CONSTANT_BYTES = 1 << 20
 

@@ -72,7 +72,7 @@ def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> StoredExe
     plan, checks = from_bytes(data[len(_machine()) :])
     nodes = request.graph.nodes
     lines = {
-        step: [Check(nodes[at].where, divisor) for at, divisor in each]
+        step: [Check(nodes[at].where, message) for at, message in each]
         for step, each in checks.items()
     }
     types = [node.type for node in request.graph.outputs]
@@ -103,6 +103,6 @@ def _numbered(checks: Mapping[int, Sequence[Check]], graph: Graph) -> Checks:
     if not lines <= number.keys():
         raise NotPlain("a check of no line of the program")
     return {
-        step: tuple((number[each.where], each.divisor) for each in some)
+        step: tuple((number[each.where], each.message) for each in some)
         for step, some in checks.items()
     }

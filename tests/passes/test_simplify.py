@@ -35,6 +35,10 @@ def full(value, dtype="float32", shape="()"):
 # name: (how to write it, the body after the pass)
 CASES = {
     "add_negative_zero": (lambda m: m.add(f(m), m.number(-0.0)), "return %x"),
+    "what_is_known_to_hold": (
+        lambda m: m.require(m.number(True, bool_), f(m), message="wrong"),
+        "return %x",
+    ),
     "subtract_zero": (lambda m: m.sub(f(m), m.number(0.0)), "return %x"),
     "divide_integer_by_one": (lambda m: m.floor_divide(i(m), m.number(1, int32)), "return %x"),
     "integer_remainder_by_one": (

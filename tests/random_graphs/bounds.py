@@ -65,7 +65,7 @@ def known_result(
         return Known(math.inf, 0.0, 0)
     if name in _RULES:
         return _RULES[name](operands, attrs, type_)
-    if primitive.family in (Family.VIEW, Family.GATHER) or name in ("copy", "where"):
+    if primitive.family in (Family.VIEW, Family.GATHER) or name in ("copy", "where", "require"):
         return _largest([each for each in operands if not each.is_bool] or operands, attrs, name)
     raise NotImplementedError(name)
 

@@ -197,6 +197,8 @@ def random_number(program: Program) -> None:
     for _ in range(program.choose(3)):  # drawn before
         counter = program.op(p.add, counter, program.const(1, int64))
     word = program.op(p.random_bits, key, counter, shape=shape)
+    holds = program.op(p.ge, word, program.const(0, word.dtype))
+    word = program.op(p.require, holds, word, message="a word below zero")
     top = program.op(p.shift_right, word, program.const(8, word.dtype), bound=2.0**24)
     dtype = program.pick((np.float32, np.float64))
     wide = program.op(p.cast, top, dtype=_dtype(dtype), bound=1.0)  # scaled by the next line

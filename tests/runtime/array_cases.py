@@ -61,6 +61,9 @@ def _elementwise(name: str, arity: int) -> Iterator[Case]:
                 arrays[1] = np.asarray(np.abs(arrays[1]) + np.asarray(1, arrays[1].dtype))
             if name == "where":
                 arrays[0] = np.asarray(arrays[0] > 0)
+            if name == "require":
+                yield name, [np.ones(arrays[0].shape, bool), arrays[1]], {"message": "wrong"}
+                continue
             if name == "cast":
                 for target in ALL_DTYPES:
                     yield name, arrays, {"dtype": target}

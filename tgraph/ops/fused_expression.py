@@ -109,7 +109,7 @@ class Expression(Context):
     def evaluate(
         self, primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
     ) -> Any:
-        if primitive.family is Family.ELEMENTWISE:
+        if primitive.family is Family.ELEMENTWISE and primitive is not p.require:
             return self.record(primitive, [self.value_of(each) for each in tensors], attrs)
         if primitive is p.full:
             return self.constant(attrs["value"], attrs["dtype"])._value

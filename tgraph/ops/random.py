@@ -11,15 +11,15 @@ drawn by a logarithm or cosine may differ in their last bits.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
-from ..core.dispatch import apply, apply_several
+from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.inplace import assign
 from ..core.operands import Scalar, as_operand, cast, result_type
@@ -346,44 +346,39 @@ def normal(
 
 
 @public(method=True)
+@planned
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that the elements give, else zeros.
 
     RuntimeError for elements outside of 0 to 1, in compiled code too.
     """
     shape, dtype, device = input._type
-    chances = _checked(input.detach(), _check_probabilities, "bernoulli")
+    chances = _probabilities(input)
     return cast(e.lt(uniform(shape, dtype, generator, device), chances), dtype)
 
 
-def _checked(x: Tensor, check: Callable[[Any], None], name: str) -> Tensor:
-    """`x`, which `check` has seen as an array and may refuse."""
-
-    def run(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-        check(array)
-        return (array,)
-
-    (kept,) = apply_several(p.host_call, x, function=_CHECKS.setdefault(check, run),
-                            results=(x._type,), name=name)  # fmt: skip
-    return kept
+@planned
+def _probabilities(input: Tensor) -> Tensor:
+    """The elements, which must be probabilities."""
+    chances = input.detach()
+    holds = e.logical_and(e.ge(chances, 0), e.le(chances, 1))
+    message = "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
+    return apply(p.require, holds, chances, message=message)
 
 
-_CHECKS: dict[Any, Any] = {}  # one function for each, so that equal calls are one node
-
-
-def _check_probabilities(chances: np.ndarray[Any, Any]) -> None:
-    if not np.all((chances >= 0) & (chances <= 1)):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-
-
-def _check_weights(weights: np.ndarray[Any, Any]) -> None:
-    if not np.all((weights >= 0) & np.isfinite(weights)):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if not np.all(weights.sum(-1, dtype=np.float64) > 0):
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+def _weights(input: Tensor) -> Tensor:
+    """The weights of a distribution, of which not all of a row may be 0."""
+    weights = _distribution(input)
+    holds = e.logical_and(e.ge(weights, 0), e.lt(weights, math.inf))
+    message = "probability tensor contains either `inf`, `nan` or element < 0"
+    weights = apply(p.require, holds, weights, message=message)
+    total = apply(p.sum_, cast(weights, float64), axes=(input.ndim - 1,), keepdims=True)
+    message = "invalid multinomial distribution (sum of probabilities <= 0)"
+    return apply(p.require, e.gt(total, 0), weights, message=message)
 
 
 @public(method=True)
+@planned
 def multinomial(
     input: Tensor,
     num_samples: int,
@@ -398,7 +393,7 @@ def multinomial(
     RuntimeError, in compiled code too, for weights that are negative, infinite or NaN, and where
     all of a row are 0.
     """
-    weights = _checked(_distribution(input), _check_weights, "multinomial")
+    weights = _weights(input)
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights._type.shape[-1]:
@@ -492,7 +487,7 @@ def bernoulli_(
 ) -> Tensor:
     """Fill with ones with probability `p`, else zeros."""
     if isinstance(p, Tensor):
-        p = _checked(p.detach(), _check_probabilities, "bernoulli_")
+        p = _probabilities(p)
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     drawn = e.lt(uniform(self._type.shape, float32, generator, self._type.device), p)
