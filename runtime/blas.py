@@ -46,7 +46,7 @@ def load() -> Blas:
     if _loaded is None:
         with locks.RUNTIME:
             if _loaded is None:
-                library = _bundled_openblas()
+                library = bundled_openblas()
                 _loaded = _of_scipy_linalg() if library is None else library.blas()
     return _loaded
 
@@ -77,13 +77,20 @@ class OpenBLAS:
         """Its functions as addresses."""
         return Blas(
             name=f"OpenBLAS ({self.core()})",
-            **{name: _address(self._fortran(name)) for name in _NAMES},
+            **{name: self.fortran(name) for name in _NAMES},
             get_threads=_address(self._function("get_num_threads")),
             set_threads=_address(self._function("set_num_threads")),
         )
 
-    def _fortran(self, name: str) -> Any:
-        return getattr(self._library, f"{self._prefix}{name}_{self._suffix}")
+    def fortran(self, name: str) -> int:
+        """The address of a function of BLAS or LAPACK; 0 where the library has none."""
+        function = getattr(self._library, f"{self._prefix}{name}_{self._suffix}", None)
+        return 0 if function is None else _address(function)
+
+    @property
+    def integer_bytes(self) -> int:
+        """The size of integers of its Fortran functions."""
+        return 8 if "64" in self._suffix else 4
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, f"{self._prefix}openblas_{name}{self._suffix}")
@@ -142,7 +149,8 @@ def _loaded_at(path: Path) -> bool:
     return True
 
 
-def _bundled_openblas() -> OpenBLAS | None:
+def bundled_openblas() -> OpenBLAS | None:
+    """The OpenBLAS of NumPy's wheel, else of SciPy's, where there is one."""
     for package in ("numpy", "scipy"):
         for path in _bundled(package):
             library = _openblas(str(path))
@@ -155,18 +163,19 @@ def _of_scipy_linalg() -> Blas:
     with interrupts.held():
         import scipy.linalg.cython_blas as functions
 
+    addresses = {name: exported(functions, name) for name in _NAMES}
+    return Blas(name="SciPy's BLAS", **addresses, get_threads=0, set_threads=0)
+
+
+def exported(module: Any, name: str) -> int:
+    """The address of a function that a module of Cython exports."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-
-    def pointer(name: str) -> int:
-        capsule = functions.__pyx_capi__[name]
-        return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
-
-    addresses = {name: pointer(name) for name in _NAMES}
-    return Blas(name="SciPy's BLAS", **addresses, get_threads=0, set_threads=0)
+    capsule = module.__pyx_capi__[name]
+    return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
 
 
 def _address(function: Any) -> int:

@@ -199,7 +199,7 @@ class Plan:
 
     def _encode(self) -> tuple[npt.NDArray[np.int64], dict[int, int]]:
         """The table, and the index of the step at each position of it."""
-        asks = any(isinstance(step, GemmStep) and calls_blas(step) for step in self.steps)
+        asks = any(map(_limits_blas, self.steps))
         library = blas.load() if asks else None
         get, limit = (library.get_threads, library.set_threads) if library else (0, 0)
         first = plan_native.HEAD + self._call_count
@@ -273,6 +273,12 @@ class _Memory:
             "data": (address, False),
             "strides": array.strides,
         }
+
+
+def _limits_blas(step: Step) -> bool:
+    if isinstance(step, KernelStep):
+        return step.limits_blas
+    return isinstance(step, GemmStep) and calls_blas(step)
 
 
 def _encode_step(step: Step) -> list[int]:

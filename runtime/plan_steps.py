@@ -50,7 +50,7 @@ class KernelStep:
     `args` points at the addresses of `args`, in order, and then at the words of `parameters`. The
     range is split over threads where it has more than `grain` items, the least that is worth a
     thread; the kernel guarantees that the split does not change results. Parameters that are
-    addresses are of the type `Address`.
+    addresses are of the type `Address`. `limits_blas`: BLAS is called, and is to use one thread.
     """
 
     name: str
@@ -59,6 +59,7 @@ class KernelStep:
     extent: int
     grain: int
     parameters: tuple[int, ...] = ()
+    limits_blas: bool = False
 
     def __str__(self) -> str:
         arguments = ", ".join(map(str, self.args))

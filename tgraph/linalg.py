@@ -18,7 +18,7 @@ from .ops.factorizations import (
     svd,
     svdvals,
 )
-from .runtime.array_functions_factorizations import LinAlgError
+from .runtime.linalg_error import LinAlgError
 
 __all__ = [
     "LinAlgError", "cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "slogdet", "solve",

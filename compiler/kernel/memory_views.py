@@ -60,7 +60,7 @@ def is_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def reads_strided(step: Node) -> bool:
     """Whether a step reads operands that are views of others as they lie."""
-    if step.primitive.family is Family.SEVERAL:
+    if step.primitive.family in (Family.SEVERAL, Family.LIBRARY):
         return True
     return step.primitive in (p.matmul, p.attention, p.argsort, p.sort)
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...runtime import memory
 from ...runtime.plan import Plan
 from ..ir import TensorType
-from ..kernel.checks import Check
+from ..kernel.checks import Checks, error_of
 from .executable import Executable
 from .output_memory import OutputMemory
 
@@ -31,9 +31,7 @@ class ReadyPlan(Executable):
 
     refuses_gaps = True
 
-    def __init__(
-        self, plan: Plan, outputs: OutputMemory, checks: Mapping[int, Sequence[Check]]
-    ) -> None:
+    def __init__(self, plan: Plan, outputs: OutputMemory, checks: Mapping[int, Checks]) -> None:
         self.plan, self.checks = plan, checks
         self.donate = outputs.donate
         self._outputs, self._simple = outputs, outputs.simple
@@ -59,8 +57,7 @@ class ReadyPlan(Executable):
         """A call has raised the errors of its checks before it returns."""
 
     def _raise(self, stopped: int) -> None:
-        code, position, size = (int(word) for word in self.plan.status[:3])
-        raise self.checks[stopped - 1][code - 1].error(position, size)
+        raise error_of(self.checks[stopped - 1], self.plan.status.tolist())
 
 
 def _empty(type_: TensorType) -> Array:

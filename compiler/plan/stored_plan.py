@@ -7,7 +7,7 @@ beside the objects of its kernels in the cache of machine code, protected as the
 from __future__ import annotations
 
 from _blake2 import blake2b  # see `cache`
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ...runtime import cache, jit
@@ -15,9 +15,10 @@ from ...runtime.own_code import own_code
 from ...runtime.plan import Plan
 from ..ir import Graph
 from ..ir.graph_key import graph_key
-from ..kernel.checks import Check
+from ..kernel.checks import Check, Checks, RoutineCheck
 from .output_memory import OutputMemory
-from .plan_bytes import Checks, NotPlain, from_bytes, to_bytes
+from .plan_bytes import Checks as NumberedChecks
+from .plan_bytes import NotPlain, from_bytes, to_bytes
 from .ready_plan import ReadyPlan
 from .request import Request
 
@@ -32,7 +33,7 @@ class StoredExecutable(ReadyPlan):
         self,
         plan: Plan,
         outputs: OutputMemory,
-        checks: Mapping[int, Sequence[Check]],
+        checks: Mapping[int, Checks],
         make: Callable[[], ReadyPlan],
     ) -> None:
         super().__init__(plan, outputs, checks)
@@ -94,15 +95,18 @@ def _machine() -> bytes:
     return f"{jit.target()}\n".encode()
 
 
-def _numbered(checks: Mapping[int, Sequence[Check]], graph: Graph) -> Checks:
+def _numbered(checks: Mapping[int, Checks], graph: Graph) -> NumberedChecks:
     """Checks with a node of the graph in the place of its line."""
     if not checks:
         return {}
     number = {node.where: at for at, node in enumerate(graph.nodes)}
-    lines = {each.where for some in checks.values() for each in some}
+    plain = {step: some for step, some in checks.items() if not isinstance(some, RoutineCheck)}
+    if len(plain) < len(checks):
+        raise NotPlain("a routine of LAPACK")
+    lines = {each.where for some in plain.values() for each in some}
     if not lines <= number.keys():
         raise NotPlain("a check of no line of the program")
     return {
         step: tuple((number[each.where], each.message) for each in some)
-        for step, some in checks.items()
+        for step, some in plain.items()
     }

@@ -320,7 +320,7 @@ class _Drawing:
         lines, tooltip = [format_type(node.type)], self._tooltip(node)
         cluster = f"k{number}" if step is not None and _is_cluster(step) else ""
         if step is not None and step.kind != "kernel":
-            kind = "gemm" if step.kind in ("gemm", "attention", "sort") else "python"
+            kind = "gemm" if step.kind in ("gemm", "attention", "sort", "library") else "python"
             lines += [] if cluster else [_work(step)]
             tooltip = f"{step.name}: {_work(step)}\n{tooltip}"
         elif self.steps and step is None and node.primitive.family is not Family.SOURCE:

@@ -21,6 +21,7 @@ from ....runtime.plan_steps import (
 from ...fusion.fused_graph import FusedGraph, Group
 from ...ir import Family, Node
 from ...ir import primitives as p
+from ...kernel.checks import RoutineCheck
 from ...kernel.kernel_work import moved_bytes, operations
 from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
@@ -36,6 +37,8 @@ from .attention_step import (
     begin_attention,
     flops_of,
 )
+from .factorization_step import factorization_of, places_of_results
+from .factorization_step import is_native as is_factorized_natively
 from .kernel_writer import kernel_text, schedule_summary
 from .module_text import KernelText
 from .packed_panels import (
@@ -66,6 +69,7 @@ class CpuPlanBuilder(PlanBuilder):
         super().__init__(fused, donate)
         self.begin = begin
         self.texts: dict[int, KernelText] = {}
+        self.routine_checks: dict[int, RoutineCheck] = {}
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
 
@@ -116,6 +120,8 @@ class CpuPlanBuilder(PlanBuilder):
             results = (self.operands.result(node),)
             by_numpy = PythonStep("sort", function, self.operands.arrays(node), results)
             return LibraryStep(by_numpy, "python")
+        if node.primitive.family is Family.LIBRARY and is_factorized_natively(node):
+            return self._factorization(node)
         found = super().library_step(node)
         if isinstance(found.step, GemmStep) and self._shares_panels(node, found.step):
             step = with_panels(found.step, self._panels(node, found.step))
@@ -149,12 +155,15 @@ class CpuPlanBuilder(PlanBuilder):
 
     def _attention(self, node: Node) -> KernelStep:
         """Attention with what its gradient needs, or that."""
-        places = {each.attrs["index"]: self.place[each] for each in self.results(node)}
+        places = self._places_of_results(node)
         if node.primitive is p.attention_gradient:
             gradients = [places.get(index) for index in range(3)]
             return attention_gradient_step(node, self.operands.arrays(node), gradients)
         rows = [places[1]] if 1 in places else []
         return attention_step(node, self.operands.arrays(node), [places.get(0), *rows])
+
+    def _places_of_results(self, call: Node) -> dict[int, BufferRef]:
+        return {each.attrs["index"]: self.place[each] for each in self.results(call)}
 
     def _sorting(self, node: Node) -> KernelStep:
         (operand,) = self.operands.arrays(node)
@@ -162,6 +171,17 @@ class CpuPlanBuilder(PlanBuilder):
             return sort_step(node, operand, self.place[node])
         with self.arena.borrowed(lists_bytes(node)) as lists:
             return argsort_step(node, operand, self.place[node], lists)
+
+    def _factorization(self, node: Node) -> LibraryStep:
+        places = {0: self.place[node]} if node in self.place else self._places_of_results(node)
+        operands = self.operands.arrays(node)
+        found = factorization_of(node, operands)
+        results = places_of_results(found, places)
+        if found.check:
+            self.routine_checks[len(self.steps)] = RoutineCheck(found, node.where)
+        with self.arena.borrowed(found.scratch_bytes(results)) as scratch:
+            step = found.step([each.ref for each in operands], results, scratch)
+        return LibraryStep(step, "library", found.flops, found.summary)
 
     # -- scatters ------------------------------------------------------------------------
 

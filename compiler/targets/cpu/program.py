@@ -8,6 +8,7 @@ from ....runtime.plan_steps import CudaStep, KernelStep, Step
 from ... import pipeline
 from ...fusion.fusion import fuse
 from ...ir import Graph
+from ...kernel.checks import RoutineCheck
 from ...placement import is_on_cpu
 from ...plan.planning import Planning
 from ...plan.program import Program
@@ -28,7 +29,8 @@ class CpuProgram(Program):
 
     `donate` maps outputs to the inputs that they replace; `overwritten` are other inputs that are
     written by who calls the plan. `begin` is told of each kernel as soon as it is written. `texts`
-    are the kernels by the numbers of their steps, which have no address yet. Calls refuse inputs
+    are the kernels by the numbers of their steps, which have no address yet, `routine_checks` what
+    steps of LAPACK check. Calls refuse inputs
     in the slots `written` that are read-only, and those in `dense` that have gaps.
     """
 
@@ -49,6 +51,7 @@ class CpuProgram(Program):
         builder.build()
         super().__init__(planning, fused.refusals, builder)
         self.texts: Mapping[int, KernelText] = builder.texts
+        self.routine_checks: Mapping[int, RoutineCheck] = builder.routine_checks
         elements = [node.type.numel for node in graph.inputs]
         written = {*overwritten, *planning.donate.values()}
         self.written = [1 + number for number in written if elements[number]]

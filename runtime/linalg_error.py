@@ -1,0 +1,33 @@
+"""What is raised where a matrix cannot be factorized: PyTorch's words."""
+
+from __future__ import annotations
+
+
+class LinAlgError(RuntimeError):
+    """A matrix cannot be factorized, or a system not be solved."""
+
+
+def failure(
+    primitive: str, function: str, element: int | None, said: int, is_finite: bool
+) -> LinAlgError:
+    """The error of a public `function` that needs a factorization.
+
+    `element` is the number of the matrix in its batch, if there is one, `said` is LAPACK's `info`.
+
+    >>> print(failure("lu", "linalg.solve", 3, 1, True))
+    linalg.solve: (Batch element 3): The solver failed because the input matrix is singular.
+    """
+    of = "" if element is None else f"(Batch element {element}): "
+    if primitive == "cholesky":
+        why = (
+            "The factorization could not be completed because the input is not positive-definite "
+            f"(the leading minor of order {said} is not positive-definite)."
+        )
+    elif primitive == "lu":
+        what = f"diagonal element {said} is zero, the inversion could not be completed"
+        what = what if function == "linalg.inv" else "solver failed"
+        why = f"The {what} because the input matrix is singular."
+    else:
+        what = "is ill-conditioned" if is_finite else "contained non-finite values"
+        why = f"The algorithm failed to converge because the input matrix {what}."
+    return LinAlgError(f"{function}: {of}{why}")
