@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .index import Axis, data_atoms, loop_atoms
-from .kernel import Kernel, Stage
+from .kernel import Instr, Kernel, Stage
+
+
+def sources(instr: Instr) -> list[int]:
+    """The instructions whose values an instruction uses."""
+    return [*instr.args, *(atom.key for index in instr.indices for atom in data_atoms(index))]
 
 
 def dependences(
@@ -23,11 +28,9 @@ def dependences(
         stays |= instr.op == "load" and kernel.params[instr.param].written
         if instr.op == "result":
             axes.update(result_axes)
-        sources = list(instr.args)
         for index in instr.indices:
             axes |= loop_atoms(index)
-            sources += (atom.key for atom in data_atoms(index))
-        for source in sources:
+        for source in sources(instr):
             inner = found[source]
             stays |= inner is None
             axes |= inner or frozenset()

@@ -10,17 +10,14 @@
 - A convolution of every channel by itself multiplies and sums; it has no matrix to speak of.
 
 A GPU has a kernel for convolutions; there only these last ones, and products of single points, are
-put in other terms, and running sums, which a CPU adds up one after another.
+put in other terms.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...runtime.dtypes import float32
 from ..ir import Graph, Node
 from ..ir import primitives as p
-from ..ir.monoids import MONOID_OF
 from ..ir.shapes import numel
 from .convolutions import (
     convolution_by_channel,
@@ -118,53 +115,8 @@ def _product_of_points(build: RewriteBuilder, node: Node) -> Node:
     return reshape(build, product, node.shape)
 
 
-@rewrite(p.cumsum, p.cumprod, p.cummax, p.cummin)
-def scan_by_doubling(build: RewriteBuilder, node: Node) -> Node | None:
-    """In log2(n) steps: each folds with what lies twice as far before as the last."""
-    (x,), axis, reverse = node.inputs, node.attrs["axis"], node.attrs["reverse"]
-    monoid, size, reach = MONOID_OF[node.primitive], x.shape[axis], 1
-    result = cast(build, x, float32) if x.type.dtype.is_half else x
-    if reverse:
-        result = call(build, p.flip, result, axes=(axis,))
-    nothing, combine = monoid.identity(result.type.dtype), monoid.combine
-    while reach < size:
-        earlier = _moved_along(build, result, axis, reach, nothing)
-        result = call(build, combine, result, earlier)
-        reach *= 2
-    if reverse:
-        result = call(build, p.flip, result, axes=(axis,))
-    return cast(build, result, x.type.dtype)
-
-
-@rewrite(p.linear_scan)
-def linear_scan_by_doubling(build: RewriteBuilder, node: Node) -> Node | None:
-    """Each step is a step of twice the reach: s' = s * a + b twice is s * (a a') + (b a' + b')."""
-    axis, reverse = node.attrs["axis"], node.attrs["reverse"]
-    size, reach, dtype = node.shape[axis], 1, node.type.dtype
-    factor, added = (cast(build, x, float32) if dtype.is_half else x for x in node.inputs)
-    if reverse:
-        factor, added = (call(build, p.flip, each, axes=(axis,)) for each in (factor, added))
-    while reach < size:
-        before = _moved_along(build, added, axis, reach, 0)
-        added = call(build, p.add, call(build, p.mul, before, factor), added)
-        factor = call(build, p.mul, _moved_along(build, factor, axis, reach, 1), factor)
-        reach *= 2
-    if reverse:
-        added = call(build, p.flip, added, axes=(axis,))
-    return cast(build, added, dtype)
-
-
-def _moved_along(build: RewriteBuilder, node: Node, axis: int, by: int, value: Any) -> Node:
-    """`node` moved along an axis, with a value coming in."""
-    zero = (0,) * node.type.ndim
-    stops = tuple(size - by * (at == axis) for at, size in enumerate(node.shape))
-    low = tuple(by * (at == axis) for at in range(node.type.ndim))
-    head = call(build, p.slice_, node, starts=zero, stops=stops, steps=(1,) * node.type.ndim)
-    return call(build, p.pad, head, low=low, high=zero, interior=zero, value=value)
-
-
 RULES = (half_types_in_float32, convolution_as_matmul)
-GPU_RULES = (convolution_for_gpu, scan_by_doubling, linear_scan_by_doubling)
+GPU_RULES = (convolution_for_gpu,)
 
 
 def decompose(graph: Graph) -> Graph:

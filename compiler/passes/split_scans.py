@@ -1,4 +1,4 @@
-"""Split long scans of few rows into pieces that threads share.
+"""Split long scans of few rows into pieces that threads, or a GPU's blocks, share.
 
 First what each piece folds to, then what each starts with, then all pieces at once. The pieces
 depend on the shape alone, not on the number of threads, so neither does the result.
@@ -21,20 +21,54 @@ MIN_ELEMENTS = 1 << 16
 ENOUGH_ROWS = 16
 ROWS_TOGETHER = 32
 PIECES = range(64, 31, -1)
+# On a GPU: rows that keep it busy, each of which a block scans, or columns, each with a thread, and
+# how long a piece of them must be to be worth two more kernels.
+GPU_ROWS = 1056
+GPU_COLUMNS = 1 << 15
+GPU_MIN_ELEMENTS = 1 << 16
+GPU_ROW_PIECE = 1 << 12
+GPU_COLUMN_PIECE = 64
 
 _REDUCTIONS = {p.cumsum: p.sum_, p.cumprod: p.prod, p.cummax: p.max_, p.cummin: p.min_}
 
 
 @rewrite(*_REDUCTIONS)
-def scan_in_pieces(build: RewriteBuilder, node: Node) -> Node | None:
+def pieces_for_threads(build: RewriteBuilder, node: Node) -> Node | None:
+    before, size, after = _around(node)
+    tasks = before * max(1, after // ROWS_TOGETHER)
+    if node.type.numel < MIN_ELEMENTS or tasks >= ENOUGH_ROWS or size < PIECES[0] ** 2:
+        return None
+    return _in_pieces(build, node, _dividing(size, PIECES))
+
+
+@rewrite(*_REDUCTIONS)
+def pieces_for_gpu(build: RewriteBuilder, node: Node) -> Node | None:
+    before, size, after = _around(node)
+    in_columns = after > 1
+    rows, enough = before * after, GPU_COLUMNS if in_columns else GPU_ROWS
+    shortest = GPU_COLUMN_PIECE if in_columns else GPU_ROW_PIECE
+    pieces = min(-(-enough // max(rows, 1)), size // shortest)
+    if node.type.numel < GPU_MIN_ELEMENTS or pieces < 2:
+        return None
+    return _in_pieces(build, node, _dividing(size, range(pieces, pieces // 2, -1)))
+
+
+def _around(node: Node) -> tuple[int, int, int]:
+    """The elements along the axis of a scan, and of all axes in front of it and behind it."""
+    shape, axis = node.shape, node.attrs["axis"]
+    return numel(shape[:axis]), shape[axis], numel(shape[axis + 1 :])
+
+
+def _dividing(size: int, counts: range) -> int:
+    """The first of these numbers of pieces that leaves no rest; else the first."""
+    return next((count for count in counts if size % count == 0), counts[0])
+
+
+def _in_pieces(build: RewriteBuilder, node: Node, pieces: int) -> Node | None:
+    if len(node.inputs) > 1:  # a piece
+        return None
     x, axis = node.inputs[0], node.attrs["axis"]
     before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-    tasks = numel(before) * max(1, numel(after) // ROWS_TOGETHER)
-    if len(node.inputs) > 1 or x.type.numel < MIN_ELEMENTS or tasks >= ENOUGH_ROWS:
-        return None
-    if size < PIECES[0] ** 2:
-        return None
-    pieces = next((count for count in PIECES if size % count == 0), PIECES[0])
     length = -(-size // pieces)
     monoid = MONOID_OF[node.primitive]
     nothing = monoid.identity(x.type.dtype)
@@ -71,4 +105,8 @@ def _padded(build: RewriteBuilder, node: Node, axis: int, low: int, high: int, v
 
 
 def split_scans(graph: Graph) -> Graph:
-    return apply_rules(graph, (scan_in_pieces,))
+    return apply_rules(graph, (pieces_for_threads,))
+
+
+def split_scans_for_gpu(graph: Graph) -> Graph:
+    return apply_rules(graph, (pieces_for_gpu,))

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from ....runtime.dtypes import DType
 from ...kernel.cost import cost
-from ...kernel.index import Axis, data_atoms, of_axis
+from ...kernel.dependences import sources
+from ...kernel.index import Axis, of_axis
 from ...kernel.kernel import Instr, Stage
 
 CHUNK = 512
@@ -54,16 +55,11 @@ def scan_loops(stage: Stage, written: Set[int], first_row: int) -> ScanLoops | N
     return _Cut(stage, set(written), scans, after, first_row).loops()
 
 
-def _sources(instr: Instr) -> list[int]:
-    """The instructions whose values an instruction uses."""
-    return [*instr.args, *(atom.key for index in instr.indices for atom in data_atoms(index))]
-
-
 def _consumers(body: tuple[Instr, ...], scans: list[int]) -> set[int]:
     """What depends on the value of a scan."""
     found: set[int] = set()
     for number, instr in enumerate(body):
-        if any(source in found or source in scans for source in _sources(instr)):
+        if any(source in found or source in scans for source in sources(instr)):
             found.add(number)
     return found
 
@@ -78,7 +74,7 @@ class _Cut:
         self.body = stage.body
         self.scans, self.after = scans, after
         # What costs nothing is written in every loop that uses it.
-        free = {n for n, each in enumerate(self.body) if each.op in _FREE and not _sources(each)}
+        free = {n for n, each in enumerate(self.body) if each.op in _FREE and not sources(each)}
         self.everywhere = written | free
         self.before = set(range(len(self.body))) - after - set(scans) - self.everywhere
         self.first_row = first_row
@@ -99,7 +95,7 @@ class _Cut:
     def _kept(self, consumers: Iterable[int]) -> set[int]:
         """What these use of the first loop."""
         return {
-            source for each in consumers for source in _sources(self.body[each])
+            source for each in consumers for source in sources(self.body[each])
             if source in self.before
         }  # fmt: skip
 

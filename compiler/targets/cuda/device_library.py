@@ -258,6 +258,79 @@ __device__ __forceinline__ T tg_join_columns(T value, T* shared) {
   __syncthreads();
   return Pairwise<Join, TEAM, COLUMNS>::join(shared + threadIdx.x);
 }
+
+// -- scans by a team of threads ------------------------------------------------------------
+
+// Steps of a linear scan: the last value times `factor`, plus `added`. `wild` where a factor was
+// infinite or NaN.
+template <typename T> struct Linear { T factor, added; bool wild; };
+template <typename T> __device__ __forceinline__ Linear<T> tg_linear(T factor, T added) {
+  return {factor, added, factor - factor != 0};
+}
+struct Chain {
+  template <typename T> __device__ static Linear<T> join(Linear<T> a, Linear<T> b) {
+    // Finite factors leave 0 as it is, one after another, though their product may be infinite.
+    const T scaled = a.added == 0 && !b.wild ? a.added : a.added * b.factor;
+    return {a.factor * b.factor, scaled + b.added, a.wild || b.wild};
+  }
+};
+
+// Of WIDTH neighbours the value of the one `by` before this thread, and of the one numbered `at`.
+template <int WIDTH, typename T> __device__ __forceinline__ T tg_before(T value, int by) {
+  return (T)__shfl_up_sync(0xffffffffu, +value, by, WIDTH);
+}
+template <int WIDTH, typename T>
+__device__ __forceinline__ Linear<T> tg_before(Linear<T> v, int by) {
+  return {tg_before<WIDTH>(v.factor, by), tg_before<WIDTH>(v.added, by),
+          tg_before<WIDTH>((int)v.wild, by) != 0};
+}
+template <int WIDTH, typename T> __device__ __forceinline__ T tg_of(T value, int at) {
+  return (T)__shfl_sync(0xffffffffu, +value, at, WIDTH);
+}
+template <int WIDTH, typename T> __device__ __forceinline__ Linear<T> tg_of(Linear<T> v, int at) {
+  return {tg_of<WIDTH>(v.factor, at), tg_of<WIDTH>(v.added, at),
+          tg_of<WIDTH>((int)v.wild, at) != 0};
+}
+
+// The values of WIDTH neighbours, each joined with all before it.
+template <class Join, int WIDTH, typename T> __device__ __forceinline__ T tg_scan_lanes(T value) {
+  for (int by = 1; by < WIDTH; by *= 2) {
+    const T before = tg_before<WIDTH>(value, by);
+    if ((int)(threadIdx.x % WIDTH) >= by) value = Join::join(before, value);
+  }
+  return value;
+}
+
+// TEAM neighbouring threads have COUNT values each, one thread's behind those of the thread before:
+// every value is joined with all before it, and with `carry`, the fold of what lies before them
+// all. That takes these values in. Teams above a warp are whole blocks and need one element of
+// `shared` per warp.
+template <class Join, int TEAM, int COUNT, typename T>
+__device__ __forceinline__ void tg_scan(T (&values)[COUNT], T& carry, T* shared) {
+#pragma unroll
+  for (int i = 1; i < COUNT; ++i) values[i] = Join::join(values[i - 1], values[i]);
+  T before = carry, all = values[COUNT - 1];
+  if (TEAM > 1) {
+    const int WIDTH = TEAM < 32 ? TEAM : 32, WARPS = TEAM / WIDTH;
+    const int lane = threadIdx.x % WIDTH, warp = WARPS > 1 ? threadIdx.x / 32 : 0;
+    const T upto = tg_scan_lanes<Join, WIDTH>(all);
+    const T lanes_before = tg_before<WIDTH>(upto, 1);
+    all = tg_of<WIDTH>(upto, WIDTH - 1);
+    if (WARPS > 1) {
+      __syncthreads();  // what was scanned before has been read
+      if (lane == 0) shared[warp] = all;
+      __syncthreads();
+      const T warps = tg_scan_lanes<Join, WARPS>(shared[threadIdx.x % WARPS]);
+      const T warps_before = tg_of<WARPS>(warps, warp > 0 ? warp - 1 : 0);
+      if (warp > 0) before = Join::join(before, warps_before);
+      all = tg_of<WARPS>(warps, WARPS - 1);
+    }
+    if (lane > 0) before = Join::join(before, lanes_before);
+  }
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) values[i] = Join::join(before, values[i]);
+  carry = Join::join(carry, all);
+}
 """
 
 

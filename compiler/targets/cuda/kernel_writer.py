@@ -16,7 +16,8 @@ from ...kernel.index import Axis, Index, Quotient, Remainder, atom_bounds
 from ...kernel.kernel import Instr, Param, Stage, long_sums
 from .pairs_text import write_pairs
 from .scalar import c_type, memory_type, narrow, widen
-from .schedule import TILE, TILE_ROWS, CudaSchedule, Layout, is_turned, kept_elements
+from .scan_loop import ScanLoop
+from .schedule import TILE, TILE_ROWS, CudaSchedule, Layout, is_turned, kept_elements, scans
 from .stage_body import (
     BLOCK_STEPS,
     JOIN,
@@ -150,13 +151,13 @@ class _ScheduleWriter(KernelWriter):
             step = schedule.grid * schedule.points
             head = f"for ({self.integer} item = {first}; item < {schedule.items}; item += {step})"
             with self.block(head):
-                self._decode("item", self.kernel.rows, schedule.vector)
+                self.decode("item", self.kernel.rows, schedule.vector)
                 self._compute()
             return
         self.line(f"const {self.integer} item = {first};")
         if schedule.items % schedule.points:
             self.line(f"if (item >= {schedule.items}) return;")
-        self._decode("item", self.kernel.rows, schedule.vector)
+        self.decode("item", self.kernel.rows, schedule.vector)
         self._compute()
 
     def _compute(self) -> None:
@@ -181,10 +182,9 @@ class _ScheduleWriter(KernelWriter):
             # Threads without a point go along, for the others wait for them.
             self.line(f"const bool active = {point} < {schedule.items};")
             self.line(f"const {self.integer} point = active ? {point} : {schedule.items - 1};")
-        self._decode("point", self.kernel.rows, 1)
+        self.decode("point", self.kernel.rows)
 
-    def _decode(self, number: str, axes: Sequence[Axis], vector: int) -> None:
-        """The values of row-major axes at a number; of the last one in steps of `vector`."""
+    def decode(self, number: str, axes: Sequence[Axis], vector: int = 1) -> None:
         sizes = [axis.size for axis in axes]
         if axes:
             sizes[-1] //= vector
@@ -211,7 +211,7 @@ class _ScheduleWriter(KernelWriter):
             if is_turned(kernel, instr, down, along)
         ]
         tile = f"({self.integer}){self.block_number}"
-        self._decode(f"({tile} / {many_down * many_along})", others, 1)
+        self.decode(f"({tile} / {many_down * many_along})", others)
         self.line(
             f"const {self.integer} first_{down} = {tile} / {many_along} % {many_down} * {TILE};"
         )
@@ -294,7 +294,7 @@ class _ScheduleWriter(KernelWriter):
     def _stage(self, stage: Stage) -> None:
         alone = self._is_for_one(stage)
         with self.block(f"if ({self.owner})" if alone else ""):
-            body = StageBody(self, stage)
+            body = ScanLoop(self, stage) if scans(stage) else StageBody(self, stage)
             if self.schedule.layout is Layout.POINTWISE:
                 last = self.kernel.rows[-1] if self.kernel.rows else None
                 body.write_vector(last, self.schedule.vector, None)
@@ -326,7 +326,9 @@ class _ScheduleWriter(KernelWriter):
         sums = long_sums(stage) if steps * vector > BLOCK_STEPS else []
         for instr in sums:
             declare_totals(self, instr)
-        if keeps:
+        if isinstance(body, ScanLoop):
+            body.write_loop(schedule, keeps, sums)
+        elif keeps:
             self._keeping_loop(stage, body, vector, first, bool(sums))
         elif not sums:
             with self.block(f"for ({self.integer} j = {first}; j < {size}; j += {step})"):
@@ -342,7 +344,7 @@ class _ScheduleWriter(KernelWriter):
                 for instr in sums:
                     self.line(carry(instr))
         for instr in sums:
-            if keeps:
+            if keeps or scans(stage):
                 self.line(carry(instr))
             self.line(total(instr))
 
@@ -371,7 +373,7 @@ class _ScheduleWriter(KernelWriter):
                         self.line(carry(instr))
 
     def _loop_body(self, stage: Stage, body: StageBody, vector: int, step: str | None) -> None:
-        self._decode("j", stage.axes, 1)
+        self.decode("j", stage.axes)
         body.write_vector(stage.axes[-1], vector, step, guard=self.active)
 
     def _join(self, instr: Instr) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...passes.decompose import decompose_for_gpu
 from ...passes.split_reductions import split_reductions_for_gpu
+from ...passes.split_scans import split_scans_for_gpu
 from ...pipeline import PASSES, Pass
 
 _INSTEAD = {
@@ -13,11 +14,11 @@ _INSTEAD = {
     "split_reductions": Pass(
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
     ),
+    "split_scans": Pass("split_scans", split_scans_for_gpu, "and long scans"),
 }
 # Threads fold pairs as they are; products and attention are a library's, and kernels'.
 _WITHOUT = (
     "lay_out_windows", "decompose_positions", "join_attention", "join_attention_gradients",
-    "split_scans",
 )  # fmt: skip
 
 CUDA_PASSES = tuple(_INSTEAD.get(each.name, each) for each in PASSES if each.name not in _WITHOUT)

@@ -35,6 +35,11 @@ MAX_TEAM = 1024
 # Columns that a block of a column reduction covers: a line of memory.
 COLUMNS = 32
 MAX_COLUMN_TEAM = 16
+# Neighbours that a thread takes of a scanned row, where no vector says how many, and the largest
+# team that scans one: a linear scan of eight neighbours takes more registers than threads of larger
+# blocks have.
+SCANNED = 4
+MAX_SCANNING_TEAM = 256
 # Bytes that one access of a thread moves at most.
 VECTOR_BYTES = 16
 MAX_VECTOR = 8
@@ -142,8 +147,17 @@ class CudaSchedule:
             values = self.pairing.threads if self.team > 1 else 0
         elif self.layout is Layout.COLUMN:
             values = self.team * self.points if self.team > 1 else 0
-        reduced = [instr for instr in self.kernel.instructions() if instr.op == "reduce"]
-        return values * max(map(_result_bytes, reduced), default=0)
+        sizes = [self._joined_bytes(instr) for instr in self.kernel.instructions()]
+        return values * max(sizes, default=0)
+
+    def _joined_bytes(self, instr: Instr) -> int:
+        """The bytes of one result that threads join; 0 for other instructions."""
+        if instr.op == "scan":
+            number, monoid = instr.value
+            return self.kernel.results[number].itemsize * (3 if monoid.keeps == "factor" else 1)
+        if instr.op != "reduce":
+            return 0
+        return 16 if instr.value[1].is_position else instr.dtype.itemsize
 
     def kept_bytes_of(self, dtype: DType, elements: int) -> int:
         """What all threads of a block keep of a row, in bytes; a multiple of 16."""
@@ -180,10 +194,6 @@ def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
     if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):
         return _column(_with_last(kernel, best), looped, shared)
     return _row(kernel, looped, shared)
-
-
-def _result_bytes(instr: Instr) -> int:
-    return 16 if instr.value[1].is_position else instr.dtype.itemsize
 
 
 # -- rows that are kept ----------------------------------------------------------------------
@@ -254,12 +264,16 @@ def is_turned(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> bool:
 def _row(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
     length = max(prod(axis.size for axis in stage.axes) for stage in looped)
     vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
+    if vector == 1 and any(map(scans, looped)) and _can_take_several(looped):
+        vector = SCANNED
+    most = MAX_SCANNING_TEAM if any(map(scans, looped)) else MAX_TEAM
     team = 1
-    while team < MAX_TEAM and team * max(ROW_ELEMENTS, vector) < length:
+    while team < most and team * max(ROW_ELEMENTS, vector) < length:
         team *= 2
     if WARP < team < ROW_BLOCK:  # several warps of several points would share barriers
         team = WARP if length <= WARP * MAX_KEPT else ROW_BLOCK
-    teams = [team, *(more for more in (128, 256, 512, 1024) if team < more <= length // vector)]
+    most = min(most, length // vector)
+    teams = [team, *(more for more in (128, 256, 512, 1024) if team < more <= most)]
     return _keeping(
         [CudaSchedule(kernel, Layout.ROW, each, max(1, ROW_BLOCK // each) if each <= WARP else 1,
                       vector) for each in teams],
@@ -271,7 +285,8 @@ def _column(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
     length = min(prod(axis.size for axis in stage.axes) for stage in looped)
     count = max(prod(axis.size for axis in kernel.rows), 1)
     team = 1
-    while team < MAX_COLUMN_TEAM and team * 2 * ROW_ELEMENTS <= length:
+    most = 1 if any(map(scans, looped)) else MAX_COLUMN_TEAM  # a thread scans a column
+    while team < most and team * 2 * ROW_ELEMENTS <= length:
         team *= 2
     points = min(COLUMNS, count) if team > 1 else _block_of_points(kernel)
     teams = [team, MAX_TEAM // COLUMNS] if team == MAX_COLUMN_TEAM else [team]
@@ -300,6 +315,19 @@ def _keeping(schedules: Sequence[CudaSchedule], shared: int) -> CudaSchedule:
 def _block_of_points(kernel: Kernel) -> int:
     count = prod(axis.size for axis in kernel.rows)
     return min(ROW_BLOCK, max(count, 1))
+
+
+def scans(stage: Stage) -> bool:
+    """Whether a stage has a scan in its loop."""
+    return bool(stage.axes) and any(instr.op == "scan" for instr in stage.body)
+
+
+def _can_take_several(looped: Sequence[Stage]) -> bool:
+    """Whether a thread can take several neighbours of a row that are no vectors in memory.
+
+    In all stages the same ones, since it may keep them.
+    """
+    return len(looped) == 1 or all(stage.axes[-1].size % SCANNED == 0 for stage in looped)
 
 
 def _with_last(kernel: Kernel, axis: Axis) -> Kernel:
@@ -350,13 +378,18 @@ def _fits(stages: Sequence[Stage], axis: Axis, width: int) -> bool:
 
 
 def is_packable(instr: Instr, axis: Axis, width: int) -> bool:
-    """Whether `width` neighbours of an access along `axis` are one aligned vector."""
+    """Whether `width` neighbours of an access along `axis` are one aligned vector.
+
+    In memory they may lie the other way round.
+    """
     if instr.op not in ("load", "store") or instr.index is None or instr.mask:
         return False
     if instr.op == "store" and instr.value == "add":
         return False
     index = instr.index
-    if index.terms.get(axis) != 1 or index.const % width:
+    step = index.terms.get(axis)
+    first = index.const if step == 1 else index.const - (width - 1)  # backwards, where it is -1
+    if step not in (1, -1) or first % width:
         return False
     for atom, coefficient in index.terms.items():
         if atom != axis and coefficient % width:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ....runtime.dtypes import DType
-from ...ir.monoids import ALL, ANY, ARGMAX, ARGMIN, MAX, MIN, PROD, SUM, Monoid
+from ...ir.monoids import ALL, ANY, ARGMAX, ARGMIN, LINEAR, MAX, MIN, PROD, SUM, Monoid
 from ...kernel.dependences import dependences
 from ...kernel.index import (
     Axis,
@@ -37,6 +38,7 @@ JOIN = {
     ALL: "All",
     ARGMAX: "Best<true>",
     ARGMIN: "Best<false>",
+    LINEAR: "Chain",
 }
 """How the device library calls what joins two results."""
 # So many additions of a thread, one after another, make a block of a sum: what rounding takes from
@@ -60,12 +62,24 @@ class KernelWriter(CudaWriter, ABC):
         self.first_check = first_check
 
     @abstractmethod
+    def decode(self, number: str, axes: Sequence[Axis], vector: int = 1) -> None:
+        """Declare the values of row-major axes at a number; of the last in steps of `vector`."""
+
+    @abstractmethod
     def save(self, number: int, slot: str, value: str) -> None:
         """Keep an element of scratch row `number`."""
 
     @abstractmethod
     def saved(self, number: int, slot: str) -> str:
         """What was kept."""
+
+
+class Packed(NamedTuple):
+    """A vector of neighbours: its name, its address, and the element of neighbour `v`."""
+
+    name: str
+    address: str
+    element: str
 
 
 class StageBody:
@@ -79,7 +93,7 @@ class StageBody:
         self.depends = dependences(self.kernel, stage)
         self.slot = ""
         self.guard = ""
-        self.packs: dict[int, str] = {}
+        self.packs: dict[int, Packed] = {}
         self.given: dict[int, str] = {}  # what loads have read already
         self.names: Mapping[Axis, str] = {}
 
@@ -113,7 +127,7 @@ class StageBody:
             if is_packable(instr, axis, vector) and self._is_ready(number)
         ]
         for number in packed:
-            self._open_pack(number, vector)
+            self._open_pack(number, axis, vector)
         if step is not None:
             self.slot = f"{step} * {vector} + v"
         writer.line("#pragma unroll")
@@ -131,23 +145,26 @@ class StageBody:
         assert instr.index is not None
         return all(atom.key in self.values for atom in data_atoms(instr.index))
 
-    def _open_pack(self, number: int, vector: int) -> None:
+    def _open_pack(self, number: int, axis: Axis, vector: int) -> None:
         """Load a vector of neighbours, or make room for one to be stored."""
         instr = self.stage.body[number]
+        assert instr.index is not None
         param = self.kernel.params[instr.param]
+        backwards = instr.index.terms[axis] < 0
+        first = instr.index - (vector - 1) if backwards else instr.index
         type_ = f"Pack<{memory_type(param.dtype)}, {vector}>"
-        name = self.packs[number] = f"{param.name}_{number}x{vector}"
+        name = f"{param.name}_{number}x{vector}"
+        element = f"{name}.at[{vector - 1} - v]" if backwards else f"{name}.at[v]"
+        address = f"{param.name} + {self._index(first)}"
+        self.packs[number] = Packed(name, address, element)
         if instr.op == "store":
             self.writer.line(f"{type_} {name};")
             return
-        address = f"{param.name} + {self._index(instr.index)}"
         self.writer.line(f"const {type_} {name} = *(const {type_}*)({address});")
 
     def _close_pack(self, number: int, guard: str) -> None:
-        instr = self.stage.body[number]
-        param = self.kernel.params[instr.param]
-        name = self.packs[number]
-        store = f"*(decltype({name})*)({param.name} + {self._index(instr.index)}) = {name};"
+        name, address, _ = self.packs[number]
+        store = f"*(decltype({name})*)({address}) = {name};"
         self.writer.line(f"if ({guard}) {store}" if guard else store)
 
     # -- instructions --------------------------------------------------------------------
@@ -160,6 +177,8 @@ class StageBody:
                 return literal(instr.value, instr.dtype)
             case "store":
                 return self._store(number, instr, args[0])
+            case "scan":
+                return self._scan(number, instr, args)
             case "reduce":
                 return self._reduce(instr, args)
             case "result":
@@ -218,6 +237,31 @@ class StageBody:
         self.writer.line(f"r{number} = {joined};")
         return f"r{number}"
 
+    def _scan(self, number: int, instr: Instr, args: Sequence[str]) -> str:
+        """A scan without a loop, of one element, which is the first."""
+        running = self._running(number)
+        value = convert(args[0], instr.dtype, running)
+        if instr.value[1] is LINEAR:
+            value = f"{convert(args[1], instr.dtype, running)} * 0 + {value}"
+        elif instr.value[1] is SUM:
+            value = f"{value} + 0"  # sums begin with a positive zero
+        return self._scanned(number, instr, f"({value})")
+
+    def _scanned(self, number: int, instr: Instr, running: str) -> str:
+        """What is made of the running value of a scan: with what the elements start with."""
+        _, monoid = instr.value
+        dtype = self._running(number)
+        if monoid is not LINEAR and len(instr.args) > 1:
+            running = TEMPLATES[monoid.combine.name]([running, self.values[instr.args[1]]], dtype)
+        name = f"scan_{number}"
+        value = convert(running, dtype, instr.dtype)
+        self.writer.line(f"const {c_type(instr.dtype)} {name} = {value};")
+        return name
+
+    def _running(self, number: int) -> DType:
+        """The type in which a scan folds."""
+        return self.kernel.results[self.stage.body[number].value[0]]
+
     # -- memory --------------------------------------------------------------------------
 
     def raw_load(self, number: int) -> str:
@@ -234,7 +278,7 @@ class StageBody:
         if number in self.given:
             return self.given[number]
         if number in self.packs:
-            return widen(f"{self.packs[number]}.at[v]", param.dtype)
+            return widen(self.packs[number].element, param.dtype)
         value = widen(f"{param.name}[{self._index(instr.index)}]", param.dtype)
         if not instr.mask:
             return value
@@ -243,7 +287,7 @@ class StageBody:
     def _store(self, number: int, instr: Instr, value: str) -> str:
         param = self.kernel.params[instr.param]
         if number in self.packs:
-            self.writer.line(f"{self.packs[number]}.at[v] = {narrow(value, param.dtype)};")
+            self.writer.line(f"{self.packs[number].element} = {narrow(value, param.dtype)};")
             return value
         place = f"{param.name}[{self._index(instr.index)}]"
         if instr.value == "add":
