@@ -266,6 +266,35 @@ def test_random_results_are_not_drawn_again_by_gradients() -> None:
     np.testing.assert_allclose(second.numpy(), -np.sin(at * r) * r * r, rtol=1e-9)
 
 
+def test_what_only_a_backward_reads_is_drawn_with_the_forward() -> None:
+    drawn: list[float] = []
+
+    def noise() -> Any:
+        drawn.append(len(drawn) + 1.0)
+        return np.array(drawn[-1:])
+
+    class Noisy(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: tg.Tensor) -> tg.Tensor:
+            ctx.save_for_backward(host_call(noise, results=((1,), tg.float64), effect="random"))
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: tg.Tensor) -> tg.Tensor:
+            (r,) = ctx.saved_tensors
+            return grad * r
+
+    for f in (Noisy.apply, tg.compile(lambda x: Noisy.apply(x))):
+        drawn.clear()
+        x = tg.ones(1, dtype=tg.float64, requires_grad=True)
+        y, other = f(x), f(x)
+        for times in (1, 2):
+            y.backward(retain_graph=True)
+            assert drawn == [1.0, 2.0] and x.grad.tolist() == [1.0 * times]
+        other.backward()
+        assert drawn == [1.0, 2.0] and x.grad.tolist() == [4.0]
+
+
 def test_there_is_no_gradient_but_a_way_out() -> None:
     def function(x: tg.Tensor) -> tg.Tensor:
         return host_call(np.cbrt, x, results=x) * 2
