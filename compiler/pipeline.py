@@ -20,6 +20,7 @@ from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
 from .passes.sort_values import sort_values
+from .passes.split_complex import split_complex
 from .passes.split_reductions import split_reductions
 from .passes.split_scans import split_scans
 
@@ -33,6 +34,8 @@ class Pass(NamedTuple):
 
 
 PASSES = (
+    # Before the algebra, which is that of real numbers.
+    Pass("split_complex", split_complex, "complex values are pairs of real ones from here on"),
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
     # Before the algebra, as where a joint graph is divided into plans: there and here alike.
     Pass("join_attention_gradients", join_attention_gradients, "gradients store no weights"),

@@ -248,11 +248,14 @@ class PlacedExecutable:
 
         for segment, executable in zip(self.segments, self.executables):
             inner: Graph = executable.graph
-            new = dict(zip(inner.inputs, map(value_of, segment.sources), strict=True))
+            given = [_in_parts(build, value_of(node)) for node in segment.sources]
+            new = dict(zip(inner.inputs, given, strict=True))
             for node in inner.nodes:
                 if node not in new:
                     new[node] = build.rebuild(node, [new[each] for each in node.inputs])
-            values.update(zip(segment.results, (new[node] for node in inner.outputs)))
+            for node, made in zip(segment.results, inner.outputs):
+                is_pair = node.type.dtype.is_complex
+                values[node] = build.apply(p.view_as_complex, [new[made]]) if is_pair else new[made]
             infos += [
                 replace(
                     info,
@@ -337,6 +340,11 @@ class PlacedExecutable:
             (operand,) = node.inputs
             values[node] = transferred(self._fetched(operand, values), _device(node))
         return values[node]
+
+
+def _in_parts(build: Builder, node: Node) -> Node:
+    """Complex numbers as the plans of segments have them."""
+    return build.apply(p.view_as_real, [node]) if node.type.dtype.is_complex else node
 
 
 def _origin(node: Node) -> Node:

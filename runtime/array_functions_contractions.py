@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, quiet, quietly
+from .array_functions_elementwise import Array, Function, compute_dtype, quiet, quietly
 from .array_functions_movement import unfold
-from .dtypes import from_numpy_dtype
 
 Ints = tuple[int, ...]
 
@@ -23,9 +22,10 @@ def _matmul(xp: Any, a: Array, b: Array, transpose_a: bool, transpose_b: bool) -
         if product is not None:
             return product
     dtype = a.dtype
-    if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half:
-        wide = a.astype(np.float32), b.astype(np.float32)
-        return quietly(_matmul(xp, *wide, transpose_a, transpose_b).astype, dtype)
+    wide = compute_dtype(dtype)
+    if wide is not dtype:
+        product = _matmul(xp, a.astype(wide), b.astype(wide), transpose_a, transpose_b)
+        return quietly(product.astype, dtype)
     if transpose_a:
         a = a.swapaxes(-1, -2)
     if transpose_b:
@@ -48,7 +48,7 @@ def _for_blas(xp: Any, a: Array) -> Array:
         return a
     if step == item and inner >= item * a.shape[-2]:
         return a
-    return xp.ascontiguousarray(a) if a.dtype.kind in "fV" else a
+    return xp.ascontiguousarray(a) if a.dtype.kind in "fcV" else a
 
 
 @quiet
@@ -63,8 +63,8 @@ def _convolution(
     groups: int,
 ) -> Array:
     dtype = x.dtype
-    if from_numpy_dtype(dtype).is_half:
-        x, w = x.astype(np.float32), w.astype(np.float32)
+    wide = compute_dtype(dtype)
+    x, w = x.astype(wide, copy=False), w.astype(wide, copy=False)
     if x.size == 0 or w.size == 0:
         sizes = map(
             _convolved, x.shape[2:], w.shape[2:], strides, padding, dilation, input_dilation

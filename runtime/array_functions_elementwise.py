@@ -56,11 +56,20 @@ def in_float32(function: Function) -> Function:
 
     def converted(xp: Any, *arrays: Array) -> Array:
         dtype = arrays[0].dtype
-        if dtype.itemsize == 2 and from_numpy_dtype(dtype).is_half:
-            return function(xp, *(each.astype(np.float32) for each in arrays)).astype(dtype)
+        wide = compute_dtype(dtype)
+        if wide is not dtype:
+            return function(xp, *(each.astype(wide) for each in arrays)).astype(dtype)
         return function(xp, *arrays)
 
     return converted
+
+
+def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What elements of a NumPy dtype are computed in; itself, where they are as they are."""
+    if dtype.itemsize != 2:
+        return dtype
+    known = from_numpy_dtype(dtype)
+    return dtype if known.compute is known else known.compute.numpy
 
 
 def _unary(name: str) -> Function:
@@ -93,6 +102,9 @@ def _sign(xp: Any, x: Array) -> Array:
     """-1, 0 or 1; 0 for NaN and for both zeros, as PyTorch has it."""
     if x.dtype.kind == "u":
         return xp.sign(x)
+    if x.dtype.kind == "c":
+        size = xp.absolute(x)
+        return xp.where(size == 0, x.dtype.type(0), x / size)
     return (xp.greater(x, 0).view(np.int8) - xp.less(x, 0).view(np.int8)).astype(x.dtype)
 
 
@@ -162,6 +174,8 @@ def _refuse_zero(dividend: Array, divisor: Array) -> None:
 
 def _pow(xp: Any, x: Array, y: Array) -> Array:
     """Integers wrap; a negative exponent gives the truncated quotient 1 // x**-y, and 0 for 0."""
+    if x.dtype.kind == "c":
+        return _complex_pow(xp, x, y)
     if xp is not np:
         return xp.power(x, y)  # whose integers do just that
     if x.dtype.kind == "i":
@@ -170,6 +184,14 @@ def _pow(xp: Any, x: Array, y: Array) -> Array:
         # NumPy takes the root here, whose values for -0.0 and -inf are not those of the power.
         return np.where(x == -np.inf, np.asarray(np.inf, x.dtype), np.sqrt(x) + x.dtype.type(0))
     return np.power(x, y)
+
+
+def _complex_pow(xp: Any, x: Array, y: Array) -> Array:
+    """exp(y log(x)); 1 for y = 0, and 0 for x = 0, where y has a positive real part."""
+    one, zero = x.dtype.type(1), x.dtype.type(0)
+    powers = xp.exp(y * xp.log(x))
+    powers = xp.where((x == 0) & (y.real > 0), zero, powers)
+    return xp.where(y == 0, one, powers).astype(x.dtype)
 
 
 def _integer_pow(x: Array, y: Array) -> Array:
@@ -194,8 +216,10 @@ def _cast(xp: Any, x: Array, dtype: DType) -> Array:
         return as_array(x != 0)
     if xp is not np and x.dtype.kind == "f" and not dtype.is_floating_point:
         return _truncated(xp, x).astype(dtype.numpy)
-    if dtype.is_half and x.dtype.itemsize == 8 and x.dtype.kind == "f":
-        x = quietly(x.astype, np.float32)  # as in compiled code, and in PyTorch
+    if x.dtype.kind == "c" and not dtype.is_complex:
+        return x != 0 if dtype.kind == "bool" else _cast(xp, x.real, dtype)
+    if dtype.compute is not dtype and x.dtype.itemsize == 8 and x.dtype.kind == "f":
+        x = quietly(x.astype, dtype.compute.numpy)  # as in compiled code, and in PyTorch
     return quietly(x.astype, dtype.numpy)
 
 

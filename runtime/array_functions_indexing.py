@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, as_array, quiet
-from .dtypes import from_numpy_dtype
+from .array_functions_elementwise import Array, Function, as_array, compute_dtype, quiet
 
 
 def _check(positions: Array, axis: int, size: int) -> None:
@@ -52,7 +51,7 @@ def _added(xp: Any, base: Array, positions: tuple[Array, ...], values: Array) ->
     Half types accumulate in float32.
     """
     dtype = base.dtype
-    wide = np.float32 if from_numpy_dtype(dtype).is_half else dtype
+    wide = compute_dtype(dtype)
     result = xp.array(base, dtype=wide, copy=True, order="C")
     flat, rest = _flat(positions, base.shape), math.prod(base.shape[len(positions) :])
     if values.size and xp is np:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, quiet, quietly
-from .dtypes import from_numpy_dtype
+from .array_functions_elementwise import Array, Function, compute_dtype, quiet, quietly
 
 Ints = tuple[int, ...]
 
@@ -97,7 +96,7 @@ def _fold(
     xp: Any, windows: Array, axes: Ints, strides: Ints, dilations: Ints, shape: Ints
 ) -> Array:
     dtype = windows.dtype
-    wide = np.float32 if from_numpy_dtype(dtype).is_half else dtype
+    wide = compute_dtype(dtype)
     result = xp.zeros(shape, wide)
     counts, sizes = windows.shape[: len(shape)], windows.shape[len(shape) :]
     for taps in product(*map(range, sizes)):

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, quietly
+from .array_functions_complex import view_as_complex, view_as_real
+from .array_functions_elementwise import Array, Function, compute_dtype, quietly
 from .dtypes import from_numpy_dtype
 
 Axes = tuple[int, ...]
@@ -20,10 +21,9 @@ Axes = tuple[int, ...]
 def _accumulation(name: str) -> Function:
     def function(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
         dtype, reduce = x.dtype, getattr(xp, name).reduce
-        if not from_numpy_dtype(dtype).is_half:
-            return quietly(reduce, x, axis=axes, dtype=dtype, keepdims=keepdims)
-        total = quietly(reduce, x, axis=axes, dtype=np.float32, keepdims=keepdims)
-        return quietly(total.astype, dtype)
+        wide = compute_dtype(dtype)
+        total = quietly(reduce, x, axis=axes, dtype=wide, keepdims=keepdims)
+        return total if wide is dtype else quietly(total.astype, dtype)
 
     return function
 
@@ -38,10 +38,10 @@ def _scan(name: str) -> Function:
         dtype = from_numpy_dtype(x.dtype)
         combine = getattr(xp, name)
         wide = x.dtype
-        if dtype.is_floating_point and name in ("add", "multiply"):
-            wide = np.dtype(np.float64)
-        elif dtype.is_half:
-            wide = np.dtype(np.float32)
+        if name in ("add", "multiply"):
+            wide = _WIDEST.get(x.dtype.kind, wide) if dtype.is_differentiable else wide
+        else:
+            wide = dtype.compute.numpy
         ordered = _flipped(x, axis) if reverse else x
         if dtype.name == "bfloat16":
             ordered = ordered.astype(np.float32)
@@ -52,14 +52,20 @@ def _scan(name: str) -> Function:
             total = quietly(running, ordered, axis=axis, dtype=wide)
         else:
             total = quietly(_extremes_so_far, xp, combine, ordered.astype(wide), axis)
-        if start or (name == "add" and dtype.is_floating_point):
+        if start or (name == "add" and dtype.is_differentiable):
             total = quietly(combine, total, start[0] if start else 0.0)
-        if dtype.is_half:  # rounded as generated code does, which computes in float32
-            total = quietly(total.astype, np.float32)
+        if dtype.compute is not dtype:  # rounded as generated code does, which computes in float32
+            total = quietly(total.astype, dtype.compute.numpy)
         total = quietly(total.astype, x.dtype, copy=False)
         return xp.ascontiguousarray(_flipped(total, axis)) if reverse else total
 
     return function
+
+
+# What sums and products of floats (V: bfloat16) and complex numbers are kept in.
+_WIDEST = {
+    "f": np.dtype(np.float64), "V": np.dtype(np.float64), "c": np.dtype(np.complex128)
+}  # fmt: skip
 
 
 def _flipped(x: Array, axis: int) -> Array:
@@ -81,12 +87,13 @@ def _extremes_so_far(xp: Any, combine: Any, x: Array, axis: int) -> Array:
 def _linear_scan(xp: Any, a: Array, b: Array, axis: int, reverse: bool) -> Array:
     """Each element is `a` times the one before, plus `b`: one step after another, in float64."""
     order = _flipped if reverse else lambda each, axis: each
-    factors, added = (xp.swapaxes(order(each, axis), axis, 0).astype(np.float64) for each in (a, b))
-    found = xp.empty(added.shape, np.float64)
-    last = xp.zeros(added.shape[1:], np.float64)
+    wide = _WIDEST[b.dtype.kind]
+    factors, added = (xp.swapaxes(order(each, axis), axis, 0).astype(wide) for each in (a, b))
+    found = xp.empty(added.shape, wide)
+    last = xp.zeros(added.shape[1:], wide)
     for at in range(len(added)):
         last = found[at] = quietly(xp.add, quietly(xp.multiply, last, factors[at]), added[at])
-    if from_numpy_dtype(b.dtype).is_half:
+    if compute_dtype(b.dtype) is not b.dtype:
         found = quietly(found.astype, np.float32)
     found = quietly(found.astype, b.dtype, copy=False)
     return xp.ascontiguousarray(order(xp.swapaxes(found, 0, axis), axis))
@@ -116,6 +123,8 @@ _BLOCK = 256
 
 def _sum(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
     dtype = x.dtype
+    if dtype.kind == "c":  # as sums of their parts, which have few roundings
+        return view_as_complex(xp, _sum(xp, view_as_real(xp, x), axes, keepdims))
     if dtype.kind not in "fV":  # V: bfloat16
         return quietly(xp.add.reduce, x, axis=axes, dtype=dtype, keepdims=keepdims)
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import (
+    array_functions_complex,
     array_functions_contractions,
     array_functions_elementwise,
     array_functions_factorizations,
@@ -41,6 +42,7 @@ FUNCTIONS: dict[str, Function] = {
     **array_functions_contractions.FUNCTIONS,
     **array_functions_factorizations.FUNCTIONS,
     **array_functions_sources.FUNCTIONS,
+    **array_functions_complex.FUNCTIONS,
 }
 
 

@@ -14,16 +14,28 @@ from .records import record
 class DType:
     """An element type. One object per type, so comparison is identity.
 
-    `kind` is one of "bool", "uint", "int", "float"; `itemsize` is in bytes.
+    `kind` is one of "bool", "uint", "int", "float", "complex". An element takes `bits` of memory.
+    `wider` is the type that it is computed in where that is not its own: `compute` gives either.
 
-    >>> from tgraph.runtime.dtypes import float32
-    >>> float32, float32.itemsize, float32.is_floating_point
-    (tgraph.float32, 4, True)
+    >>> from tgraph.runtime.dtypes import float16, float32
+    >>> float32, float32.itemsize, float32.is_floating_point, float16.compute
+    (tgraph.float32, 4, True, tgraph.float32)
     """
 
     name: str
     kind: str
-    itemsize: int
+    bits: int
+    wider: DType | None = None
+
+    @cached_property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.bits // 8
+
+    @cached_property
+    def compute(self) -> DType:
+        """What elements are computed in, and rounded once stored: float32 for 16-bit floats."""
+        return self.wider or self
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
@@ -40,17 +52,38 @@ class DType:
         return self.kind == "float"
 
     @property
+    def is_half(self) -> bool:
+        """True for floats that take 16 bits of memory."""
+        return self.kind == "float" and self.bits == 16
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "complex"
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether values can have gradients: those of floats and complex numbers do."""
+        return self.kind in ("float", "complex")
+
+    @property
     def is_integral(self) -> bool:
         return self.kind in ("int", "uint")
 
     @property
     def is_signed(self) -> bool:
-        return self.kind in ("int", "float")
+        return self.kind in ("int", "float", "complex")
 
-    @property
-    def is_half(self) -> bool:
-        """True for the 16-bit floats, which are computed in float32 and rounded once stored."""
-        return self.kind == "float" and self.itemsize == 2
+    def to_real(self) -> DType:
+        """The dtype of the real parts of complex numbers; a real type itself."""
+        return _REAL.get(self, self)
+
+    def to_complex(self) -> DType:
+        """The complex dtype whose real parts have this one; TypeError where there is none."""
+        if self.is_complex:
+            return self
+        if self not in _COMPLEX:
+            raise TypeError(f"there is no complex dtype with parts of {self}")
+        return _COMPLEX[self]
 
     def __repr__(self) -> str:
         return f"tgraph.{self.name}"
@@ -59,21 +92,28 @@ class DType:
         return (dtype_named, (self.name,))
 
 
-bool_ = DType("bool", "bool", 1)
-uint8 = DType("uint8", "uint", 1)
-int8 = DType("int8", "int", 1)
-int16 = DType("int16", "int", 2)
-int32 = DType("int32", "int", 4)
-int64 = DType("int64", "int", 8)
-uint32 = DType("uint32", "uint", 4)
-float16 = DType("float16", "float", 2)
-bfloat16 = DType("bfloat16", "float", 2)
-float32 = DType("float32", "float", 4)
-float64 = DType("float64", "float", 8)
+bool_ = DType("bool", "bool", 8)
+uint8 = DType("uint8", "uint", 8)
+int8 = DType("int8", "int", 8)
+int16 = DType("int16", "int", 16)
+int32 = DType("int32", "int", 32)
+int64 = DType("int64", "int", 64)
+uint32 = DType("uint32", "uint", 32)
+float32 = DType("float32", "float", 32)
+float64 = DType("float64", "float", 64)
+float16 = DType("float16", "float", 16, wider=float32)
+bfloat16 = DType("bfloat16", "float", 16, wider=float32)
+complex64 = DType("complex64", "complex", 64)
+complex128 = DType("complex128", "complex", 128)
 
-ALL_DTYPES = (
+REAL_DTYPES = (
     bool_, uint8, int8, int16, int32, int64, uint32, float16, bfloat16, float32, float64,
 )  # fmt: skip
+"""What generated code computes: complex values are pairs of real ones there."""
+ALL_DTYPES = (*REAL_DTYPES, complex64, complex128)
+
+_COMPLEX = {float32: complex64, float64: complex128}
+_REAL = {pair: part for part, pair in _COMPLEX.items()}
 
 _BY_NAME = {dtype.name: dtype for dtype in ALL_DTYPES}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in ALL_DTYPES if dtype is not bfloat16}

@@ -26,7 +26,7 @@ from tgraph.compiler.ir import (
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.targets.cpu.executable import cpu_executable
 from tgraph.runtime.arrays import evaluate
-from tgraph.runtime.dtypes import ALL_DTYPES, DType, bool_, from_numpy_dtype
+from tgraph.runtime.dtypes import REAL_DTYPES, DType, bool_, from_numpy_dtype
 
 Array = np.ndarray[Any, Any]
 ELEMENTWISE = [each for each in PRIMITIVES.values() if each.family is Family.ELEMENTWISE]
@@ -131,7 +131,7 @@ def supports(primitive: Primitive, dtype: DType) -> bool:
 PAIRS = [
     (primitive, dtype)
     for primitive in ELEMENTWISE
-    for dtype in ALL_DTYPES
+    for dtype in REAL_DTYPES
     if supports(primitive, dtype) and primitive not in (p.cast, p.require)
 ]
 
@@ -159,7 +159,7 @@ def report(wrong: Array, arrays: list[Array], want: Array, have: Array, what: st
     raise AssertionError(f"{int(wrong.sum())} of {wrong.size} differ\n" + "\n".join(lines))
 
 
-CASTS = [(source, target) for source in ALL_DTYPES for target in ALL_DTYPES]
+CASTS = [(source, target) for source in REAL_DTYPES for target in REAL_DTYPES]
 
 
 @pytest.mark.parametrize(("source", "target"), CASTS, ids=str)
@@ -202,7 +202,7 @@ REDUCTIONS = (p.sum_, p.prod, p.max_, p.min_, p.argmax, p.argmin)
 def test_reductions(primitive: Primitive, axis: int, length: int) -> None:
     rows = [np.resize(np.array(row), length) for row in ROWS.values()]
     for name in ("float32", "float64", "float16", "bfloat16"):
-        dtype = next(each for each in ALL_DTYPES if each.name == name)
+        dtype = next(each for each in REAL_DTYPES if each.name == name)
         with np.errstate(all="ignore"):
             table = np.stack(rows).astype(dtype.numpy)
         array = np.ascontiguousarray(table if axis == 1 else table.T)
@@ -219,7 +219,7 @@ def test_reductions(primitive: Primitive, axis: int, length: int) -> None:
 @pytest.mark.parametrize("primitive", REDUCTIONS, ids=str)
 def test_integer_reductions_wrap(primitive: Primitive) -> None:
     rng = np.random.default_rng(0)
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         if not dtype.is_integral:
             continue
         info = np.iinfo(dtype.numpy)

@@ -55,6 +55,8 @@ from .runtime.dtypes import (
 )
 from .runtime.dtypes import (
     bfloat16,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -110,6 +112,8 @@ def __dir__() -> list[str]:
 float = float32
 double = float64
 half = float16
+cfloat = complex64
+cdouble = complex128
 long = int64
 int = int32
 short = int16

@@ -14,8 +14,8 @@ from .types import TensorType
 
 
 def is_float(node: Node) -> bool:
-    """Whether the elements are floats."""
-    return isinstance(node.type, TensorType) and node.type.dtype.is_floating_point
+    """Whether the elements are floats, or pairs of them."""
+    return isinstance(node.type, TensorType) and node.type.dtype.is_differentiable
 
 
 def is_exact(node: Node) -> bool:
@@ -31,7 +31,7 @@ def is_reproducible(node: Node) -> bool:
     """
     if is_exact(node):
         return True
-    return node.primitive.reproducible and not node.type.dtype.is_half
+    return node.primitive.reproducible and node.type.dtype.compute is node.type.dtype
 
 
 def is_decision(node: Node) -> bool:

@@ -32,10 +32,12 @@ def _check(kinds: tuple[str, ...], of: TensorType) -> None:
         raise IRTypeError(f"expected a dtype of kind {' or '.join(kinds)}, got {of}")
 
 
-_NUMBER = ("uint", "int", "float")
+_REAL = ("uint", "int", "float")
+_NUMBER = (*_REAL, "complex")
 _INTEGER = ("uint", "int")
 _BITS = ("bool", "uint", "int")
-_ANY = ("bool", "uint", "int", "float")
+_ORDERED = ("bool", "uint", "int", "float")
+_ANY = (*_ORDERED, "complex")
 
 
 def _same(kinds: tuple[str, ...]) -> Any:
@@ -83,29 +85,35 @@ def _binary(name: str, infer: Any, **facts: Any) -> Primitive:
     return register(Primitive(name, Family.ELEMENTWISE, infer, arity=2, **facts))
 
 
+def _infer_abs(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    _check(_NUMBER, types[0])
+    return types[0].with_dtype(types[0].dtype.to_real())
+
+
 _FLOAT = _same(("float",))
+_FRACTION = _same(("float", "complex"))
 
 neg = _unary("neg", _same(_NUMBER), involution=True, exact=True)
-abs_ = _unary("abs", _same(_NUMBER), idempotent=True, exact=True)
+abs_ = _unary("abs", _infer_abs, idempotent=True, exact=True)
 sign = _unary("sign", _same(_NUMBER), idempotent=True, exact=True, discontinuous=True)
-exp = _unary("exp", _FLOAT, cost=12)
+exp = _unary("exp", _FRACTION, cost=12)
 exp2 = _unary("exp2", _FLOAT, cost=12)
 expm1 = _unary("expm1", _FLOAT, cost=20)
-log = _unary("log", _FLOAT, cost=16)
+log = _unary("log", _FRACTION, cost=16)
 log2 = _unary("log2", _FLOAT, cost=16)
 log1p = _unary("log1p", _FLOAT, cost=20)
-sqrt = _unary("sqrt", _FLOAT, cost=6, reproducible=True)
-rsqrt = _unary("rsqrt", _FLOAT, cost=10, reproducible=True)
-reciprocal = _unary("reciprocal", _FLOAT, involution=False, cost=4, reproducible=True)
-sin = _unary("sin", _FLOAT, cost=24)
-cos = _unary("cos", _FLOAT, cost=24)
-tan = _unary("tan", _FLOAT, cost=30)
-asin = _unary("asin", _FLOAT, cost=20)
-acos = _unary("acos", _FLOAT, cost=20)
-atan = _unary("atan", _FLOAT, cost=20)
-sinh = _unary("sinh", _FLOAT, cost=24)
-cosh = _unary("cosh", _FLOAT, cost=24)
-tanh = _unary("tanh", _FLOAT, cost=20)
+sqrt = _unary("sqrt", _FRACTION, cost=6, reproducible=True)
+rsqrt = _unary("rsqrt", _FRACTION, cost=10, reproducible=True)
+reciprocal = _unary("reciprocal", _FRACTION, involution=False, cost=4, reproducible=True)
+sin = _unary("sin", _FRACTION, cost=24)
+cos = _unary("cos", _FRACTION, cost=24)
+tan = _unary("tan", _FRACTION, cost=30)
+asin = _unary("asin", _FRACTION, cost=20)
+acos = _unary("acos", _FRACTION, cost=20)
+atan = _unary("atan", _FRACTION, cost=20)
+sinh = _unary("sinh", _FRACTION, cost=24)
+cosh = _unary("cosh", _FRACTION, cost=24)
+tanh = _unary("tanh", _FRACTION, cost=20)
 erf = _unary("erf", _FLOAT, cost=24)
 floor = _unary("floor", _FLOAT, idempotent=True, exact=True, discontinuous=True)
 ceil = _unary("ceil", _FLOAT, idempotent=True, exact=True, discontinuous=True)
@@ -125,24 +133,24 @@ sub = _binary("sub", _same(_NUMBER), reproducible=True)
 mul = _binary(
     "mul", _same(_NUMBER), commutative=True, associative=True, identity=1, reproducible=True
 )
-div = _binary("div", _FLOAT, cost=4, reproducible=True)
-floor_divide = _binary("floor_divide", _same(_NUMBER), cost=10, discontinuous=True)
-remainder = _binary("remainder", _same(_NUMBER), cost=12, discontinuous=True)
+div = _binary("div", _FRACTION, cost=4, reproducible=True)
+floor_divide = _binary("floor_divide", _same(_REAL), cost=10, discontinuous=True)
+remainder = _binary("remainder", _same(_REAL), cost=12, discontinuous=True)
 pow_ = _binary("pow", _same(_NUMBER), cost=40)
 maximum = _binary(
-    "maximum", _same(_ANY), commutative=True, associative=True, idempotent=True, exact=True
+    "maximum", _same(_ORDERED), commutative=True, associative=True, idempotent=True, exact=True
 )
 minimum = _binary(
-    "minimum", _same(_ANY), commutative=True, associative=True, idempotent=True, exact=True
+    "minimum", _same(_ORDERED), commutative=True, associative=True, idempotent=True, exact=True
 )
 atan2 = _binary("atan2", _FLOAT, cost=30, discontinuous=True)
 _COMPARES: dict[str, Any] = {"exact": True, "discontinuous": True}
 eq = _binary("eq", _predicate(_ANY), commutative=True, **_COMPARES)
 ne = _binary("ne", _predicate(_ANY), commutative=True, **_COMPARES)
-lt = _binary("lt", _predicate(_ANY), **_COMPARES)
-le = _binary("le", _predicate(_ANY), **_COMPARES)
-gt = _binary("gt", _predicate(_ANY), **_COMPARES)
-ge = _binary("ge", _predicate(_ANY), **_COMPARES)
+lt = _binary("lt", _predicate(_ORDERED), **_COMPARES)
+le = _binary("le", _predicate(_ORDERED), **_COMPARES)
+gt = _binary("gt", _predicate(_ORDERED), **_COMPARES)
+ge = _binary("ge", _predicate(_ORDERED), **_COMPARES)
 _LOGICAL: dict[str, Any] = {"commutative": True, "associative": True, "exact": True}
 logical_and = _binary(
     "logical_and", _same(("bool",)), **_LOGICAL, idempotent=True, identity=True, absorbing=False

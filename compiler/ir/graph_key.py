@@ -80,6 +80,8 @@ def _text(value: Any) -> str:
     kind = type(value)
     if kind is float:
         return f"f{struct.pack('<d', value).hex()}"
+    if kind is complex:
+        return f"c{struct.pack('<dd', value.real, value.imag).hex()}"
     if kind in (bool, int, str) or value is None:
         return repr(value)
     if kind is DType:

@@ -18,8 +18,11 @@ from .shapes import Shape, contiguous_strides
 from .types import TensorType
 
 Strides = tuple[int, ...]
-ALIASING = frozenset({"reshape", "permute", "broadcast", "slice", "unfold"})
+ALIASING = frozenset(
+    {"reshape", "permute", "broadcast", "slice", "unfold", "view_as_real", "view_as_complex"}
+)
 """The primitives whose results show the memory of their input, as in PyTorch (flip copies)."""
+_ORDERED_ALIKE = frozenset({"flip", "conj", "complex"})
 
 row_major = lru_cache(maxsize=1 << 12)(contiguous_strides)
 
@@ -65,7 +68,7 @@ def result_strides(
     name = primitive.name
     if name in ALIASING:
         return step_strides(primitive, attrs, *operands[0])[1]
-    if primitive.family is not Family.ELEMENTWISE and name != "flip":
+    if primitive.family is not Family.ELEMENTWISE and name not in _ORDERED_ALIKE:
         return row_major(shape)
     if "strides" in attrs:  # a copy that says where its elements lie
         given: Strides = attrs["strides"]
@@ -166,6 +169,10 @@ def step_strides(
             for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
         )
         return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
+    if name == "view_as_real":
+        return (*shape, 2), (*(2 * stride for stride in strides), 1)
+    if name == "view_as_complex":
+        return shape[:-1], tuple(stride // 2 for stride in strides[:-1])
     if name == "unfold":
         counts, outer, inner = list(shape), list(strides), []
         for axis, size, stride, dilation in zip(

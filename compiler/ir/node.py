@@ -104,6 +104,8 @@ def attr_key(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
+    if isinstance(value, complex):
+        return ("complex", struct.pack("<dd", value.real, value.imag))
     if isinstance(value, (bool, int, str)):
         return (type(value).__name__, value)
     if isinstance(value, np.generic):

@@ -1,5 +1,6 @@
 """Every primitive under one name: `from tgraph.compiler.ir import primitives as p`."""
 
+from .complex_numbers import complex_, conj, view_as_complex, view_as_real
 from .contractions import attention, attention_gradient, attention_rows, convolution, matmul
 from .elementwise import (
     abs_,
@@ -109,7 +110,9 @@ __all__ = [
     "cast",
     "ceil",
     "cholesky",
+    "complex_",
     "concatenate",
+    "conj",
     "constant",
     "convolution",
     "copy",
@@ -192,5 +195,7 @@ __all__ = [
     "triangular_solve",
     "trunc",
     "unfold",
+    "view_as_complex",
+    "view_as_real",
     "where",
 ]  # fmt: skip

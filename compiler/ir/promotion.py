@@ -2,7 +2,7 @@
 
 A result type is found among three classes of operands that outrank each other: tensors with
 dimensions, zero-dimensional tensors, Python scalars. A lower class only matters when its category
-(bool < integral < floating) is higher than that of the class above it.
+(bool < integral < floating < complex) is higher than that of the class above it.
 Source: the "Type Promotion" section of the `torch.dtype` documentation.
 """
 
@@ -11,9 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from ...runtime.dtypes import DType, bfloat16, bool_, float16, float32, int16, int64, uint32
+from ...runtime.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int16,
+    int64,
+    uint32,
+)
 
-_CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 default_dtype: DType = float32
 
 
@@ -27,8 +39,10 @@ def promote_types(a: DType, b: DType) -> DType:
     """
     if a is b:
         return a
-    low, high = sorted((a, b), key=lambda dtype: (_CATEGORY[dtype.kind], dtype.itemsize))
-    if _CATEGORY[low.kind] < _CATEGORY[high.kind]:
+    low, high = sorted((a, b), key=lambda dtype: (CATEGORY[dtype.kind], dtype.itemsize))
+    if high.kind == "complex":
+        return complex128 if float64 in (low, high) or complex128 in (low, high) else complex64
+    if CATEGORY[low.kind] < CATEGORY[high.kind]:
         return high
     if {low, high} == {float16, bfloat16}:
         return float32
@@ -45,11 +59,18 @@ def _promote_integers(low: DType, high: DType) -> DType:
     return int16  # uint8 with int8
 
 
-def scalar_dtype(value: bool | int | float) -> DType:
-    """The type that a Python scalar takes on its own: bool, int64 or the default float."""
+def scalar_dtype(value: bool | int | float | complex) -> DType:
+    """The type that a Python scalar takes on its own: bool, int64, the default float or complex."""
     if isinstance(value, bool):
         return bool_
+    if isinstance(value, complex):
+        return default_complex()
     return int64 if isinstance(value, int) else default_dtype
+
+
+def default_complex() -> DType:
+    """The complex type whose parts have the default float type; complex64 where there is none."""
+    return complex128 if default_dtype is float64 else complex64
 
 
 def result_type(
@@ -72,13 +93,20 @@ def result_type(
             continue
         if result is None:
             result = of_rank
-        elif _CATEGORY[of_rank.kind] > _CATEGORY[result.kind]:
-            result = promote_types(result, of_rank)
+        elif CATEGORY[of_rank.kind] > CATEGORY[result.kind]:
+            result = _raised(result, of_rank)
     if result is None:
         raise ValueError("result_type needs at least one operand")
     return result
 
 
+def _raised(result: DType, by: DType) -> DType:
+    """`result` in the category of an operand of a lower class; a float says how wide a pair is."""
+    if by.is_complex and result.is_floating_point:
+        return complex128 if result is float64 else complex64
+    return promote_types(result, by)
+
+
 def can_cast(source: DType, target: DType) -> bool:
     """Whether writing `source` into `target` in place is allowed: never to a lower category."""
-    return _CATEGORY[source.kind] <= _CATEGORY[target.kind]
+    return CATEGORY[source.kind] <= CATEGORY[target.kind]

@@ -43,6 +43,8 @@ def _refuse_empty(types: Sequence[TensorType], attrs: Attrs) -> None:
 
 
 def _extreme(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    if types[0].dtype.is_complex:
+        raise IRTypeError(f"complex numbers have no order, got {types[0]}")
     result = _reduced(types, attrs)
     _refuse_empty(types, attrs)
     return result

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...runtime.dtypes import DType, bool_, float32, float64
+from ...runtime.dtypes import DType, bool_, complex128, float64
 from .monoids import LINEAR, MAX, MIN, MONOID_OF, PROD, SUM, Monoid
 from .primitive import Attrs, Family, Primitive, register
 from .types import IRTypeError, TensorType
 
 
 def running_dtype(monoid: Monoid, dtype: DType) -> DType:
-    """The type in which running values are kept: float64 for sums and products of any floats.
+    """The type in which running values are kept: of 64 bits for sums and products of any floats.
 
     So it is in PyTorch.
     """
-    if not dtype.is_floating_point:
+    if not dtype.is_differentiable:
         return dtype
     if monoid.is_extreme:
-        return float32 if dtype.is_half else dtype
-    return float64
+        return dtype.compute
+    return complex128 if dtype.is_complex else float64
 
 
 def _fits(x: TensorType, attrs: Attrs) -> bool:
@@ -37,7 +37,8 @@ def _fits(x: TensorType, attrs: Attrs) -> bool:
 def _scan(name: str, monoid: Monoid, exact: bool = False) -> Primitive:
     def infer(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
         x, axis = types[0], attrs["axis"]
-        if not _fits(x, attrs) or len(types) > 2:
+        ordered = not (x.dtype.is_complex and monoid.is_extreme)
+        if not _fits(x, attrs) or not ordered or len(types) > 2:
             raise IRTypeError(f"{name} along axis {axis} of {x}")
         for start in types[1:]:
             shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
@@ -52,7 +53,7 @@ def _scan(name: str, monoid: Monoid, exact: bool = False) -> Primitive:
 
 def _infer_linear(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     a, b = types
-    if a != b or not _fits(a, attrs) or not a.dtype.is_floating_point:
+    if a != b or not _fits(a, attrs) or not a.dtype.is_differentiable:
         raise IRTypeError(f"linear_scan along axis {attrs['axis']} of {a} and {b}")
     return b
 

@@ -16,6 +16,8 @@ from .types import IRTypeError, TensorType
 
 def _infer_argsort(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     (x,), count = types, attrs["count"]
+    if x.dtype.is_complex:
+        raise IRTypeError(f"complex numbers have no order, got {x}")
     if not x.shape or not 0 <= count <= x.shape[-1]:
         raise IRTypeError(f"argsort cannot take the first {count} of rows of {x}")
     return TensorType((*x.shape[:-1], count), int64, x.device)
@@ -23,7 +25,7 @@ def _infer_argsort(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
 
 def _infer_sort(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     (x,) = types
-    if not x.shape:
+    if not x.shape or x.dtype.is_complex:
         raise IRTypeError(f"sort expected rows, got {x}")
     return x
 

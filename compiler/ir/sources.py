@@ -35,6 +35,8 @@ def _infer_full(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
 
 
 def _infer_iota(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    if attrs["dtype"].is_complex:
+        raise IRTypeError(f"expected a real dtype, got {attrs['dtype']}")
     return TensorType((attrs["size"],), attrs["dtype"], attrs.get("device", CPU))
 
 

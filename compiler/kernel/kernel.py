@@ -129,7 +129,7 @@ class Kernel:
 
 def compute_dtype(dtype: DType) -> DType:
     """The type in which values of `dtype` are computed."""
-    return float32 if dtype.is_half else dtype
+    return dtype.compute
 
 
 EFFECTS = frozenset({"store", "reduce", "scan", "save", "check"})

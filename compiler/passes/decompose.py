@@ -15,7 +15,6 @@ put in other terms.
 
 from __future__ import annotations
 
-from ...runtime.dtypes import float32
 from ..ir import Graph, Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
@@ -37,10 +36,11 @@ FEW_ROWS = 2
 
 @rewrite(p.matmul, p.convolution)
 def half_types_in_float32(build: RewriteBuilder, node: Node) -> Node | None:
-    if not node.type.dtype.is_half:
+    dtype = node.type.dtype
+    if dtype.compute is dtype:
         return None
-    wide = build.rebuild(node, [cast(build, each, float32) for each in node.inputs])
-    return cast(build, wide, node.type.dtype)
+    wide = build.rebuild(node, [cast(build, each, dtype.compute) for each in node.inputs])
+    return cast(build, wide, dtype)
 
 
 @rewrite(p.convolution)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from math import prod
 
-from ...runtime.dtypes import DType, float32, float64
+from ...runtime.dtypes import DType, float64
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
 
@@ -171,7 +171,7 @@ def _wider(node: Node) -> tuple[DType, DType]:
     dtype = node.type.dtype
     if node.primitive not in (p.sum_, p.prod) or dtype.kind != "float":
         return dtype, dtype
-    return (float32 if dtype.is_half else dtype), float64
+    return dtype.compute, float64
 
 
 def _cast(build: Builder, node: Node, dtype: DType) -> Node:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..fusion.machine import Machine
 from ..fusion.pieces import assemble_pieces
 from ..fusion.rules import is_step, is_stored_source
-from ..ir import Builder, Graph, Node, transform
+from ..ir import Builder, Graph, Node, TensorType, transform
 from ..ir import primitives as p
 from ..kernel.kernel_io import BufferLayout
 from ..kernel.memory_views import alias_base, can_read, reads_strided, strided_view, view_base
@@ -19,7 +19,8 @@ class Planning(OutputMemory):
     """An optimised graph as plans are made of it, and the memory of its outputs.
 
     `graph` has all outputs, each owning its memory; `planned` those that have elements. `inputs`
-    tells how the inputs lie that are not dense.
+    tells how the inputs lie that are not dense, `types` what outputs are to whoever runs the plan:
+    complex, where the plan has pairs of real numbers.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class Planning(OutputMemory):
         graph: Graph,
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
+        types: Sequence[TensorType] | None = None,
         *,
         machine: Machine,
     ) -> None:
@@ -36,7 +38,8 @@ class Planning(OutputMemory):
             for number, given in strides.items()
         }
         self.graph = planned_graph(graph, self.inputs, machine)
-        super().__init__([node.type for node in self.graph.outputs], donate, strides)
+        own = [node.type for node in self.graph.outputs]
+        super().__init__(own if types is None else types, donate, strides)
         self.planned = self.graph.with_outputs([self.graph.outputs[each] for each in self.kept])
         outputs = self.planned.outputs
         self.overwriting = frozenset(alias_base(outputs[number]) for number in self.places)

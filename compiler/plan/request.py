@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...runtime.records import record
-from ..ir import Graph
+from ..ir import Graph, TensorType
+from ..ir.complex_numbers import pair_strides
 
 
 @record(eq=False)
@@ -22,3 +23,17 @@ class Request:
     strides: Mapping[int, tuple[int, ...]] | None = None
     overwritten: Sequence[int] = ()
     from_host: Sequence[int] = ()
+
+    @property
+    def types(self) -> list[TensorType]:
+        """What the results are to whoever runs the plan."""
+        return [node.type for node in self.graph.outputs]
+
+    @property
+    def real_strides(self) -> dict[int, tuple[int, ...]]:
+        """`strides` of the inputs that the plan has, where complex ones are pairs of real ones."""
+        inputs = self.graph.inputs
+        return {
+            number: pair_strides(given) if inputs[number].type.dtype.is_complex else given
+            for number, given in (self.strides or {}).items()
+        }

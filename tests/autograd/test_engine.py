@@ -252,7 +252,9 @@ def test_requires_grad_flags() -> None:
     assert x.requires_grad_() is x and x.requires_grad
     x.requires_grad = False
     assert not x.requires_grad
-    with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can require"):
+    with pytest.raises(
+        RuntimeError, match="only Tensors of floating point and complex dtype can require"
+    ):
         tg.ones(2, dtype=tg.int64).requires_grad_()
     y = leaf(1.0) * 2
     with pytest.raises(RuntimeError, match="can only change requires_grad flags of leaf"):

@@ -12,7 +12,7 @@ from tgraph.compiler.ir.monoids import MONOID_OF
 from tgraph.compiler.ir.scans import running_dtype
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import (
-    ALL_DTYPES,
+    REAL_DTYPES,
     DType,
     bool_,
     float16,
@@ -54,7 +54,7 @@ _SHAPES: dict[int, list[list[tuple[int, ...]]]] = {
 
 def _elementwise(name: str, arity: int) -> Iterator[Case]:
     positive = name in ("floor_divide", "remainder", "pow", "shift_left", "shift_right")
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         for shapes in _SHAPES[arity]:
             arrays = [sample(shape, dtype, at) for at, shape in enumerate(shapes)]
             if positive:
@@ -65,14 +65,14 @@ def _elementwise(name: str, arity: int) -> Iterator[Case]:
                 yield name, [np.ones(arrays[0].shape, bool), arrays[1]], {"message": "wrong"}
                 continue
             if name == "cast":
-                for target in ALL_DTYPES:
+                for target in REAL_DTYPES:
                     yield name, arrays, {"dtype": target}
             else:
                 yield name, arrays, {}
 
 
 def _reductions(name: str) -> Iterator[Case]:
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         for shape, axes in [((), ()), ((5,), (0,)), ((2, 3, 4), (1,)), ((2, 3, 4), (0, 2)),
                             ((2, 3), ()), ((0, 3), (1,)), ((0, 3), (0,))]:  # fmt: skip
             for keepdims in (False, True):
@@ -81,7 +81,7 @@ def _reductions(name: str) -> Iterator[Case]:
 
 def _scans(name: str) -> Iterator[Case]:
     monoid = MONOID_OF[PRIMITIVES[name]]
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         for shape, axis in [((5,), 0), ((2, 3, 4), 1), ((2, 1), 1), ((0, 3), 0), ((0, 3), 1)]:
             for reverse in (False, True):
                 x, attrs = sample(shape, dtype), {"axis": axis, "reverse": reverse}
@@ -95,7 +95,7 @@ def _scans(name: str) -> Iterator[Case]:
 
 
 def _orders(name: str) -> Iterator[Case]:
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         for shape in [(5,), (2, 3, 4), (2, 100), (2, 1), (0, 3), (3, 0), ()]:
             counts = (0, 1, shape[-1]) if name == "argsort" and shape else (0,)
             for count, descending in itertools.product(counts, (False, True)):
@@ -136,7 +136,7 @@ _MOVEMENT: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
 
 
 def _movement(name: str) -> Iterator[Case]:
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         for which, shapes, attrs in _MOVEMENT:
             if which == name:
                 yield name, [sample(shape, dtype, at) for at, shape in enumerate(shapes)], attrs
@@ -147,7 +147,7 @@ def _positions(shape: tuple[int, ...], bound: int, dtype: DType) -> np.ndarray:
 
 
 def _indexing(name: str) -> Iterator[Case]:
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         for kind in (int32, int64):
             x = sample((4, 3, 5), dtype)
             if name in ("gather", "scatter_add"):
@@ -171,7 +171,7 @@ def _index_cases(name: str, x: np.ndarray, dtype: DType, kind: DType) -> Iterato
 
 
 def _contractions(name: str) -> Iterator[Case]:
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         if name == "matmul":
             for a, b, transposed in [((2, 3), (3, 4), (False, False)),
                                      ((5, 2, 3), (3, 4), (False, False)),
@@ -246,7 +246,7 @@ def _swapped(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sources(name: str) -> Iterator[Case]:
-    for dtype in ALL_DTYPES:
+    for dtype in REAL_DTYPES:
         if name == "constant":
             yield name, [], {"value": sample((2, 3), dtype)}
         elif name == "full":

@@ -76,8 +76,10 @@ def test_from_numpy_refuses_what_it_cannot_hold() -> None:
         tg.from_numpy([1, 2])
     with pytest.raises(ValueError, match="negative"):
         tg.from_numpy(np.zeros(3)[::-1])
-    with pytest.raises(TypeError, match=r"can't convert np.ndarray of type complex128"):
-        tg.from_numpy(np.zeros(2, complex))
+    with pytest.raises(
+        TypeError, match=r"can't convert np.ndarray of type complex256|type clongdouble"
+    ):
+        tg.from_numpy(np.zeros(2, np.clongdouble))
     other = np.zeros(2, ">f4" if sys.byteorder == "little" else "<f4")
     with pytest.raises(ValueError, match="byte order"):
         tg.from_numpy(other)

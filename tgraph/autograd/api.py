@@ -36,6 +36,10 @@ def _first_cotangent(output: Tensor, given: Tensor | None, at: int) -> Tensor:
         )
     shape, dtype = output._type.shape, output._type.dtype
     if given is None:
+        if dtype.is_complex:
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {dtype}"
+            )
         if output._type.numel != 1:
             raise RuntimeError(
                 f"grad can be implicitly created only for scalar outputs, but output {at} has "
@@ -154,8 +158,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 "var_no_grad = var.detach()."
             )
         return self
-    if requires_grad and not self._type.dtype.is_floating_point:
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if requires_grad and not self._type.dtype.is_differentiable:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     current_context().touch(self)
     self._requires_grad = bool(requires_grad)
     return self

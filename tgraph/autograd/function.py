@@ -106,7 +106,7 @@ class FunctionRecord(Record):
         given = list(incoming)
         if self.ctx._materialize:
             given = [
-                _zeros(type_) if each is None and type_.dtype.is_floating_point else each
+                _zeros(type_) if each is None and type_.dtype.is_differentiable else each
                 for each, type_ in zip(incoming, self.outputs)
             ]
         result = self.function.backward(self.ctx, *given)
@@ -240,7 +240,7 @@ def _recorded(
     tensors = [each for each in results if isinstance(each, Tensor)]
     record = FunctionRecord(edges, tensors, cls, ctx)
     for at, each in enumerate(tensors):
-        if each._type.dtype.is_floating_point and id(each) not in ctx._non_differentiable:
+        if each._type.dtype.is_differentiable and id(each) not in ctx._non_differentiable:
             current_context().touch(each)
             each._record, each._index, each._requires_grad = record, at, True
             each._view = None if id(each) not in inputs else each._view

@@ -29,9 +29,10 @@ def _entered(value: Any, operation: str) -> Tensor:
             f"{operation}: expected Tensors in the arguments to differentiate, got "
             f"{type(value).__name__}; pass a tensor, or leave the argument out of argnums"
         )
-    if not value._type.dtype.is_floating_point:
+    if not value._type.dtype.is_differentiable:
         raise RuntimeError(
-            f"{operation}: only Tensors of floating point dtype can require gradients, got "
+            f"{operation}: only Tensors of floating point and complex dtype can require "
+            f"gradients, got "
             f"{value._type}"
         )
     if settled(value)._requires_grad:

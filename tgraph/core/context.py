@@ -20,7 +20,9 @@ from .state import state
 from .tensor import Tensor
 
 # The primitives whose results show the memory of their input, as in PyTorch (where flip copies).
-ALIASING = frozenset({p.reshape, p.permute, p.broadcast, p.slice_, p.unfold})
+ALIASING = frozenset(
+    {p.reshape, p.permute, p.broadcast, p.slice_, p.unfold, p.view_as_real, p.view_as_complex}
+)
 
 
 class Context:

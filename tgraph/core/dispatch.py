@@ -35,7 +35,10 @@ def _infer(
     try:
         result = infer_type(primitive, types, attrs)
     except IRTypeError as error:
-        raise RuntimeError(str(error)) from None
+        pairs = next((each.dtype.name for each in types if each.dtype.is_complex), None)
+        if pairs is None:
+            raise RuntimeError(str(error)) from None
+        raise NotImplementedError(f"{error} (not implemented for {pairs})") from None
     if isinstance(result, TensorType):
         result = intern_type(*result)
     if key is not None:
@@ -209,7 +212,7 @@ def attach(
     """Record that `operation` made `results` of `tensors`, where there is a gradient of it."""
     if operation not in RULES:
         return
-    differentiable = [each for each in results if each._type.dtype.is_floating_point]
+    differentiable = [each for each in results if each._type.dtype.is_differentiable]
     if not differentiable:
         return
     edges = tuple(map(edge_of, tensors))

@@ -40,9 +40,9 @@ class IntegerInfo:
 
 
 def finfo(dtype: DType | None = None) -> FloatInfo:
-    """The range and resolution of a float type (by default the default one)."""
-    of = dtype or promotion.default_dtype
-    if not of.is_floating_point:
+    """The range and resolution of a float type (by default the default one), or of its pairs."""
+    of = (dtype or promotion.default_dtype).to_real()
+    if not of.is_differentiable:
         raise TypeError(f"finfo() requires a floating point input type, got {of}. Use iinfo()")
     find: Any = ml_dtypes.finfo if of.name == "bfloat16" else np.finfo
     info = find(of.numpy)

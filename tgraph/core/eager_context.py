@@ -100,7 +100,7 @@ class EagerContext(Context):
         found: Tensor | None = constants.get(key)
         if found is None:
             found = _make_constant(value, dtype, device)
-            if len(constants) < _CACHED_CONSTANTS and value != 0:  # keeps 0.0 and -0.0 apart
+            if len(constants) < _CACHED_CONSTANTS and tells_zeros_apart(value):
                 constants[key] = found
                 if device is not CPU:  # other streams do not wait for this one
                     backend.cupy().cuda.get_current_stream().synchronize()
@@ -238,8 +238,27 @@ def current_context() -> Context:
     return context
 
 
+def tells_zeros_apart(value: Any) -> bool:
+    """Whether a number is equal to no other one: not 0.0, as -0.0 is, nor a pair with zeros."""
+    return value != 0 and type(value) is not complex
+
+
+def fitting(value: Any, dtype: DType) -> Any:
+    """A number as one that `dtype` can hold; RuntimeError for a complex one among real ones."""
+    if type(value) is not complex or dtype.is_complex:
+        return value
+    if value.imag:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    return value.real
+
+
 def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-    """A 0-d tensor of a Python scalar; OverflowError for an int of more than 64 bits."""
+    """A 0-d tensor of a Python scalar.
+
+    OverflowError for an int of more than 64 bits, RuntimeError for a complex number among real
+    ones.
+    """
+    value = fitting(value, dtype)
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
     return current_context().constant(value, dtype, device)

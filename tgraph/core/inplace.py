@@ -16,6 +16,7 @@ from ..compiler.ir import Node, can_cast
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import broadcastable_to
 from ..runtime.arrays import copy_of, transfers_without_waiting
+from .complex_parts import of_pairs
 from .context import use_context
 from .dispatch import apply, check_devices, edge_of, settled, without_history
 from .eager_context import constant, current_context
@@ -123,7 +124,7 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
         _check_leaf(target)
     if recording and new._requires_grad and new._record is None:
         new = apply(p.copy, new)  # a leaf stays itself
-    if not target._type.dtype.is_floating_point and new._requires_grad:
+    if not target._type.dtype.is_differentiable and new._requires_grad:
         new = detach(new)
     new = cast(new, target._type.dtype)
     if new._type.shape != target._type.shape:
@@ -189,7 +190,8 @@ def _check_cast(target: Tensor, new: Tensor) -> None:
 _TYPE_NAMES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
     "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-    "bool": "Bool", "uint32": "UInt32",
+    "bool": "Bool", "uint32": "UInt32", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
 }  # fmt: skip
 
 
@@ -360,6 +362,10 @@ def _written_step(parent: Tensor, step: ViewStep, new: Tensor) -> Tensor:
             return apply(p.permute, new, axes=inverse)
         case "slice":
             return apply(p.slice_update, parent, new, **attrs)
+        case "view_as_real":
+            return of_pairs(new)
+        case "view_as_complex":
+            return apply(p.view_as_real, new)
         case "unfold":
             return _written_windows(parent, attrs, new)
     raise NotImplementedError(f"writing in place through a view made by {step.primitive.name}")

@@ -43,9 +43,9 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "type_of": {"non_blocking": IGNORED},
     "uniform_": {"from": "a", "to": "b"},
 }
-_CASTS = (
-    "double half long short char byte float_ int_ to_bfloat16 to_bool"  # as conversion.py has them
-)
+_CASTS = """
+    byte cdouble cfloat char double float_ half int_ long short to_bfloat16
+    to_bool"""  # as conversion.py has them
 _MAKES = """
     arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
     new_zeros ones ones_like rand rand_like randint randint_like randn randn_like randperm zeros

@@ -6,23 +6,24 @@ PyTorch's type promotion becomes explicit casts.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
+from ..compiler.ir.promotion import CATEGORY
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, bool_, float32, int64
+from ..runtime.dtypes import DType, bool_, int64
 from .dispatch import apply
 from .eager_context import constant
 from .tensor import Tensor
 from .traced_number import TracedNumber
 
-Scalar = bool | int | float
+Scalar = bool | int | float | complex
 Operand = Tensor | Scalar
-SCALARS = (bool, int, float, np.generic)
-_CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+SCALARS = (bool, int, float, complex, np.generic)
 
 
 def is_scalar(value: Any) -> bool:
@@ -36,8 +37,17 @@ def plain_scalar(value: Any) -> Any:
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """`x` as `dtype`; `x` itself where it has it already."""
-    return x if x._type.dtype is dtype else apply(p.cast, x, dtype=dtype)
+    """`x` as `dtype`; `x` itself where it has it already.
+
+    Warns where imaginary parts are lost, as PyTorch does.
+    """
+    if x._type.dtype is dtype:
+        return x
+    if x._type.dtype.is_complex and not (dtype.is_complex or dtype is bool_):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=3
+        )
+    return apply(p.cast, x, dtype=dtype)
 
 
 def require_tensor(value: Any, operation: str, name: str = "input") -> Tensor:
@@ -133,41 +143,41 @@ def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
         if isinstance(b, Tensor):
             if b._type.dtype is dtype and b._type.device is a._type.device:
                 return a, b
-        elif _rank(b) <= _CATEGORY[dtype.kind]:
+        elif _rank(b) <= CATEGORY[dtype.kind]:
             return a, constant(b, dtype, a._type.device)
-    elif isinstance(b, Tensor) and _rank(a) <= _CATEGORY[b._type.dtype.kind]:
+    elif isinstance(b, Tensor) and _rank(a) <= CATEGORY[b._type.dtype.kind]:
         return constant(a, b._type.dtype, b._type.device), b
     return promote(operation, a, b)  # type: ignore[return-value]
 
 
 def _rank(value: Any) -> int:
     """The category of a number; above all of them for what else comes."""
-    return _RANKS.get(value.kind if type(value) is TracedNumber else type(value), 3)
+    return _RANKS.get(value.kind if type(value) is TracedNumber else type(value), 4)
 
 
-_RANKS = {bool: 0, int: 1, float: 2}
+_RANKS = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:
     """`promote`, with integers and booleans going on to the default float type."""
     dtype = result_type(*operands)
-    if not dtype.is_floating_point:
+    if not dtype.is_differentiable:
         dtype = promotion.default_dtype
     device = common_device(*operands)
     return tuple(as_operand(operand, dtype, operation, device) for operand in operands)
 
 
 def as_float(x: Any, operation: str) -> Tensor:
-    """`x` itself if its dtype is a float type, else as the default float type."""
+    """`x` itself if it holds floats or complex numbers, else as the default float type."""
     tensor = x if isinstance(x, Tensor) else require_tensor(x, operation)
-    if tensor._type.dtype.kind == "float":
+    if tensor._type.dtype.is_differentiable:
         return tensor
     return cast(tensor, promotion.default_dtype)
 
 
 def widened(x: Tensor) -> Tensor:
     """16-bit floats as float32: what takes several steps is computed so, and rounded once."""
-    return cast(x, float32) if x._type.dtype.is_half else x
+    return cast(x, x._type.dtype.compute)
 
 
 def as_number(x: Tensor) -> Tensor:

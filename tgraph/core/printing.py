@@ -100,7 +100,23 @@ class _Formatter:
         return text.rjust(self.width)
 
 
-def _vector(values: Array, indent: int, formatter: _Formatter, summarise: bool) -> str:
+class _PairFormatter:
+    """How complex numbers print: each part with the others of its kind."""
+
+    floating = True
+
+    def __init__(self, shown: Array, dtype: DType) -> None:
+        self._real = _Formatter(shown.real, dtype.to_real())
+        self._imag = _Formatter(shown.imag, dtype.to_real())
+        self.width = self._real.width + self._imag.width + 1
+
+    def format(self, value: Any) -> str:
+        imag = self._imag.format(value.imag).lstrip()
+        sign = "" if imag.startswith("-") else "+"
+        return f"{self._real.format(value.real)}{sign}{imag}j"
+
+
+def _vector(values: Array, indent: int, formatter: Any, summarise: bool) -> str:
     per_line = max(1, (_options.linewidth - indent) // (formatter.width + 2))
     edge = _options.edgeitems
     items = values.tolist() if not formatter.floating else list(values)
@@ -115,7 +131,7 @@ def _vector(values: Array, indent: int, formatter: _Formatter, summarise: bool) 
     return "[" + separator.join(", ".join(line) for line in lines) + "]"
 
 
-def _text_of(array: Array, indent: int, formatter: _Formatter, summarise: bool) -> str:
+def _text_of(array: Array, indent: int, formatter: Any, summarise: bool) -> str:
     if array.ndim == 0:
         return formatter.format(array.item() if not formatter.floating else array[()])
     if array.ndim == 1:
@@ -146,7 +162,9 @@ def format_array(array: Array, dtype: DType, indent: int) -> str:
     if array.size == 0:
         return "[]"
     summarise = array.size > _options.threshold
-    formatter = _Formatter(_shown(array) if summarise else array, dtype)
+    shown = _shown(array) if summarise else array
+    formatter: _Formatter | _PairFormatter
+    formatter = (_PairFormatter if dtype.is_complex else _Formatter)(shown, dtype)
     return _text_of(array, indent, formatter, summarise)
 
 
@@ -164,7 +182,7 @@ def tensor_repr(self: Tensor) -> str:
     if value.size == 0 and value.shape != (0,):
         suffixes.append(f"size={tuple(value.shape)}")
     usual = (promotion.default_dtype, bool_) if value.size == 0 else (
-        promotion.default_dtype, int64, bool_)  # fmt: skip
+        promotion.default_dtype, promotion.default_complex(), int64, bool_)  # fmt: skip
     if dtype not in usual:
         suffixes.append(f"dtype={dtype}")
     record = settled(self)._record

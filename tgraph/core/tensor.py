@@ -202,7 +202,7 @@ class Tensor:
         return self._type.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        return False
+        return self._type.dtype.is_complex
 
     def is_signed(self) -> bool:
         return self._type.dtype.is_signed

@@ -16,14 +16,13 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import view_strides
 from ..runtime.array_functions_movement import slices_of
 from .dispatch import apply, detached, link_view, settled
-from .eager_context import ARRAY_FUNCTIONS, current_context
+from .eager_context import ARRAY_FUNCTIONS, array_type, current_context
 from .state import state
 from .tensor import (
     Storage,
     Tensor,
     View,
     ViewStep,
-    intern_type,
     root_of,
     storage_of,
     strides_of,
@@ -56,7 +55,7 @@ def shown(base: Tensor, steps: tuple[ViewStep, ...], views: ArrayViews) -> Tenso
         return base
     for view in views:
         value = view(value)
-    result = wrap(value, intern_type(value.shape, base._type.dtype))
+    result = wrap(value, array_type(value))
     link_view(base, steps, result)
     return result
 

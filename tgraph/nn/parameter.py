@@ -32,8 +32,10 @@ class Parameter(Tensor):
             replace_value(self, data)
         else:
             raise TypeError(f"Parameter expected a Tensor as data, got {type(data).__name__}")
-        if requires_grad and not self._type.dtype.is_floating_point:
-            raise RuntimeError("Only Tensors of floating point dtype can require gradients")
+        if requires_grad and not self._type.dtype.is_differentiable:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         self._requires_grad = requires_grad
 
     def __repr__(self) -> str:

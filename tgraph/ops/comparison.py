@@ -10,6 +10,7 @@ from typing import Any
 
 from ..compiler.ir import Primitive
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import part
 from ..core.dispatch import apply
 from ..core.operands import (
     Operand,
@@ -66,7 +67,9 @@ def ge(input: Operand, other: Operand) -> Tensor:
 
 @public(method=True, out=True)
 def isnan(input: Tensor) -> Tensor:
-    """Where elements are NaN."""
+    """Where elements are NaN; complex numbers where one of their parts is."""
+    if input._type.dtype.is_complex:
+        return logical_or(isnan(part(input, 0)), isnan(part(input, 1)))
     if input._type.dtype.is_floating_point:
         return apply(p.isnan, input)
     return ne(input, input)
@@ -74,7 +77,9 @@ def isnan(input: Tensor) -> Tensor:
 
 @public(method=True, out=True)
 def isinf(input: Tensor) -> Tensor:
-    """Where elements are infinite."""
+    """Where elements are infinite; complex numbers where one of their parts is."""
+    if input._type.dtype.is_complex:
+        return logical_or(isinf(part(input, 0)), isinf(part(input, 1)))
     if input._type.dtype.is_floating_point:
         return apply(p.isinf, input)
     return ne(input, input)
@@ -128,7 +133,7 @@ def logical_xor(input: Tensor, other: Operand) -> Tensor:
 
 def _bitwise(of_integers: Primitive, of_bools: Primitive | None, a: Any, b: Any) -> Tensor:
     x, y = promote_pair(of_integers.name, a, b)
-    if x._type.dtype.is_floating_point:
+    if x._type.dtype.is_differentiable:
         raise NotImplementedError(
             f'"{of_integers.name}_cpu" not implemented for {x._type.dtype.name}'
         )
@@ -159,7 +164,7 @@ def bitwise_xor(input: Operand, other: Operand) -> Tensor:
 def bitwise_not(input: Tensor) -> Tensor:
     """All bits inverted; for booleans, logical not."""
     dtype = require_tensor(input, "bitwise_not")._type.dtype
-    if dtype.is_floating_point:
+    if dtype.is_differentiable:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
         )

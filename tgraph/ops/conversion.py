@@ -23,6 +23,8 @@ from ..runtime.dtypes import (
     DType,
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     dtype_named,
     float16,
     float32,
@@ -118,6 +120,18 @@ def float_(self: Tensor) -> Tensor:
 def double(self: Tensor) -> Tensor:
     """This tensor as float64."""
     return cast(self, float64)
+
+
+@public(function=False, method=True)
+def cfloat(self: Tensor) -> Tensor:
+    """This tensor as complex64."""
+    return cast(self, complex64)
+
+
+@public(function=False, method=True)
+def cdouble(self: Tensor) -> Tensor:
+    """This tensor as complex128."""
+    return cast(self, complex128)
 
 
 @public(function=False, method=True)
@@ -310,12 +324,25 @@ def to_python_bool(self: Tensor) -> bool:
 
 def to_python_int(self: Tensor) -> int:
     """For `int(tensor)`."""
-    return int(_single(self, "int()"))
+    return int(_real(_single(self, "int()"), "int64_t"))
 
 
 def to_python_float(self: Tensor) -> float:
     """For `float(tensor)`."""
-    return float(_single(self, "float()"))
+    return float(_real(_single(self, "float()"), "double"))
+
+
+def _real(value: Any, wanted: str) -> Any:
+    if not isinstance(value, complex):
+        return value
+    if value.imag:
+        raise RuntimeError(f"value cannot be converted to type {wanted} without overflow")
+    return value.real
+
+
+def to_python_complex(self: Tensor) -> complex:
+    """For `complex(tensor)`."""
+    return complex(_single(self, "complex()"))
 
 
 def to_index(self: Tensor) -> int:
@@ -342,7 +369,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
 
 def contains(self: Tensor, element: Any) -> bool:
     """Whether any element equals `element`, a number or tensor."""
-    if not isinstance(element, (Tensor, int, float, np.generic)):
+    if not isinstance(element, (Tensor, int, float, complex, np.generic)):
         raise TypeError(
             f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}"
         )

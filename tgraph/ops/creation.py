@@ -12,7 +12,7 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
 from ..core.dispatch import apply, make_source
-from ..core.eager_context import array_type, constant, current_context
+from ..core.eager_context import array_type, constant, current_context, fitting
 from ..core.operands import cast, on_device
 from ..core.public import public
 from ..core.state import state
@@ -50,6 +50,8 @@ def as_dtype(dtype: Any) -> DType | None:
         return dtype
     if dtype is float:
         return promotion.default_dtype
+    if dtype is complex:
+        return promotion.default_complex()
     return from_numpy_dtype(dtype)
 
 
@@ -152,7 +154,7 @@ def _array_of_numbers(data: Any) -> np.ndarray[Any, Any]:
         array = np.array(data)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"tensor(): the data is no regular nesting of numbers: {error}") from None
-    if array.dtype.kind not in "biuf" and not array.dtype.names and array.size:
+    if array.dtype.kind not in "biufc" and not array.dtype.names and array.size:
         if array.dtype.kind == "O":
             raise RuntimeError("tensor(): could not infer dtype of the data; Overflow or objects")
         raise TypeError(f"tensor(): expected numbers, got {array.dtype.name} data")
@@ -166,9 +168,11 @@ def _first_leaf(data: Any) -> Any:
 
 
 def _own_dtype(array: np.ndarray[Any, Any]) -> DType:
-    """The dtype that Python numbers take: bool, int64 or the default float."""
+    """The dtype that Python numbers take: bool, int64, the default float or complex."""
     if array.size == 0 or array.dtype.kind == "f":
         return promotion.default_dtype
+    if array.dtype.kind == "c":
+        return promotion.default_complex()
     return bool_ if array.dtype.kind == "b" else int64
 
 
@@ -317,9 +321,15 @@ def full(
 
 
 def _filled(shape: tuple[int, ...], value: Any, dtype: DType, device: Device) -> Tensor:
-    if type(value) not in (int, float, bool):  # an input of a trace in the guise of a number
+    if type(value) not in (
+        int,
+        float,
+        bool,
+        complex,
+    ):  # an input of a trace in the guise of a number
         scalar = current_context().constant(value, dtype, device)
         return apply(p.copy, apply(p.broadcast, scalar, shape=shape))
+    value = fitting(value, dtype)
     if isinstance(value, float) and dtype.is_integral:
         value = int(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.operands import (
@@ -62,6 +63,9 @@ __all__ = [
     "bitwise_xor", "eq", "ge", "gt", "isfinite", "isinf", "isnan", "le", "logical_and",
     "logical_not", "logical_or", "logical_xor", "lt", "ne",
 ]  # fmt: skip
+
+
+_LN2 = math.log(2.0)
 
 
 # --- arithmetic --------------------------------------------------------------------------------
@@ -138,7 +142,11 @@ def _scaled(other: Operand, alpha: Scalar) -> Operand:
         return other
     if not isinstance(other, Tensor):
         return other * alpha
-    if isinstance(alpha, builtins.float) and not other._type.dtype.is_floating_point:
+    if isinstance(alpha, builtins.complex) and not other._type.dtype.is_complex:
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    if isinstance(alpha, builtins.float) and not other._type.dtype.is_differentiable:
         raise RuntimeError("For integral input tensors, argument alpha must not be a float.")
     return mul(other, alpha)
 
@@ -182,10 +190,10 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
     quotient = _scaling(p.div, x, y, input, other)
     if rounding_mode is None:
         return quotient
-    if not dtype.is_floating_point:
+    if not dtype.is_differentiable:
         return _integer_trunc_divide(input, other)
-    if dtype.is_half:  # the quotient is rounded first, in compiled code too
-        quotient = cast(apply(p.div, cast(x, float32), cast(y, float32)), dtype)
+    if dtype.compute is not dtype:  # the quotient is rounded first, in compiled code too
+        quotient = cast(apply(p.div, cast(x, dtype.compute), cast(y, dtype.compute)), dtype)
     return trunc(quotient)
 
 
@@ -199,7 +207,7 @@ def _integer_trunc_divide(input: Operand, other: Operand) -> Tensor:
 
 def _refuse_zero(dividend: Any, divisor: Any) -> None:
     """RuntimeError, with PyTorch's text, where some integers are divided by the number 0."""
-    if type(divisor) is not int or divisor or result_type(dividend, 0).is_floating_point:
+    if type(divisor) is not int or divisor or result_type(dividend, 0).is_differentiable:
         return
     if not isinstance(dividend, Tensor) or dividend._type.numel:
         raise RuntimeError("ZeroDivisionError")
@@ -257,7 +265,7 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
     dtype = input._type.dtype
     if dtype.is_integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    if dtype.is_floating_point:
+    if dtype.is_differentiable and not isinstance(exponent, builtins.complex):
         if exponent == 2:
             return apply(p.mul, input, input)
         if exponent == 0.5:
@@ -286,14 +294,30 @@ def positive(input: Tensor) -> Tensor:
 
 @public(method=True, inplace=True, out=True, aliases=("absolute",))
 def abs(input: Tensor) -> Tensor:
-    """Absolute values; the gradient at 0 is 0."""
+    """Absolute values, real ones of complex numbers; the gradient at 0 is 0."""
     return apply(p.abs_, require_tensor(input, "abs"))
 
 
-@public(method=True, inplace=True, out=True, aliases=("sgn",))
+@public(method=True, inplace=True, out=True)
 def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1 by the sign of each element."""
-    if require_tensor(input, "sign")._type.dtype is bool_:
+    if require_tensor(input, "sign")._type.dtype.is_complex:
+        raise NotImplementedError(
+            "Unlike NumPy, tgraph.sign is not intended to support complex numbers. Please use "
+            "tgraph.sgn instead."
+        )
+    return sgn(input)
+
+
+@public(method=True, inplace=True, out=True)
+def sgn(input: Tensor) -> Tensor:
+    """The sign of each element; of a complex number `input / abs(input)`, and 0 of 0.
+
+    >>> import tgraph as tg
+    >>> tg.sgn(tg.tensor([3 + 4j, 0j]))
+    tensor([0.6000+0.8000j, 0.0000+0.0000j])
+    """
+    if require_tensor(input, "sgn")._type.dtype is bool_:
         return apply(p.copy, input)
     return apply(p.sign, input)
 
@@ -318,7 +342,10 @@ def exp(input: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def exp2(input: Tensor) -> Tensor:
     """2 to the power of each element."""
-    return apply(p.exp2, as_float(input, "exp2"))
+    x = as_float(input, "exp2")
+    if x._type.dtype.is_complex:
+        return exp(mul(x, _LN2))
+    return apply(p.exp2, x)
 
 
 @public(method=True, inplace=True, out=True)
@@ -336,13 +363,19 @@ def log(input: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def log2(input: Tensor) -> Tensor:
     """Logarithm to base 2."""
-    return apply(p.log2, as_float(input, "log2"))
+    x = as_float(input, "log2")
+    if x._type.dtype.is_complex:
+        return mul(log(x), 1 / _LN2)
+    return apply(p.log2, x)
 
 
 @public(method=True, inplace=True, out=True)
 def log10(input: Tensor) -> Tensor:
     """Logarithm to base 10."""
-    return mul(apply(p.log2, as_float(input, "log10")), math.log10(2.0))
+    x = as_float(input, "log10")
+    if x._type.dtype.is_complex:
+        return mul(log(x), math.log10(math.e))
+    return mul(apply(p.log2, x), math.log10(2.0))
 
 
 @public(method=True, inplace=True, out=True)
@@ -436,9 +469,10 @@ def erf(input: Tensor) -> Tensor:
 
 
 def _rounding(primitive: Primitive, input: Tensor) -> Tensor:
-    if require_tensor(input, primitive.name)._type.dtype.is_floating_point:
-        return apply(primitive, input)
-    return apply(p.copy, input)
+    dtype = require_tensor(input, primitive.name)._type.dtype
+    if dtype.is_complex:
+        raise NotImplementedError(f"{primitive.name} is not supported for complex inputs")
+    return apply(primitive if dtype.is_floating_point else p.copy, input)
 
 
 @public(method=True, inplace=True, out=True)
@@ -500,6 +534,8 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     >>> tg.clamp(tg.tensor([-2.0, 0.5, 3.0]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
+    if result_type(input, *(each for each in (min, max) if each is not None)).is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
     bounds = [bound for bound in (min, max) if bound is not None]
@@ -580,6 +616,9 @@ def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """NaN, inf and -inf replaced: by 0 and by the largest and lowest finite values."""
+    if input._type.dtype.is_complex:
+        parts = (nan_to_num(part(input, at), nan, posinf, neginf) for at in (0, 1))
+        return apply(p.complex_, *parts)
     if not input._type.dtype.is_floating_point:
         return apply(p.copy, input)
     dtype, device = input._type.dtype, input._type.device

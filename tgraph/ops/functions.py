@@ -13,6 +13,7 @@ from ..core.public import OPERATIONS, Operation
 from . import (
     activations,
     comparison,
+    complex_numbers,
     concatenation,
     conversion,
     creation,
@@ -28,8 +29,8 @@ from . import (
 )
 
 FAMILIES = (
-    activations, comparison, concatenation, conversion, creation, elementwise, gather_scatter,
-    indexing, linalg, movement, random, reductions, scans, sorting,
+    activations, comparison, complex_numbers, concatenation, conversion, creation, elementwise,
+    gather_scatter, indexing, linalg, movement, random, reductions, scans, sorting,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from ..core.public import OPERATIONS, Operation
 from ..core.tensor import Tensor
 from . import (
     comparison,
+    complex_numbers,
     conversion,
     creation,
     elementwise,
@@ -77,6 +78,7 @@ SPECIAL: dict[str, Any] = {
     "__abs__": elementwise.abs,
     "__array__": conversion.to_array,
     "__array_priority__": 1000,  # arrays leave operators with tensors to the tensor
+    "__complex__": conversion.to_python_complex,
     "__bool__": conversion.to_python_bool,
     "__contains__": conversion.contains,
     "__deepcopy__": conversion.deepcopy,
@@ -100,8 +102,10 @@ PROPERTIES: dict[str, property] = {
     "data": property(views.data, inplace.set_data),
     "grad": property(api.get_grad, api.set_grad, lambda self: api.set_grad(self, None)),
     "grad_fn": property(api.grad_fn),
+    "imag": property(complex_numbers.imag, complex_numbers.set_imag),
     "is_leaf": property(api.is_leaf),
     "mT": property(movement.matrix_transpose),
+    "real": property(complex_numbers.real, complex_numbers.set_real),
     "requires_grad": property(api.requires_grad, api.set_requires_grad),
     "__cuda_array_interface__": property(conversion.cuda_array_interface),
     "retains_grad": property(api.retains_grad),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axes, normalize_axis, reduce
+from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply, make_source
 from ..core.operands import as_float, as_number, cast, require_tensor, widened
@@ -65,7 +66,7 @@ def _accumulated(
     primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: bool, dtype: DType | None
 ) -> Tensor:
     if dtype is None:
-        dtype = x._type.dtype if x._type.dtype.is_floating_point else int64
+        dtype = x._type.dtype if x._type.dtype.is_differentiable else int64
     return _reduce(primitive, cast(x, dtype), axes, keepdim)
 
 
@@ -92,7 +93,7 @@ def mean(
 
 
 def _require_float(x: Tensor, operation: str) -> None:
-    if not require_tensor(x, operation)._type.dtype.is_floating_point:
+    if not require_tensor(x, operation)._type.dtype.is_differentiable:
         names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
                  "uint8": "Byte", "bool": "Bool"}  # fmt: skip
         name = names.get(x._type.dtype.name, x._type.dtype.name)
@@ -127,7 +128,7 @@ def var(
     _require_float(input, "var")
     dim, unbiased = _split_unbiased(dim, unbiased)
     variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
-    return cast(variance, input._type.dtype)
+    return cast(variance, input._type.dtype.to_real())
 
 
 def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
@@ -137,6 +138,10 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
     for Computing the Sample Variance", 1983, equation 1.7); as it is nothing but rounding, it has
     no gradient.
     """
+    if x._type.dtype.is_complex:
+        parts = [_moments(part(x, at), dim, correction, keepdim) for at in (0, 1)]
+        (spread, center), (other_spread, other_center) = parts
+        return e.add(spread, other_spread), apply(p.complex_, center, other_center)
     axes = _axes(x, dim, "var")
     shape, x = x._type.shape, widened(x)
     count = math.prod(shape[axis] for axis in axes)
@@ -165,7 +170,7 @@ def std(
     _require_float(input, "std")
     dim, unbiased = _split_unbiased(dim, unbiased)
     variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
-    return cast(_safe_sqrt(variance), input._type.dtype)
+    return cast(_safe_sqrt(variance), input._type.dtype.to_real())
 
 
 @public()
@@ -182,7 +187,7 @@ def var_mean(
     _require_float(input, "var_mean")
     dim, unbiased = _split_unbiased(dim, unbiased)
     variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
-    return cast(variance, input._type.dtype), cast(center, input._type.dtype)
+    return cast(variance, input._type.dtype.to_real()), cast(center, input._type.dtype)
 
 
 @public()
@@ -199,7 +204,7 @@ def std_mean(
     _require_float(input, "std_mean")
     dim, unbiased = _split_unbiased(dim, unbiased)
     variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
-    return cast(_safe_sqrt(variance), input._type.dtype), cast(center, input._type.dtype)
+    return cast(_safe_sqrt(variance), input._type.dtype.to_real()), cast(center, input._type.dtype)
 
 
 # --- extremes ----------------------------------------------------------------------------------
@@ -380,9 +385,9 @@ def isclose(
     if input._type.dtype is not other._type.dtype:
         raise RuntimeError(f"{input._type.dtype.name} did not match {other._type.dtype.name}")
     close = e.eq(input, other)
-    if equal_nan and input._type.dtype.is_floating_point:
+    if equal_nan and input._type.dtype.is_differentiable:
         close = e.logical_or(close, e.logical_and(e.isnan(input), e.isnan(other)))
-    x, y = (each if each._type.dtype.is_floating_point else cast(each, float32)
+    x, y = (each if each._type.dtype.is_differentiable else cast(each, float32)
             for each in (input, other))  # fmt: skip
     near = e.le(e.abs(e.sub(x, y)), e.add(e.mul(e.abs(y), rtol), atol))
     return e.logical_or(close, e.logical_and(e.isfinite(e.sub(x, y)), near))
@@ -420,6 +425,8 @@ def norm(
     require_tensor(input, "norm")
     order = 2.0 if p in ("fro", None) else float(p)
     x = input if dtype is None else cast(input, dtype)
+    if x._type.dtype.is_complex:
+        x = e.abs(x)
     if not x._type.dtype.is_floating_point:
         raise RuntimeError(
             "norm(): Expected a floating point or complex tensor as input. Got "

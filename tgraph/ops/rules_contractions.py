@@ -6,6 +6,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import conjugate
 from ..core.dispatch import apply, make_source
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
@@ -22,6 +23,7 @@ def _matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Any:
 def _matmul_left(
     g: Tensor, out: TensorType, a: TensorType, b: Tensor, transpose_a: bool, transpose_b: bool
 ) -> Any:
+    b = conjugate(b)
     if transpose_a:
         return _matmul(b, g, transpose_b, True)
     return _matmul(g, b, False, not transpose_b)
@@ -31,6 +33,7 @@ def _matmul_left(
 def _matmul_right(
     g: Tensor, out: TensorType, a: Tensor, b: TensorType, transpose_a: bool, transpose_b: bool
 ) -> Any:
+    a = conjugate(a)
     if transpose_b:
         return _matmul(g, a, True, transpose_a)
     return _matmul(a, g, not transpose_a, False)

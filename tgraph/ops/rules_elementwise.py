@@ -11,6 +11,7 @@ from typing import Any
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import conjugate, of_pairs, part
 from ..core.dispatch import apply
 from ..core.eager_context import constant
 from ..core.tensor import Tensor
@@ -39,7 +40,7 @@ def _flat(primitive: Primitive) -> None:
         return zeros_of(x)
 
 
-for _primitive in (p.sign, p.floor, p.ceil, p.round_, p.trunc):
+for _primitive in (p.floor, p.ceil, p.round_, p.trunc):
     _flat(_primitive)
 for _primitive in (p.copy, p.add):
     _pass_on(_primitive)
@@ -47,6 +48,41 @@ _pass_on(p.add, 1)
 _pass_on(p.sub, 0)
 _pass_on(p.remainder, 0)
 NON_DIFFERENTIABLE.add(p.floor_divide)
+
+
+@input_vjp(p.sign, saves=(0, OUTPUT))
+def _sign(g: Any, out: Any, x: Any) -> Any:
+    """0 of a real number; of a complex one what `g` has across its direction, over its size."""
+    if not x._type.dtype.is_complex:
+        return zeros_of(x._type)
+    size = e.abs(x)
+    along = part(g * conjugate(out), 0)
+    return e.where(size == 0, 0, (g - out * along) / e.where(size == 0, 1, size))
+
+
+@input_vjp(p.conj)
+def _conj(g: Tensor, out: TensorType, x: TensorType) -> Any:
+    return conjugate(g)
+
+
+@input_vjp(p.complex_, 0)
+def _complex_real(g: Tensor, out: TensorType, re: TensorType, im: TensorType) -> Any:
+    return part(g, 0)
+
+
+@input_vjp(p.complex_, 1)
+def _complex_imag(g: Tensor, out: TensorType, re: TensorType, im: TensorType) -> Any:
+    return part(g, 1)
+
+
+@input_vjp(p.view_as_real)
+def _view_as_real(g: Tensor, out: TensorType, x: TensorType) -> Any:
+    return of_pairs(g)
+
+
+@input_vjp(p.view_as_complex)
+def _view_as_complex(g: Tensor, out: TensorType, x: TensorType) -> Any:
+    return apply(p.view_as_real, g)
 
 
 @input_vjp(p.cast)
@@ -61,12 +97,12 @@ def _neg(g: Any, out: TensorType, x: TensorType) -> Any:
 
 @input_vjp(p.abs_, saves=(0,))
 def _abs(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.sign(x)
+    return g * e.sgn(x)
 
 
 @input_vjp(p.exp, saves=(OUTPUT,))
 def _exp(g: Any, out: Any, x: TensorType) -> Any:
-    return g * out
+    return g * conjugate(out)
 
 
 @input_vjp(p.exp2, saves=(OUTPUT,))
@@ -81,7 +117,7 @@ def _expm1(g: Any, out: Any, x: TensorType) -> Any:
 
 @input_vjp(p.log, saves=(0,))
 def _log(g: Any, out: TensorType, x: Any) -> Any:
-    return g / x
+    return g / conjugate(x)
 
 
 @input_vjp(p.log2, saves=(0,))
@@ -96,62 +132,62 @@ def _log1p(g: Any, out: TensorType, x: Any) -> Any:
 
 @input_vjp(p.sqrt, saves=(OUTPUT,))
 def _sqrt(g: Any, out: Any, x: TensorType) -> Any:
-    return g / (out * 2)
+    return g / conjugate(out * 2)
 
 
 @input_vjp(p.rsqrt, saves=(OUTPUT,))
 def _rsqrt(g: Any, out: Any, x: TensorType) -> Any:
-    return g * -0.5 * (out * out * out)
+    return g * -0.5 * conjugate(out * out * out)
 
 
 @input_vjp(p.reciprocal, saves=(OUTPUT,))
 def _reciprocal(g: Any, out: Any, x: TensorType) -> Any:
-    return -g * (out * out)
+    return -g * conjugate(out * out)
 
 
 @input_vjp(p.sin, saves=(0,))
 def _sin(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.cos(x)
+    return g * conjugate(e.cos(x))
 
 
 @input_vjp(p.cos, saves=(0,))
 def _cos(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.neg(e.sin(x))
+    return g * conjugate(e.neg(e.sin(x)))
 
 
 @input_vjp(p.tan, saves=(OUTPUT,))
 def _tan(g: Any, out: Any, x: TensorType) -> Any:
-    return g * (out * out + 1)
+    return g * conjugate(out * out + 1)
 
 
 @input_vjp(p.asin, saves=(0,))
 def _asin(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.rsqrt(1 - x * x)
+    return g * conjugate(e.rsqrt(1 - x * x))
 
 
 @input_vjp(p.acos, saves=(0,))
 def _acos(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.neg(e.rsqrt(1 - x * x))
+    return g * conjugate(e.neg(e.rsqrt(1 - x * x)))
 
 
 @input_vjp(p.atan, saves=(0,))
 def _atan(g: Any, out: TensorType, x: Any) -> Any:
-    return g / (x * x + 1)
+    return g / conjugate(x * x + 1)
 
 
 @input_vjp(p.sinh, saves=(0,))
 def _sinh(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.cosh(x)
+    return g * conjugate(e.cosh(x))
 
 
 @input_vjp(p.cosh, saves=(0,))
 def _cosh(g: Any, out: TensorType, x: Any) -> Any:
-    return g * e.sinh(x)
+    return g * conjugate(e.sinh(x))
 
 
 @input_vjp(p.tanh, saves=(OUTPUT,))
 def _tanh(g: Any, out: Any, x: TensorType) -> Any:
-    return g * (1 - out * out)
+    return g * conjugate(1 - out * out)
 
 
 @input_vjp(p.erf, saves=(0,))
@@ -166,22 +202,22 @@ def _sub_right(g: Any, out: TensorType, x: TensorType, y: TensorType) -> Any:
 
 @input_vjp(p.mul, 0, saves=(1,))
 def _mul_left(g: Any, out: TensorType, x: TensorType, y: Any) -> Any:
-    return g * y
+    return g * conjugate(y)
 
 
 @input_vjp(p.mul, 1, saves=(0,))
 def _mul_right(g: Any, out: TensorType, x: Any, y: TensorType) -> Any:
-    return g * x
+    return g * conjugate(x)
 
 
 @input_vjp(p.div, 0, saves=(1,))
 def _div_left(g: Any, out: TensorType, x: TensorType, y: Any) -> Any:
-    return g / y
+    return g / conjugate(y)
 
 
 @input_vjp(p.div, 1, saves=(0, 1))
 def _div_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
-    return -g * ((x / y) / y)
+    return -g * conjugate((x / y) / y)
 
 
 @input_vjp(p.remainder, 1, saves=(0, 1))
@@ -192,14 +228,21 @@ def _remainder_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
 @input_vjp(p.pow_, 0, saves=(0, 1))
 def _pow_base(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     """y * x**(y - 1), and 0 for y = 0, also where x = 0."""
-    return e.where(y == 0, 0, g * (y * e.pow(x, y - 1)))
+    return e.where(y == 0, 0, g * conjugate(y * e.pow(x, y - 1)))
 
 
 @input_vjp(p.pow_, 1, saves=(0, 1, OUTPUT))
 def _pow_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     """x**y * log(x), and its limit 0 at x = 0 for y >= 0."""
-    flat = e.logical_and(x == 0, y >= 0)
-    return g * e.where(flat, 0, out * e.log(e.where(flat, 1, x)))
+    flat = e.logical_and(x == 0, _is_not_negative(y))
+    return g * conjugate(e.where(flat, 0, out * e.log(e.where(flat, 1, x))))
+
+
+def _is_not_negative(y: Any) -> Any:
+    """Where exponents are real numbers of at least 0."""
+    if not y._type.dtype.is_complex:
+        return y >= 0
+    return e.logical_and(part(y, 0) >= 0, part(y, 1) == 0)
 
 
 @input_vjp(p.maximum, 0, saves=(0, 1))

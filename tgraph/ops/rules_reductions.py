@@ -8,6 +8,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import reduce
+from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
 from ..core.operands import cast, widened
 from ..core.tensor import Tensor
@@ -44,7 +45,7 @@ input_vjp(p.min_, saves=(0, OUTPUT))(_extreme)
 @input_vjp(p.prod, saves=(0,))
 def _prod(g: Tensor, out: TensorType, x: Tensor, axes: Ints, keepdims: bool) -> Any:
     """The product of all other elements, without dividing, so that zeros are right too."""
-    shape = x._type.shape
+    shape, x = x._type.shape, conjugate(x)
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
     order = kept + axes
     count = math.prod(shape[axis] for axis in axes)

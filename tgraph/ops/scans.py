@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
+from ..core.complex_parts import conjugate
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.operands import cast, require_tensor, widened
@@ -62,7 +63,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
 
 def _accumulated(primitive: Primitive, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
     input = input if dtype is None else cast(input, dtype)
-    x = input if input._type.dtype.is_floating_point else cast(input, int64)
+    x = input if input._type.dtype.is_differentiable else cast(input, int64)
     axis = normalize_axis(dim, max(1, x.ndim))
     if not x._type.shape:
         return m.clone(x)
@@ -197,14 +198,14 @@ def _cumprod(
     """
     (x, *start), (axis, reverse) = inputs, (attrs["axis"], attrs["reverse"])
     dtype = x._type.dtype
-    g, x = (widened(each) for each in (*cotangents, x))
+    g, x = (widened(each) for each in (*cotangents, conjugate(x)))
     found: list[Tensor | None] = []
     if start:
         out = apply(p.cumprod, x, axis=axis, reverse=reverse)
         found = [_total(e.mul(g, out), start[0]._type, axis) if wanted[1] else None]
-        g = e.mul(g, cast(start[0], g._type.dtype))
+        g = e.mul(g, cast(conjugate(start[0]), g._type.dtype))
     else:
-        out = widened(*outputs)
+        out = conjugate(widened(*outputs))
     if not wanted[0]:
         return [None, *found]
     before = shifted(out, axis, not reverse, 1)
@@ -240,8 +241,8 @@ def _linear_scan(
     """What comes back to an element: its own cotangent, and that of the next one times its `a`."""
     (g,), (out,), (a, _) = cotangents, outputs, inputs
     axis, reverse = attrs["axis"], attrs["reverse"]
-    back = _linear(shifted(a, axis, reverse, 0), g, axis, not reverse)
-    return [e.mul(back, shifted(out, axis, not reverse, 0)) if wanted[0] else None, back]
+    back = _linear(shifted(conjugate(a), axis, reverse, 0), g, axis, not reverse)
+    return [e.mul(back, shifted(conjugate(out), axis, not reverse, 0)) if wanted[0] else None, back]
 
 
 def shifted(x: Tensor, axis: int, forwards: bool, value: float) -> Any:

@@ -42,6 +42,9 @@ class Optimizer:
     `capturable`), which change nothing here: a compiled step is fused in any case.
     """
 
+    takes_complex = False
+    """Whether a step is right for complex parameters, too."""
+
     def __init__(
         self, params: Parameters, defaults: dict[str, Any], ways: Mapping[str, Any] | None = None
     ) -> None:
@@ -73,6 +76,11 @@ class Optimizer:
         known = {id(each) for other in self.param_groups for each in other["params"]}
         for parameter in group["params"]:
             _check_parameter(parameter)
+            if parameter.is_complex() and not self.takes_complex:
+                raise TypeError(
+                    f"{type(self).__name__} does not take complex parameters: make the complex "
+                    "tensor of a real parameter, by tgraph.view_as_complex"
+                )
             if id(parameter) in known:
                 raise ValueError("some parameters appear in more than one parameter group")
             known.add(id(parameter))

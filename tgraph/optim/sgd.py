@@ -39,6 +39,8 @@ class SGD(Optimizer):
     [0.800000011920929]
     """
 
+    takes_complex = True  # a step is linear in gradient and parameter
+
     def __init__(
         self,
         params: Parameters,

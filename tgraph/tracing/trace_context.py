@@ -22,7 +22,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import node_strides
 from ..core.context import Context
 from ..core.dispatch import apply
-from ..core.eager_context import EAGER, array_type
+from ..core.eager_context import EAGER, array_type, tells_zeros_apart
 from ..core.inplace import written_through
 from ..core.provenance import Site, user_site
 from ..core.state import state
@@ -312,7 +312,7 @@ class Trace(Context):
         node = self._constants.get(key)
         if node is None:
             node = (self._cast_number if is_traced else self._number)(value, dtype, device)
-            if is_traced or value != 0:  # keeps 0.0 and -0.0 apart
+            if is_traced or tells_zeros_apart(value):
                 self._constants[key] = node
         return wrap(node, intern_type((), dtype, device))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ....runtime.plan_steps import CudaStep, KernelStep, Step
 from ... import pipeline
 from ...fusion.fusion import fuse
-from ...ir import Graph
+from ...ir import Graph, TensorType
 from ...kernel.checks import RoutineCheck
 from ...placement import is_on_cpu
 from ...plan.planning import Planning
@@ -30,7 +30,8 @@ class CpuProgram(Program):
     `donate` maps outputs to the inputs that they replace; `overwritten` are other inputs that are
     written by who calls the plan. `begin` is told of each kernel as soon as it is written. `texts`
     are the kernels by the numbers of their steps, which have no address yet, `routine_checks` what
-    steps of LAPACK check. Calls refuse inputs
+    steps of LAPACK check. `types` are those of results, where they are not the graph's (see
+    `Planning`). Calls refuse inputs
     in the slots `written` that are read-only, and those in `dense` that have gaps.
     """
 
@@ -44,8 +45,9 @@ class CpuProgram(Program):
         strides: Mapping[int, tuple[int, ...]] | None = None,
         overwritten: Iterable[int] = (),
         begin: Callable[[KernelText], None] | None = None,
+        types: Sequence[TensorType] | None = None,
     ) -> None:
-        planning = Planning(graph, donate, strides, machine=CpuRules.machine)
+        planning = Planning(graph, donate, strides, types, machine=CpuRules.machine)
         fused = fuse(CpuRules(planning.planned, planning.inputs, planning.overwriting))
         builder = CpuPlanBuilder(fused, planning.places, begin)
         builder.build()

@@ -31,7 +31,12 @@ class CpuTarget(Target[CpuProgram]):
 
     def program(self, optimized: Graph, request: Request) -> CpuProgram:
         return CpuProgram(
-            optimized, request.donate, request.strides, request.overwritten, self.loader.add
+            optimized,
+            request.donate,
+            request.real_strides,
+            request.overwritten,
+            self.loader.add,
+            request.types,
         )
 
     def load(self, program: CpuProgram, request: Request) -> CpuExecutable:

@@ -6,7 +6,7 @@ these kernels, library calls, copies), and the buffers that they work on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ....runtime.cuda.devices import ARCHITECTURES
 from ....runtime.cuda.nvrtc import compile_cubin
@@ -18,7 +18,7 @@ from ....runtime.plan_steps import (
 )
 from ... import pipeline
 from ...fusion.fusion import fuse
-from ...ir import Graph, Node
+from ...ir import Graph, Node, TensorType
 from ...placement import is_on_cpu, move_early, split
 from ...plan.planning import Planning
 from ...plan.program import Program
@@ -35,7 +35,8 @@ class CudaProgram(Program):
     `source` is CUDA C that needs no header. `shared` is the shared memory of a block in bytes, by
     the names of kernels; `checks` tells what the positions in the status mean that a failed check
     leaves there. `optimized` is the graph that it was made of, `arch` the architecture that it is
-    meant for. Without `epilogues`, matrix products do nothing else.
+    meant for. Without `epilogues`, matrix products do nothing else. `types` are those of results,
+    where they are not the graph's (see `Planning`).
     """
 
     ending = ".cu"
@@ -47,8 +48,9 @@ class CudaProgram(Program):
         donate: Mapping[int, int] | None = None,
         strides: Mapping[int, tuple[int, ...]] | None = None,
         epilogues: bool = True,
+        types: Sequence[TensorType] | None = None,
     ) -> None:
-        planning = Planning(graph, donate, strides, machine=CudaRules.machine)
+        planning = Planning(graph, donate, strides, types, machine=CudaRules.machine)
         fused = fuse(CudaRules(planning.planned, planning.inputs, planning.overwriting))
         biases: Mapping[Node, Bias] = {}
         if epilogues:

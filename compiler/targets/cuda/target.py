@@ -31,7 +31,9 @@ class CudaTarget(Target[CudaProgram]):
 
     def program(self, optimized: Graph, request: Request, epilogues: bool = True) -> CudaProgram:
         arch = architecture(self.device)
-        return CudaProgram(optimized, arch, request.donate, request.strides, epilogues)
+        return CudaProgram(
+            optimized, arch, request.donate, request.real_strides, epilogues, request.types
+        )
 
     def load(self, program: CudaProgram, request: Request) -> CudaExecutable:
         try:
