@@ -103,9 +103,22 @@ def _sign(xp: Any, x: Array) -> Array:
     if x.dtype.kind == "u":
         return xp.sign(x)
     if x.dtype.kind == "c":
-        size = xp.absolute(x)
-        return xp.where(size == 0, x.dtype.type(0), x / size)
+        return _direction(xp, x)
     return (xp.greater(x, 0).view(np.int8) - xp.less(x, 0).view(np.int8)).astype(x.dtype)
+
+
+def _direction(xp: Any, x: Array) -> Array:
+    """x / |x| by parts, as NumPy's division loses numbers near the smallest; 0 of 0."""
+    size = xp.absolute(x)
+    by = xp.where(size == 0, size.dtype.type(1), size)
+    result = xp.empty(x.shape, x.dtype)
+    result.real[...], result.imag[...] = x.real / by, x.imag / by
+    return result
+
+
+def _reciprocal(xp: Any, x: Array) -> Array:
+    """That of complex numbers by a division, as reciprocals of NumPy are not those of zeros."""
+    return xp.divide(x.dtype.type(1), x) if x.dtype.kind == "c" else xp.reciprocal(x)
 
 
 def _erf(xp: Any, x: Array) -> Array:
@@ -249,7 +262,7 @@ def _copy(xp: Any, x: Array, strides: tuple[int, ...] | None = None) -> Array:
 
 
 _SAME_NAME_UNARY = (
-    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "reciprocal", "sin", "cos", "tan",
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tan",
     "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "isnan", "isinf", "logical_not",
 )  # fmt: skip
 _RENAMED_UNARY = {
@@ -274,7 +287,8 @@ FUNCTIONS: dict[str, Function] = {
     "shift_left": _shift("left_shift"),
     "shift_right": _shift("right_shift"),
     "sign": _checked(_sign),
-    "rsqrt": _checked(in_float32(lambda xp, x: xp.reciprocal(xp.sqrt(x)))),
+    "rsqrt": _checked(in_float32(lambda xp, x: _reciprocal(xp, xp.sqrt(x)))),
+    "reciprocal": lambda xp, x: quietly(_reciprocal, xp, x),
     "erf": _checked(in_float32(_erf)),
     "floor_divide": _checked(in_float32(_floor_divide)),
     "remainder": _checked(in_float32(_remainder)),

@@ -78,8 +78,8 @@ _add(
     lambda x, y: x.real + 1j * y.imag,
     *_PAIR,
 )
-_add("polar", lambda T, x, y: T.polar(x.abs(), y.imag), lambda x, y: np.abs(x) * np.exp(1j * y.imag),
-     *_PAIR)  # fmt: skip
+_add("polar", lambda T, x, y: T.polar(x.abs(), y.imag),
+     lambda x, y: np.abs(x) * np.exp(1j * y.imag), *_PAIR)  # fmt: skip
 _add("real times complex", lambda T, x, y: x.real * y + x.abs(), lambda x, y: x.real * y + abs(x),
      *_PAIR)  # fmt: skip
 _add("numbers", lambda T, x: (x * 1j + 2) / (1 - 0.5j) - 3, lambda x: (x * 1j + 2) / (1 - 0.5j) - 3,

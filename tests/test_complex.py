@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +10,13 @@ import numpy as np
 import pytest
 from autograd.finite_differences import check_gradients
 from complex_cases import CASES, ComplexCase
+from tgraph.compiler.ir import TensorType
+from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.pipeline import optimize
 
 import tgraph as tg
+import tgraph.nn.functional as F
+from tgraph.core.dispatch import apply_several
 
 Array = np.ndarray[Any, Any]
 SMOOTH = [case for case in CASES if case.gradient]
@@ -139,3 +145,324 @@ def test_values_and_gradients_are_pytorch_s(case: ComplexCase) -> None:
                          for T, leaves in ((tg, ours), (torch, theirs)))  # fmt: skip
         for ours_, theirs_ in zip(found, wanted, strict=True):
             assert_near(ours_, theirs_, 4000)
+
+
+# --- extreme values ------------------------------------------------------------------------------
+
+SIZES = {
+    np.complex128: (1e-3, 0.6, 0.8, 1.0, 30.0, 400.0, 800.0, 1e-200, 1e160, 1e300, 1.7e308),
+    np.complex64: (1e-3, 0.6, 0.8, 1.0, 15.0, 60.0, 100.0, 1e-25, 1e-40, 1e25, 3e38),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_compiled_functions_hold_for_numbers_of_any_size(dtype: Any) -> None:
+    """Where eager code, that is NumPy's, gives a number, to some units of its size."""
+    parts = [0.0, -0.0, *SIZES[dtype], *(-each for each in SIZES[dtype]), np.inf, -np.inf, np.nan]
+    grid = np.array([complex(re, im) for re in parts for im in parts], dtype)
+    names = """abs exp log sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh sgn"""
+
+    def every(x: Any) -> list[Any]:
+        return [getattr(tg, name)(x) for name in names.split()]
+
+    x = tg.tensor(grid)
+    for name, found, wanted in zip(names.split(), tg.compile(every)(x), every(x), strict=True):
+        assert_same_size(name, grid, found.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_compiled_arithmetic_holds_for_numbers_of_any_size(dtype: Any) -> None:
+    parts = [0.0, *SIZES[dtype][::2], *(-each for each in SIZES[dtype][1::3]), np.inf, np.nan]
+    grid = np.array([complex(re, im) for re in parts for im in parts], dtype)
+
+    def every(x: Any, y: Any) -> list[Any]:
+        return [x + y, x - y, x * y, x / y, x == y]
+
+    pair = tg.tensor(grid[:, None]), tg.tensor(grid)
+    for found, wanted in zip(tg.compile(every)(*pair), every(*pair), strict=True):
+        with np.errstate(all="ignore"):
+            both = grid[:, None] + 0 * grid
+        assert_same_size("arithmetic", both, found.numpy(), wanted.numpy(), overflows=True)
+
+
+def assert_same_size(
+    name: str, given: Array, found: Array, wanted: Array, overflows: bool = False
+) -> None:
+    """Equal parts, or parts that differ by little of the whole; of infinite operands NaN is free.
+
+    With `overflows`, so is what has an infinite part, or NaN, of finite operands.
+    """
+    if found.dtype.kind == "b":
+        np.testing.assert_array_equal(found, wanted)
+        return
+    finite = np.isfinite(given.real) & np.isfinite(given.imag)
+    with np.errstate(all="ignore"):
+        size = np.abs(wanted.astype(np.complex128))
+        near = 64 * np.finfo(found.dtype).eps * np.where(np.isfinite(size), size, 0.0)
+        for a, b in ((found.real, wanted.real), (found.imag, wanted.imag)):
+            unknown = np.isnan(a) | np.isnan(b)
+            same = (
+                (a == b) | (np.abs(a.astype(np.float64) - b) <= near) | (np.isnan(a) & np.isnan(b))
+            )
+            same |= np.abs(a - b) <= 64 * np.finfo(b.dtype).eps * np.abs(b)
+            tiny = np.finfo(b.dtype).tiny
+            same |= (np.abs(a) < 64 * tiny) & (np.abs(b) < 64 * tiny)
+            same |= unknown if overflows else unknown & ~finite
+            assert same.all(), (name, given[~same][:4], found[~same][:4], wanted[~same][:4])
+
+
+# --- dtypes, promotion, conversion ---------------------------------------------------------------
+
+
+def test_dtypes_tell_their_parts_and_bits() -> None:
+    assert (tg.complex64.bits, tg.complex128.itemsize, tg.complex64.to_real()) == (
+        64,
+        16,
+        tg.float32,
+    )
+    assert tg.float64.to_complex() is tg.cdouble and tg.complex64.to_complex() is tg.cfloat
+    assert tg.complex64.is_differentiable and not tg.complex64.is_floating_point
+    assert not tg.int64.is_differentiable and tg.bfloat16.compute is tg.float32
+    assert tg.complex64.compute is tg.complex64 and tg.complex64.is_signed
+    with pytest.raises(TypeError, match="no complex dtype with parts of"):
+        tg.float16.to_complex()
+
+
+def test_promotion_is_pytorch_s() -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    names = ["bool", "uint8", "int64", "bfloat16", "float32", "float64", "complex64", "complex128"]
+    shapes = [(), (2,)]
+    for name, other, shape, other_shape in (
+        (a, b, s, t) for a in names for b in names for s in shapes for t in shapes
+    ):
+        found, wanted = (
+            T.result_type(
+                T.zeros(shape, dtype=getattr(T, name)),
+                T.zeros(other_shape, dtype=getattr(T, other)),
+            )
+            for T in (tg, torch)
+        )
+        assert found.name == str(wanted)[6:], (name, shape, other, other_shape)
+    for name, shape in ((a, s) for a in names for s in shapes):
+        found, wanted = (
+            T.result_type(T.zeros(shape, dtype=getattr(T, name)), 1j) for T in (tg, torch)
+        )
+        assert found.name == str(wanted)[6:], (name, shape)
+
+
+def test_python_and_numpy_numbers() -> None:
+    assert tg.tensor([1 + 2j, 3]).dtype is tg.complex64
+    assert tg.tensor(np.array([1j])).dtype is tg.complex128
+    assert (tg.ones(2) * 1j).dtype is tg.complex64 and (tg.arange(2) + 1j).dtype is tg.complex64
+    assert tg.tensor(1 + 2j).item() == 1 + 2j and complex(tg.tensor(2j)) == 2j
+    assert tg.full((2,), 1j).tolist() == [1j, 1j] and tg.zeros(1, dtype=complex).dtype is tg.cfloat
+    assert float(tg.tensor(2 + 0j)) == 2.0 and bool(tg.tensor(1j))
+    assert 2j in tg.tensor([1, 2j])
+    signs = [tg.tensor(each).imag.item() for each in (complex(1, 0.0), complex(1, -0.0))]
+    assert [np.signbit(each) for each in signs] == [False, True]
+    zeros = [tg.full((1,), complex(0.0, each)).imag for each in (0.0, -0.0)]
+    assert [bool(np.signbit(each.numpy()[0])) for each in zeros] == [False, True]
+    with pytest.raises(RuntimeError, match="cannot be converted to type double without overflow"):
+        float(tg.tensor(1j))
+    for write in (lambda x: x.fill_(1j), lambda x: x.__setitem__(0, 1j)):
+        with pytest.raises(RuntimeError, match="cannot be converted to type float32"):
+            write(tg.ones(2))
+
+
+def test_a_cast_to_real_numbers_warns() -> None:
+    z = tg.tensor([1 + 2j, 0])
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        assert z.float().tolist() == [1.0, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert z.bool().tolist() == [True, False]
+        assert z.to(tg.complex128).dtype is tg.complex128
+        z.requires_grad_().real.sum().backward()  # a gradient may well lose its imaginary part
+        (tg.ones(2, requires_grad=True) * z).abs().sum().backward()
+
+
+def test_printing_is_pytorch_s() -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    for data in (
+        [1 + 2j, -0.5 - 1j], 2 + 0j, [], [[1e-5 + 2j, 3 + 1e6j]], [1e10j, 1], [0.25j] * 3000,
+        [complex("nan+infj"), complex("-inf-1j")], [[1 + 1j] * 40] * 2,
+    ):  # fmt: skip
+        for dtype in ("complex64", "complex128"):
+            found, wanted = (repr(T.tensor(data, dtype=getattr(T, dtype))) for T in (tg, torch))
+            assert found == wanted.replace("torch.", "tgraph.")
+
+
+def test_memory_is_shared_with_parts_and_with_numpy() -> None:
+    array = np.array([1 + 2j, 3 - 1j])
+    z = tg.from_numpy(array)
+    z.real.add_(10)
+    z.imag = 0.5
+    tg.view_as_real(z)[1, 1] = -7
+    assert array.tolist() == [11 + 0.5j, 13 - 7j]
+    assert z.real.stride() == (2,) and tg.view_as_real(z).stride() == (2, 1)
+    pairs = tg.zeros(3, 2)
+    tg.view_as_complex(pairs)[1] = 4 + 5j
+    assert pairs.tolist() == [[0, 0], [4, 5], [0, 0]]
+    assert tg.from_dlpack(z).tolist() == z.tolist()
+    with pytest.raises(RuntimeError, match="last dimension of size 2"):
+        tg.view_as_complex(tg.zeros(2, 3))
+    with pytest.raises(RuntimeError, match="stride 1"):
+        tg.view_as_complex(tg.zeros(2, 3).t())
+
+
+def test_writes_through_parts_have_gradients() -> None:
+    """What is written over an imaginary part, as eager and as compiled code."""
+
+    def written(z: Any, x: Any) -> Any:
+        y = z * 1
+        y.imag.copy_(x * x)
+        return (y * y).abs().sum()
+
+    found = []
+    for function in (written, tg.compile(written)):
+        z = tg.tensor([1 + 2j, 3 - 1j], dtype=tg.complex128, requires_grad=True)
+        x = tg.tensor([0.5, 2.0], dtype=tg.float64, requires_grad=True)
+        function(z, x).backward()
+        found.append((z.grad.tolist(), x.grad.tolist()))
+        np.testing.assert_allclose(z.grad.numpy(), 2 * z.detach().real.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(x.grad.numpy(), 4 * x.detach().numpy() ** 3, rtol=1e-12)
+
+
+# --- what complex numbers have not ---------------------------------------------------------------
+
+REFUSED = {
+    "floor": lambda z: tg.floor(z),
+    "round": lambda z: tg.round(z),
+    "lt": lambda z: z < z,
+    "ge": lambda z: z >= 1,
+    "max": lambda z: z.max(),
+    "argmax": lambda z: z.argmax(),
+    "amin": lambda z: z.amin(),
+    "maximum": lambda z: tg.maximum(z, z),
+    "clamp": lambda z: z.clamp(0, 1),
+    "sort": lambda z: z.sort(),
+    "topk": lambda z: z.topk(1),
+    "cummax": lambda z: z.cummax(0),
+    "remainder": lambda z: z % z,
+    "floor_divide": lambda z: z // z,
+    "atan2": lambda z: tg.atan2(z, z),
+    "erf": lambda z: tg.erf(z),
+    "expm1": lambda z: tg.expm1(z),
+    "sign": lambda z: tg.sign(z),
+    "bitwise_and": lambda z: z & z,
+    "softmax": lambda z: tg.softmax(z, 0),
+    "relu": lambda z: tg.relu(z),
+    "median": lambda z: z.median(),
+    "unique": lambda z: z.unique(),
+    "bincount": lambda z: z.bincount(),
+    "layer_norm": lambda z: F.layer_norm(z, (2,)),
+    "batch_norm": lambda z: F.batch_norm(z[None], None, None, training=True),
+    "mse_loss": lambda z: F.mse_loss(z, z),
+    "cosine_similarity": lambda z: F.cosine_similarity(z, z, 0),
+    "convolution": lambda z: F.conv1d(z[None, None], z[None, None]),
+    "linear algebra": lambda z: tg.linalg.inv(z.reshape(1, 2).mT @ z.reshape(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_meaning_is_refused(name: str) -> None:
+    z = tg.tensor([1 + 2j, 3 - 1j])
+    with pytest.raises((NotImplementedError, RuntimeError, TypeError), match=r"omplex|order"):
+        REFUSED[name](z)
+
+
+def test_refusals_of_functions_of_gradients_and_parts() -> None:
+    z = tg.tensor([1 + 2j], requires_grad=True)
+    with pytest.raises(RuntimeError, match="only for real scalar outputs but got"):
+        z.sum().backward()
+    with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex"):
+        tg.imag(tg.ones(2))
+    with pytest.raises(RuntimeError, match="only supported for complex tensors"):
+        tg.view_as_real(tg.ones(2))
+    with pytest.raises(RuntimeError, match="expected object of scalar type"):
+        tg.complex(tg.ones(2), tg.ones(2, dtype=tg.float64))
+    with pytest.raises(RuntimeError, match="result type ComplexFloat can't be cast"):
+        tg.ones(1).add_(z.detach())
+    with pytest.raises(TypeError, match="does not take complex parameters"):
+        tg.optim.Adam([z])
+    assert tg.is_complex(z) and z.is_complex() and not tg.ones(2).is_complex()
+
+
+# --- compiled functions and devices --------------------------------------------------------------
+
+
+def test_sgd_steps_complex_parameters_as_pytorch_does() -> None:
+    def trained(T: Any) -> Array:
+        z = T.tensor([1 + 2j, 3 - 1j], dtype=T.complex128, requires_grad=True)
+        optimizer = T.optim.SGD([z], lr=0.1, momentum=0.9, weight_decay=0.01)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            ((z * z - 1j).abs() ** 2).sum().backward()
+            T.nn.utils.clip_grad_norm_([z], 1.0)
+            optimizer.step()
+
+        step = tg.compile(step) if T is tg else step
+        for _ in range(3):
+            step()
+        return z.detach().numpy()
+
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    np.testing.assert_allclose(trained(tg), trained(torch), rtol=1e-10)
+
+
+def test_compiled_functions_write_complex_arguments_and_are_checked() -> None:
+    @tg.compile(check=True)
+    def scaled(z: Any, factor: complex) -> Any:
+        z *= factor
+        return z.abs().sum()
+
+    z = tg.tensor([[1 + 2j, 3 - 1j], [0j, 1j]])
+    columns = z.t()
+    for factor in (2j, 0.5, complex(-0.0, 1.0)):
+        wanted = columns.numpy().copy() * np.complex64(factor)
+        scaled(columns, factor)
+        np.testing.assert_allclose(z.t().numpy(), wanted, rtol=1e-6)
+
+
+def test_python_functions_between_kernels_get_complex_arrays() -> None:
+    def through_numpy(z: Any) -> Any:
+        type_ = TensorType((3,), tg.complex64)
+        pair = apply_several(
+            p.host_call, z * 2, function=_spectrum, results=(type_,), name="spectrum"
+        )
+        return pair[0] + 1
+
+    z = tg.tensor([1 + 2j, 3 - 1j, 0.5j])
+    found = tg.compile(through_numpy)(z)
+    np.testing.assert_allclose(found.numpy(), np.fft.fft(z.numpy() * 2) + 1, rtol=1e-5)
+
+
+def _spectrum(array: Array) -> tuple[Array]:
+    assert array.dtype == np.complex64
+    return (np.fft.fft(array).astype(np.complex64),)
+
+
+def test_no_pass_behind_the_first_sees_complex_values() -> None:
+    def function(z: Any, w: Any) -> Any:
+        return (z @ w).exp().cumprod(0) * 2j
+
+    graph = tg.trace(function, *(tg.tensor(np.full((3, 3), 1j)) for _ in range(2)))
+    seen: list[bool] = []
+
+    def look(name: str, after: Any) -> None:
+        seen.append(any(node.type.dtype.is_complex for node in after.nodes))
+
+    optimize(graph, look)
+    assert seen and not any(seen)
+
+
+def test_programs_for_cuda_have_real_numbers_alone() -> None:
+    def function(z: Any, w: Any) -> Any:
+        return (z * w).sum(0) / w[0].abs()
+
+    z = tg.tensor(np.full((8, 16), 1 + 1j, np.complex64))
+    program = tg.cuda.program(function, z, z)
+    assert all("complex" not in param.dtype.name for info in program.kernels if info.kernel
+               for param in info.kernel.params)  # fmt: skip
+    assert "const float*" in program.source

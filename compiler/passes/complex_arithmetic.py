@@ -153,7 +153,7 @@ def divide(x: Pair, y: Pair) -> Pair:
     """By the larger part of the divisor, so that no square of one is needed."""
     wide = abs(y.re) >= abs(y.im)
     large, small = wide.where(y.re, y.im), wide.where(y.im, y.re)
-    zero = large.equals(0)
+    zero = y.re.equals(0) & y.im.equals(0)
     ratio = zero.where(large.like(0), small / zero.where(large.like(1), large))
     scale = 1 / (large + small * ratio)
     first, second = wide.where(x.re, x.im), wide.where(x.im, x.re)
@@ -204,12 +204,14 @@ def exp(x: Pair) -> Pair:
     return _exp(x)
 
 
+_MOST = 709.0
+"""Of larger numbers exponentials are infinite; times the cosine of an angle they may not be."""
+
+
 def _exp(x: Pair) -> Pair:
-    """The factor that exp(re) may be too large without, where its cosine is small."""
-    most = 709.0
-    beyond = x.re > most
-    shift = beyond.where(x.re.like(most), 0)
-    size, factor = (x.re - shift).apply(p.exp), beyond.where(x.re.like(math.exp(most)), 1)
+    beyond = x.re > _MOST
+    shift = beyond.where(x.re.like(_MOST), 0)
+    size, factor = (x.re - shift).apply(p.exp), beyond.where(x.re.like(math.exp(_MOST)), 1)
     flat, nothing = x.im.equals(0), x.re.equals(-math.inf)
     cos, sin = (x.im.apply(each) for each in (p.cos, p.sin))
     re, im = size * cos * factor, size * sin * factor
@@ -287,10 +289,22 @@ def sinh(x: Pair) -> Pair:
     return _sinh(x)
 
 
+def _hyperbolic(x: Real) -> tuple[Real, Real, Real]:
+    """Two numbers which, times the third one, are sinh(x) and cosh(x)."""
+    size = abs(x)
+    beyond = size > _MOST
+    near = beyond.where(x.like(0), x)
+    far = (beyond.where(size, _MOST) - _MOST).apply(p.exp) * 0.5
+    sinh = beyond.where(far * x.apply(p.sign), near.apply(p.sinh))
+    cosh = beyond.where(far, near.apply(p.cosh))
+    return sinh, cosh, beyond.where(x.like(math.exp(_MOST)), 1)
+
+
 def _sinh(x: Pair) -> Pair:
-    sinh, cosh = (x.re.apply(each) for each in (p.sinh, p.cosh))
+    sinh, cosh, factor = _hyperbolic(x.re)
     cos, sin = (x.im.apply(each) for each in (p.cos, p.sin))
-    return Pair(x.re.equals(0).where(x.re, sinh * cos), _times(cosh, sin))
+    re = x.re.equals(0).where(x.re, sinh * cos * factor)
+    return Pair(re, _times(cosh, sin) * factor)
 
 
 @_in_float64
@@ -299,10 +313,12 @@ def cosh(x: Pair) -> Pair:
 
 
 def _cosh(x: Pair) -> Pair:
-    sinh, cosh = (x.re.apply(each) for each in (p.sinh, p.cosh))
+    sinh, cosh, factor = _hyperbolic(x.re)
     cos, sin = (x.im.apply(each) for each in (p.cos, p.sin))
-    flat = x.re.equals(0) | x.im.equals(0)
-    return Pair(cosh * cos, flat.where(x.re * x.im, sinh * sin))
+    zeros = [each.equals(0) for each in x]
+    zero_re, zero_im = (zero.where(each, each.apply(p.sign)) for zero, each in zip(zeros, x))
+    im = (zeros[0] | zeros[1]).where(zero_re * zero_im, sinh * sin * factor)
+    return Pair(cosh * cos * factor, im)
 
 
 @_in_float64
@@ -349,6 +365,10 @@ def _asinh(x: Real) -> Real:
     return huge.where(far, near).with_sign_of(x)
 
 
+_FAR = 2.0**100
+"""The size from which on 1 is nothing beside a number or its square."""
+
+
 def _roots(x: Pair) -> tuple[Pair, Pair]:
     """The roots of 1 - x and of 1 + x."""
     return _sqrt(Pair(1 - x.re, -x.im)), _sqrt(Pair(x.re + 1, x.im))
@@ -358,14 +378,18 @@ def _roots(x: Pair) -> tuple[Pair, Pair]:
 def asin(x: Pair) -> Pair:
     below, above = _roots(x)
     re = x.re.apply(p.atan2, below.re * above.re - below.im * above.im)
-    return Pair(re, _asinh(below.re * above.im - below.im * above.re))
+    near = Pair(re, _asinh(below.re * above.im - below.im * above.re))
+    height = (_log(x).re + math.log(2.0)).with_sign_of(x.im)
+    return Pair(x.re.apply(p.atan2, abs(x.im)), height).where(_ordered(x)[0] > _FAR, near)
 
 
 @_in_float64
 def acos(x: Pair) -> Pair:
     below, above = _roots(x)
     re = below.re.apply(p.atan2, above.re) * 2
-    return Pair(re, _asinh(above.re * below.im - above.im * below.re))
+    near = Pair(re, _asinh(above.re * below.im - above.im * below.re))
+    height = -(_log(x).re + math.log(2.0)).with_sign_of(x.im)
+    return Pair(abs(x.im).apply(p.atan2, x.re), height).where(_ordered(x)[0] > _FAR, near)
 
 
 @_in_float64
@@ -375,7 +399,13 @@ def atan(x: Pair) -> Pair:
     re = (x.re * 2).apply(p.atan2, (1 - height) * (height + 1) - square) * 0.5
     distance = (1 - height) * (1 - height) + square
     im = (height * 4 / distance).apply(p.log1p) * 0.25
-    im = height.equals(math.inf).where(im.like(0), im)
+    pole = (math.log(2.0) - _log(Pair(1 - height, x.re)).re) * 0.5
+    im = (distance < 2.0**-100).where(pole, im)
+    large, _ = _ordered(x)
+    endless = abs(x.re).equals(math.inf) | height.equals(math.inf)
+    beyond = endless.where(im.like(0), abs(reciprocal(x).im))
+    far = Pair(re.like(math.pi / 2).with_sign_of(x.re), beyond)
+    re, im = far.where(large > _FAR, Pair(re, im))
     return Pair(re, im.with_sign_of(x.im))
 
 

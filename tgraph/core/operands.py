@@ -59,6 +59,15 @@ def require_tensor(value: Any, operation: str, name: str = "input") -> Tensor:
     return value
 
 
+def refuse_complex(operation: str, *operands: Any) -> None:
+    """NotImplementedError for tensors of complex numbers, of which `operation` would be wrong."""
+    for each in operands:
+        if isinstance(each, Tensor) and each._type.dtype.is_complex:
+            raise NotImplementedError(
+                f"{operation} is not implemented for complex numbers ({each._type.dtype.name})"
+            )
+
+
 def _bad_operand(value: Any, operation: str) -> TypeError:
     return TypeError(
         f"{operation}(): expected a Tensor or a number, got {type(value).__name__}; make a tensor "

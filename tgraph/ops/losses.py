@@ -13,7 +13,7 @@ from ..compiler.ir import primitives as p
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.eager_context import constant
-from ..core.operands import cast, require_tensor, result_type, widened
+from ..core.operands import cast, refuse_complex, require_tensor, result_type, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
@@ -34,6 +34,8 @@ def _in_float32(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if not isinstance(input, Tensor) or not isinstance(target, Tensor):
             return loss(input, target, *args, **options)  # which tells what is wrong
         dtype = result_type(input, target)
+        if loss.__name__ != "l1_loss":  # which is made of absolute values
+            refuse_complex(loss.__name__, input, target)
         if not dtype.is_half:
             return loss(input, target, *args, **options)
         wide = loss(*map(_widened, (input, target, *args)),
@@ -412,6 +414,7 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log-likelihood of normal numbers with mean `input` and variance `var`."""
+    refuse_complex("gaussian_nll_loss", input, target)
     safe = e.clamp(var, min=eps) if isinstance(var, Tensor) else max(var, eps)
     apart = e.sub(input, target)
     logs = e.log(safe) if isinstance(safe, Tensor) else math.log(safe)

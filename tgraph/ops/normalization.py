@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..compiler.ir import TensorType
 from ..core.composite import composite
 from ..core.inplace import assign
-from ..core.operands import cast, widened
+from ..core.operands import cast, refuse_complex, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
@@ -30,6 +30,7 @@ def layer_norm(
 
     Source: Ba, Kiros and Hinton, "Layer Normalization" (2016).
     """
+    refuse_complex("layer_norm", input)
     shape = tuple(normalized_shape)
     if input._type.shape[input.ndim - len(shape) :] != shape:
         raise RuntimeError(
@@ -93,6 +94,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """Divided by the root of the mean square over the last dimensions, then scaled."""
+    refuse_complex("rms_norm", input)
     shape = tuple(normalized_shape)
     axes = tuple(range(input.ndim - len(shape), input.ndim))
     small = eps
@@ -119,6 +121,7 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Mean 0 and variance 1 over groups of channels, then scaled and shifted by channel."""
+    refuse_complex("group_norm", input)
     samples, channels, *spatial = input.shape
     if num_groups <= 0 or channels % num_groups:
         raise RuntimeError(
@@ -154,6 +157,7 @@ def batch_norm(
 
     In training the batch's own statistics are used and the running ones updated in place.
     """
+    refuse_complex("batch_norm", input)
     if input.ndim < 2:
         raise ValueError(
             "batch_norm: expected an input of at least 2 dimensions, samples and channels, got "
@@ -244,6 +248,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 @planned
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
+    refuse_complex("cosine_similarity", x1, x2)
     lengths = (e.clamp(r.norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))
     a, b = (e.div(each, length) for each, length in zip((x1, x2), lengths))
     return r.sum(e.mul(a, b), dim)

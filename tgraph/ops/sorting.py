@@ -17,7 +17,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core.dispatch import apply, apply_several, make_source
 from ..core.eager_context import current_context
-from ..core.operands import cast, result_type
+from ..core.operands import cast, refuse_complex, result_type
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor, intern_type
@@ -94,6 +94,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 @planned
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
     """The `k`-th smallest element along `dim` (from 1), and its position."""
+    refuse_complex("kthvalue", input)
     axis = normalize_axis(dim, input.ndim)
     if not 1 <= k <= input._type.shape[axis]:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
@@ -118,6 +119,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
     NaN where there is one among them; of no elements at all NaN, or the least integer.
     """
+    refuse_complex("median", input)
     dtype = input._type.dtype
     if dim is None:
         if input._type.numel == 0:
@@ -196,6 +198,7 @@ def _common_type(a: Tensor, b: Tensor) -> DType:
 @public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights."""
+    refuse_complex("bincount", input)
     highest = current_context().host_array(input, "bincount()").max(initial=-1)
     size = max(int(highest) + 1, minlength)
     counted = e.eq(input, input) if weights is None else weights
@@ -213,6 +216,7 @@ def unique(
 
     NaN comes last, each one by itself, as none equals another.
     """
+    refuse_complex("unique", input)
     array = current_context().host_array(input, "unique()")
     values, inverse, counts = np.unique(
         _ordered(array), return_inverse=True, return_counts=True, equal_nan=False
