@@ -154,7 +154,8 @@ class CudaSchedule:
         """The bytes of one result that threads join; 0 for other instructions."""
         if instr.op == "scan":
             number, monoid = instr.value
-            return self.kernel.results[number].itemsize * (3 if monoid.keeps == "factor" else 1)
+            running: DType = self.kernel.results[number]
+            return running.itemsize * (3 if monoid.keeps == "factor" else 1)
         if instr.op != "reduce":
             return 0
         return 16 if instr.value[1].is_position else instr.dtype.itemsize

@@ -260,7 +260,8 @@ class StageBody:
 
     def _running(self, number: int) -> DType:
         """The type in which a scan folds."""
-        return self.kernel.results[self.stage.body[number].value[0]]
+        running: DType = self.kernel.results[self.stage.body[number].value[0]]
+        return running
 
     # -- memory --------------------------------------------------------------------------
 
