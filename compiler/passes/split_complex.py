@@ -18,6 +18,7 @@ from ...runtime.records import record
 from ..ir import Builder, Graph, Node, Primitive, TensorType
 from ..ir import primitives as p
 from ..ir.complex_numbers import pair_strides, real_type
+from ..ir.host_calls import effect_of
 from ..ir.primitive import Attrs
 from ..ir.shapes import numel
 from .complex_arithmetic import FUNCTIONS, Pair, Real, multiply
@@ -129,9 +130,10 @@ class _Splitting:
         if not (_is_complex(node) or any(map(_is_complex, node.inputs))):
             return self.build.rebuild(node, [_real(self.values[each]) for each in node.inputs])
         results = node.attrs["results"]
+        arrays = node.inputs[:-1] if effect_of(node) == "ordered" else node.inputs
         function = _OfPairs(
             node.attrs["function"],
-            tuple(map(_is_complex, node.inputs)),
+            tuple(map(_is_complex, arrays)),
             tuple(each.dtype.is_complex for each in results),
         )
         types = tuple(real_type(each) if each.dtype.is_complex else each for each in results)
@@ -182,7 +184,7 @@ def _partwise(build: Builder, node: Node, operands: Operands, *attrs: Attrs) -> 
 _PARTWISE = frozenset({
     p.add, p.sub, p.neg, p.copy, p.where, p.reshape, p.permute, p.broadcast, p.slice_, p.flip,
     p.concatenate, p.assemble, p.slice_update, p.unfold, p.fold, p.gather, p.index, p.scatter_add,
-    p.index_put, p.sum_, p.cumsum, p.transfer,
+    p.index_put, p.sum_, p.cumsum, p.transfer, p.require,
 })  # fmt: skip
 
 
