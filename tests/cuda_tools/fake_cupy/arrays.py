@@ -19,7 +19,7 @@ from .devices import Device, get_current_stream, set_device
 from .machine import Range, Work, bytes_at, context, machine
 
 Host = np.ndarray[Any, Any]
-CHARS = "?bhilqBHILQefd"
+CHARS = "?bhilqBHILQefdFD"
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 MOST_AXES = 64
 
