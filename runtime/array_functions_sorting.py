@@ -23,4 +23,10 @@ def _sort(xp: Any, x: Array, descending: bool) -> Array:
     return cuda_order.in_order(xp, x, descending)
 
 
-FUNCTIONS: dict[str, Function] = {"argsort": _argsort, "sort": _sort}
+def _select_nth(xp: Any, x: Array, rank: int) -> Array:
+    if xp is np:
+        return order.nth_in_order(x, rank)
+    return cuda_order.first_in_order(xp, x, rank + 1, False)[..., rank:]
+
+
+FUNCTIONS: dict[str, Function] = {"argsort": _argsort, "select_nth": _select_nth, "sort": _sort}

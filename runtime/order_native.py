@@ -76,14 +76,11 @@ def load(dtype: str, descending: bool) -> int:
 
 def text(dtype: str, descending: bool, vector_bytes: int) -> str:
     """The module for one type."""
-    bits = _bits(dtype)
-    infinity = _FLOATS[dtype][1] if dtype in _FLOATS else 0
-    signed = dtype.startswith("int")
-    of = Order(bits, infinity, signed, descending, 8 * vector_bytes // bits)
+    of = order_of(dtype, descending, vector_bytes)
     parts = [
-        _INSERT,
-        _fill(of),
-        _insert_all(of),
+        INSERT,
+        fill_text(of),
+        insert_all_text(of),
         _select(of),
         _by_bytes(of),
         _finish(of),
@@ -93,12 +90,19 @@ def text(dtype: str, descending: bool, vector_bytes: int) -> str:
     return "\n".join(parts).replace("ENTRY", of.entry)
 
 
+def order_of(dtype: str, descending: bool, vector_bytes: int) -> Order:
+    """How elements of a type are put in order."""
+    bits = _bits(dtype)
+    infinity = _FLOATS[dtype][1] if dtype in _FLOATS else 0
+    return Order(bits, infinity, dtype.startswith("int"), descending, 8 * vector_bytes // bits)
+
+
 def _bits(dtype: str) -> int:
     return _FLOATS[dtype][0] if dtype in _FLOATS else _INTEGERS[dtype]
 
 
 # Into the first `last` entries of a list, which are in order; the one behind them is dropped.
-_INSERT = """
+INSERT = """
 define internal void @insert(ptr %list, i64 %last, ENTRY %new) {
 entry:
   br label %look
@@ -124,7 +128,7 @@ done:
 """
 
 
-class _Writer(FunctionText):
+class OrderWriter(FunctionText):
     """The body of a function on elements and entries of one type."""
 
     def __init__(self, of: Order, head: str) -> None:
@@ -184,9 +188,9 @@ class _Writer(FunctionText):
         return self.op(f"and i64 {low}, 255")
 
 
-def _fill(of: Order) -> str:
+def fill_text(of: Order) -> str:
     """The entries of a row."""
-    write = _Writer(of, "internal void @fill(ptr %row, i64 %stride, i64 %n, ptr %list)")
+    write = OrderWriter(of, "internal void @fill(ptr %row, i64 %stride, i64 %n, ptr %list)")
     with write.choice(write.op("icmp eq i64 %stride, 1")), write.each("0", "%n") as i:
         write.line(f"store ENTRY {write.element('%row', 1, i)}, ptr {write.place('%list', i)}")
     with write.each("0", "%n") as i:
@@ -195,9 +199,9 @@ def _fill(of: Order) -> str:
     return write.finish()
 
 
-def _insert_all(of: Order) -> str:
+def insert_all_text(of: Order) -> str:
     """A short list in order."""
-    write = _Writer(of, "internal void @insert_all(ptr %list, i64 %n)")
+    write = OrderWriter(of, "internal void @insert_all(ptr %list, i64 %n)")
     with write.each("1", "%n") as i:
         write.line(f"call void @insert(ptr %list, i64 {i}, ENTRY {write.load('%list', i)})")
     return write.finish()
@@ -206,7 +210,7 @@ def _insert_all(of: Order) -> str:
 def _select(of: Order) -> str:
     """The first `count` of a row, at least one, in order."""
     head = "internal void @select(ptr %row, i64 %stride, i64 %n, i64 %count, ptr %list)"
-    write = _Writer(of, head)
+    write = OrderWriter(of, head)
     write.line("call void @fill(ptr %row, i64 %stride, i64 %count, ptr %list)")
     write.line("call void @insert_all(ptr %list, i64 %count)")
     last = write.sub("%count", 1)
@@ -243,7 +247,7 @@ def _select(of: Order) -> str:
 
 def _by_bytes(of: Order) -> str:
     """Sorts the entries of the one list with the help of the other; returns where they are."""
-    write = _Writer(of, "internal ptr @by_bytes(ptr %first, ptr %second, i64 %n)")
+    write = OrderWriter(of, "internal ptr @by_bytes(ptr %first, ptr %second, i64 %n)")
     digits = of.key_bits // 8
     table = write.op(f"alloca [{256 * digits} x i32], align 64")
     source, target = write.op("alloca ptr"), write.op("alloca ptr")
@@ -290,7 +294,7 @@ def _by_bytes(of: Order) -> str:
 
 def _finish(of: Order) -> str:
     """The positions of entries."""
-    write = _Writer(of, "internal void @finish(ptr %list, i64 %count, ptr %out)")
+    write = OrderWriter(of, "internal void @finish(ptr %list, i64 %count, ptr %out)")
     with write.each("0", "%count") as i:
         entry = write.load("%list", i)
         low = write.op(f"trunc ENTRY {entry} to i{of.key_bits}")
@@ -307,7 +311,7 @@ def _body(of: Order) -> str:
     next, 3 rows, 4 units, 5 the way, 6 dimensions of the batch, then for each of them its size and
     how many elements rows go on.
     """
-    write = _Writer(of, "void @order(ptr %args, i64 %lo, i64 %hi)")
+    write = OrderWriter(of, "void @order(ptr %args, i64 %lo, i64 %hi)")
     x, out, lists, words = (
         write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr %args, i64 {i}')}")
         for i in range(4)

@@ -38,7 +38,7 @@ NO_GRADIENT = {
     "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor",
     "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "argmax", "argmin", "any", "all",
-    "argsort",
+    "argsort", "select_nth",
     # Of detached matrices only: what is solved with its factors has a rule for the matrix.
     "lu",
     # Written by passes, behind all gradients.
@@ -69,6 +69,7 @@ def test_every_fusible_primitive_has_a_scalar_form() -> None:
         "attention_rows",
         "attention_gradient",
         "argsort",
+        "select_nth",
         "sort",
         "host_call",
         "get",

@@ -81,7 +81,7 @@ from .movement import (
 from .primitive import PRIMITIVES
 from .reductions import all_, any_, argmax, argmin, max_, min_, prod, sum_
 from .scans import cummax, cummin, cumprod, cumsum, linear_scan
-from .sorting import argsort, sort
+from .sorting import argsort, select_nth, sort
 from .sources import constant, full, get, input_, iota, random_bits
 from .transfers import transfer
 
@@ -177,6 +177,7 @@ __all__ = [
     "round_",
     "rsqrt",
     "scatter_add",
+    "select_nth",
     "shift_left",
     "shift_right",
     "sign",

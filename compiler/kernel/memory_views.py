@@ -62,7 +62,7 @@ def reads_strided(step: Node) -> bool:
     """Whether a step reads operands that are views of others as they lie."""
     if step.primitive.family in (Family.SEVERAL, Family.LIBRARY):
         return True
-    return step.primitive in (p.matmul, p.attention, p.argsort, p.sort)
+    return step.primitive in (p.matmul, p.attention, p.argsort, p.select_nth, p.sort)
 
 
 _RIGHT_OPERANDS = {

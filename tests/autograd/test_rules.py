@@ -225,7 +225,7 @@ def test_every_primitive_with_float_results_has_a_rule_or_is_listed() -> None:
         "input", "constant", "full", "iota", "random_bits", "isnan", "isinf", "eq", "ne", "lt",
         "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor",
         "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
-        "argmax", "argmin", "argsort", "any", "all",
+        "argmax", "argmin", "argsort", "select_nth", "any", "all",
         # what selects among results, which have their rule together
         "get",
         # of detached matrices only: what is solved with its factors has a rule for the matrix

@@ -107,6 +107,36 @@ def test_gradients_follow_positions():
     assert found.numpy().tobytes() == expected.numpy().tobytes()
 
 
+@pytest.mark.parametrize("length", [1, 39, 40, 41, 300, 5000])
+@pytest.mark.parametrize("dtype", [tg.float32, *DTYPES], ids=str)
+def test_one_element_by_its_rank(dtype, length):
+    x = numbers(3, length).to(tg.float32) * 40
+    x = (x if dtype.is_floating_point else tg.nan_to_num(x)).to(dtype)
+    expected = np.argsort(x.to(tg.float64).numpy(), -1, kind="stable")
+    if dtype is tg.int64:
+        x[0, 0], x[1, -1] = -(1 << 63), (1 << 63) - 1
+        expected = np.argsort(x.numpy(), -1, kind="stable")
+    for k in {1, (length + 1) // 2, length}:
+        for view in (x, x.mT.clone().mT, tg.stack([x, x], -1)[..., 1]):
+            values, at = tg.compile(lambda x, k=k: tg.kthvalue(x, k))(view)
+            assert np.array_equal(at.numpy(), expected[:, k - 1])
+            assert np.array_equal(values.numpy(), tg.gather(x, 1, at[:, None])[:, 0].numpy(),
+                                  equal_nan=dtype.is_floating_point)  # fmt: skip
+
+
+def test_ranks_and_medians_are_native_steps():
+    x = tg.randn(6, 70)
+    assert ("select_nth", "sort") in steps(lambda x: tg.kthvalue(x, 5), x)
+    for function in (lambda x: tg.median(x), lambda x: tg.median(x, 0), lambda x: tg.median(x, 1)):
+        found = steps(function, x)
+        assert ("select_nth", "sort") in found and "python" not in {kind for _, kind in found}
+    few, many = tg.full((2, 10), 7), tg.zeros(2, 3000, dtype=tg.float64)
+    many[:, 1] = -0.0
+    for k in (1, 7):  # all equal: the position is the rank
+        assert tg.compile(lambda x, k=k: tg.kthvalue(x, k).indices)(few).tolist() == [k - 1] * 2
+        assert tg.compile(lambda x, k=k: tg.kthvalue(x, k).indices)(many).tolist() == [k - 1] * 2
+
+
 def test_few_bytes_for_lists(monkeypatch):
     """Long rows share lists between fewer units, and get the same positions."""
     x = tg.randn(9, 700)

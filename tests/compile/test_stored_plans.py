@@ -270,7 +270,7 @@ def test_different_requests_have_different_keys(kind: str) -> None:
 
 def test_what_means_something_here_only_has_no_key() -> None:
     x = tg.randn(3)
-    called = tg.trace(lambda x: tg.kthvalue(x, 2)[1], x)
+    called = tg.trace(lambda x: tg.tracing.host_call(np.sort, x, results=((3,), x.dtype)), x)
     assert graph_key(called) is None
     assert graph_key(of_constant(np.zeros(MOST_CONSTANT_BYTES // 4 + 1, np.float32))) is None
     assert graph_key(of_type(TensorType((3,), float32, tg.device("cuda:0")))) is None

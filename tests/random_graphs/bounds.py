@@ -249,7 +249,8 @@ _RULES: dict[str, Callable[[Sequence[Any], Any, Any], Known]] = {
     "fold": _folded, "scatter_add": _added_at, "index_put": _added_at, "matmul": _contracted,
     "convolution": _contracted, "cast": _cast, "bitwise_and": _wild, "bitwise_or": _wild,
     "bitwise_xor": _wild, "bitwise_not": _wild, "shift_left": _wild, "shift_right": _same,
-    "argmax": _position, "argmin": _position, "argsort": _rank, "div": _quotient,
+    "argmax": _position, "argmin": _position, "argsort": _rank, "select_nth": _rank,
+    "div": _quotient,
     "floor_divide": _floored,
     "remainder": _rest, "atan2": _angle, "random_bits": _wild,
 }  # fmt: skip

@@ -416,7 +416,10 @@ def order(program: Program) -> None:
     rows = value if axis == last else program.op(p.permute, value, axes=tuple(axes))
     count = rows.shape[-1] if program.choose(3) else program.choose(rows.shape[-1] + 1)
     attrs = {"count": count, "descending": bool(program.choose(2))}
-    at = program.op(p.argsort, rows, **attrs)
+    if rows.shape[-1] and not program.choose(3):
+        at = program.op(p.select_nth, rows, rank=program.choose(rows.shape[-1]))
+    else:
+        at = program.op(p.argsort, rows, **attrs)
     at = at if axis == last else program.op(p.permute, at, axes=tuple(axes))
     which = program.choose(4)
     if which:

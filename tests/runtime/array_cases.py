@@ -95,6 +95,11 @@ def _scans(name: str) -> Iterator[Case]:
 
 
 def _orders(name: str) -> Iterator[Case]:
+    if name == "select_nth":
+        for dtype, shape in itertools.product(REAL_DTYPES, [(5,), (2, 3, 4), (2, 100), (0, 3)]):
+            for rank in (0, shape[-1] // 2, shape[-1] - 1):
+                yield name, [sample(shape, dtype)], {"rank": rank}
+        return
     for dtype in REAL_DTYPES:
         for shape in [(5,), (2, 3, 4), (2, 100), (2, 1), (0, 3), (3, 0), ()]:
             counts = (0, 1, shape[-1]) if name == "argsort" and shape else (0,)

@@ -7,21 +7,18 @@ between kernels. Values are then gathered by position, so gradients follow them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
-from ..core.dispatch import apply, apply_several, make_source
+from ..core.dispatch import apply, make_source
 from ..core.eager_context import current_context
 from ..core.operands import cast, refuse_complex, result_type
 from ..core.planned import planned
 from ..core.public import public
-from ..core.tensor import Tensor, intern_type
-from ..runtime import order
+from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, float64, int32, int64
 from . import elementwise as e
 from . import movement as m
@@ -41,12 +38,6 @@ class Sorted(NamedTuple):
 def _ordered(keys: Array) -> Array:
     """Keys that NumPy puts in order with NaN last: not those of bfloat16 themselves."""
     return keys.astype(np.float32) if keys.dtype.kind == "V" else keys
-
-
-@lru_cache(1 << 12)
-def _nth_in_order(rank: int) -> Callable[[Array], tuple[Array]]:
-    """The function over arrays for `host_call`: one object for what does the same."""
-    return lambda rows: (order.nth_in_order(rows, rank),)
 
 
 def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> Tensor:
@@ -99,14 +90,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     if not 1 <= k <= input._type.shape[axis]:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
     rows = m.movedim(input.detach(), axis, -1)
-    (found,) = apply_several(
-        p.host_call,
-        rows,
-        function=_nth_in_order(k - 1),
-        results=(intern_type((*rows._type.shape[:-1], 1), int64, rows._type.device),),
-        name="kthvalue",
-    )
-    at = m.movedim(found, -1, axis)
+    at = m.movedim(apply(p.select_nth, rows, rank=k - 1), -1, axis)
     values = apply(p.gather, input, at, axis=axis)
     if keepdim:
         return Sorted(values, at)

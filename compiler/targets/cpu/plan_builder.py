@@ -51,7 +51,14 @@ from .packed_panels import (
     with_panels,
 )
 from .schedule import Schedule, schedule_cpu
-from .sorting_step import argsort_step, is_native, lists_bytes, sort_step, sorting_summary
+from .sorting_step import (
+    argsort_step,
+    is_native,
+    lists_bytes,
+    selection_step,
+    sort_step,
+    sorting_summary,
+)
 
 # By the id of a schedule, which is held, and the size of vectors; with where parameters begin.
 _texts: Memo[tuple[int, int], tuple[Schedule, KernelText, tuple[int, ...]]] = Memo(4_000)
@@ -169,6 +176,8 @@ class CpuPlanBuilder(PlanBuilder):
         (operand,) = self.operands.arrays(node)
         if node.primitive is p.sort:
             return sort_step(node, operand, self.place[node])
+        if node.primitive is p.select_nth:
+            return selection_step(node, operand, self.place[node])
         with self.arena.borrowed(lists_bytes(node)) as lists:
             return argsort_step(node, operand, self.place[node], lists)
 

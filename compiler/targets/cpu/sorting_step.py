@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ....runtime import order_native, sort_native
+from ....runtime import order_native, selection_native, sort_native
 from ....runtime.numpy_sort import sort_function
 from ....runtime.order_native import BY_BYTES, INSERTED, MOST_ELEMENTS, SELECTED, entry_bytes
 from ....runtime.parallel import shared_out
@@ -52,6 +52,20 @@ def argsort_step(node: Node, operand: ArrayRef, result: BufferRef, lists: Buffer
     )
 
 
+def selection_step(node: Node, operand: ArrayRef, result: BufferRef) -> KernelStep:
+    """The step that finds an element by its rank in rows that lie in memory like `operand`."""
+    (x,) = node.inputs
+    stride, batch = _rows(operand)
+    return KernelStep(
+        "select_nth",
+        selection_native.load(x.type.dtype.name),
+        (operand.ref, result),
+        prod(x.shape[:-1]),
+        max(1, SHARE // x.shape[-1]),
+        (x.shape[-1], node.attrs["rank"], stride, *batch),
+    )
+
+
 def sort_step(node: Node, operand: ArrayRef, result: BufferRef) -> KernelStep:
     """The step that puts the elements of rows that lie like `operand` in order."""
     dtype = node.type.dtype.name
@@ -70,7 +84,7 @@ def is_native(node: Node) -> bool:
     """Whether a native step puts rows in order; see the top of this file."""
     (x,) = node.inputs
     *lead, length = x.shape
-    if node.primitive is p.argsort:
+    if node.primitive is not p.sort:
         return length < MOST_ELEMENTS
     is_cut = prod(lead) < FEW_ROWS and length >= LONG_ROW
     return sort_native.can_sort(x.type.dtype.name) and not is_cut
@@ -92,6 +106,10 @@ def sorting_summary(node: Node) -> str:
     elements = f"{x.shape[-1]:,} {x.type.dtype.name} in {rows:,} rows"
     if node.primitive is p.sort:
         return f"NumPy's sort: {elements}; {shared_out(rows, _sorted_grain(node), 'row')}"
+    if node.primitive is p.select_nth:
+        way = "insertion" if x.shape[-1] <= selection_native.FEW else "bytes of keys"
+        shared = shared_out(rows, max(1, SHARE // x.shape[-1]), "row")
+        return f"selection by {way}: one of {elements}; {shared}"
     return (
         f"{_WAYS[_way(node)]}: first {node.attrs['count']:,} of {elements}; "
         f"{shared_out(_units(node), _grain(node), 'unit')}"
