@@ -376,6 +376,24 @@ case(
     compiles=False,
 )
 case(
+    "unique rows",
+    lambda x: tg.unique(x, dim=0),
+    lambda x: np.unique(x, axis=0),
+    ((20, 2), few_values),
+    dtypes=NUMBERS,
+    gradient=False,
+    compiles=False,
+)
+case(
+    "unique_consecutive",
+    tg.unique_consecutive,
+    lambda x: x[np.append(True, x[1:] != x[:-1])],
+    ((20,), few_values),
+    dtypes=NUMBERS,
+    gradient=False,
+    compiles=False,
+)
+case(
     "cumsum",
     lambda x: tg.cumsum(x, 1),
     lambda x: np.cumsum(x, 1),

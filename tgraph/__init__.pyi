@@ -665,6 +665,13 @@ def unique(
     sorted: _builtins.bool = True,
     return_inverse: _builtins.bool = False,
     return_counts: _builtins.bool = False,
+    dim: _builtins.int | None = None,
+) -> _Any: ...
+def unique_consecutive(
+    input: _Tensor,
+    return_inverse: _builtins.bool = False,
+    return_counts: _builtins.bool = False,
+    dim: _builtins.int | None = None,
 ) -> _Any: ...
 def unsqueeze(input: _Tensor, dim: _builtins.int) -> _Tensor: ...
 def var(

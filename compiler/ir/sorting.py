@@ -27,6 +27,8 @@ def _infer_argsort(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
 
 def _infer_select_nth(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     (x,), rank = types, attrs["rank"]
+    if x.dtype.is_complex:
+        raise IRTypeError(f"complex numbers have no order, got {x}")
     if not x.shape or not 0 <= rank < x.shape[-1]:
         raise IRTypeError(f"select_nth cannot take rank {rank} of rows of {x}")
     return TensorType((*x.shape[:-1], 1), int64, x.device)

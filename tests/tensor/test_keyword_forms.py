@@ -82,7 +82,7 @@ NOT_TAKEN: dict[str, set[str]] = {
         "uniform_ from_", "topk descending",
     },
     "operations that we do not have": {
-        "bmm out_dtype", "mm out_dtype", "unique dim", "embedding max_norm", "embedding norm_type",
+        "bmm out_dtype", "mm out_dtype", "embedding max_norm", "embedding norm_type",
         "embedding scale_grad_by_freq", "embedding sparse", "poisson_nll_loss full",
         "triplet_margin_loss eps", "triplet_margin_loss swap", "huber_loss weight",
         "l1_loss weight",

@@ -149,6 +149,37 @@ def test_counting_and_searching() -> None:
     assert tg.searchsorted(edges, tg.tensor([2.0]), right=True).tolist() == [3]
 
 
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+@pytest.mark.parametrize("shape", [(40,), (30, 2), (6, 5, 2), (0,), (0, 3)])
+def test_what_is_distinct_as_torch(name: str, shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    nan = float("nan")
+    numbers = np.random.RandomState(5).choice([1.0, -0.0, 0.0, 2.0, -np.inf], shape)
+    arrays = [numbers.astype(np.float32), np.nan_to_num(numbers, neginf=-7).astype(np.int64)]
+    if shape == (40,):
+        arrays.append(np.where(numbers == 2, nan, numbers))
+    for array in arrays:
+        for dim in (None, *range(array.ndim)):
+            if 0 in shape and (dim is None or shape[dim]):
+                continue
+            if name == "unique" and dim is not None and np.isnan(array).any():
+                continue  # which PyTorch leaves in no order
+            attrs = {"return_inverse": True, "return_counts": True, "dim": dim}
+            expected = getattr(torch, name)(torch.tensor(array), **attrs)
+            found = getattr(tg, name)(tg.tensor(array), **attrs)
+            for mine, theirs in zip(found, expected, strict=True):
+                assert np.array_equal(
+                    mine.numpy(), theirs.numpy(), equal_nan=array.dtype.kind == "f"
+                )
+
+
+def test_slices_without_elements_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="0 sized dimensions"):
+        tg.unique(tg.zeros(3, 0), dim=0)
+    with pytest.raises(RuntimeError, match=r"unique_consecutive.*needs the value of a tensor at"):
+        tg.compile(tg.unique_consecutive)(tg.zeros(3))
+
+
 def test_cumsum() -> None:
     for size in (0, 1, 2, 7, 8):
         array = np.random.RandomState(size).randn(3, size)

@@ -559,6 +559,13 @@ class Tensor:
         sorted: _builtins.bool = True,
         return_inverse: _builtins.bool = False,
         return_counts: _builtins.bool = False,
+        dim: _builtins.int | None = None,
+    ) -> _Any: ...
+    def unique_consecutive(
+        self,
+        return_inverse: _builtins.bool = False,
+        return_counts: _builtins.bool = False,
+        dim: _builtins.int | None = None,
     ) -> _Any: ...
     def unsqueeze(self, dim: _builtins.int) -> _Tensor: ...
     def var(

@@ -194,20 +194,100 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 @public(method=True)
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The distinct elements in ascending order, with positions and counts on request.
 
-    NaN comes last, each one by itself, as none equals another.
+    Of the slices along `dim`, where one is given, in lexicographic order; positions then are those
+    of slices. NaN comes last, each one by itself, as none equals another.
+
+    >>> import tgraph as tg
+    >>> tg.unique(tg.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    >>> tg.unique(tg.tensor([[2, 1], [0, 5], [2, 1]]), dim=0)
+    tensor([[0, 5],
+            [2, 1]])
     """
     refuse_complex("unique", input)
-    array = current_context().host_array(input, "unique()")
+    array, wanted = current_context().host_array(input, "unique()"), (return_inverse, return_counts)
+    if dim is not None:
+        axis, rows = _slices("unique", array, dim)
+        order = np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows))
+        return _placed(input, *_distinct(array, axis, order, rows), wanted)
     values, inverse, counts = np.unique(
         _ordered(array), return_inverse=True, return_counts=True, equal_nan=False
     )
-    made = [values.astype(array.dtype, copy=False)]
-    made += [inverse.reshape(array.shape).astype(np.int64)] if return_inverse else []
-    made += [counts.astype(np.int64)] if return_counts else []
+    values = values.astype(array.dtype, copy=False)
+    return _placed(input, values, inverse.reshape(array.shape), counts, wanted)
+
+
+@public(method=True)
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The elements without those that equal the one before, with positions and counts on request.
+
+    Of the slices along `dim`, where one is given; else of all elements in their order.
+
+    >>> import tgraph as tg
+    >>> tg.unique_consecutive(tg.tensor([2, 2, 1, 2]), return_counts=True)
+    (tensor([2, 1, 2]), tensor([2, 1, 1]))
+    """
+    refuse_complex("unique_consecutive", input)
+    array = current_context().host_array(input, "unique_consecutive()")
+    wanted = return_inverse, return_counts
+    if dim is not None:
+        axis, rows = _slices("unique_consecutive", array, dim)
+        return _placed(input, *_distinct(array, axis, np.arange(len(rows)), rows), wanted)
+    flat = array.reshape(-1)
+    positions = np.arange(flat.size)
+    values, inverse, counts = _distinct(flat, 0, positions, _ordered(flat)[:, None])
+    return _placed(input, values, inverse.reshape(array.shape), counts, wanted)
+
+
+def _slices(name: str, array: Array, dim: int) -> tuple[int, Array]:
+    """The axis, and the slices along it as rows."""
+    axis = normalize_axis(dim, array.ndim)
+    others = array.size // array.shape[axis] if array.shape[axis] else None
+    empty = [size for at, size in enumerate(array.shape) if at != axis and size == 0]
+    if empty:
+        raise RuntimeError(
+            f"{name}: there are 0 sized dimensions other than dim={dim} in {array.shape}, so that "
+            "slices along it have no elements"
+        )
+    moved = np.moveaxis(_ordered(array), axis, 0)
+    return axis, moved.reshape(array.shape[axis], others or 1)
+
+
+def _distinct(array: Array, axis: int, order: Array, rows: Array) -> tuple[Array, Array, Array]:
+    """What differs from its predecessor among slices of `array`, which are `rows`, in this order.
+
+    With the number of the run that each slice is in, and how many are in each.
+    """
+    lined = rows[order]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = (lined[1:] != lined[:-1]).any(1)
+    starts = np.flatnonzero(is_new)
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = np.cumsum(is_new) - 1
+    counts = np.diff(np.append(starts, len(rows)))
+    return np.take(array, order[starts], axis), inverse, counts
+
+
+def _placed(
+    input: Tensor, values: Array, inverse: Array, counts: Array, wanted: tuple[bool, bool]
+) -> Any:
+    """The values, and which of the others are wanted, where the input lies."""
+    made = [values]
+    made += [each.astype(np.int64) for each, is_wanted in zip((inverse, counts), wanted)
+             if is_wanted]  # fmt: skip
     place = current_context().array_constant
     tensors = tuple(place(each, input._type.device) for each in made)
     return tensors if len(tensors) > 1 else tensors[0]

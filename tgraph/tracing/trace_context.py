@@ -558,6 +558,7 @@ _WAYS_OUT = {
     "tolist": f"Go on with tensors instead, or {_RETURN_IT}",
     "nonzero": _KNOWN_SHAPE,
     "unique": _KNOWN_SHAPE,
+    "unique_consecutive": _KNOWN_SHAPE,
 }
 
 
