@@ -43,7 +43,7 @@ class Interpreter:
                 _Step(
                     FUNCTIONS[node.primitive.name],
                     tuple(slots[operand] for operand in node.inputs),
-                    dict(node.attrs),
+                    {name: _runnable(value) for name, value in node.attrs.items()},
                     slots[node],
                     tuple(slots[operand] for operand in dead),
                     node,
@@ -68,6 +68,10 @@ class Interpreter:
                 values[slot] = None
         return [values[self._slots[node]] for node in self.graph.outputs]
 
+    def run_on(self, xp: Any, *inputs: Array) -> tuple[Array, ...]:
+        """As array functions are called: the module first."""
+        return tuple(self.run(inputs, xp))
+
     def _feed(self, values: list[Any], inputs: Sequence[Array]) -> None:
         wanted = self.graph.inputs
         if len(inputs) != len(wanted):
@@ -79,6 +83,15 @@ class Interpreter:
                     f"got {array.dtype}{list(array.shape)}"
                 )
             values[self._slots[node]] = array
+
+
+def _runnable(attribute: Any) -> Any:
+    """An attribute of a node for its array function, which calls graphs."""
+    if isinstance(attribute, Graph):
+        return Interpreter(attribute).run_on
+    if type(attribute) is tuple and any(isinstance(each, Graph) for each in attribute):
+        return tuple(map(_runnable, attribute))
+    return attribute
 
 
 def interpret(graph: Graph, inputs: Sequence[Array], xp: Any = np) -> list[Array]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..runtime.garbage import no_collection
-from .ir import Graph
+from .ir import Graph, map_whole
 from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.decompose_positions import decompose_positions
@@ -67,6 +67,7 @@ def optimize(
 ) -> Graph:
     """`graph` after every pass; `after(name, graph)` sees the graph behind each one.
 
+    Passes know nothing of graphs among the attributes of nodes: each runs on them here, too.
     `passes` are all of them unless others are given: a target may leave some out.
 
     >>> from tgraph.compiler.ir import Builder, TensorType, input_node, primitives as p
@@ -80,7 +81,7 @@ def optimize(
     """
     with no_collection():
         for step in PASSES if passes is None else passes:
-            graph = step.run(graph)
+            graph = map_whole(graph, step.run)
             if after is not None:
                 after(step.name, graph)
     return graph

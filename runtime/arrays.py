@@ -18,6 +18,7 @@ import numpy.typing as npt
 from . import (
     array_functions_complex,
     array_functions_contractions,
+    array_functions_control,
     array_functions_elementwise,
     array_functions_factorizations,
     array_functions_indexing,
@@ -43,6 +44,7 @@ FUNCTIONS: dict[str, Function] = {
     **array_functions_factorizations.FUNCTIONS,
     **array_functions_sources.FUNCTIONS,
     **array_functions_complex.FUNCTIONS,
+    **array_functions_control.FUNCTIONS,
 }
 
 

@@ -3,7 +3,7 @@
 from . import primitives
 from .decisions import is_decision, is_exact, is_float, is_reproducible
 from .export import to_networkx
-from .graph import Graph, toposort, transform
+from .graph import Graph, map_whole, nested_graphs, toposort, transform
 from .host_calls import effect_of, is_repeatable
 from .node import UNKNOWN, Builder, Node, Provenance, infer_type
 from .primitive import PRIMITIVES, Family, Primitive, primitive_named, register
@@ -24,6 +24,6 @@ __all__ = [
     "PRIMITIVES", "UNKNOWN", "Builder", "Family", "Graph", "IRTypeError", "Node", "Primitive",
     "Provenance", "TensorType", "can_cast", "effect_of", "format_graph", "infer_type",
     "input_node", "is_decision", "is_exact", "is_float", "is_repeatable", "is_reproducible",
-    "primitive_named", "primitives", "promote_types", "register", "result_type", "scalar_dtype",
+    "map_whole", "nested_graphs", "primitive_named", "primitives", "promote_types", "register", "result_type", "scalar_dtype",
     "toposort", "transform",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...runtime.device import CPU
 from ...runtime.dtypes import DType
-from . import Family, Graph, Node
+from . import Family, Graph, Node, Provenance
 from . import primitives as p
 
 MOST_CONSTANT_BYTES = 1 << 20
@@ -34,22 +34,32 @@ def graph_key(
 ) -> str | None:
     """The text for what `compile_graph` is given; None where the plan means something here only."""
     given = [sorted((donate or {}).items()), sorted((strides or {}).items()), sorted(overwritten)]
-    number = {node: at for at, node in enumerate(graph.nodes)}
+    place: dict[Provenance, int] = {}
     try:
-        lines = _lines(graph.nodes, number)
+        texts = [_text_of_graph(each, place) for each in graph.whole]
     except _NoText:
         return None
+    return "\n".join([*texts, f"{given}"])
+
+
+def _text_of_graph(graph: Graph, place: dict[Provenance, int]) -> str:
+    """Its nodes, how many inputs it has, and its outputs; graphs inside it have their own text.
+
+    `place` tells which nodes of all graphs were the first of their lines.
+    """
+    number = {node: at for at, node in enumerate(graph.nodes)}
     results = [number[node] for node in graph.outputs]
-    return "\n".join([*lines, f"{len(graph.inputs)} {results} {given}"])
+    return "\n".join([*_lines(graph.nodes, number, place), f"{len(graph.inputs)} {results}"])
 
 
-def _lines(nodes: Sequence[Node], number: Mapping[Node, int]) -> list[str]:
+def _lines(
+    nodes: Sequence[Node], number: Mapping[Node, int], place: dict[Provenance, int]
+) -> list[str]:
     """One for each node: what it is, what it reads, and the first that comes of the same line."""
-    place: dict[Any, int] = {}
     known: dict[Any, str] = {}
     lines = []
-    for at, node in enumerate(nodes):
-        first = place.setdefault(node.where, at)
+    for node in nodes:
+        first = place.setdefault(node.where, len(place))
         what = known.get(node.what)
         if what is None or node.primitive is p.input_:
             what = known[node.what] = _what(node)
@@ -95,4 +105,6 @@ def _text(value: Any) -> str:
         return f"a{value.dtype!r}{value.shape}{content}"
     if value is CPU:
         return "cpu"
+    if isinstance(value, Graph):
+        return "graph"  # those of a node follow in their order
     raise _NoText

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -95,6 +95,16 @@ class Node:
         return f"<{self.primitive.name} {self.type}>"
 
 
+class Structured:
+    """What is told apart by its `structure` where it is an attribute: graphs."""
+
+    __slots__ = ()
+
+    @property
+    def structure(self) -> Hashable:
+        raise NotImplementedError
+
+
 def attr_key(value: Any) -> Any:
     """A hashable stand-in for an attribute: equal keys mean interchangeable values.
 
@@ -116,7 +126,7 @@ def attr_key(value: Any) -> Any:
         return ("array", value.shape, value.dtype.str, value.tobytes())
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
         return tuple(attr_key(item) for item in value)
-    return value
+    return value.structure if isinstance(value, Structured) else value
 
 
 _NO_ATTRS: Attrs = MappingProxyType({})

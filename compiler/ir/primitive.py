@@ -33,6 +33,7 @@ class Family(Enum):
     SEVERAL = "several"  # has several results, made at once by native code
     LIBRARY = "library"  # a routine of a library of linear algebra
     OPAQUE = "opaque"  # a Python function over arrays
+    CONTROL = "control"  # graphs that run if, or as long as, a value says so
     GET = "get"  # selects one result of a tuple-typed node
 
     __hash__ = object.__hash__  # that of Enum is Python code, and asked for at every node

@@ -2,6 +2,7 @@
 
 from .complex_numbers import complex_, conj, view_as_complex, view_as_real
 from .contractions import attention, attention_gradient, attention_rows, convolution, matmul
+from .control import branch, loop
 from .elementwise import (
     abs_,
     acos,
@@ -106,6 +107,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "branch",
     "broadcast",
     "cast",
     "ceil",
@@ -154,6 +156,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "loop",
     "lt",
     "lu",
     "matmul",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.dtypes import DType
-from .graph import Graph
+from .graph import Graph, nested_graphs
 from .node import Node
 from .sources import input_
 from .types import TensorType
@@ -23,6 +23,8 @@ def format_attr(value: Any) -> str:
         return value.name
     if isinstance(value, TensorType):
         return str(value)
+    if isinstance(value, Graph):
+        return f"graph of {len(value.nodes)}"
     if isinstance(value, tuple):
         inner = ", ".join(format_attr(item) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -62,6 +64,8 @@ def format_node(node: Node, names: dict[Node, str]) -> str:
 def format_graph(graph: Graph) -> str:
     """The whole graph: inputs, one line per node, and what is returned.
 
+    Graphs among the attributes of a node follow its line, further to the right.
+
     >>> from tgraph.compiler.ir import Builder, Graph, input_node, primitives as p
     >>> from tgraph.compiler.ir import TensorType
     >>> from tgraph.runtime.dtypes import float32
@@ -71,8 +75,34 @@ def format_graph(graph: Graph) -> str:
       %0: float32[2] = exp(%x)
       return %0
     """
+    lines: list[str] = []
+    pending: list[str | tuple[str, str, Graph]] = [("", "graph", graph)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            lines.append(part)
+        else:
+            pending += _parts(*part)[::-1]
+    return "\n".join(lines)
+
+
+def _parts(indent: str, title: str, graph: Graph) -> list[str | tuple[str, str, Graph]]:
+    """The lines of a graph, with graphs inside where theirs belong."""
     names = node_names(graph)
     heading = ", ".join(f"{names[node]}: {node.type}" for node in graph.inputs)
-    body = [f"  {format_node(node, names)}" for node in graph.nodes if node.primitive is not input_]
+    parts: list[str | tuple[str, str, Graph]] = [f"{indent}{title}({heading})"]
+    for node in graph.nodes:
+        if node.primitive is not input_:
+            parts.append(f"{indent}  {format_node(node, names)}")
+            parts += [(f"{indent}    ", name, inner) for name, inner in named_graphs(node)]
     returned = ", ".join(names[node] for node in graph.outputs)
-    return "\n".join([f"graph({heading})", *body, f"  return {returned}"])
+    return [*parts, f"{indent}  return {returned}"]
+
+
+def named_graphs(node: Node) -> list[tuple[str, Graph]]:
+    """The graphs among the attributes of a node, with what they are called: "body", "branch 0"."""
+    graphs = nested_graphs(node)
+    if graphs and "branches" in node.attrs:
+        return [(f"branch {number}", graph) for number, graph in enumerate(graphs)]
+    names = [name for name in sorted(node.attrs) if isinstance(node.attrs[name], Graph)]
+    return list(zip(names, graphs, strict=True))

@@ -17,7 +17,8 @@ from tgraph.runtime.dtypes import bool_, float16, float32, float64, int8, int32,
 pytest_plugins = ["cuda_tools.device"]
 
 FED_SELECTED_OR_MOVED = {"input", "get", "transfer"}
-NAMES = sorted(set(PRIMITIVES) - FED_SELECTED_OR_MOVED)
+OF_GRAPHS = {"branch", "loop"}  # which come as functions: tests/ir/test_control.py
+NAMES = sorted(set(PRIMITIVES) - FED_SELECTED_OR_MOVED - OF_GRAPHS)
 nan, inf = np.nan, np.inf
 
 

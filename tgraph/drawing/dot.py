@@ -53,6 +53,7 @@ STYLES = {
     "gather": Style("indexing", "#d3efe8", "#2b8a78"),
     "contraction": Style("matrix product, convolution", "#e5dcf3", "#7452a8"),
     "sampling": Style("random bits", "#fff2c2", "#8a6d00"),
+    "control": Style("branch or loop", "#e3e0f4", "#5b4ba6", "hexagon"),
     "opaque": Style("Python function", "#f9d8d5", "#b03a32"),
     "compiled": Style("compiled function", "#fffaec", "#c79a2b"),
     "composite": Style("function with its own gradient", "#dfe3fa", "#4f5bb5"),

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from ..compiler.ir import Family, Graph, Node, Provenance, TensorType
 from ..compiler.ir import primitives as p
-from ..compiler.ir.text import format_attr, format_node, format_type, node_names
+from ..compiler.ir.text import (
+    format_attr,
+    format_graph,
+    format_node,
+    format_type,
+    named_graphs,
+    node_names,
+)
 from ..compiler.plan.executable import Executable
 from ..compiler.plan.program import Program
 from ..compiler.plan.step_info import StepInfo
@@ -40,6 +47,7 @@ KINDS = {
     Family.SEVERAL: "contraction",
     Family.LIBRARY: "contraction",
     Family.OPAQUE: "opaque",
+    Family.CONTROL: "control",
     Family.GET: "view",
 }
 
@@ -85,6 +93,8 @@ def executable_picture(
     calls = counts["gemm"] + counts["attention"] + counts["sort"]
     parts += [plural(calls, "library call")] if calls else []
     parts += [plural(counts["python"], "Python step")] if counts["python"] else []
+    parts += [plural(counts["loop"], "loop")] if counts["loop"] else []
+    parts += [plural(counts["branch"], "branch", "branches")] if counts["branch"] else []
     moved, flops = sum(info.bytes for info in infos), sum(info.flops for info in infos)
     summary = f"{', '.join(parts)}, {si(moved, 'B')} moved, {si(flops, 'flop')}"
     return _Drawing(executable.graph, infos, ends).picture(title, summary)
@@ -203,6 +213,8 @@ def detail_text(node: Node) -> str:
             return _axes((attrs["axis"],)) + (", from the end" if attrs["reverse"] else "")
         case "get":
             return str(attrs["index"])
+        case "branch" | "loop":
+            return ", ".join(name for name, _ in named_graphs(node))
         case "host_call":
             effect = attrs.get("effect", "pure")
             return str(attrs["name"]) + ("" if effect == "pure" else f", {effect}")
@@ -320,7 +332,8 @@ class _Drawing:
         lines, tooltip = [format_type(node.type)], self._tooltip(node)
         cluster = f"k{number}" if step is not None and _is_cluster(step) else ""
         if step is not None and step.kind != "kernel":
-            kind = "gemm" if step.kind in ("gemm", "attention", "sort", "library") else "python"
+            if step.kind not in ("loop", "branch"):
+                kind = "gemm" if step.kind in ("gemm", "attention", "sort", "library") else "python"
             lines += [] if cluster else [_work(step)]
             tooltip = f"{step.name}: {_work(step)}\n{tooltip}"
         elif self.steps and step is None and node.primitive.family is not Family.SOURCE:
@@ -355,6 +368,7 @@ class _Drawing:
 
     def _tooltip(self, node: Node) -> str:
         lines = [format_node(node, self.names) if node.inputs or node.attrs else ""]
+        lines += [part for each in named_graphs(node) for part in _graph_lines(*each)]
         if isinstance(node.type, TensorType):
             lines.append(si(node.type.nbytes, "B"))
         return "\n".join(filter(None, (*lines, *place_lines(node.where))))
@@ -378,6 +392,12 @@ class _Drawing:
         lines = [f"{step.name}: {_work(step)}", *_schedule_lines(step), *places]
         detail = f"{_work(step)}, {places[0]}" if len(places) == 1 else _work(step)
         return Cluster(f"k{number}", "kernel", step.name, detail, "\n".join(lines))
+
+
+def _graph_lines(name: str, graph: Graph) -> list[str]:
+    """A graph inside a node, as text."""
+    head, *rest = format_graph(graph).splitlines()
+    return [head.replace("graph", name, 1), *rest]
 
 
 def _is_cluster(step: StepInfo) -> bool:

@@ -26,6 +26,7 @@ from . import (
     linalg,
     movement,
     rules_contractions,
+    rules_control,
     rules_elementwise,
     rules_movement,
     rules_reductions,
@@ -33,7 +34,9 @@ from . import (
 
 # Imported for the operations that they declare, and for the gradient rules that they register.
 FAMILIES = functions.FAMILIES
-RULE_MODULES = (rules_contractions, rules_elementwise, rules_movement, rules_reductions)
+RULE_MODULES = (
+    rules_contractions, rules_control, rules_elementwise, rules_movement, rules_reductions
+)  # fmt: skip
 
 # Methods that are declared in no family: those of other rooms, and one that is called otherwise.
 METHODS: dict[str, Callable[..., Any]] = {
