@@ -14,6 +14,7 @@ from typing import Any
 
 _MAIN = threading.main_thread().ident
 _held: list[FrameType | None] = []
+_handlers: list[Any] = []  # of those who hold, outermost first
 
 
 def _note(number: int, frame: FrameType | None) -> None:
@@ -24,7 +25,8 @@ def hold() -> Any:
     """Only note Ctrl-C from now on; gives what `release` needs. Other threads never see it."""
     if threading.get_ident() != _MAIN or _signal.getsignal(signal.SIGINT) is None:
         return None  # only Python's own handlers can be put back
-    return _signal.signal(signal.SIGINT, _note)
+    _handlers.append(_signal.signal(signal.SIGINT, _note))
+    return _handlers[-1]
 
 
 def release(handler: Any) -> None:
@@ -32,13 +34,28 @@ def release(handler: Any) -> None:
     if handler is None:
         return
     _signal.signal(signal.SIGINT, handler)
+    _handlers.pop()
     if _held and handler is not _note:
-        frame = _held.pop()
-        _held.clear()
+        frame = _take_note()
         if callable(handler):
             handler(signal.SIGINT, frame)
         else:
             signal.raise_signal(signal.SIGINT)
+
+
+def deliver() -> None:
+    """Call the handler if Ctrl-C was pressed while it is held back.
+
+    For who runs for long and has not begun with what must happen as a whole.
+    """
+    if _held and threading.get_ident() == _MAIN and callable(_handlers[0]):
+        _handlers[0](signal.SIGINT, _take_note())
+
+
+def _take_note() -> FrameType | None:
+    frame = _held.pop()
+    _held.clear()
+    return frame
 
 
 class held:

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import blas, memory, plan_native
+from . import blas, interrupts, memory, plan_native
 from .plan_gemm import calls_blas, native_product
 from .plan_steps import (
     ARENA_SLOT,
     RANGES_PER_THREAD,
     STATUS_SLOT,
     ArrayRef,
+    BindStep,
+    BranchStep,
     BufferRef,
     CopyStep,
     GemmStep,
+    JumpStep,
     KernelStep,
     PythonStep,
     Step,
@@ -47,6 +51,10 @@ __all__ = [
 ]
 
 COPY_GRAIN = 256 << 10
+_FORMATS = {
+    "bool": 1, "uint8": 1, "int8": -1, "int16": -2, "uint32": 4, "int32": -4, "int64": -8,
+}  # fmt: skip
+"""How the numbers of branches are read: see `plan_native`."""
 
 Array = npt.NDArray[Any]
 
@@ -63,11 +71,11 @@ class Plan:
     """Steps that are ready to run.
 
     `arena_bytes` is the size of slot 0; slots 1 to `num_slots` - 1 are arrays: those in
-    `constants` are bound here for good (and kept alive), the others are given to `run` in the
-    order of their slots. Those in `written` must be writeable in NumPy's sense: where one is not,
-    a call raises ReadOnlyError before it does anything, and where one of those in `dense` is not
-    C-contiguous, NotDenseError. Several threads may run one plan at once;
-    each call has its own arena.
+    `constants` are bound here for good (and kept alive), those in `pointers` are bound to places in
+    others by steps, the rest are given to `run` in the order of their slots. Those in `written`
+    must be writeable in NumPy's sense: where one is not, a call raises ReadOnlyError before it does
+    anything, and where one of those in `dense` is not C-contiguous, NotDenseError. Several threads
+    may run one plan at once; each call has its own arena.
 
     >>> source, target = np.arange(3.0), np.zeros(3)
     >>> plan = Plan([CopyStep("x", BufferRef(2), BufferRef(1), 24)], 0, 3)
@@ -85,6 +93,7 @@ class Plan:
         constants: Mapping[int, Array] | None = None,
         written: Iterable[int] = (),
         dense: Iterable[int] = (),
+        pointers: Iterable[int] = (),
     ) -> None:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
@@ -92,7 +101,9 @@ class Plan:
         self.num_slots = max(num_slots, 1)
         self.constants = dict(constants or {})
         self.written, self.dense = frozenset(written), frozenset(dense)
-        self._call_slots = [s for s in range(1, self.num_slots) if s not in self.constants]
+        self.pointers = frozenset(pointers)
+        own = self.pointers.union(self.constants)
+        self._call_slots = [slot for slot in range(1, self.num_slots) if slot not in own]
         self._call_count = len(self._call_slots)
         self._check()
         self._native = plan_native.load()
@@ -141,7 +152,7 @@ class Plan:
         return f"<{self.describe().splitlines()[0]}>"
 
     def _go_on(self, frame: _Frame, items: tuple[Array, ...], position: int) -> int:
-        """Run Python steps and the native segments behind them."""
+        """Run Python steps and the native segments behind them; loops pause for signals."""
         if -plan_native.READ_ONLY < position <= -plan_native.NOT_AN_ARRAY:
             items = self._exact(items)
             position = frame.start(items)
@@ -153,6 +164,10 @@ class Plan:
             raise ReadOnlyError(f"plan: the array for slot {slot} must not be written")
         while position > 0:
             step = self.steps[self._index_of[position]]
+            if isinstance(step, JumpStep):
+                interrupts.deliver()
+                position = self._native.walk(frame.address, position, items)
+                continue
             assert isinstance(step, PythonStep)
             self._call(step, frame, items)
             if frame.words[0]:
@@ -190,12 +205,16 @@ class Plan:
                 )
             if not isinstance(array, np.ndarray):
                 raise TypeError(f"plan: constant in slot {slot} is a {type(array).__name__}")
-        for step in self.steps:
+        for index, step in enumerate(self.steps):
             for ref in references(step):
                 if not STATUS_SLOT <= ref.slot < self.num_slots:
                     raise ValueError(
                         f"plan: {step.name} uses slot {ref.slot}, the plan has {self.num_slots}"
                     )
+            if not self.pointers.issuperset(_bound(step)):
+                raise ValueError(f"plan: {step.name} binds slots that are no pointers")
+            if not all(0 <= index + by <= len(self.steps) for by in _leads(step)):
+                raise ValueError(f"plan: {step.name} leads to steps that the plan does not have")
 
     def _encode(self) -> tuple[npt.NDArray[np.int64], dict[int, int]]:
         """The table, and the index of the step at each position of it."""
@@ -205,11 +224,16 @@ class Plan:
         first = plan_native.HEAD + self._call_count
         head = [first, self._call_count, get, limit, self._scratch_offset(), id(np.ndarray)]
         words = [*head, *map(self._slot_word, self._call_slots)]
-        index_of = {}
+        encoded = [*map(_encode_step, self.steps), [plan_native.END]]
+        positions = list(accumulate(map(len, encoded), initial=len(words)))
         for index, step in enumerate(self.steps):
-            index_of[len(words)] = index
-            words += _encode_step(step)
-        return np.array([*words, plan_native.END], np.int64), index_of
+            if isinstance(step, BranchStep):
+                encoded[index][5:] = [positions[index + by] for by in step.by]
+            elif isinstance(step, JumpStep):
+                encoded[index][1] = positions[index + step.by]
+        table = [*words, *(word for each in encoded for word in each)]
+        index_of = {positions[index]: index for index in range(len(self.steps))}
+        return np.array(table, np.int64), index_of
 
     def _slot_word(self, slot: int) -> int:
         written = plan_native.WRITTEN if slot in self.written else 0
@@ -281,6 +305,20 @@ def _limits_blas(step: Step) -> bool:
     return isinstance(step, GemmStep) and calls_blas(step)
 
 
+def _leads(step: Step) -> tuple[int, ...]:
+    """How many steps further a step may go on, where it is not the next one."""
+    if isinstance(step, BranchStep):
+        return step.by
+    return (step.by,) if isinstance(step, JumpStep) else ()
+
+
+def _bound(step: Step) -> tuple[int, ...]:
+    """The slots whose beginnings a step changes."""
+    if isinstance(step, JumpStep):
+        return tuple(slot for pair in step.exchanged for slot in pair)
+    return step.slots if isinstance(step, BindStep) else ()
+
+
 def _encode_step(step: Step) -> list[int]:
     match step:
         case KernelStep():
@@ -299,6 +337,17 @@ def _encode_step(step: Step) -> list[int]:
             return _native(body, args, step.nbytes, COPY_GRAIN, RANGES_PER_THREAD)
         case PythonStep():
             return [plan_native.PYTHON]
+        case BindStep():
+            bound = zip(step.slots, step.places, strict=True)
+            words = [word for slot, ref in bound for word in (slot, ref.slot, ref.offset)]
+            return [plan_native.BIND, len(step.slots), *words]
+        case BranchStep():  # positions are known once all steps are encoded, as a jump's
+            number = _FORMATS[step.dtype]
+            place = step.index.slot, step.index.offset
+            return [plan_native.BRANCH, *place, number, len(step.by), *step.by]
+        case JumpStep():
+            pairs = [slot for pair in step.exchanged for slot in pair]
+            return [plan_native.JUMP, 0, len(step.exchanged), *pairs]
 
 
 def _native(

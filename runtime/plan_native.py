@@ -12,8 +12,16 @@ A native step calls ``void body(ptr args, i64 lo, i64 hi)`` over [0, extent) on 
     0 NATIVE   1 words of this step   2 body   3 extent   4 grain   5 split   6 arguments n
     7... n pairs (slot, byte offset), then the body's parameters
 
-`args` points at n resolved addresses and, as one more, the address of the parameters. The other
-steps are one word, PYTHON or END.
+`args` points at n resolved addresses and, as one more, the address of the parameters. Control flow
+has three steps, which name others by their positions::
+
+    0 BRANCH   1 slot   2 byte offset   3 format   4 targets n   5... n positions
+    0 JUMP   1 position   2 pairs n   3... n pairs of slots whose addresses are exchanged before
+    0 BIND   1 bindings n   2... n times slot, slot and byte offset of its address
+
+The format of a number is its size in bytes, negative where it has a sign. The other steps are one
+word, PYTHON or END. A loop goes on for `PAUSE` nanoseconds at most before Python can look for
+signals.
 
 A frame is what one call in progress owns: 8 words of status, the address of the table, the address
 of the status (slot -1), the addresses of slots 0, 1, ..., and the scratch space for resolved
@@ -27,6 +35,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,7 +43,7 @@ import numpy as np
 
 from . import jit, locks, parallel, thread_pool
 
-END, NATIVE, PYTHON = 0, 1, 2
+END, NATIVE, PYTHON, BRANCH, JUMP, BIND = 0, 1, 2, 3, 4, 5
 HEAD = 6
 STATUS_WORDS = 8
 TABLE_WORD = STATUS_WORDS
@@ -49,6 +58,9 @@ READ_ONLY = 1 << 41
 NOT_DENSE = 1 << 42
 """The runner returns -(NOT_DENSE + i) where array i has gaps, or another order of its elements."""
 
+PAUSE = 50_000_000
+"""After this many nanoseconds, a jump back returns to Python instead, which walks on from it."""
+
 _CONTIGUOUS, _WRITEABLE = 0x1, 0x400
 """NumPy's NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_WRITEABLE among the flags of an array."""
 DENSE, WRITTEN = _CONTIGUOUS << 32, _WRITEABLE << 32
@@ -59,8 +71,9 @@ class Native(NamedTuple):
     """What plans need of the generated code."""
 
     walk: Callable[[int, int, tuple[Any, ...]], int]
-    """walk(frame, position, arrays): 0 at the end, the position of a Python step, or minus the
-    position of a step that set the status. Position 0 starts a call."""
+    """walk(frame, position, arrays): 0 at the end, the position of a Python step or of a jump that
+    is still to be made, or minus the position of a step that set the status. Position 0 starts a
+    call."""
     starter: Callable[[Any], Callable[[tuple[Any, ...]], int]]
     """starter(words) is walk(frame, 0, arrays) as a function of the arrays, for a frame's words."""
     gemv: int
@@ -105,6 +118,9 @@ def _load() -> Native:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         assert address is not None
         jit.add_symbol(name, address)
+    clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
+    assert clock is not None
+    jit.add_symbol("clock_gettime", clock)
     walk, bodies = jit.compile_modules(sources())
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(number, pointer, number, ctypes.py_object)
@@ -149,6 +165,8 @@ def _walk_text() -> str:
         .replace("WRITEABLE", str(_WRITEABLE))
         .replace("TABLE_WORD", str(TABLE_WORD))
         .replace("SLOT_WORDS", str(SLOT_WORDS))
+        .replace("CLOCK_ID", str(time.CLOCK_MONOTONIC))
+        .replace("PAUSE", str(PAUSE))
     )
 
 
@@ -194,6 +212,9 @@ declare void @tgraph_unlimit_blas(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromSsize_t(i64)
+declare i32 @clock_gettime(i32, ptr)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 
 ; A function of Python: of an array over the words of a frame, and a tuple of arrays.
 define ptr @start(ptr %words, ptr %tuple) {
@@ -208,6 +229,9 @@ define ptr @start(ptr %words, ptr %tuple) {
 
 define i64 @walk(ptr %frame, i64 %position, ptr %tuple) {
 entry:
+  %time = alloca [2 x i64]
+  %deadline = alloca i64
+  store i64 0, ptr %deadline
   %table_at = getelementptr i64, ptr %frame, i64 TABLE_WORD
   %table = load ptr, ptr %table_at
   %base_table = getelementptr i64, ptr %frame, i64 SLOT_WORDS
@@ -286,11 +310,15 @@ limit:
 steps:
   br label %next
 next:
-  %at = phi i64 [%begin, %steps], [%after, %ran]
+  %at = phi i64 [%begin, %steps], [%after, %ran], [%chosen_target, %chosen],
+                [%jump_target, %jumped], [%after_bind, %all_bound]
   %step = getelementptr i64, ptr %table, i64 %at
   %kind = load i64, ptr %step
   switch i64 %kind, label %end [i64 1, label %native
-                                i64 2, label %python]
+                                i64 2, label %python
+                                i64 3, label %branch
+                                i64 4, label %jump
+                                i64 5, label %rebind]
 native:
   %size_at = getelementptr i64, ptr %step, i64 1
   %size = load i64, ptr %size_at
@@ -341,6 +369,132 @@ ran:
   %after = add i64 %at, %size
   br label %next
 
+branch:
+  %index_slot_at = getelementptr i64, ptr %step, i64 1
+  %index_slot = load i64, ptr %index_slot_at
+  %index_base_at = getelementptr ptr, ptr %base_table, i64 %index_slot
+  %index_base = load ptr, ptr %index_base_at
+  %index_offset_at = getelementptr i64, ptr %step, i64 2
+  %index_offset = load i64, ptr %index_offset_at
+  %index_at = getelementptr i8, ptr %index_base, i64 %index_offset
+  %format_at = getelementptr i64, ptr %step, i64 3
+  %format = load i64, ptr %format_at
+  switch i64 %format, label %int64 [i64 1, label %uint8
+                                    i64 -1, label %int8
+                                    i64 -2, label %int16
+                                    i64 4, label %uint32
+                                    i64 -4, label %int32]
+uint8:
+  %as_uint8 = load i8, ptr %index_at
+  %of_uint8 = zext i8 %as_uint8 to i64
+  br label %chosen
+int8:
+  %as_int8 = load i8, ptr %index_at
+  %of_int8 = sext i8 %as_int8 to i64
+  br label %chosen
+int16:
+  %as_int16 = load i16, ptr %index_at
+  %of_int16 = sext i16 %as_int16 to i64
+  br label %chosen
+uint32:
+  %as_uint32 = load i32, ptr %index_at
+  %of_uint32 = zext i32 %as_uint32 to i64
+  br label %chosen
+int32:
+  %as_int32 = load i32, ptr %index_at
+  %of_int32 = sext i32 %as_int32 to i64
+  br label %chosen
+int64:
+  %of_int64 = load i64, ptr %index_at
+  br label %chosen
+chosen:
+  %index = phi i64 [%of_uint8, %uint8], [%of_int8, %int8], [%of_int16, %int16],
+                   [%of_uint32, %uint32], [%of_int32, %int32], [%of_int64, %int64]
+  %targets_at = getelementptr i64, ptr %step, i64 4
+  %targets = load i64, ptr %targets_at
+  %last_target = sub i64 %targets, 1
+  %at_most = call i64 @llvm.smin.i64(i64 %index, i64 %last_target)
+  %choice = call i64 @llvm.smax.i64(i64 %at_most, i64 0)
+  %first_target = getelementptr i64, ptr %step, i64 5
+  %chosen_at = getelementptr i64, ptr %first_target, i64 %choice
+  %chosen_target = load i64, ptr %chosen_at
+  br label %next
+
+jump:
+  %jump_at = getelementptr i64, ptr %step, i64 1
+  %jump_target = load i64, ptr %jump_at
+  %pairs_at = getelementptr i64, ptr %step, i64 2
+  %pairs = load i64, ptr %pairs_at
+  %first_pair = getelementptr i64, ptr %step, i64 3
+  %goes_back = icmp sle i64 %jump_target, %at
+  br i1 %goes_back, label %look, label %exchange
+look:
+  %told = call i32 @clock_gettime(i32 CLOCK_ID, ptr %time)
+  %seconds = load i64, ptr %time
+  %nanoseconds_at = getelementptr i64, ptr %time, i64 1
+  %nanoseconds = load i64, ptr %nanoseconds_at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %nanoseconds
+  %until = load i64, ptr %deadline
+  %is_first = icmp eq i64 %until, 0
+  br i1 %is_first, label %begin_time, label %compare_time
+begin_time:
+  %latest = add i64 %now, PAUSE
+  store i64 %latest, ptr %deadline
+  br label %exchange
+compare_time:
+  %is_late = icmp sgt i64 %now, %until
+  br i1 %is_late, label %leave, label %exchange
+exchange:
+  %x = phi i64 [0, %jump], [0, %begin_time], [0, %compare_time], [%x1, %exchanging]
+  %unexchanged = icmp slt i64 %x, %pairs
+  br i1 %unexchanged, label %exchanging, label %jumped
+exchanging:
+  %x2 = shl i64 %x, 1
+  %pair_at = getelementptr i64, ptr %first_pair, i64 %x2
+  %one = load i64, ptr %pair_at
+  %other_at = getelementptr i64, ptr %pair_at, i64 1
+  %other = load i64, ptr %other_at
+  %one_base_at = getelementptr ptr, ptr %base_table, i64 %one
+  %other_base_at = getelementptr ptr, ptr %base_table, i64 %other
+  %one_base = load ptr, ptr %one_base_at
+  %other_base = load ptr, ptr %other_base_at
+  store ptr %other_base, ptr %one_base_at
+  store ptr %one_base, ptr %other_base_at
+  %x1 = add i64 %x, 1
+  br label %exchange
+jumped:
+  br label %next
+
+rebind:
+  %bindings_at = getelementptr i64, ptr %step, i64 1
+  %bindings = load i64, ptr %bindings_at
+  %first_binding = getelementptr i64, ptr %step, i64 2
+  br label %binding
+binding:
+  %b = phi i64 [0, %rebind], [%b1, %bind_one]
+  %b3 = mul i64 %b, 3
+  %binding_at = getelementptr i64, ptr %first_binding, i64 %b3
+  %unbound = icmp slt i64 %b, %bindings
+  br i1 %unbound, label %bind_one, label %all_bound
+bind_one:
+  %new_slot = load i64, ptr %binding_at
+  %of_slot_at = getelementptr i64, ptr %binding_at, i64 1
+  %of_slot = load i64, ptr %of_slot_at
+  %of_base_at = getelementptr ptr, ptr %base_table, i64 %of_slot
+  %of_base = load ptr, ptr %of_base_at
+  %of_offset_at = getelementptr i64, ptr %binding_at, i64 2
+  %of_offset = load i64, ptr %of_offset_at
+  %new_base = getelementptr i8, ptr %of_base, i64 %of_offset
+  %new_base_at = getelementptr ptr, ptr %base_table, i64 %new_slot
+  store ptr %new_base, ptr %new_base_at
+  %b1 = add i64 %b, 1
+  br label %binding
+all_bound:
+  %b_words = add i64 %b3, 2
+  %after_bind = add i64 %at, %b_words
+  br label %next
+
 stop:
   %where = sub i64 0, %at
   br label %leave
@@ -349,7 +503,7 @@ python:
 end:
   br label %leave
 leave:
-  %result = phi i64 [%where, %stop], [%at, %python], [0, %end]
+  %result = phi i64 [%where, %stop], [%at, %python], [0, %end], [%at, %compare_time]
   br i1 %has, label %unlimit, label %exit
 unlimit:
   call void @tgraph_unlimit_blas(ptr %set)
@@ -365,13 +519,19 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 ; Arguments: target, source. The range is in bytes.
 define void @copy(ptr %args, i64 %lo, i64 %hi) {
+entry:
   %target_base = load ptr, ptr %args
   %source_at = getelementptr ptr, ptr %args, i64 1
   %source_base = load ptr, ptr %source_at
+  %same = icmp eq ptr %target_base, %source_base
+  br i1 %same, label %done, label %move
+move:
   %target = getelementptr i8, ptr %target_base, i64 %lo
   %source = getelementptr i8, ptr %source_base, i64 %lo
   %bytes = sub i64 %hi, %lo
   call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
+  br label %done
+done:
   ret void
 }
 

@@ -178,7 +178,7 @@ def merged_batch(batch: Sequence[tuple[int, int, int, int]]) -> Batch:
 
 @record()
 class CopyStep:
-    """Copy `nbytes` bytes; the two places do not overlap."""
+    """Copy `nbytes` bytes; the two places do not overlap, unless they are the same."""
 
     name: str
     dst: BufferRef
@@ -207,8 +207,57 @@ class PythonStep:
         return f"python {self.name}: {outputs} = ({inputs})"
 
 
+@record()
+class BindStep:
+    """Let each of `slots` begin at its place of `places` from now on."""
+
+    name: str
+    slots: tuple[int, ...]
+    places: tuple[BufferRef, ...]
+
+    def __str__(self) -> str:
+        bound = ", ".join(f"slot{slot} at {ref}" for slot, ref in zip(self.slots, self.places))
+        return f"bind {self.name}: {bound}"
+
+
+@record()
+class BranchStep:
+    """Go on with the step `by[i]` behind this one, where i is the number that lies at `index`.
+
+    A number below 0 counts as 0, one too large as the last. `dtype` is its type, of integers that
+    int64 holds, or bools.
+    """
+
+    name: str
+    index: BufferRef
+    dtype: str
+    by: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"branch {self.name}: on {self.dtype} {self.index} by {', '.join(map(str, self.by))}"
+
+
+@record()
+class JumpStep:
+    """Go on with the step `by` behind this one, or before it.
+
+    The slots of each pair of `exchanged` change places first.
+    """
+
+    name: str
+    by: int
+    exchanged: tuple[tuple[int, int], ...] = ()
+
+    def __str__(self) -> str:
+        pairs = ", ".join(f"slot{one} and slot{other}" for one, other in self.exchanged)
+        return f"jump {self.name}: by {self.by}{pairs and f', exchanging {pairs}'}"
+
+
+ControlStep = BindStep | BranchStep | JumpStep
+
+
 def references(
-    step: KernelStep | LaunchStep | GemmStep | CopyStep | PythonStep,
+    step: KernelStep | LaunchStep | GemmStep | CopyStep | PythonStep | ControlStep,
 ) -> tuple[BufferRef, ...]:
     """The places in memory that a step is told of, in its own order."""
     match step:
@@ -220,7 +269,13 @@ def references(
             return step.dst, step.src
         case PythonStep():
             return tuple(array.ref for array in step.inputs + step.outputs)
+        case BindStep():
+            return step.places
+        case BranchStep():
+            return (step.index,)
+        case JumpStep():
+            return ()
 
 
-Step = KernelStep | GemmStep | CopyStep | PythonStep
+Step = KernelStep | GemmStep | CopyStep | PythonStep | ControlStep
 CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep

@@ -11,14 +11,26 @@ import numpy as np
 
 from ...runtime import jit
 from ...runtime.plan import Plan
-from ...runtime.plan_steps import BufferRef, CopyStep, GemmStep, KernelStep, Spread, Step
+from ...runtime.plan_steps import (
+    BindStep,
+    BranchStep,
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    JumpStep,
+    KernelStep,
+    Spread,
+    Step,
+)
 
 Checks = Mapping[int, tuple[tuple[int, str], ...]]
 """Step -> what it checks: the number of a node that has the line, and the message."""
 
 MOST_CONSTANT_BYTES = 1 << 20
 
-_CLASSES = (BufferRef, KernelStep, GemmStep, CopyStep, Spread)
+_CLASSES = (
+    BufferRef, KernelStep, GemmStep, CopyStep, Spread, BindStep, BranchStep, JumpStep
+)  # fmt: skip
 _NUMBERS = {each: number for number, each in enumerate(_CLASSES)}
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 
@@ -45,7 +57,10 @@ def to_bytes(plan: Plan, checks: Checks) -> bytes:
             tuple(code.links),
             functions,
             tuple(map(_plain, steps)),
-            (plan.arena_bytes, plan.num_slots, tuple(plan.written), tuple(plan.dense)),
+            (
+                *(plan.arena_bytes, plan.num_slots),
+                *(tuple(plan.written), tuple(plan.dense), tuple(plan.pointers)),
+            ),
             tuple((slot, each.tobytes()) for slot, each in plan.constants.items()),
             tuple(checks.items()),
         )
@@ -57,7 +72,7 @@ def from_bytes(data: bytes) -> tuple[Plan, Checks]:
     sources, links, functions, steps, memory, constants, checks = marshal.loads(data)
     modules = _loaded([jit.Source(*each) for each in sources], links)
     addresses = [modules[at].address(name) for at, name in functions]
-    arena_bytes, num_slots, written, dense = memory
+    arena_bytes, num_slots, written, dense, pointers = memory
     plan = Plan(
         [_located(_made(each), addresses) for each in steps],
         arena_bytes,
@@ -65,6 +80,7 @@ def from_bytes(data: bytes) -> tuple[Plan, Checks]:
         {slot: np.frombuffer(content, np.uint8).copy() for slot, content in constants},
         written,
         dense,
+        pointers,
     )
     return plan, dict(checks)
 

@@ -12,7 +12,6 @@ from ....runtime.cuda.devices import ARCHITECTURES
 from ....runtime.cuda.nvrtc import compile_cubin
 from ....runtime.plan_steps import (
     CudaStep,
-    KernelStep,
     LaunchStep,
     Step,
 )
@@ -138,5 +137,5 @@ def program_of(graph: Graph, arch: str) -> CudaProgram:
 
 
 def _cuda_step(step: Step | CudaStep) -> CudaStep:
-    assert not isinstance(step, KernelStep), f"{step} is the CPU's"
+    assert isinstance(step, CudaStep), f"{step} is the CPU's"
     return step
