@@ -60,7 +60,8 @@ def _made_whole(request: Request) -> ReadyPlan:
 def _prepare_products(graph: Graph) -> None:
     """Begin with what takes longest, while the compiler itself is still imported."""
     made_of = (p.matmul, p.attention_rows, p.attention_gradient)
-    products = [node.inputs[0].type for node in graph.nodes if node.primitive in made_of]
+    nodes = [node for each in graph.whole for node in each.nodes]
+    products = [node.inputs[0].type for node in nodes if node.primitive in made_of]
     for dtype in {type_.dtype for type_ in products if type_.device is CPU}:
         gemm_native.prepare(dtype.name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class Interpreter:
                 _Step(
                     FUNCTIONS[node.primitive.name],
                     tuple(slots[operand] for operand in node.inputs),
-                    {name: _runnable(value) for name, value in node.attrs.items()},
+                    with_functions(node.attrs),
                     slots[node],
                     tuple(slots[operand] for operand in dead),
                     node,
@@ -85,8 +85,12 @@ class Interpreter:
             values[self._slots[node]] = array
 
 
+def with_functions(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a node for its array function, which calls graphs."""
+    return {name: _runnable(value) for name, value in attrs.items()}
+
+
 def _runnable(attribute: Any) -> Any:
-    """An attribute of a node for its array function, which calls graphs."""
     if isinstance(attribute, Graph):
         return Interpreter(attribute).run_on
     if type(attribute) is tuple and any(isinstance(each, Graph) for each in attribute):

@@ -19,6 +19,7 @@ from .passes.join_updates import join_updates
 from .passes.lay_out_windows import lay_out_windows
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
+from .passes.simplify_control import simplify_control
 from .passes.sort_values import sort_values
 from .passes.split_complex import split_complex
 from .passes.split_reductions import split_reductions
@@ -42,6 +43,7 @@ PASSES = (
     Pass("canonicalize", canonicalize, "one form for each value, so that later rules are few"),
     Pass("fold_constants", fold_constants, "what depends on nothing is computed now"),
     Pass("simplify", simplify, "fewer, cheaper and numerically safer operations"),
+    Pass("simplify_control", simplify_control, "loops carry nothing that stays as it is"),
     Pass("join_updates", join_updates, "slices written in a loop are a concatenation"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),

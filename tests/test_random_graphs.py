@@ -51,6 +51,21 @@ def test_engines_agree_on_random_graphs(chunk, request):
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_parts_of_random_graphs_in_branches_and_loops(chunk, request):
+    count, first = request.config.getoption("graphs"), request.config.getoption("seed")
+    failures = []
+    for seed in range(first + chunk, first + count // 4, CHUNKS):
+        case = case_of(program_of_seed(seed))
+        try:
+            check(case, ["enclosed"])
+        except Mismatch as mismatch:
+            failures.append(report(seed, case, mismatch))
+            if len(failures) == SHOWN:
+                break
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_backward_outside_decides_as_the_call_did(chunk, request):
     """Behind normalisations, and with state that changes between the calls."""
     count, first = request.config.getoption("graphs"), request.config.getoption("seed")

@@ -24,6 +24,6 @@ __all__ = [
     "PRIMITIVES", "UNKNOWN", "Builder", "Family", "Graph", "IRTypeError", "Node", "Primitive",
     "Provenance", "TensorType", "can_cast", "effect_of", "format_graph", "infer_type",
     "input_node", "is_decision", "is_exact", "is_float", "is_repeatable", "is_reproducible",
-    "map_whole", "nested_graphs", "primitive_named", "primitives", "promote_types", "register", "result_type", "scalar_dtype",
-    "toposort", "transform",
+    "map_whole", "nested_graphs", "primitive_named", "primitives", "promote_types", "register",
+    "result_type", "scalar_dtype", "toposort", "transform",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runtime.dtypes import uint8
+from .graph import nested_graphs
 from .node import Node
 from .primitive import Attrs, Family, Primitive, register
 from .types import IRTypeError, TensorType
@@ -46,6 +47,12 @@ def effect_of(node: Node) -> str:
 
 
 def is_repeatable(node: Node) -> bool:
-    """Whether `node` gives the same once more, and does nothing else; of a result, its call."""
+    """Whether `node` gives the same once more, and does nothing else; of a result, its call.
+
+    A branch or a loop does what the graphs inside it do.
+    """
     call = node.inputs[0] if node.primitive.family is Family.GET else node
-    return effect_of(call) == "pure"
+    inside = (
+        each for graph in nested_graphs(call) for inner in graph.whole for each in inner.nodes
+    )
+    return all(effect_of(each) == "pure" for each in (call, *inside))

@@ -1,15 +1,78 @@
-"""The memory of a plan for what lies between its steps: places in one block."""
+"""The memory of a plan: slots, and places in one block for what lies between its steps."""
 
 from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ...runtime.plan_steps import ARENA_SLOT, BufferRef
 
 
+class PlanMemory:
+    """What all graphs of one plan share: its slots, its constants and the space of its arena.
+
+    `pointers` are the slots that steps bind to places in others.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.slots = 1
+        self.constants: dict[int, npt.NDArray[Any]] = {}
+        self.pointers: list[int] = []
+
+    def slot(self) -> BufferRef:
+        """A new slot."""
+        self.slots += 1
+        return BufferRef(self.slots - 1)
+
+    def constant(self, value: npt.NDArray[Any]) -> BufferRef:
+        """A new slot that has a value from the start."""
+        place = self.slot()
+        self.constants[place.slot] = np.ascontiguousarray(value)
+        return place
+
+    def pointer(self) -> BufferRef:
+        """A new slot that is to be bound."""
+        place = self.slot()
+        self.pointers.append(place.slot)
+        return place
+
+
 class Arena:
+    """Places in the arena, for one graph of those of a plan, which know places by their nodes."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.taken: dict[Hashable, tuple[int, int]] = {}
+
+    def take(self, nbytes: int, key: Hashable) -> BufferRef:
+        place = self.taken[key] = self.space.take(nbytes)
+        return BufferRef(ARENA_SLOT, place[0])
+
+    @contextmanager
+    def borrowed(self, nbytes: int) -> Iterator[BufferRef]:
+        """A place for what one step needs while it runs."""
+        place = self.space.take(nbytes)
+        yield BufferRef(ARENA_SLOT, place[0])
+        self.space.give_back(*place)
+
+    def release(self, key: Hashable) -> None:
+        """Give back what was taken for `key`, a node above all, if there is any."""
+        if key in self.taken:
+            self.space.give_back(*self.taken.pop(key))
+
+    def release_all(self) -> None:
+        """Give back whatever is still taken."""
+        for key in list(self.taken):
+            self.release(key)
+
+
+class Space:
     """Offsets in the arena: the lowest gap that fits, reused once released if it is large."""
 
     def __init__(self, alignment: int, never_reused: int) -> None:
@@ -17,13 +80,8 @@ class Arena:
         self.never_reused = never_reused
         self.size = 0
         self.gaps: list[tuple[int, int]] = []  # (start, end), ascending, never touching
-        self.taken: dict[Hashable, tuple[int, int]] = {}
 
-    def take(self, nbytes: int, key: Hashable) -> BufferRef:
-        place = self.taken[key] = self._take(nbytes)
-        return BufferRef(ARENA_SLOT, place[0])
-
-    def _take(self, nbytes: int) -> tuple[int, int]:
+    def take(self, nbytes: int) -> tuple[int, int]:
         wanted = max(-(-nbytes // self.alignment), 1) * self.alignment
         start = self._fill_gap(wanted)
         if start is None:
@@ -31,13 +89,6 @@ class Arena:
             start = self.gaps.pop()[0] if ends_free else self.size
             self.size = start + wanted
         return start, start + wanted
-
-    @contextmanager
-    def borrowed(self, nbytes: int) -> Iterator[BufferRef]:
-        """A place for what one step needs while it runs."""
-        place = self._take(nbytes)
-        yield BufferRef(ARENA_SLOT, place[0])
-        self._give_back(*place)
 
     def _fill_gap(self, wanted: int) -> int | None:
         for number, (start, end) in enumerate(self.gaps):
@@ -47,13 +98,7 @@ class Arena:
                 return start
         return None
 
-    def release(self, key: Hashable) -> None:
-        """Give back what was taken for `key`, a node above all, if there is any."""
-        if key not in self.taken:
-            return
-        self._give_back(*self.taken.pop(key))
-
-    def _give_back(self, start: int, end: int) -> None:
+    def give_back(self, start: int, end: int) -> None:
         if end - start <= self.never_reused:
             return
         at = bisect(self.gaps, (start, end))

@@ -12,9 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any
-
-import numpy as np
 
 from ...runtime.dtypes import ALL_DTYPES
 from ...runtime.plan_steps import (
@@ -28,12 +25,13 @@ from ...runtime.plan_steps import (
 from ..fusion.fused_graph import FusedGraph, Group
 from ..fusion.rules import is_stored_source
 from ..fusion.structure import Structure
-from ..ir import Family, Node, TensorType
+from ..ir import Family, Graph, Node, TensorType
 from ..ir import primitives as p
 from ..kernel.kernel import Kernel
 from ..kernel.lower import Lowering
 from ..kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
-from .arena import Arena
+from .arena import Arena, PlanMemory, Space
+from .control_flow import Surroundings, write_branch, write_loop
 from .library_steps import call_step, primitive_step, product_step
 from .operands import Operands
 from .pattern import PATTERNS, Pattern, Piece, Scheduled
@@ -53,7 +51,10 @@ class PlanBuilder(ABC):
     never_reused = 0
     """Places in the arena of at most this many bytes are not given to other values."""
 
-    def __init__(self, fused: FusedGraph, donate: Mapping[int, int]) -> None:
+    def __init__(
+        self, fused: FusedGraph, donate: Mapping[int, int], within: Surroundings | None = None
+    ) -> None:
+        self.within = within
         self.graph = fused.graph
         self.fused = fused
         self.groups: Sequence[Group] = fused.groups
@@ -63,8 +64,9 @@ class PlanBuilder(ABC):
         self.infos: list[StepInfo] = []
         self.info_of_step: dict[int, StepInfo] = {}
         self.steps: list[Step | CudaStep] = []
-        self.constants: dict[int, np.ndarray[Any, Any]] = {}
-        self.arena = Arena(self.alignment, self.never_reused)
+        space = Space(self.alignment, self.never_reused)
+        self.memory = PlanMemory(space) if within is None else within.memory
+        self.arena = Arena(self.memory.space)
         self.copies: list[CopyStep] = []
         self.in_place: dict[Node, Node] = {}
         self.written: set[Node] = set()  # what steps write, all of its elements
@@ -76,14 +78,23 @@ class PlanBuilder(ABC):
         self.position: dict[Group, int] = {}
         self.last_read: dict[Node, int] = {}
         self.late_copies: dict[Group, list[tuple[Node, Node, BufferRef]]] = {}
-        self.output_slot: dict[int, int] = {}
-        self.slots = 1
-        self._take_slots()
+        self.targets: list[BufferRef] = []  # where outputs belong
+        if within is None:
+            self._take_slots()
+        else:
+            self.place.update(zip(self.graph.inputs, within.inputs, strict=True))
+            self.targets = list(within.outputs)
+        for node in self.graph.nodes:
+            if is_stored_source(node) and node.primitive is p.constant:
+                self.place[node] = self.memory.constant(node.attrs["value"])
+
+    def place_outputs(self) -> None:
+        """Decide the order of groups, and where outputs are computed."""
+        self._order_groups()
+        self._place_outputs()
 
     def write(self) -> None:
         """Write all steps, over the graph's inputs and then one array per fresh output."""
-        self._order_groups()
-        self._place_outputs()
         last = self._last_uses()
         for position, group in enumerate(self.groups):
             for each in self.checked_early if position == self.first_writer else ():
@@ -91,6 +102,7 @@ class PlanBuilder(ABC):
                     self.write_piece(self.position[each], each, piece)
             self._write_group(position, group, last)
         self.steps += self.copies
+        self.arena.release_all()
         self._verify_outputs()
 
     def _verify_outputs(self) -> None:
@@ -126,19 +138,13 @@ class PlanBuilder(ABC):
     # -- memory --------------------------------------------------------------------------
 
     def _take_slots(self) -> None:
-        """Number what has memory of its own: inputs, fresh outputs, constants."""
+        """Number what has memory of its own: inputs, and fresh outputs."""
         for node in self.graph.inputs:
-            self.place[node] = BufferRef(self.slots)
-            self.slots += 1
+            self.place[node] = self.memory.slot()
         for number in range(len(self.graph.outputs)):
-            if number not in self.donate:
-                self.output_slot[number] = self.slots
-                self.slots += 1
-        for node in self.graph.nodes:
-            if is_stored_source(node) and node.primitive is p.constant:
-                self.place[node] = BufferRef(self.slots)
-                self.constants[self.slots] = np.ascontiguousarray(node.attrs["value"])
-                self.slots += 1
+            source = self.donate.get(number)
+            replaced = None if source is None else self.place[self.graph.inputs[source]]
+            self.targets.append(replaced or self.memory.slot())
 
     def in_memory(self, node: Node) -> Node:
         """The node whose memory holds `node`."""
@@ -151,25 +157,23 @@ class PlanBuilder(ABC):
             if number in self.donate:
                 self._place_donated(number, node)
             elif node not in self.place:
-                self.place[node] = BufferRef(self.output_slot[number])
+                self.place[node] = self.targets[number]
         for number, output in enumerate(self.graph.outputs):
-            node = self.in_memory(output)
-            if number in self.donate:
-                target = BufferRef(1 + self.donate[number])
-            else:
-                target = BufferRef(self.output_slot[number])
+            node, target = self.in_memory(output), self.targets[number]
             if self.place.get(node) != target:
                 group = self.fused.group_of[node]
                 self.late_copies.setdefault(group, []).append((output, node, target))
 
     def _place_donated(self, number: int, node: Node) -> None:
         replaced = self.graph.inputs[self.donate[number]]
-        if node in self.place or replaced in self.overwritten:
+        if node in self.place:
             return
-        if self._may_overwrite(node, replaced):
-            self.place[node] = BufferRef(1 + self.donate[number])
+        if replaced not in self.overwritten and self._may_overwrite(node, replaced):
+            self.place[node] = self.targets[number] = self.place[replaced]
             self.in_place[node] = replaced
             self.overwritten.add(replaced)
+        elif self.targets[number] != self.place[replaced]:  # a loop has other memory for it
+            self.place[node] = self.targets[number]
 
     def _may_overwrite(self, node: Node, replaced: Node) -> bool:
         """Whether nobody reads `replaced` once `node` is written, but at the same element."""
@@ -325,7 +329,9 @@ class PlanBuilder(ABC):
 
     def write_piece(self, position: int, group: Group, piece: Piece) -> None:
         names = dict.fromkeys(root.node.primitive.name for root in group.roots)
-        name = "_".join([f"k{position}", *names])[:48] + (piece.role and f"_{piece.role}")
+        prefix = "" if self.within is None else self.within.name
+        name = prefix + "_".join([f"k{position}", *names])[:48]
+        name += piece.role and f"_{piece.role}"
         outputs = tuple(root.node for root in group.roots if root.stored)
         inside = self.scheduled(group).inside
         info = StepInfo(
@@ -370,6 +376,9 @@ class PlanBuilder(ABC):
             assert self.written.issuperset(node.inputs), f"pieces are missing in {node}"
             self.written.add(node)
             return
+        if node.primitive.family is Family.CONTROL:
+            self._write_control(node)
+            return
         outputs: tuple[Node, ...] = (node,)
         if has_several_results(node):
             outputs = tuple(self.results(node))
@@ -381,6 +390,34 @@ class PlanBuilder(ABC):
         self.info_of_step[len(self.steps)] = info
         self.steps.append(step)
         self.infos.append(info)
+
+    def _write_control(self, node: Node) -> None:
+        """The steps of a branch or a loop, with those of the graphs inside it."""
+        first, outputs = len(self.steps), tuple(self.results(node))
+        inside = write_branch(self, node) if node.primitive is p.branch else write_loop(self, node)
+        self.written.update(outputs)
+        moved = self.operands.read_bytes(node) + sum(each.type.nbytes for each in outputs)
+        name = node.primitive.name
+        info = StepInfo(name, name, (node,), outputs, moved, 0, inside=tuple(inside))
+        self.infos.append(info)
+        for number in range(first, len(self.steps)):
+            self.info_of_step.setdefault(number, info)
+
+    def inner(
+        self, node: Node, graph: Graph, donate: Mapping[int, int], within: Surroundings
+    ) -> PlanBuilder:
+        """A builder for the steps of a graph inside `node`, which belong to this plan."""
+        raise NotImplementedError(
+            f"{node.primitive.name} on {self.graph.outputs[0].type.device} (at {node.where}): "
+            "compiled branches and loops run on the CPU only; move their operands there, or write "
+            "them in Python around what is compiled"
+        )
+
+    def add_steps(self, inner: PlanBuilder) -> None:
+        """Go on with the steps of an inner builder."""
+        first = len(self.steps)
+        self.steps += inner.steps
+        self.info_of_step |= {first + at: info for at, info in inner.info_of_step.items()}
 
     def library_step(self, node: Node) -> LibraryStep:
         """The step of a node that is no kernel."""

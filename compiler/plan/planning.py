@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..fusion.machine import Machine
 from ..fusion.pieces import assemble_pieces
 from ..fusion.rules import is_step, is_stored_source
-from ..ir import Builder, Graph, Node, TensorType, transform
+from ..ir import Builder, Family, Graph, Node, TensorType, transform
 from ..ir import primitives as p
 from ..kernel.kernel_io import BufferLayout
 from ..kernel.memory_views import alias_base, can_read, reads_strided, strided_view, view_base
@@ -74,6 +74,8 @@ def _copied_operands(graph: Graph, inputs: Mapping[Node, BufferLayout]) -> Graph
         return graph
 
     def is_readable(step: Node, operand: Node) -> bool:
+        if step.primitive.family is Family.CONTROL:  # graphs inside read dense inputs
+            return alias_base(operand) not in inputs
         is_strided = reads_strided(step)
         base = view_base(operand) if is_strided else alias_base(operand)
         if base not in inputs:

@@ -26,7 +26,9 @@ from .step_info import StepInfo
 
 @record()
 class ProgramBuffer:
-    """Memory that a program works on: `kind` is input, output, constant, arena or status.
+    """Memory that a program works on: `kind` is input, output, constant, arena, status or pointer.
+
+    A pointer is a place in another buffer, from step to step another one.
 
     `shape` and `dtype` are those of the tensor, which is contiguous; the arena is plain bytes.
     """
@@ -67,9 +69,15 @@ class Program(ABC):
         self.steps: Sequence[Step | CudaStep] = tuple(builder.steps)
         self.kernels: Sequence[StepInfo] = tuple(builder.infos)
         self.info_of_step: Mapping[int, StepInfo] = builder.info_of_step
-        self.constants: Mapping[int, npt.NDArray[Any]] = builder.constants
-        self.arena_bytes, self.num_slots = builder.arena.size, builder.slots
-        self._output_slot = builder.output_slot
+        memory = builder.memory
+        self.constants: Mapping[int, npt.NDArray[Any]] = memory.constants
+        self.arena_bytes, self.num_slots = memory.space.size, memory.slots
+        self.pointers = tuple(memory.pointers)
+        self._output_slot = {
+            number: target.slot
+            for number, target in enumerate(builder.targets)
+            if number not in builder.donate
+        }
 
     @property
     @abstractmethod
@@ -94,6 +102,8 @@ class Program(ABC):
             found[slot] = ProgramBuffer(
                 "constant", name, value.nbytes, value.shape, value.dtype.name
             )
+        for slot in self.pointers:
+            found[slot] = ProgramBuffer("pointer", f"pointer{slot}", 0)
         return found
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ class StepInfo:
 
     `kernel` and `schedule` are None for products, copies and Python functions, `product` for all
     but products. `price` and `apart` are those of its group, 0 for other steps. `tell` makes the
-    line of `summary`.
+    line of `summary`. `inside` are the steps of the graphs of a branch or a loop.
     """
 
     name: str
@@ -33,10 +33,20 @@ class StepInfo:
     price: float = 0.0
     apart: float = 0.0
     tell: Callable[[], str] | None = None
+    inside: tuple[StepInfo, ...] = ()
 
     def summary(self) -> str:
         """How the step runs, in a line for people; "" where there is nothing to tell."""
         return "" if self.tell is None else self.tell()
+
+    @property
+    def whole(self) -> list[StepInfo]:
+        """This and all steps inside, each before those inside it."""
+        found, pending = [], [self]
+        while pending:
+            found.append(pending.pop())
+            pending += found[-1].inside[::-1]
+        return found
 
 
 class LibraryStep(NamedTuple):

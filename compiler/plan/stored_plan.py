@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...runtime import cache, jit
 from ...runtime.own_code import own_code
 from ...runtime.plan import Plan
-from ..ir import Graph
+from ..ir import Graph, Node
 from ..ir.graph_key import graph_key
 from ..kernel.checks import Check, Checks, RoutineCheck
 from .output_memory import OutputMemory
@@ -71,7 +71,7 @@ def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> StoredExe
     if data is None or not data.startswith(_machine()):
         return None
     plan, checks = from_bytes(data[len(_machine()) :])
-    nodes = request.graph.nodes
+    nodes = _all_nodes(request.graph)
     lines = {
         step: [Check(nodes[at].where, message) for at, message in each]
         for step, each in checks.items()
@@ -99,7 +99,7 @@ def _numbered(checks: Mapping[int, Checks], graph: Graph) -> NumberedChecks:
     """Checks with a node of the graph in the place of its line."""
     if not checks:
         return {}
-    number = {node.where: at for at, node in enumerate(graph.nodes)}
+    number = {node.where: at for at, node in enumerate(_all_nodes(graph))}
     plain = {step: some for step, some in checks.items() if not isinstance(some, RoutineCheck)}
     if len(plain) < len(checks):
         raise NotPlain("a routine of LAPACK")
@@ -110,3 +110,8 @@ def _numbered(checks: Mapping[int, Checks], graph: Graph) -> NumberedChecks:
         step: tuple((number[each.where], each.message) for each in some)
         for step, some in plain.items()
     }
+
+
+def _all_nodes(graph: Graph) -> list[Node]:
+    """The nodes of a graph and of those inside it, in an order that equal keys share."""
+    return [node for each in graph.whole for node in each.nodes]

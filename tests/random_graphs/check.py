@@ -15,6 +15,7 @@ from tgraph.compiler.pipeline import optimize
 from tgraph.runtime.arrays import evaluate
 
 from . import elementwise, factorizations, movement, patterns
+from .enclose import enclosed, turns
 from .engines import Array, run_compiled, run_eagerly, run_kernel_interpreter, small_pieces
 from .program import Maker, Program, random_program
 
@@ -153,11 +154,19 @@ def _run_optimised(case: Case) -> list[Array]:
     return run_compiled(graph, case.arrays, case.donate, large=True)
 
 
+def _run_enclosed(case: Case) -> list[Array]:
+    with small_pieces():
+        graph = optimize(enclosed(case.graph))
+    graph.verify()
+    return run_compiled(graph, (*case.arrays, turns()), case.donate)
+
+
 RUN: dict[str, Callable[[Case], list[Array]]] = {
     "kernels": lambda case: run_kernel_interpreter(case.graph, case.arrays),
     "compiled": lambda case: run_compiled(case.graph, case.arrays, case.donate),
     "passes": _run_passes,
     "optimised": _run_optimised,
+    "enclosed": _run_enclosed,
 }
 
 

@@ -144,7 +144,7 @@ class CompiledCall:
         """A host call, in the function or its gradients, that must not run again."""
         function = self.function
         graphs = [self.call.graph, *([function.joint] if function.differentiable else [])]
-        nodes = (node for graph in graphs for node in graph.nodes)
+        nodes = (node for graph in graphs for each in graph.whole for node in each.nodes)
         return next((node for node in nodes if effect_of(node) != "pure"), None)
 
     def with_places(self, leaves: Sequence[Any]) -> list[Any]:

@@ -30,7 +30,7 @@ class KernelLine:
 
     @property
     def kind(self) -> str:
-        """ "kernel", "gemm", "attention", "sort", "copy" or "python"."""
+        """ "kernel", "gemm", "attention", "sort", "copy", "python", "loop" or "branch"."""
         return self.info.kind
 
     @property
@@ -76,6 +76,11 @@ class KernelLine:
         return ", ".join(name if n == 1 else f"{name} x{n}" for name, n in names.items())
 
     @property
+    def inside(self) -> tuple[KernelLine, ...]:
+        """The steps of the graphs of a branch or a loop."""
+        return tuple(map(KernelLine, self.info.inside))
+
+    @property
     def lines(self) -> list[str]:
         """The lines of the user's program that it computes."""
         return list(dict.fromkeys(str(node.where) for node in self.nodes if node.where.file))
@@ -84,7 +89,8 @@ class KernelLine:
         head = f"{self.name} [{self.kind}]: {self.operations or 'copy'}"
         moved = f"{_amount(self.bytes, 'B')} moved, {_amount(self.flops, 'flop')}"
         texts = [moved + self._price_text(), self.schedule, self._speed_text(), *self.lines]
-        return "\n".join([head, *(f"    {text}" for text in texts if text)])
+        inside = [line for each in self.inside for line in str(each).splitlines()]
+        return "\n".join([head, *(f"    {text}" for text in (*texts, *inside) if text)])
 
     def _price_text(self) -> str:
         if not self.price:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.graph_interpreter import with_functions
 from ..compiler.ir import Node, Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import result_strides
@@ -37,7 +38,18 @@ def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return FUNCTIONS["flip"](xp, x, axes).copy()  # tensors have no negative strides
 
 
-ARRAY_FUNCTIONS = {**FUNCTIONS, "flip": _flipped}
+def _of_graphs(name: str) -> Callable[..., Any]:
+    """Branches and loops, whose results own their memory, whatever the graphs inside return."""
+
+    def run(xp: Any, *arrays: Any, **attrs: Any) -> tuple[Any, ...]:
+        return tuple(map(copy_of, FUNCTIONS[name](xp, *arrays, **with_functions(attrs))))
+
+    return run
+
+
+ARRAY_FUNCTIONS = {
+    **FUNCTIONS, "flip": _flipped, "branch": _of_graphs("branch"), "loop": _of_graphs("loop")
+}  # fmt: skip
 
 
 _ndarray = np.ndarray

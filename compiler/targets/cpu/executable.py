@@ -64,4 +64,5 @@ def _loaded(program: CpuProgram, loader: KernelLoader) -> Plan:
         program.constants,
         program.written,
         program.dense,
+        program.pointers,
     )

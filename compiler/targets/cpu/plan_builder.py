@@ -19,7 +19,8 @@ from ....runtime.plan_steps import (
     PythonStep,
 )
 from ...fusion.fused_graph import FusedGraph, Group
-from ...ir import Family, Node
+from ...fusion.fusion import fuse
+from ...ir import Family, Graph, Node
 from ...ir import primitives as p
 from ...kernel.checks import RoutineCheck
 from ...kernel.kernel_work import moved_bytes, operations
@@ -27,8 +28,10 @@ from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
 from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from ...plan.control_flow import Surroundings
 from ...plan.pattern import Piece
 from ...plan.plan_builder import PlanBuilder
+from ...plan.planning import Planning
 from ...plan.step_info import LibraryStep, StepInfo
 from .attention_step import (
     attention_gradient_step,
@@ -50,6 +53,7 @@ from .packed_panels import (
     shared_operands,
     with_panels,
 )
+from .rules import CpuRules
 from .schedule import Schedule, schedule_cpu
 from .sorting_step import (
     argsort_step,
@@ -72,8 +76,9 @@ class CpuPlanBuilder(PlanBuilder):
         fused: FusedGraph,
         donate: Mapping[int, int],
         begin: Callable[[KernelText], None] | None = None,
+        within: Surroundings | None = None,
     ) -> None:
-        super().__init__(fused, donate)
+        super().__init__(fused, donate, within)
         self.begin = begin
         self.texts: dict[int, KernelText] = {}
         self.routine_checks: dict[int, RoutineCheck] = {}
@@ -83,12 +88,29 @@ class CpuPlanBuilder(PlanBuilder):
     def build(self) -> None:
         """Write all steps; `begin` is told of each kernel, and `texts` has them by their steps."""
         begin_attention(self.graph)
+        self.place_outputs()
         self.write()
         self._tell_of_copies()
 
+    def inner(
+        self, node: Node, graph: Graph, donate: Mapping[int, int], within: Surroundings
+    ) -> CpuPlanBuilder:
+        planning = Planning(graph, donate, machine=CpuRules.machine)
+        fused = fuse(CpuRules(planning.planned, planning.inputs, planning.overwriting))
+        begin_attention(fused.graph)
+        kept = replace(within, outputs=tuple(within.outputs[at] for at in planning.kept))
+        return CpuPlanBuilder(fused, planning.places, self.begin, kept)
+
+    def add_steps(self, inner: PlanBuilder) -> None:
+        assert isinstance(inner, CpuPlanBuilder)
+        first = len(self.steps)
+        self.texts |= {first + at: text for at, text in inner.texts.items()}
+        self.routine_checks |= {first + at: each for at, each in inner.routine_checks.items()}
+        super().add_steps(inner)
+
     def _tell_of_copies(self) -> None:
         for number, step in enumerate(self.steps):
-            if isinstance(step, CopyStep):
+            if isinstance(step, CopyStep) and number not in self.info_of_step:
                 info = StepInfo(step.name, "copy", (), (), 2 * step.nbytes, 0)
                 self.info_of_step[number] = info
                 self.infos.append(info)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -38,21 +39,32 @@ def step_times(executable: CpuExecutable, inputs: Sequence[Array]) -> list[float
 
     All threads are used. Inputs that the plan writes are written: give copies.
     """
-    program, planning = executable.program, executable.program.planning
+    planning = executable.program.planning
     fresh = [np.zeros(type_.shape, type_.dtype.numpy) for type_ in planning.types(planning.fresh)]
     run = _Run(executable.plan, (*map(np.asarray, inputs), *fresh))
     found: dict[int, float] = {}
-    for number, step in enumerate(executable.plan.steps):
-        info = program.info_of_step[number]
-        found[id(info)] = run.time(step, _changed(step, info))
+    for info, steps in _steps_of_infos(executable):
+        found[id(info)] = run.time(steps, _changed(steps[0], info))
     return [found.get(id(info), 0.0) for info in executable.kernels]
+
+
+def _steps_of_infos(executable: CpuExecutable) -> Iterator[tuple[StepInfo, list[Step]]]:
+    """The `kernels` that have steps; those of the graphs of a branch or a loop are its own."""
+    owner = {id(each): info for info in executable.kernels for each in info.whole}
+    told = executable.program.info_of_step
+    for _, numbered in groupby(
+        enumerate(executable.plan.steps), lambda each: id(owner[id(told[each[0]])])
+    ):
+        (first, step), *rest = numbered
+        yield owner[id(told[first])], [step, *(each for _, each in rest)]
 
 
 def repeated(plan: Plan, steps: Sequence[Step], arena: Array, count: int = 1) -> Plan:
     """Steps of `plan`, `count` times, with `arena` in the place of a plan's own."""
     slot = plan.num_slots
     moved = [_moved(step, slot) for step in steps]
-    return Plan(moved * count, 0, slot + 1, {**plan.constants, slot: arena})
+    constants = {**plan.constants, slot: arena}
+    return Plan(moved * count, 0, slot + 1, constants, pointers=plan.pointers)
 
 
 def _moved(value: Any, slot: int) -> Any:
@@ -94,19 +106,20 @@ class _Run:
     def __init__(self, plan: Plan, arrays: tuple[Array, ...]) -> None:
         self.plan, self.arrays = plan, arrays
         self.arena = memory.arena(plan.arena_bytes)
-        slots = [slot for slot in range(1, plan.num_slots) if slot not in plan.constants]
+        own = plan.pointers.union(plan.constants)
+        slots = [slot for slot in range(1, plan.num_slots) if slot not in own]
         self.memory = dict(zip(slots, arrays)) | plan.constants | {ARENA_SLOT: self.arena}
         empty = repeated(plan, [], self.arena)
         self.nothing = min(self._seconds(empty) for _ in range(ROUNDS))
 
-    def time(self, step: Step, changed: Changed) -> float:
-        """Median seconds of `step`, which has then run once as far as others see."""
+    def time(self, steps: Sequence[Step], changed: Changed) -> float:
+        """Median seconds of `steps`, which have then run once as far as others see."""
         places = [self._bytes(ref, nbytes) for ref, nbytes in changed]
         before = [(place, place.copy()) for place in places]
-        once = repeated(self.plan, [step], self.arena)
+        once = repeated(self.plan, steps, self.arena)
         first = self._sample(once, before)
         count = 1 if before else max(1, min(MOST_REPEATS, int(SECONDS / max(first, 1e-7))))
-        plan = repeated(self.plan, [step], self.arena, count) if count > 1 else once
+        plan = repeated(self.plan, steps, self.arena, count) if count > 1 else once
         samples: list[float] = []
         while len(samples) < 3 or (len(samples) < ROUNDS and sum(samples) < MOST_SECONDS):
             samples.append(self._sample(plan, before))

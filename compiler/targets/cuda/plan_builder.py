@@ -85,6 +85,7 @@ class CudaPlanBuilder(PlanBuilder):
 
         `checks` are those of all kernels: the status has the number of one of them.
         """
+        self.place_outputs()
         self.write()
         self._copy_by_kernels()
         self._launch_together()
