@@ -16,15 +16,13 @@ from .types import IRTypeError, TensorType
 
 def _common(types: Sequence[TensorType]) -> TensorType:
     first = types[0]
-    if all(map(first.__eq__, types)):
-        return first
     for other in types[1:]:
         if other.dtype is not first.dtype:
             raise IRTypeError(f"expected one dtype, got {first} and {other}")
         if other.device != first.device:
             raise IRTypeError(f"expected one device, got {first} and {other}")
     shape = broadcast(*(each.shape for each in types))
-    return first if shape == first.shape else first.with_shape(shape)
+    return first if shape is first.shape else first.with_shape(shape)
 
 
 def _check(kinds: tuple[str, ...], of: TensorType) -> None:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from .node import Node
 from .primitive import Attrs, Family, Primitive
-from .shapes import Shape, contiguous_strides
+from .shapes import Shape, are_plain_ints, are_same, contiguous_strides, is_one, is_same, slice_size
 from .types import TensorType
 
 Strides = tuple[int, ...]
@@ -73,7 +73,7 @@ def result_strides(
     if "strides" in attrs:  # a copy that says where its elements lie
         given: Strides = attrs["strides"]
         return given
-    if all(strides == row_major(own) for own, strides in operands):
+    if all(are_same(strides, row_major(own)) for own, strides in operands):
         return row_major(shape)
     return _elementwise_strides(shape, tuple(operands))
 
@@ -84,7 +84,7 @@ def _elementwise_strides(shape: Shape, operands: tuple[tuple[Shape, Strides], ..
 
     An operand does not where it has a stride of 0; axes that none tells apart stay row-major.
     """
-    if 0 in shape or all(_is_dense(shape, *each) for each in operands):
+    if all(_is_dense(shape, *each) for each in operands) or 0 in shape:
         return row_major(shape)
     first = operands[0][1]
     if all(each == (shape, first) for each in operands) and _fills_memory(shape, first):
@@ -109,8 +109,8 @@ def _elementwise_strides(shape: Shape, operands: tuple[tuple[Shape, Strides], ..
 
 def _is_dense(shape: Shape, own: Shape, strides: Strides) -> bool:
     wanted = row_major(shape)
-    return own == shape and all(
-        size == 1 or stride == step for size, stride, step in zip(shape, strides, wanted)
+    return are_same(own, shape) and all(
+        is_same(stride, step) or size == 1 for size, stride, step in zip(shape, strides, wanted)
     )
 
 
@@ -128,7 +128,7 @@ def _spread(shape: Shape, own: Shape, strides: Strides) -> Strides:
     """The strides of an operand along the axes of the result; 0 along those it repeats."""
     lead = len(shape) - len(own)
     kept = zip(shape[lead:], own, strides)
-    return (0,) * lead + tuple(0 if size != mine else stride for size, mine, stride in kept)
+    return (0,) * lead + tuple(stride if is_same(size, mine) else 0 for size, mine, stride in kept)
 
 
 def _compared(shape: Shape, spread: Sequence[Strides], inner: int, outer: int) -> int:
@@ -160,12 +160,12 @@ def step_strides(
         lead = len(wanted) - len(shape)
         kept = zip(shape, strides, wanted[lead:], strict=True)
         return wanted, (0,) * lead + tuple(
-            0 if size != target else stride for size, stride, target in kept
+            stride if is_same(size, target) else 0 for size, stride, target in kept
         )
     if name == "slice":
         steps = attrs["steps"]
         sizes = tuple(
-            max(0, -(-(stop - start) // by))
+            slice_size(start, stop, by)
             for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
         )
         return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
@@ -185,6 +185,22 @@ def step_strides(
     raise NotImplementedError(f"{name} is no view primitive")
 
 
+def _carried_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides | None:
+    """Strides where only axes of size 1 come or go beside open sizes; None where others do."""
+    kept = [pair for pair in zip(shape, strides, strict=True) if not is_one(pair[0])]
+    sizes = tuple(size for size in wanted if not is_one(size))
+    if are_plain_ints(shape) or not are_same(tuple(size for size, _ in kept), sizes):
+        return None
+    result: list[int] = []
+    step = kept[-1][1]
+    for size in reversed(wanted):
+        if not is_one(size):
+            step = kept.pop()[1]
+        result.append(step)
+        step *= size
+    return tuple(reversed(result))
+
+
 def view_strides(
     shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...] | None:
@@ -192,8 +208,13 @@ def view_strides(
 
     Runs of axes that lie behind one another in memory are merged, and split again to `wanted`.
     """
-    if shape == wanted:
+    if are_same(shape, wanted):
         return strides
+    if are_same(strides, row_major(shape)):
+        return row_major(wanted)
+    carried = _carried_strides(shape, strides, wanted)
+    if carried is not None:
+        return carried
     if 0 in shape:
         return row_major(wanted)
     runs: list[list[int]] = []  # [elements, innermost stride] from the right

@@ -182,12 +182,15 @@ class Builder:
         attrs = {"shape": shape, "value": value, "dtype": dtype}
         return self.apply(primitive_named("full"), (), attrs, where)
 
-    def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
-        """`node` on other inputs, keeping attributes and provenance.
+    def rebuild(self, node: Node, inputs: Sequence[Node], attrs: Attrs | None = None) -> Node:
+        """`node` on other inputs, keeping provenance, and attributes where no others are given.
 
         On its own inputs it is `node` itself, unless the builder knows an equal one.
         """
         operands = tuple(inputs)
+        if attrs is not None:
+            what = _what(node.primitive, attrs)
+            return self._apply(what, node.primitive, operands, attrs, node.where, node)
         if operands == node.inputs:
             return self._made.setdefault((node.what, operands), node)
         same = [each.type for each in operands] == [each.type for each in node.inputs]

@@ -1,19 +1,45 @@
-"""All arithmetic on shapes, in one place, so that symbolic sizes have one door to come in by."""
+"""All arithmetic on shapes, in one place. Sizes may be open ones (`dim.SymInt`)."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .dim import SymInt, is_open, size_text
 
 Shape = tuple[int, ...]
 
+SIZE_TYPES = frozenset({int, SymInt})
+"""What a size is, and nothing that is equal to one, such as True."""
+
 
 def are_plain(sizes: Iterable[object]) -> bool:
-    """Whether all are ints, and nothing that is equal to one."""
-    return _PLAIN.issuperset(map(type, sizes))
+    """Whether all are of the types of sizes."""
+    return SIZE_TYPES.issuperset(map(type, sizes))
 
 
-_PLAIN = frozenset({int})
+def are_plain_ints(sizes: Iterable[object]) -> bool:
+    """Whether none is open."""
+    return SymInt not in map(type, sizes)
+
+
+def is_same(a: int, b: int) -> bool:
+    """Whether two sizes are equal whatever open ones are; asking takes nothing for granted."""
+    if is_open(a) or is_open(b):
+        return is_open(a) and is_open(b) and a.key == b.key
+    return a == b
+
+
+def is_one(size: int) -> bool:
+    """Whether a size is 1 whatever open ones are."""
+    return not is_open(size) and size == 1
+
+
+def are_same(one: Shape, other: Shape) -> bool:
+    """`is_same` for all sizes of two shapes."""
+    return one is other or (len(one) == len(other) and all(map(is_same, one, other)))
 
 
 def numel(shape: Sequence[int]) -> int:
@@ -28,18 +54,18 @@ def broadcast(*shapes: Shape) -> Shape:
     (3, 4)
     """
     first = shapes[0]
-    if all(shape == first for shape in shapes):
+    if all(are_same(shape, first) for shape in shapes):
         return first
     ndim = max(map(len, shapes))
     result = [1] * ndim
     for shape in shapes:
         for position, size in enumerate(shape, ndim - len(shape)):
-            if size == 1 or size == result[position]:
+            if is_one(size) or is_same(size, result[position]):
                 continue
-            if result[position] != 1:
+            if not is_one(result[position]):
                 raise ValueError(
-                    f"The size of tensor a ({result[position]}) must match the size of tensor b "
-                    f"({size}) at non-singleton dimension {position}"
+                    f"The size of tensor a ({size_text(result[position])}) must match the size of "
+                    f"tensor b ({size_text(size)}) at non-singleton dimension {position}"
                 )
             result[position] = size
     return tuple(result)
@@ -49,7 +75,8 @@ def broadcastable_to(shape: Shape, target: Shape) -> bool:
     """Whether `shape` broadcasts to exactly `target`."""
     lead = len(target) - len(shape)
     return lead >= 0 and all(
-        size in (1, wanted) for size, wanted in zip(shape, target[lead:], strict=True)
+        is_one(size) or is_same(size, wanted)
+        for size, wanted in zip(shape, target[lead:], strict=True)
     )
 
 
@@ -86,7 +113,6 @@ def infer_reshape(shape: Shape, wanted: Sequence[int]) -> Shape:
     """`wanted` with its one -1 filled in; RuntimeError with PyTorch's text if it cannot be."""
     sizes = list(wanted)
     total = numel(shape)
-    invalid = f"shape '{list(wanted)}' is invalid for input of size {total}"
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if any(size < -1 for size in sizes):
@@ -99,11 +125,24 @@ def infer_reshape(shape: Shape, wanted: Sequence[int]) -> Shape:
                 "unspecified dimension size -1 can be any value and is ambiguous"
             )
         if known == 0 or total % known:
-            raise RuntimeError(invalid)
+            raise _invalid(wanted, total)
         sizes[sizes.index(-1)] = total // known
     if math.prod(sizes) != total:
-        raise RuntimeError(invalid)
+        raise _invalid(wanted, total)
     return tuple(sizes)
+
+
+def _invalid(wanted: Sequence[int], total: int) -> RuntimeError:
+    sizes = ", ".join(map(size_text, wanted))
+    return RuntimeError(f"shape '[{sizes}]' is invalid for input of size {size_text(total)}")
+
+
+def at_least_one(size: int) -> int:
+    """The larger of a size and 1."""
+    if is_open(size):
+        larger: int = size.scope.at_least_one(size)
+        return larger
+    return max(size, 1)
 
 
 def contiguous_strides(shape: Shape) -> tuple[int, ...]:
@@ -114,13 +153,34 @@ def contiguous_strides(shape: Shape) -> tuple[int, ...]:
     """
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+        strides[axis] = strides[axis + 1] * at_least_one(shape[axis + 1])
     return tuple(strides)
+
+
+def slice_indices(item: slice, size: int) -> tuple[int, int, int]:
+    """`item.indices(size)`, for steps above 0 also of an open size and bounds."""
+    given = (size, item.start, item.stop)
+    if not any(map(is_open, given)):
+        return item.indices(size)
+    step = 1 if item.step is None else operator.index(item.step)
+    start = 0 if item.start is None else _bound(item.start, size)
+    stop = size if item.stop is None else _bound(item.stop, size)
+    return start, stop, step
+
+
+def _bound(at: Any, size: int) -> Any:
+    """The bound of a slice counted from the front, and inside the axis."""
+    if not is_open(at):
+        at = operator.index(at)
+    if at < 0:
+        at += size
+        return at if at >= 0 else 0
+    return at if at <= size else size
 
 
 def slice_size(start: int, stop: int, step: int) -> int:
     """How many indices `range(start, stop, step)` has, for a positive step."""
-    return max(0, -(-(stop - start) // step))
+    return -(-(stop - start) // step) if stop >= start else 0
 
 
 def window_count(size: int, window: int, stride: int, dilation: int) -> int:

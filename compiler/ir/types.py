@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...runtime.device import CPU, Device
 from ...runtime.dtypes import DType
+from .dim import size_text
 from .shapes import Shape
 
 
@@ -45,7 +46,7 @@ class TensorType(NamedTuple):
 
     def __str__(self) -> str:
         where = "" if self.device == CPU else f"@{self.device}"
-        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]{where}"
+        return f"{self.dtype.name}[{', '.join(map(size_text, self.shape))}]{where}"
 
 
 ResultType = TensorType | tuple[TensorType, ...]

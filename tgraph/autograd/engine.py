@@ -8,6 +8,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import are_same, is_one
 from ..core.dispatch import apply, edge_of, settled
 from ..core.eager_context import current_context
 from ..core.record import Record
@@ -28,14 +29,16 @@ def sum_to(cotangent: Tensor, wanted: TensorType) -> Tensor:
     if cotangent._type is wanted:
         return cotangent
     shape = cotangent._type.shape
-    if shape != wanted.shape:
+    if not are_same(shape, wanted.shape):
         lead = len(shape) - len(wanted.shape)
         axes = tuple(range(lead)) + tuple(
-            axis for axis, size in enumerate(wanted.shape, lead) if size == 1 and shape[axis] != 1
+            axis
+            for axis, size in enumerate(wanted.shape, lead)
+            if is_one(size) and not is_one(shape[axis])
         )
         if axes:
             cotangent = apply(p.sum_, cotangent, axes=axes, keepdims=False)
-        if cotangent._type.shape != wanted.shape:
+        if not are_same(cotangent._type.shape, wanted.shape):
             cotangent = apply(p.reshape, cotangent, shape=wanted.shape)
     if cotangent._type.dtype is not wanted.dtype:
         cotangent = apply(p.cast, cotangent, dtype=wanted.dtype)

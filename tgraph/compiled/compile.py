@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from ..runtime import interrupts
@@ -61,13 +61,20 @@ class _Compiling(Protocol):
     def __call__(self, function: Callable[_P, _R], /) -> Compiled[_P, _R]: ...
 
 
+Axes = Mapping[str, int | Sequence[int]]
+
+
 @overload
-def compile(function: Module, *, check: bool = ...) -> Any: ...
+def compile(function: Module, *, check: bool = ..., dynamic: Axes | None = ...) -> Any: ...
 @overload
-def compile(function: Callable[_P, _R], *, check: bool = ...) -> Compiled[_P, _R]: ...
+def compile(
+    function: Callable[_P, _R], *, check: bool = ..., dynamic: Axes | None = ...
+) -> Compiled[_P, _R]: ...
 @overload
-def compile(function: None = ..., *, check: bool = ...) -> _Compiling: ...
-def compile(function: Any = None, *, check: bool = False) -> Any:
+def compile(
+    function: None = ..., *, check: bool = ..., dynamic: Axes | None = ...
+) -> _Compiling: ...
+def compile(function: Any = None, *, check: bool = False, dynamic: Axes | None = None) -> Any:
     """Compile a function, method or module; also a decorator, with or without arguments.
 
     The first call runs the function once, to record its operations; later calls run the plan made
@@ -85,6 +92,14 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     that names the first operation, kernel and source line that differ. The environment variable
     TGRAPH_COMPILE=0 makes everything run eagerly.
 
+    `dynamic` names axes of arguments whose size varies, such as ``{"x": 0}`` or ``{"x": (0, 1)}``;
+    a tensor in a container goes by its path (``"batch['image']"``). The function is then traced
+    once for all sizes of them, also 0 and 1: ``x.shape[0]`` is a number that is not known, with
+    which shapes and numbers can be computed. Sizes that are equal in the traced call are taken for
+    one; a call in which they differ is traced anew. Comparing a size with another number makes the
+    trace one for all sizes with the same answer. What needs the number itself, such as
+    ``range(x.shape[0])``, fixes it: then each size is traced; `explain()` says which line did it.
+
     >>> import tgraph as tg
     >>> @tg.compile
     ... def f(x, y):
@@ -95,9 +110,12 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     tensor(4.)
     >>> [record.reason for record in f.compiles]
     ['first call', 'new shape of argument `x`: float32[3] -> float32[4]']
+    >>> mean = tg.compile(lambda x: x.sum() / x.shape[0], dynamic={"x": 0})
+    >>> mean(tg.ones(3)), mean(tg.ones(500)), len(mean.compiles)
+    (tensor(1.), tensor(1.), 1)
     """
     if function is None:
-        return functools.partial(compile, check=check)
+        return functools.partial(compile, check=check, dynamic=dynamic)
     if not callable(function):
         raise TypeError(f"compile expected a function or module, got {type(function).__name__}")
     if sys.is_finalizing():  # nothing can be imported; without a plan a call runs as it is written
@@ -106,4 +124,4 @@ def compile(function: Any = None, *, check: bool = False) -> Any:
     with interrupts.held():
         from .compiled_function import compiled
 
-    return compiled(function, check)
+    return compiled(function, check, dynamic)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..compiler.ir import Node, effect_of, promotion
@@ -25,13 +26,23 @@ from .graph_function import GraphFunction
 _GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<compiled call>")
 
 
-class Described:
-    """What a plan depends on of a tensor. Equal descriptions fit the same plan."""
+_NO_AXES: Mapping[int, str] = MappingProxyType({})
 
-    def __init__(self, tensor: Tensor) -> None:
+
+class Described:
+    """What a plan depends on of a tensor. Equal descriptions fit the same plan.
+
+    `axes` may have any size: in the shape stand their names.
+    """
+
+    def __init__(self, tensor: Tensor, axes: Mapping[int, str] = _NO_AXES) -> None:
         array = tensor._value
         self.class_ = type(tensor)
-        self.type = tensor._type
+        self.axes = axes
+        self.type: Any = tensor._type
+        if axes:
+            shape = tuple(axes.get(axis, size) for axis, size in enumerate(tensor._type.shape))
+            self.type = tensor._type.with_shape(shape)  # type: ignore[arg-type]
         self.requires_grad = tensor._requires_grad
         self.is_leaf = tensor._record is None
         self.is_view = tensor._view is not None
@@ -58,13 +69,14 @@ class Described:
 
     def distance(self, tensor: Tensor) -> int:
         """In how many things `tensor` differs; shape and dtype matter most."""
-        pairs = zip(self._key(), Described(tensor)._key(), strict=True)
-        types = zip(self.type, tensor._type, strict=True)
+        now = Described(tensor, self.axes)
+        pairs = zip(self._key(), now._key(), strict=True)
+        types = zip(self.type, now.type, strict=True)
         return sum(a != b for a, b in pairs) + 2 * sum(a != b for a, b in types)
 
     def reason(self, name: str, tensor: Tensor) -> str | None:
         """Why `tensor` does not fit, or None."""
-        now = Described(tensor)
+        now = Described(tensor, self.axes)
         if now.type.shape != self.type.shape:
             return f"new shape of argument `{name}`: {self.type} -> {now.type}"
         if now.type.dtype is not self.type.dtype:
@@ -80,12 +92,22 @@ def _owner(source: Source, leaves: Sequence[Any]) -> Tensor:
     return owner
 
 
+def _described_gradient(
+    owner: Source, leaves: Sequence[Any], axes: Mapping[int, Mapping[int, str]]
+) -> Described | None:
+    grad = _owner(owner, leaves)._grad
+    if grad is None:
+        return None
+    return Described(grad, axes.get(owner.key, _NO_AXES) if owner.kind == "argument" else _NO_AXES)
+
+
 class CompiledCall:
     """A recorded call made ready to be repeated.
 
     `run(leaves, given)` is the hot path: it returns MISS where the plan does not fit.
     `why_not(leaves)` says in words what does not fit. `places` are read at each call as if what
-    lies there were arguments.
+    lies there were arguments. `axes`, by the positions of arguments, are of open size: `why_not`
+    passes over it, as it is asked for all plans of an OpenCall.
     """
 
     def __init__(
@@ -100,6 +122,7 @@ class CompiledCall:
         environment: dict[str, Any],
         eager: Callable[[Sequence[Any], Any], Any],
         reason: str,
+        axes: Mapping[int, Mapping[int, str]] = MappingProxyType({}),
     ) -> None:
         self.call, self.function, self.reason = call, function, reason
         self.names, self.numbers, self.places = list(names), numbers, list(places)
@@ -110,10 +133,12 @@ class CompiledCall:
         self.matmul_precision = get_precision()
         first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
         self._same_as = [first[id(leaf)] for leaf in leaves]
-        self._leaves = [Described(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._leaves = [
+            Described(leaf, axes.get(at, _NO_AXES)) if isinstance(leaf, Tensor) else leaf
+            for at, leaf in enumerate(leaves)
+        ]
         self._tensors = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        gradients = [_owner(owner, leaves)._grad for owner, _ in call.grads_read]
-        self._gradients = [None if each is None else Described(each) for each in gradients]
+        self._gradients = [_described_gradient(owner, leaves, axes) for owner, _ in call.grads_read]
         self._eager = eager
         writer = CallWriter(
             call, leaves, numbers, self.places, function, guards, environment, eager
@@ -146,6 +171,10 @@ class CompiledCall:
         graphs = [self.call.graph, *([function.joint] if function.differentiable else [])]
         nodes = (node for graph in graphs for each in graph.whole for node in each.nodes)
         return next((node for node in nodes if effect_of(node) != "pure"), None)
+
+    def at(self, leaves: Sequence[Any]) -> CompiledCall:
+        """The plan for a call that fits: it is this one. An OpenCall has several."""
+        return self
 
     def with_places(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves, followed by what lies in the places."""
@@ -249,8 +278,8 @@ class CompiledCall:
             if (grad is None) is not was_none:
                 had, has = ("no", "a") if was_none else ("a", "no")
                 return f"{name}: there was {had} gradient, now there is {has}"
-            if grad is not None and Described(grad) != before:
-                return f"{name} changed: {before} -> {Described(grad)}"
+            if grad is not None and before is not None and Described(grad, before.axes) != before:
+                return f"{name} changed: {before} -> {Described(grad, before.axes)}"
         return None
 
     def _name(self, owner: Source) -> str:

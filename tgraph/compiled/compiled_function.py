@@ -10,7 +10,7 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compiler.ir import Graph
+from ..compiler.ir.dim import Dim
 from ..core import pytree
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.provenance import is_internal
@@ -34,10 +35,16 @@ from ..tracing.recording.recorder import Recorder
 from ..tracing.trace_context import Trace
 from .call_helpers import MISS
 from .compiled_call import CompiledCall
+from .dynamic_axes import Axes, checked, places_of
+from .dynamic_axes import Place as AxisPlace
+from .fed import Fed
 from .graph_function import GraphFunction, prepare
+from .open_call import OpenCall, open_axes
 
 if TYPE_CHECKING:
     from .explain import Explanation
+
+AnyPlan = CompiledCall | OpenCall
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""
@@ -70,13 +77,14 @@ class Recording(NamedTuple):
     """One call as it was traced, and what the function read by itself (`recorder`).
 
     `numbers` are the positions of leaves that are inputs although they are plain numbers; what
-    lies in the `places` follows those of the call.
+    lies in the `places` follows those of the call. `axes` are of open size.
     """
 
     call: Call
     numbers: frozenset[int]
     places: list[Place]
     recorder: Recorder
+    axes: dict[AxisPlace, Dim]
 
 
 class CompiledFunction:
@@ -85,17 +93,22 @@ class CompiledFunction:
     `compiles` lists a CompileRecord for every plan that was made.
     """
 
-    def __init__(self, function: Callable[..., Any], check: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Any], check: bool = False, dynamic: Axes | None = None
+    ) -> None:
         self.function = function
         self.check = check
+        self.dynamic = checked(function, dynamic)
         self.compiles: list[CompileRecord] = []
         self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
-        self._flat: dict[int, list[CompiledCall]] = {}  # by the number of plain arguments
-        self._plans: dict[pytree.TreeSpec, list[CompiledCall]] = {}
+        self._flat: dict[int, list[AnyPlan]] = {}  # by the number of plain arguments
+        self._plans: dict[pytree.TreeSpec, list[AnyPlan]] = {}
         # Positions of numbers that changed, and of those whose value the function asks for.
         self._moving: dict[pytree.TreeSpec, set[int]] = {}
         self._fixed: dict[pytree.TreeSpec, set[int]] = {}
         self._announced: dict[pytree.TreeSpec, set[int]] = {}
+        # Axes named in `dynamic` whose size the function asks for, and where.
+        self._fixed_sizes: dict[pytree.TreeSpec, dict[AxisPlace, str]] = {}
         self._places = Places()
         self._latest: Callable[[], CompiledCall | None] = lambda: None
         if hasattr(function, "__name__"):
@@ -172,7 +185,7 @@ class CompiledFunction:
 
     # --- plans ---
 
-    def _use(self, plan: CompiledCall, spec: pytree.TreeSpec) -> None:
+    def _use(self, plan: AnyPlan, spec: pytree.TreeSpec) -> None:
         """Put a plan first."""
         plans = [plan, *(each for each in self._plans.get(spec, ()) if each is not plan)]
         self._plans[spec] = plans[:MAX_PLANS]
@@ -190,44 +203,89 @@ class CompiledFunction:
                     break
             else:
                 plan = self._compile(leaves, spec)
+            try:
+                found = plan.at(leaves)
+            except Exception as error:
+                if not isinstance(plan, OpenCall):
+                    raise
+                self._plans[spec].remove(plan)
+                self._fix_sizes(plan.axes, spec, f"no plan for these sizes can be made: {error}")
+                plan = found = self._compile(leaves, spec).at(leaves)
             self._use(plan, spec)
-        return plan
+            return found
 
-    def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+    def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> AnyPlan:
         names = leaf_names(self.function, spec)
         _refuse_arrays(leaves, names)
+        open_places = self._open_places(leaves, spec, names)
         prepare(waited_for=True)
         reason = self._reason(leaves, spec)
         start = time.perf_counter()
-        call, numbers, places, recorder = self._record(leaves, spec, names)
-        reason += self._news(numbers, spec, names) + self._places.news(places)
+        recording = self._record(leaves, spec, names, open_places)
+        reason += self._news(recording.numbers, spec, names) + self._places.news(recording.places)
         traced = time.perf_counter()
-        function = _as_function(call, self.name)
-        plan = CompiledCall(
-            call,
-            leaves,
-            [*names, *(place.path for place in places)],
-            numbers,
-            places,
-            function,
-            list(recorder.guards.values()),
-            recorder.namespace,
-            self._eager,
-            reason,
-        )
+        try:
+            plan = self._made(recording, leaves, names, reason)
+        except Exception as error:
+            if not recording.axes:
+                raise
+            self._fix_sizes(recording.axes, spec, f"no plan for any size can be made: {error}")
+            return self._compile(leaves, spec)
         done = time.perf_counter()
-        spent = function.executable.seconds
-        self.compiles.append(CompileRecord(reason, traced - start, done - traced, *spent))
-        self._latest = weakref.ref(plan)
+        spent = plan.at(leaves).function.executable.seconds
+        self.compiles.append(CompileRecord(plan.reason, traced - start, done - traced, *spent))
         if len(self.compiles) == MANY_PLANS:
             self._warn_of_many()
         return plan
 
-    def _record(
+    def _made(
+        self, recording: Recording, leaves: Sequence[Any], names: Sequence[str], reason: str
+    ) -> AnyPlan:
+        """The plan of a recorded call, or those of all sizes."""
+        call, numbers, places, recorder, axes = recording
+        reason += _sizes_text(axes, names)
+        labels = [*names, *(place.path for place in places)]
+
+        def make(call: Call, fed: Fed | None, leaves: Sequence[Any]) -> CompiledCall:
+            plan = CompiledCall(
+                call,
+                leaves,
+                labels,
+                numbers,
+                places,
+                _as_function(call, self.name, fed),
+                list(recorder.guards.values()),
+                recorder.namespace,
+                self._eager,
+                reason,
+                open_axes(axes),
+            )
+            self._latest = weakref.ref(plan)
+            return plan
+
+        return OpenCall(call, axes, make, labels, leaves) if axes else make(call, None, leaves)
+
+    def _open_places(
         self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
+    ) -> list[AxisPlace]:
+        """The axes whose size is left open in a trace of this call."""
+        places = places_of(self.dynamic, leaves, names) if self.dynamic else []
+        known = self._plans.get(spec, ())
+        if any(isinstance(plan, OpenCall) and plan.leaves_out(leaves) for plan in known):
+            return []
+        fixed = self._fixed_sizes.setdefault(spec, {})
+        return [each for each in places if each not in fixed]
+
+    def _record(
+        self,
+        leaves: Sequence[Any],
+        spec: pytree.TreeSpec,
+        names: Sequence[str],
+        open_places: Sequence[AxisPlace] = (),
     ) -> Recording:
-        """Trace the function, again where a number turns out to have to be a fixed one."""
+        """Trace the function, again where a number or size turns out to have to be a fixed one."""
         static: frozenset[Source] = frozenset()
+        fixed_sizes: dict[AxisPlace, str] = {}
         while True:
             fixed = self._fixed.setdefault(spec, set())
             places = self._places.take()
@@ -236,6 +294,7 @@ class CompiledFunction:
             moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
             recorder = Recorder()
             trace = Trace(recorder.names, static, f"'{self.name}'")
+            axes = trace.sizes.open([at for at in open_places if at not in fixed_sizes], leaves)
             labels = [*names, *(place.path for place in places)]
             try:
                 call = record_call(
@@ -246,15 +305,29 @@ class CompiledFunction:
                 static |= {source for source in needed.sources if source.kind == "host"}
                 asked = {each.key for each in needed.sources if each.kind == "number"}
                 self._fix(asked, fixed, places, len(leaves))
+                sizes = {each.key for each in needed.sources if each.kind == "size"}
+                for place in [place for place, dim in axes.items() if dim in sizes]:
+                    fixed_sizes[place] = trace.sizes.refused
                 continue
-            except Exception:
+            except Exception as error:
+                if axes:
+                    fixed_sizes.update(dict.fromkeys(axes, f"a trace for any size fails: {error}"))
+                    continue
                 if not moving:
                     raise
                 # What some code takes for a plain number is one now: the error is told by that.
                 self._fix(moving, fixed, places, len(leaves))
                 continue
+            if axes and not trace.sizes.hold(trace.sizes.hints):  # equal to something by accident
+                open_places = ()
+                continue
+            self._fixed_sizes.setdefault(spec, {}).update(fixed_sizes)
             self._places.forget(places[at - len(leaves)] for at in call.unread)
-            return Recording(call, frozenset(moving), places, recorder)
+            return Recording(call, frozenset(moving), places, recorder, axes)
+
+    def _fix_sizes(self, axes: Iterable[AxisPlace], spec: pytree.TreeSpec, why: str) -> None:
+        """Sizes of these axes are fixed in plans from now on."""
+        self._fixed_sizes.setdefault(spec, {}).update(dict.fromkeys(axes, why))
 
     def _fix(
         self, positions: Iterable[int], fixed: set[int], places: Sequence[Place], count: int
@@ -327,7 +400,21 @@ class CompiledFunction:
         plan = self._plan(leaves, spec)
         from .explain import explain_plan
 
-        return explain_plan(self.name, plan.reason, plan, leaves if measure else None)
+        notes = self._size_notes(leaves, spec) if self.dynamic else ()
+        return explain_plan(self.name, plan.reason, plan, leaves if measure else None, notes)
+
+    def _size_notes(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> tuple[str, ...]:
+        """Which sizes named in `dynamic` are open in the plan of a call, and why others are not."""
+        names = leaf_names(self.function, spec)
+        plan, fixed = self._plans[spec][0], self._fixed_sizes.get(spec, {})
+        notes = plan.size_notes if isinstance(plan, OpenCall) else []
+        known = plan.axes if isinstance(plan, OpenCall) else {}
+        for at, axis in places_of(self.dynamic, leaves, names):
+            if (at, axis) not in known:
+                size = leaves[at].shape[axis]
+                why = fixed.get((at, axis), "it is singled out by what is assumed of other sizes")
+                notes.append(f"{names[at]}.shape[{axis}] is fixed to {size}: {why}")
+        return tuple(notes)
 
     @property
     def latest(self) -> CompiledCall | None:
@@ -349,14 +436,14 @@ class CompiledFunction:
     # --- copies: the function, without its plans ---
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
-        return type(self)(deepcopy(self.function, memo), self.check)
+        return type(self)(deepcopy(self.function, memo), self.check, self.dynamic)
 
     def __reduce__(self) -> Any:
         # A decorated function is found under its own name, where the plain one is not.
         name = getattr(self, "__qualname__", None)
         if getattr(sys.modules.get(self.__module__), name or "", None) is self:
             return name
-        return type(self), (self.function, self.check)
+        return type(self), (self.function, self.check, self.dynamic)
 
     # --- methods ---
 
@@ -372,7 +459,7 @@ class CompiledFunction:
             held = attributes[_METHODS] = _Methods(instance)
         found = held.methods.get(id(self))
         if found is None:
-            found = CompiledFunction(MethodType(self.function, instance), self.check)
+            found = CompiledFunction(MethodType(self.function, instance), self.check, self.dynamic)
             found.enabled = self.enabled
             held.methods[id(self)] = found
         return found
@@ -411,7 +498,10 @@ def _subject(reason: str) -> str:
 
 def _way_out(subject: str) -> str:
     if "shape" in subject:
-        return "Pad tensors to a few sizes, or compile a function for each."
+        return (
+            "Name the axes whose size varies in compile(..., dynamic={...}) (explain() says what "
+            "fixes one), pad tensors to a few sizes, or compile a function for each."
+        )
     if "another object" in subject or "structure" in subject:
         return "Make the object once, outside of the function, and keep it."
     return "Pass what changes as a tensor, or keep it out of the compiled function."
@@ -435,8 +525,15 @@ def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _as_function(call: Call, name: str) -> GraphFunction:
-    """The graph of a call as a function, with its plan made."""
+def _sizes_text(axes: Mapping[AxisPlace, Dim], names: Sequence[str]) -> str:
+    """What the reason for a plan says of sizes that are open."""
+    return "".join(
+        f"; `{names[at]}.shape[{axis}]` is any size {dim.name}" for (at, axis), dim in axes.items()
+    )
+
+
+def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:
+    """The graph of a call as a function, with its plan made; with `fed` for some of many sizes."""
     function = GraphFunction(
         call.graph,
         call.trace,
@@ -446,17 +543,21 @@ def _as_function(call: Call, name: str) -> GraphFunction:
         call.traced_gradients,
         call.donate,
         name,
+        fed,
     )
+    function.keeps_arenas = fed is None  # not as many as there are sizes
     _ = function.executable
     return function
 
 
-def compiled(function: Callable[..., Any], check: bool) -> CompiledFunction:
+def compiled(
+    function: Callable[..., Any], check: bool, dynamic: Axes | None = None
+) -> CompiledFunction:
     """What `compile` makes of a function, or of one that is compiled already."""
     if isinstance(function, CompiledFunction):
         function = function.function
     is_module = hasattr(function, "_parameter_names")
-    made = (CompiledModule if is_module else CompiledFunction)(function, check)
+    made = (CompiledModule if is_module else CompiledFunction)(function, check, dynamic)
     if made.enabled:
         prepare()
     return made

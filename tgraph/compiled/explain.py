@@ -156,11 +156,16 @@ class PlanExplanation:
 
 @record()
 class Explanation:
-    """What a call of a compiled function runs. `str` of it is a report."""
+    """What a call of a compiled function runs. `str` of it is a report.
+
+    `sizes` says of those that were to vary (`dynamic`) for which sizes the call was traced, and
+    which line of the user's fixed one.
+    """
 
     name: str
     reason: str
     plans: tuple[PlanExplanation, ...]
+    sizes: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> tuple[KernelLine, ...]:
@@ -185,17 +190,22 @@ class Explanation:
         return sum(plan.seconds for plan in self.plans)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.name} (compiled for: {self.reason})", *map(str, self.plans)])
+        head = f"{self.name} (compiled for: {self.reason})"
+        return "\n".join([head, *(f"  {each}" for each in self.sizes), *map(str, self.plans)])
 
     __repr__ = __str__
 
 
 def explain_plan(
-    name: str, reason: str, plan: CompiledCall, leaves: Sequence[Any] | None = None
+    name: str,
+    reason: str,
+    plan: CompiledCall,
+    leaves: Sequence[Any] | None = None,
+    sizes: tuple[str, ...] = (),
 ) -> Explanation:
     """The report on one plan, with its backward plan where it has one.
 
-    With `leaves` of a call, its kernels are measured.
+    With `leaves` of a call, its kernels are measured. `sizes` are the notes on those that vary.
     """
     function = plan.function
     if not plan.function.differentiable:
@@ -207,9 +217,8 @@ def explain_plan(
         speeds: list[list[Speed | None]] = [[None] * len(each.kernels) for _, each in plans]
     else:
         speeds = [list(each) for each in measured(plan, leaves)]
-    return Explanation(
-        name, reason, tuple(_explained(*each, found) for each, found in zip(plans, speeds))
-    )
+    explained = tuple(_explained(*each, found) for each, found in zip(plans, speeds))
+    return Explanation(name, reason, explained, sizes)
 
 
 def _explained(title: str, executable: Any, speeds: Sequence[Speed | None]) -> PlanExplanation:

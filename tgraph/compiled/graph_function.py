@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.compile_graph import compile_graph, joined_gradients, maker
-from ..compiler.ir import Builder, Graph, Node, input_node, toposort
+from ..compiler.ir import Builder, Graph, Node, input_node
 from ..compiler.ir import primitives as p
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from ..core.dispatch import edge_of, settled, unpack, without_history
@@ -23,10 +23,12 @@ from ..core.record import Edge, Record, Saved
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, TraceError
+from ..core.traced_float import Specialize
 from ..runtime import jit, locks, plan_native
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import TracedGradients, trace_gradients
+from .fed import Fed
 from .partition import Partition, partition
 
 Array = np.ndarray[Any, Any]
@@ -88,31 +90,6 @@ class Outputs:
                 value = copy_of(value)
             result.append(value)
         return result
-
-
-class Fed:
-    """Nodes of a trace, with `inputs` in the place of those whose values are known already."""
-
-    def __init__(self, inputs: Mapping[Node, Node]) -> None:
-        self.inputs = dict(inputs)
-        self._build = Builder()
-        self._new = dict(inputs)
-
-    def apply(self, nodes: Sequence[Node]) -> list[Node]:
-        """What stands for each node; the same for the same node, whenever it is asked."""
-        if not self.inputs:
-            return list(nodes)
-        for node in toposort(nodes, known=self._new):
-            if node not in self._new:
-                is_input = node.primitive is p.input_
-                operands = [self._new[operand] for operand in node.inputs]
-                self._new[node] = node if is_input else self._build.rebuild(node, operands)
-        return [self._new[node] for node in nodes]
-
-    def origins(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes of the trace that `nodes` stand for."""
-        of = {new: old for old, new in self._new.items()}
-        return [of.get(node, node) for node in nodes]
 
 
 class GraphFunction:
@@ -181,15 +158,33 @@ class GraphFunction:
         refuse_at_exit()
         with COMPILE_LOCK, self.trace.resumed(self.final):
             known = len(self.trace.inputs)
-            found = trace_gradients(
-                self.trace, self.differentiable, self.asked, create_graph, self.token
-            )
+            found = self._traced_gradients(create_graph)
             if len(self.trace.inputs) > known:
                 raise TraceError(
                     f"the gradient of '{self.name}' reads a tensor of the outside that neither the "
                     "function nor its first gradient reads; pass it to the function"
                 )
             return found
+
+    def _traced_gradients(self, create_graph: bool) -> TracedGradients:
+        """What gradients ask of open sizes is answered by those that are known here."""
+        with self.trace.sizes.asked_at(self.fed.sizes) as guards:
+            try:
+                found = trace_gradients(
+                    self.trace, self.differentiable, self.asked, create_graph, self.token
+                )
+            except Specialize:
+                raise self._fixed_size(self.trace.sizes.refused) from None
+            wrong = [each for each in guards.values() if not each.holds(self.fed.sizes)]
+            if wrong:
+                raise self._fixed_size(f"{wrong[0]} is assumed at {wrong[0].where}")
+            return found
+
+    def _fixed_size(self, why: str) -> TraceError:
+        return TraceError(
+            f"the gradient of '{self.name}' cannot be made for sizes that vary ({why}); compile "
+            "it without `dynamic`"
+        )
 
     @made_once
     def forward(self) -> Forward:
@@ -199,7 +194,7 @@ class GraphFunction:
         results = [value for value in values if value is not None]
         results += filter(None, [token or self.token])  # saved: second gradients may ask for it
         gradients = self.fed.apply(results)
-        incoming = [each._value for each in cotangents]
+        incoming = self.fed.apply([each._value for each in cotangents])
         parts, origins = self._divided(incoming, gradients)
         outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
         forward = Graph(self.graph.inputs, outputs)
@@ -231,7 +226,7 @@ class GraphFunction:
     def joint(self) -> Graph:
         """(inputs, cotangents) -> gradients, before anything is divided into plans."""
         cotangents, found, _ = self.traced_gradients or self.trace_gradients(False)
-        inputs = [*self.graph.inputs, *(each._value for each in cotangents)]
+        inputs = [*self.graph.inputs, *self.fed.apply([each._value for each in cotangents])]
         return Graph(inputs, self.fed.apply([each._value for each in found if each is not None]))
 
     def _own_saved(
@@ -284,12 +279,11 @@ class GraphFunction:
         """
         cotangents, found, token = self.trace_gradients(create_graph=True)
         handles = [each for each in found if each is not None]
-        kept = {
-            self.forward.nodes[at]: input_node(f"saved{at}", self.forward.nodes[at].type)
-            for at in self.kept
-        }
-        fed = Fed(self.fed.inputs | kept)
-        inputs = [*self.graph.inputs, *(each._value for each in cotangents), *kept.values()]
+        saved = [(at, self.forward.nodes[at]) for at in self.kept]
+        kept = {node: input_node(f"saved{at}", self.fed.type_of(node)) for at, node in saved}
+        given = self.fed.apply([each._value for each in cotangents])
+        fed = self.fed.with_inputs(kept)
+        inputs = [*self.graph.inputs, *given, *kept.values()]
         asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
         outputs = fed.apply([*map(self.trace.value_of, handles), *filter(None, [token])])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}

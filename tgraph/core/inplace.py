@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compiler.ir import Node, can_cast
 from ..compiler.ir import primitives as p
-from ..compiler.ir.shapes import broadcastable_to
+from ..compiler.ir.shapes import are_same, broadcastable_to, contiguous_strides
 from ..runtime.arrays import copy_of, transfers_without_waiting
 from .complex_parts import of_pairs
 from .context import use_context
@@ -127,7 +127,7 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     if not target._type.dtype.is_differentiable and new._requires_grad:
         new = detach(new)
     new = cast(new, target._type.dtype)
-    if new._type.shape != target._type.shape:
+    if not are_same(new._type.shape, target._type.shape):
         new = apply(p.broadcast, new, shape=target._type.shape)
     write(target, new)
     if recording:
@@ -201,7 +201,7 @@ def _type_name(tensor: Tensor) -> str:
 
 def _check_shape(target: Tensor, new: Tensor) -> None:
     shape, wanted = new._type.shape, target._type.shape
-    if shape != wanted and not broadcastable_to(shape, wanted):
+    if not broadcastable_to(shape, wanted):
         raise RuntimeError(
             f"output with shape {list(wanted)} doesn't match the broadcast shape {list(shape)}"
         )
@@ -209,37 +209,39 @@ def _check_shape(target: Tensor, new: Tensor) -> None:
 
 def check_memory(target: Tensor) -> None:
     """Raise RuntimeError where the memory of `target` cannot be written in place."""
-    if not target._type.numel:
-        return
     view = target._view
-    if not _is_dense(target) and overlaps_itself(target._type.shape, strides_of(target)):
+    if _overlaps_itself(target):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-    if view is not None and _shows_overlapping(view):
+    if view is not None and _shows_overlapping(view) and target._type.numel:
         raise RuntimeError(
             "unsupported operation: the written-to tensor is a part of one of which several "
             "elements are one in memory (such as an expanded one). Please clone() that one first."
         )
     memory = current_context().memory_of(target if view is None else view.base)
-    if isinstance(memory, np.ndarray) and not memory.flags.writeable:
+    if isinstance(memory, np.ndarray) and not memory.flags.writeable and target._type.numel:
         raise RuntimeError(
             "the memory of this tensor is read-only: it shares an array that may not be written. "
             "Please clone() the tensor before performing the operation."
         )
 
 
-def _is_dense(tensor: Tensor) -> bool:
-    value = tensor._value
-    return type(value) is not Node and value.flags.c_contiguous
+def _overlaps_itself(tensor: Tensor) -> bool:
+    value, shape = tensor._value, tensor._type.shape
+    if type(value) is not Node and value.flags.c_contiguous:
+        return False
+    strides = strides_of(tensor)
+    is_dense = are_same(strides, contiguous_strides(shape))
+    return not is_dense and 0 not in shape and overlaps_itself(shape, strides)
 
 
 def _shows_overlapping(view: View) -> bool:
     """Whether a view is a part of what has several elements at one place in memory."""
-    shape, strides = view.base._type.shape, strides_of(view.base)
-    if not _is_dense(view.base) and overlaps_itself(shape, strides):
+    if _overlaps_itself(view.base):
         return True
+    shape, strides = view.base._type.shape, strides_of(view.base)
     for step in view.steps:
         shape, strides = stride_step(step, shape, strides)
         if step.primitive in (p.broadcast, p.unfold) and overlaps_itself(shape, strides):
@@ -417,7 +419,7 @@ def _over(target: Tensor, new: Tensor) -> Tensor:
         return new
     if target._view is not None and target._view.differentiable:
         return new  # that of the base says so
-    if new._type.shape != target._type.shape:
+    if not are_same(new._type.shape, target._type.shape):
         if not broadcastable_to(new._type.shape, target._type.shape):
             return new  # to be refused
         new = apply(p.broadcast, new, shape=target._type.shape)

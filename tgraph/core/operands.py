@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
+from ..compiler.ir.dim import SymInt
 from ..compiler.ir.promotion import CATEGORY
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, bool_, int64
@@ -164,7 +165,7 @@ def _rank(value: Any) -> int:
     return _RANKS.get(value.kind if type(value) is TracedNumber else type(value), 4)
 
 
-_RANKS = {bool: 0, int: 1, float: 2, complex: 3}
+_RANKS = {bool: 0, int: 1, SymInt: 1, float: 2, complex: 3}
 
 
 def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:

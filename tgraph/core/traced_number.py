@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compiler.ir import Node
+from ..compiler.ir.dim import SymInt
 from ..runtime.records import record
 from .state import state
 from .trace_state import Source
@@ -106,6 +107,8 @@ class TracedNumber:
 
     def _combine(self, sign: str, other: Any, reflected: bool) -> Any:
         self.check()
+        if type(other) is SymInt:
+            other = other.scope.as_number(other)
         sources, expression = self.sources, other
         kinds = {self.kind, type(other)}
         if type(other) is TracedNumber:

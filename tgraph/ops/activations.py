@@ -358,7 +358,7 @@ def _along_axis(function: Any, x: Tensor, dim: int, dtype: DType | None, name: s
     axis = normalize_axis(dim, len(shape))
     if not shape:
         return apply(p.reshape, function(apply(p.reshape, x, shape=(1,)), axis=0), shape=())
-    if 0 in shape:
+    if shape[axis] == 0:
         return apply(p.copy, x)
     result: Tensor = function(x, axis=axis)
     return result

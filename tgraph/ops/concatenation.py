@@ -38,7 +38,7 @@ def _cat(dim: int, *tensors: Tensor) -> Tensor:
     parts = _tensors(tensors, "cat")
     dtype = result_type(*parts)
     if any(each.ndim > 1 for each in parts):  # as PyTorch does, leave empty vectors out
-        parts = [each for each in parts if each._type.shape != (0,)]
+        parts = [each for each in parts if not _is_empty_vector(each._type.shape)]
     first = parts[0]._type.shape
     if not first:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
@@ -46,6 +46,10 @@ def _cat(dim: int, *tensors: Tensor) -> Tensor:
     for at, each in enumerate(parts):
         _check_fits(first, each._type.shape, axis, at)
     return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
+
+
+def _is_empty_vector(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 1 and shape[0] == 0
 
 
 def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:

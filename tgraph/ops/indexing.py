@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.ir import primitives as p
-from ..compiler.ir.shapes import broadcastable_to
+from ..compiler.ir.dim import SymInt
+from ..compiler.ir.shapes import are_same, broadcastable_to, slice_indices
 from ..core.dispatch import apply, link_view, settled
 from ..core.eager_context import constant, current_context
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
@@ -94,7 +95,7 @@ def _axes_used(item: Any) -> int:
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     try:
-        start, stop, step = item.indices(size)
+        start, stop, step = slice_indices(item, size)
     except TypeError:
         raise TypeError(
             "slice indices must be integers or None or have an __index__ method"
@@ -103,12 +104,12 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
         step = 0
     if step <= 0:
         raise ValueError("step must be greater than zero")
-    return start, max(start, stop), step
+    return start, stop if stop >= start else start, step
 
 
 def _integer(item: Any, axis: int, size: int) -> int:
     try:
-        at = item.__index__()
+        at = item if type(item) is SymInt else item.__index__()
     except (AttributeError, TypeError):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
@@ -116,7 +117,7 @@ def _integer(item: Any, axis: int, size: int) -> int:
         ) from None
     if not -size <= at < size:
         raise IndexError(f"index {at} is out of bounds for dimension {axis} with size {size}")
-    return int(at % size)
+    return at + size if at < 0 else at  # type: ignore[no-any-return]
 
 
 def _take_apart(x: Tensor, index: Any) -> _Plan:
@@ -155,9 +156,13 @@ def constant_index(positions: Sequence[int], device: Device = CPU) -> Tensor:
 def _basic(x: Tensor, plan: _Plan) -> Tensor:
     """The view that integers, slices, None and Ellipsis select."""
     shape = x._type.shape
-    if any(plan.starts) or plan.stops != shape or any(step != 1 for step in plan.steps):
+    if (
+        not are_same(plan.starts, (0,) * len(shape))
+        or not are_same(plan.stops, shape)
+        or any(step != 1 for step in plan.steps)
+    ):
         x = apply(p.slice_, x, starts=plan.starts, stops=plan.stops, steps=plan.steps)
-    if x._type.shape != plan.shape:
+    if not are_same(x._type.shape, plan.shape):
         return apply(p.reshape, x, shape=plan.shape)
     return x
 

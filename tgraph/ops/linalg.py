@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir import primitives as p
-from ..compiler.ir.shapes import normalize_axis
+from ..compiler.ir.dim import size_text
+from ..compiler.ir.shapes import broadcast, normalize_axis
 from ..core.dispatch import apply
 from ..core.operands import Scalar, require_tensor
 from ..core.public import public
@@ -92,7 +93,7 @@ def _folded_product(left: Tensor, right: Tensor) -> Tensor:
     if len(shape) <= 2 or len(right._type.shape) != 2 or not m.is_contiguous(left):
         return _product(left, right)
     rows = apply(p.reshape, left, shape=(left._type.numel // max(shape[-1], 1), shape[-1]))
-    if 0 in shape:
+    if shape[-1] == 0:
         return _product(left, right)
     folded = _product(rows, right)
     return apply(p.reshape, folded, shape=(*shape[:-1], right._type.shape[1]))
@@ -276,12 +277,13 @@ def _contract(a: str, x: Tensor, b: str, y: Tensor, later: set[str]) -> tuple[st
     y, b = _summed(y, b, set(a) | later)
     sizes = dict(zip(a, x._type.shape))
     for label, size in zip(b, y._type.shape):
-        if sizes.get(label, size) not in (size, 1) and size != 1:
+        try:
+            (sizes[label],) = broadcast((sizes.get(label, size),), (size,))
+        except ValueError:
             raise RuntimeError(
-                f"einsum(): operands do not broadcast: label {label!r} has sizes {sizes[label]} "
-                f"and {size}"
-            )
-        sizes[label] = max(sizes.get(label, 1), size) if 0 not in (size, sizes.get(label)) else 0
+                f"einsum(): operands do not broadcast: label {label!r} has sizes "
+                f"{size_text(sizes[label])} and {size_text(size)}"
+            ) from None
     both = [label for label in a if label in b]
     batch = [label for label in both if label in later]
     inner = [label for label in both if label not in later]

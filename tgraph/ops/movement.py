@@ -14,10 +14,14 @@ import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import (
+    SIZE_TYPES,
     are_plain,
+    are_same,
     broadcast,
     contiguous_strides,
     infer_reshape,
+    is_one,
+    is_same,
     normalize_axes,
     normalize_axis,
 )
@@ -39,7 +43,7 @@ def as_sizes(given: Sequence[Any]) -> tuple[int, ...]:
         given = given[0]
     if are_plain(given):
         return tuple(given)
-    return tuple(size if type(size) is int else as_size(size) for size in given)
+    return tuple(size if type(size) in SIZE_TYPES else as_size(size) for size in given)
 
 
 def as_size(size: Any) -> int:
@@ -129,7 +133,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Dimensions of size 1 removed: all of them, or those in `dim`."""
     shape = input._type.shape
     axes = normalize_axes(dim, len(shape))
-    kept = tuple(size for at, size in enumerate(shape) if size != 1 or at not in axes)
+    kept = tuple(size for at, size in enumerate(shape) if at not in axes or size != 1)
     return apply(p.reshape, input, shape=kept)
 
 
@@ -257,7 +261,7 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
                     f"the tensor (-1) isn't allowed in a leading, non-existing dimension {at}"
                 )
             wanted[at] = size
-        elif size not in (None, 1, target):
+        elif not (size is None or is_one(size) or is_same(size, target)):
             raise RuntimeError(
                 f"The expanded size of the tensor ({target}) must match the existing size ({size}) "
                 f"at non-singleton dimension {at}.  Target sizes: {wanted}.  Tensor sizes: "
@@ -501,10 +505,10 @@ def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
     value, shape = input._value, input._type.shape
     if type(value) is np.ndarray:
         return value.flags.c_contiguous  # axes of one element may have any stride there, too
-    if 0 in shape:
-        return True
     wanted = contiguous_strides(shape)
     strides = strides_of(input)
+    if are_same(strides, wanted) or 0 in shape:
+        return True
     return all(size == 1 or a == b for size, a, b in zip(shape, strides, wanted))
 
 

@@ -7,6 +7,7 @@ between kernels. Values are then gathered by position, so gradients follow them.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     if not 1 <= k <= input._type.shape[axis]:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(dim))
     rows = m.movedim(input.detach(), axis, -1)
-    at = m.movedim(apply(p.select_nth, rows, rank=k - 1), -1, axis)
+    at = m.movedim(apply(p.select_nth, rows, rank=operator.index(k - 1)), -1, axis)
     values = apply(p.gather, input, at, axis=axis)
     if keepdim:
         return Sorted(values, at)

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import Node
+from ..compiler.ir.dim import SymInt
 from ..core import pytree
 from ..core.dispatch import settled
-from ..core.tensor import Tensor, View, shared_storage, storage_of
+from ..core.tensor import Size, Tensor, View, shared_storage, storage_of
 from ..core.trace_state import HandleState, Source, TraceError, TraceInput
 from ..core.traced_number import TracedNumber
 from .recorded_call import Change, Effects, Made, Ref, TensorOfClass, Write, follows_its_base
@@ -87,7 +88,7 @@ def _holds_traced(value: Any, is_outside: Callable[[Any], bool]) -> bool:
     seen, waiting = set(), [value]
     while waiting:
         each = waiting.pop()
-        if type(each) is TracedNumber:
+        if type(each) in (TracedNumber, SymInt):
             return True
         if isinstance(each, Tensor):
             if type(each._value) is Node:
@@ -159,6 +160,10 @@ class Collector:
         if type(value) is TracedNumber:
             value.check()
             return Ref("number", value.expression)
+        if type(value) is SymInt:
+            return Ref("number", Source("size", value))
+        if type(value) is Size and any(type(each) is SymInt for each in value):
+            return Ref("shape", value)
         if not isinstance(value, Tensor):
             return self._plain(value)
         found = self._refs.get(id(value))

@@ -78,6 +78,7 @@ def record_call(
             raise
         finally:
             state.context = previous  # before any call, at which Ctrl-C may come
+            trace.sizes.is_over = True
             try:
                 final = trace.roll_back()
             except (KeyboardInterrupt, MemoryError):

@@ -23,12 +23,13 @@ class Ref:
 
     `kind` is one of: "output" (number `key` of the graph's outputs, a new tensor), "outside" (the
     tensor found at the Source `key`), "view" (`steps` applied to the Ref `key`), "number" (the
-    Python number that the expression `key` gives), "static" (the object `key` itself), "made" (a
-    copy of `key.value`, which the function made), "container" (made of the structure and Refs that
-    are the `key`, and found in several places), "given" (the container among the arguments that
-    the text `key` reaches). `leaf` says that a new tensor requires grad without a history;
-    `history` is the output whose history a view gets. `apart` says that a view counts writes for
-    itself, as `.data` does. A tensor of a class of its own is made by `like`.
+    Python number that the expression `key` gives), "shape" (the Size `key`, with open sizes in it),
+    "static" (the object `key` itself), "made" (a copy of `key.value`, which the function made),
+    "container" (made of the structure and Refs that are the `key`, and found in several places),
+    "given" (the container among the arguments that the text `key` reaches). `leaf` says that a new
+    tensor requires grad without a history; `history` is the output whose history a view gets.
+    `apart` says that a view counts writes for itself, as `.data` does. A tensor of a class of its
+    own is made by `like`.
     """
 
     kind: str

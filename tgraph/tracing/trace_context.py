@@ -19,6 +19,7 @@ import numpy as np
 
 from ..compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
 from ..compiler.ir import primitives as p
+from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
 from ..core.context import Context
 from ..core.dispatch import apply
@@ -42,6 +43,7 @@ from ..core.views import would_alias
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
+from .open_sizes import OpenSizes
 from .recording.hooks import without_hooks
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
@@ -83,6 +85,7 @@ class Trace(Context):
         self._sites: dict[Any, Provenance] = {}
         self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
         self._constants: dict[Any, Node] = {}  # a number, its kind, dtype and device -> a node
+        self.sizes = OpenSizes(self)
 
     # --- inputs ---
 
@@ -102,16 +105,27 @@ class Trace(Context):
 
     def argument(self, source: Source, tensor: Tensor, name: str) -> Tensor:
         """The private handle that stands for `tensor`, an argument or a gradient."""
-        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
-        handle = shell_of(tensor, entry.node)
+        type_ = self._open(source, tensor._type)
+        entry = self.new_input(source, name, type_, strides_if_odd(tensor))
+        handle = shell_of(tensor, entry.node, type_)
         handle._requires_grad = tensor._requires_grad
         if tensor._requires_grad:
             if tensor._record is not None:
-                handle._record = Boundary(tensor._type, name)
+                handle._record = Boundary(type_, name)
             handle._hooks = None if tensor._record is not None else tensor._hooks
         self._register(entry, handle)
         self.arguments[id(handle)] = tensor
         return handle
+
+    def _open(self, source: Source, type_: TensorType) -> TensorType:
+        """The type with those sizes open that are; a gradient has the shape of its owner."""
+        while source.kind == "grad":
+            source = source.key
+        axes = self.sizes.axes.get(source.key) if source.kind == "argument" else None
+        if axes is None:
+            return type_
+        shape = tuple(axes.get(axis, size) for axis, size in enumerate(type_.shape))
+        return type_.with_shape(shape)
 
     def _register(self, entry: TraceInput, handle: Tensor) -> None:
         entry.handle, entry.record = handle, handle._record
@@ -195,6 +209,10 @@ class Trace(Context):
         """The same of a number."""
         return _leaked(f"the number `{number.name}` of a traced function")
 
+    def leaked_size(self, size: SymInt) -> TraceError:
+        """The same of a size."""
+        return _leaked(f"the size {size.text} of a tensor of a traced function")
+
     def _capture(self, tensor: Tensor) -> Node:
         """The value of a tensor of the outside: an input, or a view of one."""
         self.touch(tensor)
@@ -276,6 +294,8 @@ class Trace(Context):
                 if primitive is p.full:
                     return self._full(attrs, value)
                 attrs[name] = float(value)
+            elif type(value) is SymInt and primitive is p.full:
+                return self._full(attrs, self.sizes.as_number(value))
         node = self.record(primitive, nodes, attrs)
         if type(type_) is not tuple:
             return node
@@ -303,6 +323,8 @@ class Trace(Context):
         )
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        if type(value) is SymInt:
+            value = self.sizes.as_number(value)
         is_traced = type(value) is TracedNumber
         if is_traced:
             value.check()
@@ -317,12 +339,14 @@ class Trace(Context):
         return wrap(node, intern_type((), dtype, device))
 
     def _cast_number(self, number: TracedNumber, dtype: DType, device: Device) -> Node:
+        if all(source.kind == "size" for source in number.sources):  # a constant of each plan
+            attrs = {"shape": (), "value": number.expression, "dtype": dtype, **_placed(device)}
+            return self.record(p.full, [], attrs)
         node = self.record(p.cast, [number.node], {"dtype": dtype})
         return node if device is CPU else self.record(p.transfer, [node], {"device": device})
 
     def _number(self, value: Any, dtype: DType, device: Device) -> Node:
-        checked = EAGER.constant(value, dtype)._value
-        return self._scalar(value if dtype.is_floating_point else checked.item(), dtype, device)
+        return self._scalar(scalar_of(value, dtype), dtype, device)
 
     def _scalar(self, value: Any, dtype: DType, device: Device) -> Node:
         kept = float(value) if dtype.is_floating_point else value
@@ -562,6 +586,12 @@ _WAYS_OUT = {
 }
 
 
+def scalar_of(value: Any, dtype: DType) -> Any:
+    """A Python number as the value of a constant of `dtype`."""
+    checked = EAGER.constant(value, dtype)._value
+    return float(value) if dtype.is_floating_point else checked.item()
+
+
 def _placed(device: Device) -> dict[str, Any]:
     """The attribute that places the result of a source; none for the CPU."""
     return {} if device is CPU else {"device": device}
@@ -575,10 +605,10 @@ def strides_if_odd(tensor: Tensor) -> tuple[int, ...] | None:
     return tuple(stride // array.itemsize for stride in array.strides)
 
 
-def shell_of(tensor: Tensor, node: Node) -> Tensor:
+def shell_of(tensor: Tensor, node: Node, type_: TensorType) -> Tensor:
     """A leaf of the same class and Python attributes as `tensor`, with another value."""
     shell = type(tensor).__new__(type(tensor))
     if hasattr(tensor, "__dict__"):
         shell.__dict__.update(tensor.__dict__)
-    shell._value, shell._type = node, tensor._type
+    shell._value, shell._type = node, type_
     return shell

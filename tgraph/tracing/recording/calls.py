@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import weakref
 from contextvars import ContextVar
@@ -11,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.ir.dim import SymInt
 from ...core.tensor import Tensor
+from ...core.traced_number import TracedNumber
 from . import world
 from .guards import is_a, is_static
 from .known_functions import (
@@ -222,6 +225,8 @@ class Calls(Stores):
     def _call_class(self, class_: type, arguments: tuple[Any, ...]) -> Any:
         self._arm_class(class_)
         if class_ is type and len(arguments) == 1:
+            if type(arguments[0]) in (SymInt, TracedNumber):
+                return operator.attrgetter("__class__")
             path = self._paths.get(id(arguments[0]))
             if path is not None:
                 self._type_of(arguments[0], path)
@@ -229,6 +234,8 @@ class Calls(Stores):
             return class_
         if class_ is super:
             return class_
+        if class_ is int and len(arguments) == 1 and type(arguments[0]) is SymInt:
+            return operator.pos
         for name in ("__new__", "__init__"):
             self._class_read(class_, name)
         if is_constant_class(class_):

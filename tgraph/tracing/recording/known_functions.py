@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ...compiler.ir import Node
 from ...core.provenance import user_site
 from ...core.tensor import Tensor
 from ...core.trace_state import TraceError
@@ -49,7 +50,8 @@ def _len(recorder: Any, arguments: tuple[Any, ...]) -> Any:
     value = arguments[0] if arguments else None
     if is_a(value, Tensor):
         recorder._facts(value)
-        return None
+        # Python's own wants an int, which an open size is not.
+        return type(value).__len__ if type(value._value) is Node else None
     path = recorder._paths.get(id(value))
     if path is not None and is_a(value, CONTAINERS) and is_builtin(value):
         if not is_a(value, (tuple, frozenset)):

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from ...compiler.ir import Node
+from ...compiler.ir.dim import SymInt
 from ...core.tensor import Tensor
 from ...core.traced_number import TracedNumber
 from .guards import is_a
 from .snapshots import ABSENT
 from .watched_code import is_constant_class, is_constant_code
 
-PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), TracedNumber})
+PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), TracedNumber, SymInt})
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 DICT_ITERATORS = (dict.__iter__, OrderedDict.__iter__)
 DICT_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
@@ -123,7 +124,9 @@ def is_name(name: str) -> bool:
 
 
 def is_stand_in(value: Any) -> bool:
-    return type(value) is TracedNumber or (is_a(value, Tensor) and type(value._value) is Node)
+    if type(value) in (TracedNumber, SymInt):
+        return True
+    return is_a(value, Tensor) and type(value._value) is Node
 
 
 def parent_path(path: str) -> str:
@@ -148,4 +151,6 @@ FACTS = frozenset({
     "numel", "nelement", "element_size", "itemsize", "nbytes", "is_floating_point", "is_complex",
     "is_cuda", "layout",
 })  # fmt: skip
-FAST = frozenset({Tensor, int, float, str, bool, type(None), TracedNumber, slice, bytes})
+FAST = frozenset({
+    Tensor, int, float, str, bool, type(None), TracedNumber, SymInt, slice, bytes,
+})  # fmt: skip

@@ -1,0 +1,215 @@
+"""A recorded call that holds for all sizes of some axes of its arguments.
+
+The function was traced once, with open sizes (`dim.SymInt`) in the shapes. `OpenCall` makes a
+`CompiledCall` of that for each size that comes: the graph with numbers in place of sizes, whose
+types are inferred again. Nothing is traced.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..compiler.ir import Graph
+from ..compiler.ir.dim import Dim, SizeGuard, Sizes, size_at
+from ..core.tensor import Size, ViewStep
+from ..tracing.open_sizes import number_at
+from ..tracing.recorded_call import Call, Change, Effects, Ref
+from ..tracing.recording.guards import Guard
+from .call_helpers import MISS
+from .compiled_call import CompiledCall
+from .fed import Fed, attrs_at
+
+MAX_SIZES = 64
+"""Plans kept of one recorded call, for so many sizes; the one unused longest goes first."""
+
+
+class OpenCall:
+    """Stands among the plans of a function for those of all sizes.
+
+    `make(call, fed, leaves)` makes the CompiledCall of a call whose sizes are known.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        axes: Mapping[tuple[int, int], Dim],
+        make: Callable[[Call, Fed, Sequence[Any]], CompiledCall],
+        names: Sequence[str],
+        leaves: Sequence[Any],
+    ) -> None:
+        self.call, self.axes, self._make, self._names = call, dict(axes), make, names
+        self._plans: OrderedDict[tuple[int, ...], CompiledCall] = OrderedDict()
+        self._first = self._plan_at(leaves)  # it knows all but the sizes
+
+    def run(self, leaves: Sequence[Any], given: Any = None) -> Any:
+        """The hot path: MISS where there is no plan for the sizes, or it does not fit."""
+        try:
+            plan = self._plans[tuple([leaves[at]._type.shape[axis] for at, axis in self.axes])]
+        except (KeyError, AttributeError, IndexError):
+            return MISS
+        return plan.run(leaves, given)
+
+    def at(self, leaves: Sequence[Any]) -> CompiledCall:
+        """The plan for a call that fits, made if there is none for its sizes."""
+        return self._plans.get(self._key(leaves)) or self._plan_at(leaves)
+
+    def _plan_at(self, leaves: Sequence[Any]) -> CompiledCall:
+        fed = Fed({}, self._sizes(leaves))
+        made = self._make(call_at(self.call, fed), fed, leaves)
+        self._plans[self._key(leaves)] = made
+        if len(self._plans) > MAX_SIZES:
+            self._plans.popitem(last=False)
+        return made
+
+    def _key(self, leaves: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(leaves[at]._type.shape[axis] for at, axis in self.axes)
+
+    def _sizes(self, leaves: Sequence[Any]) -> Sizes:
+        return dict(zip(self.axes.values(), self._key(leaves)))
+
+    @property
+    def sizes(self) -> list[tuple[int, ...]]:
+        """The sizes of `axes` that there are plans for."""
+        return list(self._plans)
+
+    @property
+    def size_notes(self) -> list[str]:
+        """Which sizes this holds for, in words."""
+        notes = [
+            f"{self._names[at]}.shape[{axis}] is any size {dim.name}"
+            for (at, axis), dim in self.axes.items()
+        ]
+        return notes + [f"where {each} ({each.where})" for each in self.size_guards]
+
+    @property
+    def size_guards(self) -> list[SizeGuard]:
+        """What sizes this holds for."""
+        return list(self.call.trace.sizes.guards.values())
+
+    # --- as a CompiledCall ---
+
+    @property
+    def reason(self) -> str:
+        return self._first.reason
+
+    @property
+    def guards(self) -> list[Guard]:
+        return self._first.guards
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        return self._first.environment
+
+    def moved_numbers(self, leaves: Sequence[Any]) -> list[int]:
+        return self._first.moved_numbers(leaves)
+
+    def rebind(self) -> None:
+        for plan in self._plans.values():
+            plan.rebind()
+
+    def why_not(self, leaves: Sequence[Any]) -> str | None:
+        return next((why for _, why in self.differences(leaves)), None)
+
+    def distance(self, leaves: Sequence[Any]) -> int:
+        return sum(weight for weight, _ in self.differences(leaves))
+
+    def differences(self, leaves: Sequence[Any]) -> Iterator[tuple[int, str]]:
+        """What of a call does not fit, as a CompiledCall tells it."""
+        fits = True
+        for difference in self._first.differences(leaves):
+            fits = False
+            yield difference
+        if not fits:
+            return
+        first: dict[Dim, tuple[str, int]] = {}
+        for ((at, axis), dim), size in zip(self.axes.items(), self._key(leaves)):
+            name = f"{self._names[at]}.shape[{axis}]"
+            other, known = first.setdefault(dim, (name, size))
+            if size != known:
+                yield 1, f"sizes differ that were equal: {other} is {known}, {name} {size}"
+        for guard in self.size_guards:
+            if not guard.holds(self._sizes(leaves)):
+                yield 1, f"sizes for which it is not so that {guard} ({guard.where})"
+
+    def leaves_out(self, leaves: Sequence[Any]) -> bool:
+        """Whether the sizes of a call are singled out, so that a trace of it is of no more use."""
+        if self._first.why_not(leaves) is not None:
+            return False
+        sizes = self._sizes(leaves)
+        return any(each.relation == "!=" and not each.holds(sizes) for each in self.size_guards)
+
+
+def open_axes(axes: Mapping[tuple[int, int], Dim]) -> dict[int, dict[int, str]]:
+    """Position of an argument -> axis -> the name of its size."""
+    found: dict[int, dict[int, str]] = {}
+    for (at, axis), dim in axes.items():
+        found.setdefault(at, {})[axis] = dim.name
+    return found
+
+
+def call_at(call: Call, fed: Fed) -> Call:
+    """A recorded call where its sizes are known."""
+    inputs = [
+        replace(entry, node=node)
+        for entry, node in zip(call.inputs, fed.apply([entry.node for entry in call.inputs]))
+    ]
+    graph = Graph([entry.node for entry in inputs], fed.apply(call.graph.outputs))
+    refs = _Refs(fed.sizes)
+    return replace(
+        call,
+        graph=graph,
+        inputs=[_input_at(entry, fed.sizes) for entry in inputs],
+        refs=[refs.at(ref) for ref in call.refs],
+        effects=refs.effects(call.effects),
+    )
+
+
+def _input_at(entry: Any, sizes: Sizes) -> Any:
+    source = entry.source
+    if source.kind != "number":
+        return entry
+    return replace(entry, source=replace(source, key=number_at(source.key, sizes)))
+
+
+class _Refs:
+    """What stands for Refs where sizes are known; one Ref in several places stays one."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self._new: dict[int, Ref] = {}
+
+    def at(self, ref: Ref) -> Ref:
+        if id(ref) not in self._new:
+            self._new[id(ref)] = self._at(ref)
+        return self._new[id(ref)]
+
+    def _at(self, ref: Ref) -> Ref:
+        match ref.kind:
+            case "number":
+                return replace(ref, key=number_at(ref.key, self.sizes))
+            case "shape":
+                return Ref("static", Size(size_at(each, self.sizes) for each in ref.key))
+            case "view":
+                steps = tuple(self._step(each) for each in ref.steps)
+                return replace(ref, key=self.at(ref.key), steps=steps)
+            case "container":
+                tree, refs = ref.key
+                return replace(ref, key=(tree, [self.at(each) for each in refs]))
+        return ref
+
+    def _step(self, step: ViewStep) -> ViewStep:
+        attrs = attrs_at(step.attrs, self.sizes)
+        return step if attrs is None else ViewStep(step.primitive, dict(attrs))
+
+    def effects(self, effects: Effects) -> Effects:
+        return replace(
+            effects,
+            grads=[(owner, None if ref is None else self.at(ref)) for owner, ref in effects.grads],
+            changes=[self._change(each) for each in effects.changes],
+        )
+
+    def _change(self, change: Change) -> Change:
+        return replace(change, refs=[self.at(ref) for ref in change.refs])
