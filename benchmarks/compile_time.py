@@ -173,7 +173,7 @@ class Stages:
             ("passes", pipeline, "optimize"),
             ("fusion", program, "fuse"),
             ("kernels", builder, "write"),
-            ("llvm", executable.KernelLoader, "addresses"),
+            ("llvm", executable.KernelLoader, "loaded"),
             ("plan", executable, "Plan"),
             ("call", compiled_function, "CompiledCall"),
             ("rest", compiled_function.CompiledFunction, "_call_slowly"),

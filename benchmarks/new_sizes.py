@@ -21,7 +21,7 @@ import tgraph as tg
 from tgraph import nn
 from tgraph.core.trace_state import RecompileWarning
 
-SIZES = (64, 32, 48, 33, 57, 96, 100)
+SIZES = (64, *range(100, 130))
 CALLS = 200
 
 Made = tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]]

@@ -30,15 +30,17 @@ def compile_graph(
     donate: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
     overwritten: Iterable[int] = (),
+    varying: bool = False,
 ) -> Executable | PlacedExecutable:
     """Make `graph` ready to run on its devices.
 
     `donate` maps outputs to the inputs whose memory they take. `strides`, in elements, tells which
     inputs are not dense. A call raises ReadOnlyError, and does nothing, where an input that is
-    donated, or is one of `overwritten`, must not be written.
+    donated, or is one of `overwritten`, must not be written. `varying` says that the same graph
+    comes with size after size.
     """
     start = time.perf_counter()
-    request = Request(graph, donate, strides, tuple(overwritten))
+    request = Request(graph, donate, strides, tuple(overwritten), varying=varying)
     key = stored_plan.key_of(request)
     found = None if key is None else stored_plan.find(key, request, lambda: _made_whole(request))
     if found is not None:

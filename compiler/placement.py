@@ -215,7 +215,7 @@ class PlacedExecutable:
                 if strides and self._number.get(node) in strides
             }
             host = [position for position, node in enumerate(segment.sources) if _is_packed(node)]
-            part = Request(segment.graph, given, odd, from_host=host)
+            part = Request(segment.graph, given, odd, from_host=host, varying=request.varying)
             self.executables.append(compile_part(segment.device, part))
             self._direct.update(
                 number

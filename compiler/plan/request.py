@@ -15,7 +15,8 @@ class Request:
 
     `donate` maps outputs to the inputs whose memory they take. `strides`, in elements, tells which
     inputs are not dense. `overwritten` are inputs that are written by who calls the plan, and
-    `from_host` those whose arrays are the host's, though they are values of the device.
+    `from_host` those whose arrays are the host's, though they are values of the device. `varying`
+    says that the same is asked for size after size.
     """
 
     graph: Graph
@@ -23,6 +24,7 @@ class Request:
     strides: Mapping[int, tuple[int, ...]] | None = None
     overwritten: Sequence[int] = ()
     from_host: Sequence[int] = ()
+    varying: bool = False
 
     @property
     def types(self) -> list[TensorType]:

@@ -62,7 +62,7 @@ def key_of(request: Request) -> str | None:
     if text is None:
         return None
     graph = blake2b(text.encode(), digest_size=32).hexdigest()
-    return f"plan {code} {graph}"
+    return f"plan {code} {graph}{' varying' if request.varying else ''}"
 
 
 def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> StoredExecutable | None:

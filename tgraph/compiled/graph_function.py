@@ -146,7 +146,11 @@ class GraphFunction:
     def _compile(self, graph: Graph) -> Any:
         return self._settled(
             compile_graph(
-                graph, donate=self.donate, strides=self.strides, overwritten=self.overwritten
+                graph,
+                donate=self.donate,
+                strides=self.strides,
+                overwritten=self.overwritten,
+                varying=bool(self.fed.sizes),
             )
         )
 
@@ -269,7 +273,9 @@ class GraphFunction:
         if forward.has_token:
             outputs.append(forward.backward.outputs[-1])
         graph = Graph(forward.backward.inputs, outputs)
-        return self._settled(compile_graph(graph, strides=odd_strides(graph))), places
+        varying = bool(self.fed.sizes)
+        made = compile_graph(graph, strides=odd_strides(graph), varying=varying)
+        return self._settled(made), places
 
     @made_once
     def higher(self) -> GraphFunction:

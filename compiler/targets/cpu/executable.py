@@ -50,12 +50,12 @@ def _loaded(program: CpuProgram, loader: KernelLoader) -> Plan:
     """The plan; its arrays are the graph's inputs, then one array per fresh output."""
     for text in program.texts.values():
         loader.add(text)
-    addresses = loader.addresses()
+    loaded = loader.loaded()
     steps: list[Step] = []
     for number, step in enumerate(program.steps):
         assert not isinstance(step, LaunchStep)
         if isinstance(step, KernelStep) and number in program.texts:
-            step = replace(step, address=addresses[program.texts[number]])
+            step = replace(step, **loaded[program.texts[number]]._asdict())
         steps.append(step)
     return Plan(
         steps,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ....runtime import jit
 from .math.functions import late_definitions
 from .module_text import KernelText, kernels_module
+from .varying_numbers import with_varying_numbers
 
 CHARACTERS = 12_000
 """Kernels are compiled as modules of about so much text: cheaper than one by one; several modules
@@ -16,20 +19,33 @@ FEW_CHARACTERS = 3_000
 _addresses: dict[KernelText, int] = {}
 
 
-class KernelLoader:
-    """Compiles the kernels of a plan, beginning as soon as there are enough for a module."""
+class Loaded(NamedTuple):
+    """Where a kernel's code lies, and the parameters that it takes."""
 
-    def __init__(self) -> None:
-        self._texts: dict[KernelText, None] = {}
+    address: int
+    parameters: tuple[int, ...]
+
+
+class KernelLoader:
+    """Compiles the kernels of a plan, beginning as soon as there are enough for a module.
+
+    Of plans that are made for size after size (`varying`), kernels may have parameters.
+    """
+
+    def __init__(self, varying: bool = False) -> None:
+        self.varying = varying
+        self._texts: dict[KernelText, tuple[KernelText, tuple[int, ...]]] = {}
         self._new: dict[bool, list[KernelText]] = {False: [], True: []}  # by `small`
         self._batches: list[tuple[jit.Source, list[KernelText]]] = []
 
     def add(self, text: KernelText) -> None:
-        """Let `addresses` tell that of this kernel, too."""
+        """Let `loaded` tell of this kernel, too."""
         if text in self._texts:
             return
-        self._texts[text] = None
-        if text in _addresses:
+        as_it_is = not self.varying or text in _addresses
+        self._texts[text] = (text, ()) if as_it_is else with_varying_numbers(text)
+        text, _ = self._texts[text]
+        if text in _addresses or text in self._new[text.small]:
             return
         new = self._new[text.small]
         new.append(text)
@@ -38,8 +54,8 @@ class KernelLoader:
             self._close(text.small)
             jit.begin(self._batches[-1][0])
 
-    def addresses(self) -> dict[KernelText, int]:
-        """The address of every kernel, when all are compiled."""
+    def loaded(self) -> dict[KernelText, Loaded]:
+        """Where every kernel lies, when all are compiled."""
         for small, new in self._new.items():
             if new:
                 self._close(small)
@@ -48,7 +64,10 @@ class KernelLoader:
             for number, text in enumerate(texts):
                 _addresses[text] = module.address(f"k{number}")
         self._batches.clear()
-        return {text: _addresses[text] for text in self._texts}
+        return {
+            text: Loaded(_addresses[code], parameters)
+            for text, (code, parameters) in self._texts.items()
+        }
 
     def _close(self, small: bool) -> None:
         """What is new becomes a module."""

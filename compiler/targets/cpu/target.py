@@ -30,6 +30,7 @@ class CpuTarget(Target[CpuProgram]):
         return pipeline.PASSES
 
     def program(self, optimized: Graph, request: Request) -> CpuProgram:
+        self.loader = KernelLoader(request.varying)
         return CpuProgram(
             optimized,
             request.donate,

@@ -1,0 +1,144 @@
+"""Kernels for other sizes, whose texts differ in numbers alone, as one that is given them.
+
+The text of a kernel has its sizes in it: LLVM makes better loops of those it knows. Where a plan is
+made for size after size, compiling takes longer than all else. So the first kernel of a shape of
+text is compiled as it is; of the next one those numbers that differ become parameters, and whatever
+comes after that has the same text, given other numbers. A number becomes a parameter that has its
+value, wherever it stands, so what a kernel computes cannot change.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ....runtime.memo import Memo
+from .module_text import KernelText
+
+MOST_PARAMETERS = 64
+
+_VALUE = r"(?:-?\d+|%\w+)"
+_FLOAT = r"(?:0x[0-9A-F]{16}|%\w+)"
+# Instructions whose operands may be registers as well. Of divisions LLVM must know the divisor, as
+# by an integer that it does not know they take long.
+_LINE = re.compile(
+    rf"  %v\d+ = (?:"
+    rf"icmp \w+ i64 {_VALUE}, {_VALUE}"
+    rf"|(?:add|sub|mul)(?: nuw| nsw)* i64 {_VALUE}, {_VALUE}"
+    rf"|phi i64 \[ {_VALUE}, %\w+ \], \[ {_VALUE}, %\w+ \]"
+    rf"|call i64 @llvm\.(?:smin|smax)\.i64\(i64 {_VALUE}, i64 {_VALUE}\)"
+    rf"|getelementptr(?: inbounds)? \w+, ptr %\w+, i64 {_VALUE}"
+    rf"|f(?:add|sub|mul|div)(?: [a-z]+)* (?P<float>float|double) {_FLOAT}, {_FLOAT}"
+    rf")"
+)
+_INTEGER = re.compile(r"(?<![%\w.])-?\d+(?!\w)")
+_BITS = re.compile(r"0x[0-9A-F]{16}")  # of a double, also where it is a float
+_BODY = "define internal void @NAME_body("
+_CALL = "  call void @NAME_body("
+_BOUNDS = "i64 %lo, i64 %hi"
+
+
+class _Family:
+    """Texts that differ in numbers alone: those of the first, and where others have others."""
+
+    def __init__(self, numbers: Sequence[_Number]) -> None:
+        self.first = numbers
+        self.varying: frozenset[int] = frozenset()
+
+
+_families: Memo[object, _Family] = Memo(4_000)
+
+
+class _Number(NamedTuple):
+    """A number in a text: its type there, and the word that gives it."""
+
+    type: str
+    word: int
+
+
+def with_varying_numbers(text: KernelText) -> tuple[KernelText, tuple[int, ...]]:
+    """The kernel to compile for one of `text`, and the parameters that make it that one."""
+    lines, numbers = _parted(text.text)
+    key = lines, text.functions, text.declarations, text.loops, text.small
+    family = _families.get(key)
+    if family is None:
+        family = _families.keep(key, _Family(numbers))
+    pairs = zip(numbers, family.first, strict=True)
+    family.varying |= {at for at, (mine, first) in enumerate(pairs) if mine != first}
+    varying = sorted(family.varying)
+    if numbers == family.first or len(varying) > MOST_PARAMETERS:
+        return text, ()
+    lifted = _lifted(text.text, {at: numbers[at].type for at in varying})
+    return replace(text, text=lifted), tuple(numbers[at].word for at in varying)
+
+
+def _parted(text: str) -> tuple[tuple[str, ...], tuple[_Number, ...]]:
+    """The lines of a text without the numbers that may be parameters, and those."""
+    lines: list[str] = []
+    numbers: list[_Number] = []
+    for line in text.splitlines():
+        found = _numbers(line)
+        if found is not None:
+            pattern, type_ = found
+            numbers += [_Number(type_, _word(each)) for each in pattern.findall(line)]
+            line = pattern.sub("#", line)
+        lines.append(line)
+    return tuple(lines), tuple(numbers)
+
+
+def _numbers(line: str) -> tuple[re.Pattern[str], str] | None:
+    """What finds the numbers of a line, and their type; None where they must stay."""
+    found = _LINE.fullmatch(line)
+    if found is None:
+        return None
+    return (_BITS, found["float"]) if found["float"] else (_INTEGER, "i64")
+
+
+def _word(number: str) -> int:
+    """The 64 bits of a number, as a signed integer."""
+    if not number.startswith("0x"):
+        return int(number)
+    bits = int(number, 16)
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+def _lifted(text: str, types: dict[int, str]) -> str:
+    """`text` with parameters for some of its numbers, of which the types are given."""
+    names = {at: f"%w{parameter}" for parameter, at in enumerate(types)}
+    count = itertools.count()
+    lines: list[str] = []
+    for line in text.splitlines():
+        found = _numbers(line)
+        if found is not None:
+            line = found[0].sub(lambda match: names.get(next(count), match[0]), line)
+        lines += _passed(line, list(types.values()))
+    return "\n".join(lines)
+
+
+def _passed(line: str, types: Sequence[str]) -> Iterator[str]:
+    """The parameters where the function takes them, and where its wrapper reads and passes them."""
+    words = [f"{type_} %w{parameter}" for parameter, type_ in enumerate(types)]
+    bounds = ", ".join([_BOUNDS, *words])
+    if line.startswith(_BODY):
+        yield line.replace(_BOUNDS, bounds)
+    elif line.startswith(_CALL):
+        behind = line.count("ptr ")  # the addresses lies that of the parameters
+        yield f"  %last = getelementptr ptr, ptr %args, i64 {behind}"
+        yield "  %words = load ptr, ptr %last"
+        for parameter, type_ in enumerate(types):
+            yield from _read(parameter, type_)
+        yield line.replace(_BOUNDS, bounds)
+    else:
+        yield line
+
+
+def _read(parameter: int, type_: str) -> Iterator[str]:
+    yield f"  %b{parameter} = getelementptr i64, ptr %words, i64 {parameter}"
+    if type_ != "float":
+        yield f"  %w{parameter} = load {type_}, ptr %b{parameter}"
+        return
+    yield f"  %d{parameter} = load double, ptr %b{parameter}"
+    yield f"  %w{parameter} = fptrunc double %d{parameter} to float"
