@@ -3,6 +3,7 @@
 What a size gives is held to eager code, and bit for bit to a function compiled for that size alone.
 """
 
+import random
 import re
 
 import numpy as np
@@ -228,6 +229,18 @@ def test_arguments_are_written_and_views_of_them_returned():
     assert len(compiled.compiles) == 2  # one row cannot overlap itself
 
 
+def test_numbers_that_change_beside_sizes():
+    compiled = tg.compile(
+        lambda x, k: (x * (k * x.shape[0]) + k / x.shape[0], x.shape[0] + k), dynamic={"x": 0}
+    )
+    for n, k in ((3, 1.0), (3, 2.0), (4, 2.0), (4, 3.0), (1, 4.0), (9, 5.0)):
+        found, wanted = compiled(rows(n), k), compiled.function(rows(n), k)
+        assert_same(found, wanted, exact=False)
+    assert len(compiled.compiles) == 2  # once `k` is an input
+    with pytest.raises(ZeroDivisionError):
+        compiled(rows(0), 1.0)
+
+
 class Holder:
     pass
 
@@ -424,6 +437,75 @@ def test_only_so_many_sizes_are_kept():
     (plans,) = compiled._plans.values()
     assert len(plans) == 1 and plans[0].sizes == [(n,) for n in range(6, 70)]
     assert_same([compiled(tg.ones(2))], [tg.full((2,), 2.0)], exact=True)
+
+
+# --- random programs -----------------------------------------------------------------------------
+
+
+def batched(pick, tensors, n):
+    """A random tensor of n rows from others."""
+    x, y = pick.choice(tensors), pick.choice(tensors)
+    return pick.choice(
+        [
+            lambda: x * 0.5 + y.mean(0),
+            lambda: tg.softmax(x, pick.randrange(2)) - y,
+            lambda: (x @ W) @ W.t(),
+            lambda: tg.where(x > y, x, y * 0.1),
+            lambda: x - x.amax(1, keepdim=True),
+            lambda: x.cumsum(0).tanh() + x.sum() / max(n, 1),
+            lambda: tg.cat([x, y], 1)[:, 4:12],
+            lambda: tg.cat([x, y])[n:] if n else x,
+            lambda: x.reshape(-1, 4).sum(1).reshape(n, 2).repeat_interleave(4, 1),
+            lambda: x.flip(0) * tg.arange(n).unsqueeze(1),
+            lambda: x[tg.arange(n)] + F.layer_norm(y, (8,)),
+            lambda: x.clone().mul_(y.sigmoid()).add_(tg.rand(n, 1)),
+            lambda: x.t().reshape(8, n).t().contiguous(),
+            lambda: (x @ y.t() / (n + 1)) @ y,
+            lambda: F.pad(x[: n // 2], (0, 0, 0, n - n // 2)),
+        ]
+    )()
+
+
+def random_program(seed):
+    def run(x, y):
+        pick, tensors = random.Random(seed), [x, y]
+        for _ in range(pick.randrange(3, 9)):
+            tensors.append(batched(pick, tensors, x.shape[0]))
+        return sum((each * each).sum() for each in tensors[2:]), tensors[-1]
+
+    return run
+
+
+def with_gradients(function, n):
+    tg.manual_seed(n)
+    x, y = rows(n).requires_grad_(), rows(n + 1)[:n].requires_grad_()
+    loss, last = function(x, y)
+    loss.backward()
+    return [loss, last, x.grad, y.grad]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs(seed):
+    check_program(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(10))
+def test_many_random_programs(chunk):
+    for seed in range(100 + chunk, 150, 10):
+        check_program(seed)
+
+
+def check_program(seed):
+    function = random_program(seed)
+    compiled = tg.compile(function, dynamic={"x": 0, "y": 0})
+    for n in (5, 1, 0, 6):
+        found = with_gradients(compiled, n)
+        wanted = with_gradients(tg.compile(function), n)
+        for have, want in zip(found, wanted, strict=True):
+            assert (have is None) is (want is None)
+            if want is not None:
+                assert_same([have], [want], exact=True)
 
 
 # --- every operation, with every axis open -------------------------------------------------------

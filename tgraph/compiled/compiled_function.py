@@ -206,7 +206,7 @@ class CompiledFunction:
             try:
                 found = plan.at(leaves)
             except Exception as error:
-                if not isinstance(plan, OpenCall):
+                if not isinstance(plan, OpenCall) or isinstance(error, MemoryError):
                     raise
                 self._plans[spec].remove(plan)
                 self._fix_sizes(plan.axes, spec, f"no plan for these sizes can be made: {error}")
@@ -227,7 +227,7 @@ class CompiledFunction:
         try:
             plan = self._made(recording, leaves, names, reason)
         except Exception as error:
-            if not recording.axes:
+            if not recording.axes or isinstance(error, MemoryError):
                 raise
             self._fix_sizes(recording.axes, spec, f"no plan for any size can be made: {error}")
             return self._compile(leaves, spec)
@@ -310,7 +310,7 @@ class CompiledFunction:
                     fixed_sizes[place] = trace.sizes.refused
                 continue
             except Exception as error:
-                if axes:
+                if axes and not isinstance(error, MemoryError):
                     fixed_sizes.update(dict.fromkeys(axes, f"a trace for any size fails: {error}"))
                     continue
                 if not moving:

@@ -348,7 +348,7 @@ class GraphFunction:
     @made_once
     def reaches(self) -> dict[int, int]:
         """For each differentiable output, the asked inputs it depends on, as bits of a number."""
-        with self.trace.resumed(self.final):
+        with self.trace.resumed(self.final), self.trace.sizes.asked_at(self.fed.sizes):
             bits: dict[Any, int] = {}
             for at, handle in enumerate(self.asked.values()):
                 bits[_edge_key(edge_of(handle) or (handle, 0))] = 1 << at
