@@ -261,7 +261,11 @@ def test_python_and_numpy_numbers() -> None:
     assert [bool(np.signbit(each.numpy()[0])) for each in zeros] == [False, True]
     with pytest.raises(RuntimeError, match="cannot be converted to type double without overflow"):
         float(tg.tensor(1j))
-    for write in (lambda x: x.fill_(1j), lambda x: x.__setitem__(0, 1j)):
+    for write in (
+        lambda x: x.fill_(1j),
+        lambda x: x.fill_(np.complex128(1j)),
+        lambda x: x.__setitem__(0, 1j),
+    ):
         with pytest.raises(RuntimeError, match="cannot be converted to type float32"):
             write(tg.ones(2))
 
@@ -372,6 +376,8 @@ def test_refusals_of_functions_of_gradients_and_parts() -> None:
     z = tg.tensor([1 + 2j], requires_grad=True)
     with pytest.raises(RuntimeError, match="only for real scalar outputs but got"):
         z.sum().backward()
+    with pytest.raises(RuntimeError, match="required to have the same dtype"):
+        z.abs().backward(z.detach())
     with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex"):
         tg.imag(tg.ones(2))
     with pytest.raises(RuntimeError, match="only supported for complex tensors"):

@@ -287,6 +287,15 @@ def _moved(build: Builder, x: Pair, axis: int, by: int, value: float) -> Pair:
     return Pair(*(Real(build, _moved_along(build, each.node, axis, by, v)) for each, v in pairs))
 
 
+def _moved_along(build: Builder, node: Node, axis: int, by: int, value: Any) -> Node:
+    """`node` moved along an axis, with a value coming in."""
+    zero = (0,) * node.type.ndim
+    stops = tuple(size - by * (at == axis) for at, size in enumerate(node.shape))
+    low = tuple(by * (at == axis) for at in range(node.type.ndim))
+    head = call(build, p.slice_, node, starts=zero, stops=stops, steps=(1,) * node.type.ndim)
+    return call(build, p.pad, head, low=low, high=zero, interior=zero, value=value)
+
+
 def _cumprod(build: Builder, node: Node, operands: Operands) -> Pair:
     """In log2(n) steps: each multiplies by what lies twice as far before as the last."""
     axis, reverse = node.attrs["axis"], node.attrs["reverse"]
@@ -327,12 +336,3 @@ _RULES: dict[Primitive, Callable[[Builder, Node, Operands], Node | Pair]] = {
     p.cumprod: _cumprod,
     p.linear_scan: _linear_scan,
 }
-
-
-def _moved_along(build: Builder, node: Node, axis: int, by: int, value: Any) -> Node:
-    """`node` moved along an axis, with a value coming in."""
-    zero = (0,) * node.type.ndim
-    stops = tuple(size - by * (at == axis) for at, size in enumerate(node.shape))
-    low = tuple(by * (at == axis) for at in range(node.type.ndim))
-    head = call(build, p.slice_, node, starts=zero, stops=stops, steps=(1,) * node.type.ndim)
-    return call(build, p.pad, head, low=low, high=zero, interior=zero, value=value)

@@ -250,6 +250,22 @@ def _swapped(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return y + y, x
 
 
+def _complex(name: str) -> Iterator[Case]:
+    for dtype in (float32, float64):
+        for shape in [(), (3,), (2, 0), (2, 3)]:
+            re, im = sample(shape, dtype), sample(shape, dtype, 1)
+            if name == "complex":
+                yield name, [re, im], {}
+                yield name, [np.asarray(re.T), np.asarray(im.T)], {}
+                yield name, [re, sample((), dtype)], {}
+            elif name == "view_as_complex":
+                yield name, [np.stack([re, im], -1)], {}
+            else:
+                z = np.asarray(re + 1j * im, dtype.to_complex().numpy)
+                yield name, [z], {}
+                yield name, [np.asarray(z.T)], {}
+
+
 def _sources(name: str) -> Iterator[Case]:
     for dtype in REAL_DTYPES:
         if name == "constant":
@@ -294,6 +310,8 @@ def _all(name: str) -> Iterator[Case]:
         return _orders(name)
     if family in (Family.GATHER, Family.SCATTER):
         return _indexing(name)
+    if family is Family.COMPLEX:
+        return _complex(name)
     if family is Family.LIBRARY:
         return _factorizations(name)
     if name.startswith("attention"):

@@ -54,6 +54,12 @@ def _first_cotangent(output: Tensor, given: Tensor | None, at: int) -> Tensor:
             f"Mismatch in shape: grad_output[{at}] has a shape of {given.shape} and output[{at}] "
             f"has a shape of {output.shape}."
         )
+    if given._type.dtype.is_complex is not dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{at}] has a dtype of {given._type.dtype} and "
+            f"output[{at}] has a dtype of {dtype}."
+        )
     return given if given._type.dtype is dtype else apply(p.cast, given, dtype=dtype)
 
 

@@ -252,12 +252,12 @@ def current_context() -> Context:
 
 def tells_zeros_apart(value: Any) -> bool:
     """Whether a number is equal to no other one: not 0.0, as -0.0 is, nor a pair with zeros."""
-    return value != 0 and type(value) is not complex
+    return value != 0 and not isinstance(value, complex)
 
 
 def fitting(value: Any, dtype: DType) -> Any:
     """A number as one that `dtype` can hold; RuntimeError for a complex one among real ones."""
-    if type(value) is not complex or dtype.is_complex:
+    if not isinstance(value, complex) or dtype.is_complex:
         return value
     if value.imag:
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")

@@ -43,6 +43,7 @@ KINDS = {
     Family.RANDOM: "sampling",
     Family.SCAN: "reduce",
     Family.SORT: "reduce",
+    Family.COMPLEX: "view",
     Family.TRANSFER: "view",
     Family.SEVERAL: "contraction",
     Family.LIBRARY: "contraction",
