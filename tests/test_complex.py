@@ -24,14 +24,15 @@ def name_of(value: Any) -> str:
     return value.name if isinstance(value, ComplexCase) else getattr(value, "__name__", str(value))
 
 
-def assert_near(found: Array, wanted: Array, ulps: float = 16) -> None:
+def assert_near(found: Array, wanted: Array, ulps: float = 16, label: str = "") -> None:
     """Equal to within some units in the last place of each number's size, or of the largest."""
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     if found.dtype.kind == "b":
         np.testing.assert_array_equal(found, wanted)
         return
     size = np.abs(wanted).max(initial=0.0)
-    np.testing.assert_allclose(found, wanted, atol=ulps * np.finfo(found.dtype).eps * size, rtol=0)
+    atol = ulps * np.finfo(found.dtype).eps * size
+    np.testing.assert_allclose(found, wanted, atol=atol, rtol=0, err_msg=label)
 
 
 def of(case: ComplexCase, T: Any = tg) -> Callable[..., Any]:
@@ -56,13 +57,20 @@ def strided(array: Array) -> Any:
     return tg.from_numpy(spread[..., 1].T)
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_strided_operands(case: ComplexCase) -> None:
-    arrays = case.arrays(np.complex128, 1)
-    wanted = of(case)(*map(tg.tensor, arrays)).numpy()
+def test_strided_operands() -> None:
+    """All rows in one compiled function."""
+
+    def every(*tensors: Any) -> list[Any]:
+        given = iter(tensors)
+        return [case.function(tg, *(next(given) for _ in case.shapes)) for case in CASES]
+
+    arrays = [array for case in CASES for array in case.arrays(seed=1)]
     given = list(map(strided, arrays))
-    assert_near(of(case)(*given).numpy(), wanted)
-    assert_near(tg.compile(of(case))(*given).numpy(), wanted, 64)
+    wanted = every(*map(tg.tensor, arrays))
+    for case, *results in zip(CASES, every(*given), tg.compile(every)(*given), wanted, strict=True):
+        eager, compiled, expected = (each.numpy() for each in results)
+        assert_near(eager, expected, 16, case.name)
+        assert_near(compiled, expected, 64, case.name)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)], ids=str)
