@@ -498,7 +498,7 @@ def test_named_tuples_of_ours_are_containers():
 def test_no_plan_shows_memory_that_nothing_wrote():
     """A dtype that is not the one of its name: kernels take it for another one."""
     stranger = object.__new__(type(tg.float64))
-    for name in ("name", "kind", "itemsize", "numpy"):
+    for name in ("name", "kind", "bits", "wider", "numpy"):
         object.__setattr__(stranger, name, getattr(tg.float64, name))
     with pytest.raises(AssertionError, match="output 0 of the plan is not written"):
         tg.compile(lambda x: x.to(stranger) * 2)(Y)
