@@ -475,3 +475,51 @@ def test_programs_for_cuda_have_real_numbers_alone() -> None:
     assert all("complex" not in param.dtype.name for info in program.kernels if info.kernel
                for param in info.kernel.params)  # fmt: skip
     assert "const float*" in program.source
+
+
+# --- random programs -----------------------------------------------------------------------------
+
+STEPS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda a, b: a + b,
+    lambda a, b: a - b.conj(),
+    lambda a, b: a * b,
+    lambda a, b: a / (b.abs() + 1),
+    lambda a, b: tg.tanh(a) * 1j,
+    lambda a, b: tg.sqrt(a * a + 3),
+    lambda a, b: tg.complex(a.real, b.imag),
+    lambda a, b: tg.where(a.real.detach() > 0, a, b),
+    lambda a, b: a @ b.mT / 3,
+    lambda a, b: a.flip(0).t(),
+    lambda a, b: tg.cat([a[1:], b[:1]]),
+    lambda a, b: a - b.sum(0, keepdim=True) / 3,
+    lambda a, b: tg.view_as_complex(tg.view_as_real(a).flip(-1)),
+    lambda a, b: tg.cumsum(a, 1) / 3 + b.prod(0),
+    lambda a, b: tg.sgn(a) + b[tg.tensor([2, 0, 1])],
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_are_the_same_compiled(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    choices = [
+        (rng.integers(len(STEPS)), rng.integers(0, 99), rng.integers(0, 99)) for _ in range(8)
+    ]
+
+    def program(x: Any, y: Any) -> Any:
+        values = [x, y]
+        for step, one, other in choices:
+            values.append(STEPS[step](values[one % len(values)], values[other % len(values)]))
+        return values[-1] + values[-2] * values[-3]
+
+    arrays = [rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3)) for _ in range(2)]
+
+    def results(function: Callable[..., Any]) -> list[Array]:
+        leaves = [tg.tensor(each, requires_grad=True) for each in arrays]
+        found = function(*leaves)
+        loss = loss_of(tg, found)
+        return [found.detach().numpy(), *(
+            each.numpy() for each in tg.autograd.grad(loss, leaves, materialize_grads=True)
+        )]  # fmt: skip
+
+    for found, wanted in zip(results(tg.compile(program)), results(program), strict=True):
+        assert_near(found, wanted, 1e5, str(choices))
