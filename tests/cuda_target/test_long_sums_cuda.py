@@ -7,7 +7,7 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.run_program import run_program
 from tgraph.compiler.passes import split_reductions
-from tgraph.compiler.targets.cuda import pairs_schedule as schedule_pairs
+from tgraph.compiler.targets.cuda import reuse_tile_schedule
 from tgraph.compiler.targets.cuda.schedule import Layout
 
 import tgraph as tg
@@ -61,14 +61,14 @@ def test_columns(whole):
 @pytest.fixture
 def tiles(whole, monkeypatch):
     """Tiles wherever they can be made, however small."""
-    monkeypatch.setattr(schedule_pairs, "MIN_STEPS", 0)
-    monkeypatch.setattr(schedule_pairs, "MIN_REUSE", 0)
+    monkeypatch.setattr(reuse_tile_schedule, "MIN_STEPS", 0)
+    monkeypatch.setattr(reuse_tile_schedule, "MIN_REUSE", 0)
 
 
 def test_pairs(tiles):
     x, y = with_large_start(20, 3_333), np.ones((20, 3_333), np.float32)
     program = check(lambda x, y: (x[:, None] * y[None]).sum(-1), x, y)
-    assert layouts(program) == {Layout.PAIRS}
+    assert layouts(program) == {Layout.REUSE_TILE}
 
 
 @pytest.mark.parametrize("length", [6_400, 7_001])
@@ -76,7 +76,7 @@ def test_pairs_along_one_axis(tiles, length):
     """A piece of the loop is longer than a block of a sum."""
     (y,) = with_large_start(1, length)
     program = check(lambda x, y: (x[:, None] * y[None]).sum(-1), np.ones(50, np.float32), y)
-    assert layouts(program) == {Layout.PAIRS}
+    assert layouts(program) == {Layout.REUSE_TILE}
 
 
 def test_a_layer_norm_of_rows_that_are_kept(whole):

@@ -1,4 +1,4 @@
-"""Rows and columns of every length: teams of all sizes, partial vectors, rows too long to keep."""
+"""Rows and columns of every length: groups of all sizes, partial vectors, rows too long to keep."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def test_other_types(length, dtype):
     check(along_rows, rows(5, length, dtype))
 
 
-def test_teams_of_all_sizes_are_there():
+def test_groups_of_all_sizes_are_there():
     """The lengths above reach single threads, parts of warps, warps and blocks."""
-    teams = set()
+    groups = set()
     for length in LENGTHS:
         program = tg.cuda.program(lambda x: tg.exp(x).sum(-1), tg.ones(3, length))
-        teams |= {info.schedule.team for info in program.kernels}
-    assert teams == {1, 2, 4, 8, 16, 32, 128, 256, 512, 1024}
+        groups |= {info.schedule.group for info in program.kernels}
+    assert groups == {1, 2, 4, 8, 16, 32, 128, 256, 512, 1024}
 
 
 def softmax_program(length, arch="sm_90", dtype=tg.float32):

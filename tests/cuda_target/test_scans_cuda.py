@@ -1,4 +1,4 @@
-"""Scans in CUDA C: tiles of rows by teams of threads, columns by single threads, rows in pieces."""
+"""Scans in CUDA C: tiles of rows by groups of threads, columns by single threads, pieces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import tgraph.nn.functional as F
 
 needs_shim = pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
 SCANS = ("cumsum", "cumprod", "cummax", "cummin", "linear_scan")
-# Teams of one thread, of parts of a warp, of a warp and of blocks; whole vectors and ragged rows;
+# Groups of one thread, of parts of a warp, of a warp and of blocks; whole vectors and ragged rows;
 # one tile and several; columns.
 SHAPES = [
     ((5, 1), 1), ((3, 7), 1), ((9, 33), 1), ((2, 128), 1), ((3, 1000), 1), ((2, 1003), 1),
@@ -78,14 +78,14 @@ def test_other_types(dtype):
         check(scanned(name, (3, 520), 1, dtype))
 
 
-def test_teams_of_all_sizes_are_there():
+def test_groups_of_all_sizes_are_there():
     schedules = [
         info.schedule
         for shape, axis in SHAPES
         for info in cuda_program(scanned("cumsum", shape, axis, "float32")).kernels
     ]
-    assert {each.team for each in schedules if each.layout is Layout.ROW} == {1, 8, 16, 128, 256}
-    assert {each.team for each in schedules if each.layout is Layout.COLUMN} == {1}
+    assert {each.group for each in schedules if each.layout is Layout.ROW} == {1, 8, 16, 128, 256}
+    assert {each.group for each in schedules if each.layout is Layout.COLUMN} == {1}
     assert {each.vector for each in schedules if each.layout is Layout.ROW} == {4}
 
 

@@ -185,7 +185,7 @@ template <typename T> __device__ __forceinline__ T tg_total(T total, T lost) {
   return lost == lost ? total + lost : total;
 }
 
-// -- reductions over a team of threads -----------------------------------------------------
+// -- reductions over a group of threads -----------------------------------------------------
 
 #define TG_JOIN(NAME, EXPRESSION)                                                                \\
   struct NAME {                                                                                  \\
@@ -223,18 +223,18 @@ template <typename T> __device__ __forceinline__ Place<T> tg_exchange(Place<T> v
   return {tg_exchange(v.value, by), tg_exchange(v.position, by)};
 }
 
-// Neighbouring threads form a team of TEAM: every one of them gets the joined value. Teams above a
-// warp are whole blocks and need one element of `shared` per warp.
-template <class Join, int TEAM, typename T>
+// Neighbouring threads form a group of GROUP: every one of them gets the joined value. Groups above
+// a warp are whole blocks and need one element of `shared` per warp.
+template <class Join, int GROUP, typename T>
 __device__ __forceinline__ T tg_join_neighbours(T value, T* shared) {
-  for (int by = (TEAM < 32 ? TEAM : 32) / 2; by > 0; by /= 2)
+  for (int by = (GROUP < 32 ? GROUP : 32) / 2; by > 0; by /= 2)
     value = Join::join(value, tg_exchange(value, by));
-  if (TEAM > 32) {
+  if (GROUP > 32) {
     __syncthreads();  // what was joined before has been read
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
     __syncthreads();
-    value = shared[threadIdx.x % (TEAM / 32)];
-    for (int by = TEAM / 64; by > 0; by /= 2) value = Join::join(value, tg_exchange(value, by));
+    value = shared[threadIdx.x % (GROUP / 32)];
+    for (int by = GROUP / 64; by > 0; by /= 2) value = Join::join(value, tg_exchange(value, by));
   }
   return value;
 }
@@ -250,16 +250,16 @@ template <class Join, int STEP> struct Pairwise<Join, 1, STEP> {
   template <typename T> __device__ __forceinline__ static T join(const T* at) { return *at; }
 };
 
-// Thread (x, y) is member y of the team of column x: `shared` has TEAM rows of COLUMNS.
-template <class Join, int TEAM, int COLUMNS, typename T>
+// Thread (x, y) is member y of the group of column x: `shared` has GROUP rows of COLUMNS.
+template <class Join, int GROUP, int COLUMNS, typename T>
 __device__ __forceinline__ T tg_join_columns(T value, T* shared) {
   __syncthreads();
   shared[threadIdx.y * COLUMNS + threadIdx.x] = value;
   __syncthreads();
-  return Pairwise<Join, TEAM, COLUMNS>::join(shared + threadIdx.x);
+  return Pairwise<Join, GROUP, COLUMNS>::join(shared + threadIdx.x);
 }
 
-// -- scans by a team of threads ------------------------------------------------------------
+// -- scans by a group of threads ------------------------------------------------------------
 
 // Steps of a linear scan: the last value times `factor`, plus `added`. `wild` where a factor was
 // infinite or NaN.
@@ -301,17 +301,17 @@ template <class Join, int WIDTH, typename T> __device__ __forceinline__ T tg_sca
   return value;
 }
 
-// TEAM neighbouring threads have COUNT values each, one thread's behind those of the thread before:
-// every value is joined with all before it, and with `carry`, the fold of what lies before them
-// all. That takes these values in. Teams above a warp are whole blocks and need one element of
-// `shared` per warp.
-template <class Join, int TEAM, int COUNT, typename T>
+// GROUP neighbouring threads have COUNT values each, one thread's behind those of the thread
+// before: every value is joined with all before it, and with `carry`, the fold of what lies before
+// them all. That takes these values in. Groups above a warp are whole blocks and need one element
+// of `shared` per warp.
+template <class Join, int GROUP, int COUNT, typename T>
 __device__ __forceinline__ void tg_scan(T (&values)[COUNT], T& carry, T* shared) {
 #pragma unroll
   for (int i = 1; i < COUNT; ++i) values[i] = Join::join(values[i - 1], values[i]);
   T before = carry, all = values[COUNT - 1];
-  if (TEAM > 1) {
-    const int WIDTH = TEAM < 32 ? TEAM : 32, WARPS = TEAM / WIDTH;
+  if (GROUP > 1) {
+    const int WIDTH = GROUP < 32 ? GROUP : 32, WARPS = GROUP / WIDTH;
     const int lane = threadIdx.x % WIDTH, warp = WARPS > 1 ? threadIdx.x / 32 : 0;
     const T upto = tg_scan_lanes<Join, WIDTH>(all);
     const T lanes_before = tg_before<WIDTH>(upto, 1);

@@ -14,10 +14,10 @@ from math import prod
 from ....runtime.dtypes import int64, uint8
 from ...kernel.index import Axis, Index, Quotient, Remainder, atom_bounds
 from ...kernel.kernel import Instr, Param, Stage, long_sums
-from .pairs_text import write_pairs
+from .reuse_tile_text import write_reuse_tile
 from .scalar import c_type, memory_type, narrow, widen
 from .scan_loop import ScanLoop
-from .schedule import TILE, TILE_ROWS, CudaSchedule, Layout, is_turned, kept_elements, scans
+from .schedule import TILE, TILE_ROWS, CudaSchedule, Layout, cached_elements, is_transposed, scans
 from .stage_body import (
     BLOCK_STEPS,
     JOIN,
@@ -117,10 +117,11 @@ class _ScheduleWriter(KernelWriter):
         self.guarded = guarded
         self.name = name
         points = prod(axis.size for axis in self.kernel.rows)
-        returns = schedule.layout in (Layout.POINTWISE, Layout.TILE)  # those without a point
+        # There threads without a point return.
+        returns = schedule.layout in (Layout.POINTWISE, Layout.TRANSPOSED_TILE)
         everybody = returns or points % schedule.points == 0
         self.active = "" if everybody else "active"
-        first_member = "member == 0" if schedule.team > 1 else ""
+        first_member = "member == 0" if schedule.group > 1 else ""
         self.owner = " && ".join(each for each in (self.active, first_member) if each)
 
     def written(self) -> str:
@@ -129,10 +130,10 @@ class _ScheduleWriter(KernelWriter):
         head = _head(self.name, params, x * y, self.as_function, bool(self.schedule.joined))
         if self.guarded:
             self.line("if (*failed != 0) return;")
-        if self.schedule.layout is Layout.TILE:
+        if self.schedule.layout is Layout.TRANSPOSED_TILE:
             self._tile()
-        elif self.schedule.layout is Layout.PAIRS:
-            write_pairs(self, self.schedule, self.block_number)
+        elif self.schedule.layout is Layout.REUSE_TILE:
+            write_reuse_tile(self, self.schedule, self.block_number)
         else:
             self._points()
         return "\n".join([head, *self.lines, "}", ""])
@@ -171,9 +172,10 @@ class _ScheduleWriter(KernelWriter):
         if schedule.layout is Layout.COLUMN:
             member, mine = "threadIdx.y", "threadIdx.x"
         else:
-            member, mine = f"threadIdx.x % {schedule.team}", f"threadIdx.x / {schedule.team}"
-        if schedule.team > 1:
-            self.line(f"const int member = {member};  // of the {schedule.team} that share a point")
+            member, mine = f"threadIdx.x % {schedule.group}", f"threadIdx.x / {schedule.group}"
+        if schedule.group > 1:
+            shared = f"of the {schedule.group} that share a point"
+            self.line(f"const int member = {member};  // {shared}")
         mine = f" + {mine}" if schedule.points > 1 else ""
         point = f"{first}{mine}" if schedule.points > 1 else f"({self.integer}){self.block_number}"
         if not self.active:
@@ -199,16 +201,16 @@ class _ScheduleWriter(KernelWriter):
             self.line(f"const {self.integer} {axes[position]} = {value};")
 
     def _tile(self) -> None:
-        """A tile of the two last axes: what is turned comes into shared memory along its axis."""
+        """A tile of the two last axes: what is transposed is loaded along its axis, and shared."""
         kernel = self.kernel
         *others, down, along = kernel.rows
         many_down, many_along = self.schedule.tiles
         (stage,) = kernel.stages
         body = StageBody(self, stage)
-        turned = [
+        transposed = [
             number
             for number, instr in enumerate(stage.body)
-            if is_turned(kernel, instr, down, along)
+            if is_transposed(kernel, instr, down, along)
         ]
         tile = f"({self.integer}){self.block_number}"
         self.decode(f"({tile} / {many_down * many_along})", others)
@@ -216,15 +218,15 @@ class _ScheduleWriter(KernelWriter):
             f"const {self.integer} first_{down} = {tile} / {many_along} % {many_down} * {TILE};"
         )
         self.line(f"const {self.integer} first_{along} = {tile} % {many_along} * {TILE};")
-        for number in turned:
+        for number in transposed:
             type_ = memory_type(kernel.params[stage.body[number].param].dtype)
             # One more column than a tile has: else threads of a warp would meet in one bank.
             self.line(f"__shared__ {type_} tile{number}[{TILE}][{TILE + 1}];")
         with self._walk(down, along):
-            for number in turned:
+            for number in transposed:
                 self.line(f"tile{number}[row][threadIdx.x] = {body.raw_load(number)};")
         self.line("__syncthreads();")
-        for number in turned:
+        for number in transposed:
             dtype = kernel.params[stage.body[number].param].dtype
             body.given[number] = widen(f"tile{number}[threadIdx.x][row]", dtype)
         with self._walk(along, down):
@@ -254,11 +256,11 @@ class _ScheduleWriter(KernelWriter):
         if schedule.joined and not self.as_function:
             # One for all reductions: joins wait until the one before has been read.
             self.line(f"__shared__ __align__(16) unsigned char shared[{schedule.joined}];")
-        if schedule.kept_in_shared:
+        if schedule.cached_in_shared:
             self._declare_shared_rows()
             return
         for number, (dtype, elements) in enumerate(self.kernel.scratch):
-            self.line(f"{c_type(dtype)} s{number}[{kept_elements(schedule, elements)}];")
+            self.line(f"{c_type(dtype)} s{number}[{cached_elements(schedule, elements)}];")
 
     def _declare_shared_rows(self) -> None:
         """Rows in shared memory: elements of neighbouring threads lie beside each other."""
@@ -272,20 +274,20 @@ class _ScheduleWriter(KernelWriter):
             type_ = memory_type(dtype)
             place = f"(rows + {offset})" if offset else "rows"
             self.line(f"{type_}* const s{number} = ({type_}*){place} + {thread};")
-            offset += schedule.kept_bytes_of(dtype, elements)
+            offset += schedule.cached_bytes_of(dtype, elements)
 
     def save(self, number: int, slot: str, value: str) -> None:
         dtype, _ = self.kernel.scratch[number]
-        kept = narrow(value, dtype) if self.schedule.kept_in_shared else value
-        self.line(f"{self._kept(number, slot)} = {kept};")
+        cached = narrow(value, dtype) if self.schedule.cached_in_shared else value
+        self.line(f"{self._cached(number, slot)} = {cached};")
 
     def saved(self, number: int, slot: str) -> str:
         dtype, _ = self.kernel.scratch[number]
-        kept = self._kept(number, slot)
-        return widen(kept, dtype) if self.schedule.kept_in_shared else kept
+        cached = self._cached(number, slot)
+        return widen(cached, dtype) if self.schedule.cached_in_shared else cached
 
-    def _kept(self, number: int, slot: str) -> str:
-        if self.schedule.kept_in_shared:
+    def _cached(self, number: int, slot: str) -> str:
+        if self.schedule.cached_in_shared:
             slot = f"({slot}) * {prod(self.schedule.block)}"
         return f"s{number}[{slot}]"
 
@@ -304,7 +306,7 @@ class _ScheduleWriter(KernelWriter):
                 body.write_invariant(stage.axes)
                 self._loop(stage, body)
         for instr in stage.body:
-            if instr.op == "reduce" and self.schedule.team > 1:
+            if instr.op == "reduce" and self.schedule.group > 1:
                 self._join(instr)
 
     def _is_for_one(self, stage: Stage) -> bool:
@@ -318,18 +320,18 @@ class _ScheduleWriter(KernelWriter):
         schedule = self.schedule
         size = prod(axis.size for axis in stage.axes)
         vector = schedule.vector if stage.axes[-1].size % schedule.vector == 0 else 1
-        keeps = any(instr.op in ("save", "saved") for instr in stage.body)
-        step = schedule.team * vector
-        member = "member" if schedule.team > 1 else "0"
-        first = f"{member} * {vector}" if vector > 1 and schedule.team > 1 else member
+        caches = any(instr.op in ("save", "saved") for instr in stage.body)
+        step = schedule.group * vector
+        member = "member" if schedule.group > 1 else "0"
+        first = f"{member} * {vector}" if vector > 1 and schedule.group > 1 else member
         steps = -(-size // step)
         sums = long_sums(stage) if steps * vector > BLOCK_STEPS else []
         for instr in sums:
             declare_totals(self, instr)
         if isinstance(body, ScanLoop):
-            body.write_loop(schedule, keeps, sums)
-        elif keeps:
-            self._keeping_loop(stage, body, vector, first, bool(sums))
+            body.write_loop(schedule, caches, sums)
+        elif caches:
+            self._caching_loop(stage, body, vector, first, bool(sums))
         elif not sums:
             with self.block(f"for ({self.integer} j = {first}; j < {size}; j += {step})"):
                 self._loop_body(stage, body, vector, None)
@@ -344,21 +346,21 @@ class _ScheduleWriter(KernelWriter):
                 for instr in sums:
                     self.line(carry(instr))
         for instr in sums:
-            if keeps or scans(stage):
+            if caches or scans(stage):
                 self.line(carry(instr))
             self.line(total(instr))
 
-    def _keeping_loop(
+    def _caching_loop(
         self, stage: Stage, body: StageBody, vector: int, first: str, in_blocks: bool
     ) -> None:
-        """A thread's part of a loop that keeps elements for later stages, or reads kept ones."""
+        """A thread's part of a loop that caches elements for later stages, or reads them."""
         schedule = self.schedule
         size = prod(axis.size for axis in stage.axes)
-        step = schedule.team * vector
+        step = schedule.group * vector
         steps = -(-size // step)
         # Registers have no addresses: loops over them are written out. A block alone on its
         # multiprocessor, as those with rows in shared memory are, needs many loads under way.
-        self.line("#pragma unroll 8" if schedule.kept_in_shared else "#pragma unroll")
+        self.line("#pragma unroll 8" if schedule.cached_in_shared else "#pragma unroll")
         with self.block(f"for (int step = 0; step < {steps}; ++step)"):
             self.line(f"const {self.integer} j = step * {step} + {first};")
             if size % step == 0:
@@ -377,14 +379,14 @@ class _ScheduleWriter(KernelWriter):
         body.write_vector(stage.axes[-1], vector, step, guard=self.active)
 
     def _join(self, instr: Instr) -> None:
-        """What the members of a team have reduced becomes one value, known to all of them."""
+        """What the members of a group have reduced becomes one value, known to all of them."""
         number, monoid = instr.value
         schedule, join = self.schedule, JOIN[monoid]
         shared = f"({result_type(instr)}*){'shared' if schedule.joined else '0'}"
         if schedule.layout is Layout.COLUMN:
-            call = f"tg_join_columns<{join}, {schedule.team}, {schedule.points}>"
+            call = f"tg_join_columns<{join}, {schedule.group}, {schedule.points}>"
         else:
-            call = f"tg_join_neighbours<{join}, {schedule.team}>"
+            call = f"tg_join_neighbours<{join}, {schedule.group}>"
         self.line(f"r{number} = {call}(r{number}, {shared});")
 
 
@@ -393,12 +395,12 @@ def _fits_int(schedule: CudaSchedule) -> bool:
     kernel = schedule.kernel
     if max((param.elements for param in kernel.params), default=0) >= _INT_LIMIT:
         return False
-    threads = schedule.grid * schedule.points * schedule.team
+    threads = schedule.grid * schedule.points * schedule.group
     if (schedule.items + threads) * schedule.vector >= _INT_LIMIT:
         return False
-    step = schedule.team * BLOCK_STEPS
-    if schedule.pairing is not None:
-        step = schedule.pairing.depth
+    step = schedule.group * BLOCK_STEPS
+    if schedule.reuse_tile is not None:
+        step = schedule.reuse_tile.depth
     for stage in kernel.stages:
         if prod(axis.size for axis in stage.axes) + step >= _INT_LIMIT:
             return False

@@ -16,7 +16,8 @@ _INSTEAD = {
     ),
     "split_scans": Pass("split_scans", split_scans_for_gpu, "and long scans"),
 }
-# Threads fold pairs as they are; products and attention are a library's, and kernels'.
+# Threads fold values with their positions as they are; products and attention are a library's, and
+# kernels'.
 _WITHOUT = (
     "lay_out_windows", "decompose_positions", "join_attention", "join_attention_gradients",
 )  # fmt: skip

@@ -327,7 +327,7 @@ def _can_be_joined(schedule: CudaSchedule | TemplateSchedule) -> TypeGuard[CudaS
     """Whether the kernel can be a part of a wider launch, whose shared memory is for joins."""
     if not isinstance(schedule, CudaSchedule) or schedule.shared:
         return False
-    return schedule.layout not in (Layout.TILE, Layout.PAIRS)
+    return schedule.layout not in (Layout.TRANSPOSED_TILE, Layout.REUSE_TILE)
 
 
 def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:
@@ -337,7 +337,7 @@ def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:
         for stage in schedule.kernel.stages
         if any(instr.op in ("load", "store") and instr.param in params for instr in stage.body)
     ]
-    if len(touching) != 1 or schedule.layout is Layout.TILE:
+    if len(touching) != 1 or schedule.layout is Layout.TRANSPOSED_TILE:
         return False
     (stage,) = touching
     if not stage.axes:  # then one thread of a point does it

@@ -1,6 +1,6 @@
 """Writes a loop with scans: threads take neighbouring elements and hand on what they fold to.
 
-All threads of a team take as many neighbours each, a tile of the row; what a tile folds to is
+All threads of a group take as many neighbours each, a tile of the row; what a tile folds to is
 carried to the next (as in CUB; D. Merrill and M. Garland, "Single-pass Parallel Prefix Scan with
 Decoupled Look-back", 2016). Threads meet in every scan, so its loop body is cut into parts: what a
 scan folds, and what is made of its values. What passes from one part to the next lies in registers,
@@ -38,22 +38,22 @@ class ScanLoop(StageBody):
         self.size = prod(axis.size for axis in stage.axes)
         self.neighbours = 1
 
-    def write_loop(self, schedule: CudaSchedule, keeps: bool, sums: Sequence[Instr]) -> None:
-        """The loop over tiles, of which a thread has `neighbours`; it keeps rows where `keeps`.
+    def write_loop(self, schedule: CudaSchedule, caches: bool, sums: Sequence[Instr]) -> None:
+        """The loop over tiles, of which a thread has `neighbours`; it caches rows where `caches`.
 
         What it adds up is carried to the totals of `sums` now and then.
         """
         writer, line = self.writer, self.writer.line
-        tile = schedule.team * schedule.vector
+        tile = schedule.group * schedule.vector
         self.neighbours = schedule.vector
         self.kept = {number: f"kept_{number}" for number in self._used_later()}
         for number in self.scans:
             line(f"{self._running_type(number)} carry_{number} = {self._start(number)};")
-        if keeps:  # registers have no addresses: loops over them are written out
-            line("#pragma unroll 8" if schedule.kept_in_shared else "#pragma unroll")
+        if caches:  # registers have no addresses: loops over them are written out
+            line("#pragma unroll 8" if schedule.cached_in_shared else "#pragma unroll")
         steps = -(-self.size // tile)
         with writer.block(f"for ({writer.integer} step = 0; step < {steps}; ++step)"):
-            member = f" + member * {schedule.vector}" if schedule.team > 1 else ""
+            member = f" + member * {schedule.vector}" if schedule.group > 1 else ""
             line(f"const {writer.integer} first = step * {tile}{member};")
             self._write_tile(schedule)
             if sums:
@@ -64,7 +64,7 @@ class ScanLoop(StageBody):
 
     def _write_tile(self, schedule: CudaSchedule) -> None:
         """One part behind another, and the scans in between."""
-        ends_inside = self.size % (schedule.team * schedule.vector) != 0
+        ends_inside = self.size % (schedule.group * schedule.vector) != 0
         self._declare()
         for part in range(max(self.part) + 1):
             self._write_part(part, self.size if ends_inside else 0)
@@ -186,7 +186,7 @@ class ScanLoop(StageBody):
         join = JOIN[self.stage.body[number].value[1]]
         shared = f"({self._running_type(number)}*){'shared' if schedule.joined else '0'}"
         self.writer.line(
-            f"tg_scan<{join}, {schedule.team}>(run_{number}, carry_{number}, {shared});"
+            f"tg_scan<{join}, {schedule.group}>(run_{number}, carry_{number}, {shared});"
         )
 
     def _result_of(self, number: int) -> str:

@@ -6,7 +6,7 @@ are sorted first, so that additions to one row stand together, in the order of t
 1. the result *starts* as the base;
 2. a radix sort of (row, number of the addition), some bits at a time: blocks *count* the digits of
    their parts, then *place* them, keeping the order of equal ones;
-3. a team of threads *sums* each piece of equally many neighbours: runs of one row that lie inside
+3. a group of threads *sums* each piece of equally many neighbours: runs of one row that lie inside
    of a piece are added to the result, the first and the last run may belong to several pieces and
    leave parts;
 4. the parts of each run are *joined*, in order.
@@ -153,7 +153,7 @@ class Scatter:
 
     @property
     def piece(self) -> int:
-        """The neighbours in the sorted order that one team sums."""
+        """The neighbours in the sorted order that one group sums."""
         for most, size in PIECES:
             if self.count <= most:
                 return min(size, self.count)

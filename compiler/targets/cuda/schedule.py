@@ -2,13 +2,14 @@
 
 A *point* is one value of all row axes. Where a kernel has no loops, a thread computes one point, or
 a few neighbours along the last row axis that are loaded and stored as one vector. Where it loops, a
-*team* of threads shares a point: each takes its part of a stage's loop and they join what they have
-reduced. Members of a team are neighbours where neighbouring memory lies along the loop ("row"), and
-stand apart where it lies along a row axis ("column"), so that neighbouring threads always touch
-neighbouring memory. What must run in order (writes at positions that are data) has teams of one.
-Kernels without loops that read some memory along another axis than they write ("tile") read it in
-square tiles, along its own axis, and turn them in shared memory. Reductions whose elements are
-wanted by many points ("pairs") have a schedule of their own, see `pairs_schedule`.
+*group* of cooperating threads shares a point: each takes its part of a stage's loop and they join
+what they have reduced. Members of a group are neighbours where neighbouring memory lies along the
+loop ("row"), and stand apart where it lies along a row axis ("column"), so that neighbouring
+threads always touch neighbouring memory. What must run in order (writes at positions that are data)
+has groups of one. Kernels without loops that read some memory along another axis than they write
+("transposed tile") read it in square tiles, along its own axis, and transpose them in shared
+memory. Reductions whose elements are wanted by many points ("reuse tile") have a schedule of their
+own, see `reuse_tile_schedule`.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from ....runtime.records import record
 from ...kernel.index import Axis, Quotient, Remainder, data_atoms
 from ...kernel.kernel import Instr, Kernel, Stage
 from ...kernel.simplify_loops import mentions, simplify_loops
-from .kept_rows import kept_rows
-from .pairs_schedule import Pairing, pairing
+from .cached_rows import cached_rows
+from .reuse_tile_schedule import ReuseTile, with_reuse_tile
 
 WARP = 32
 POINTWISE_BLOCK = 256
-# A team of a row takes at least this many elements per thread, so that joining is worth it.
+# A group of a row takes at least this many elements per thread, so that joining is worth it.
 ROW_ELEMENTS = 8
 ROW_BLOCK = 128
-MAX_TEAM = 1024
+MAX_GROUP = 1024
 # Columns that a block of a column reduction covers: a line of memory.
 COLUMNS = 32
-MAX_COLUMN_TEAM = 16
+MAX_COLUMN_GROUP = 16
 # Neighbours that a thread takes of a scanned row, where no vector says how many, and the largest
-# team that scans one: a linear scan of eight neighbours takes more registers than threads of larger
-# blocks have.
+# group that scans one: a linear scan of eight neighbours takes more registers than threads of
+# larger blocks have.
 SCANNED = 4
-MAX_SCANNING_TEAM = 256
+MAX_SCAN_GROUP = 256
 # Bytes that one access of a thread moves at most.
 VECTOR_BYTES = 16
 MAX_VECTOR = 8
-# Registers, of four bytes, in which a thread may keep its part of rows from stage to stage. Threads
-# of the largest blocks have 64 in all.
-MAX_KEPT = 32
-MAX_KEPT_OF_LARGEST = 16
-# The side of a tile that is turned in shared memory, the rows of threads that work on one, and the
-# bytes of shared memory that any GPU gives a block.
+# Registers, of four bytes, in which a thread may cache its part of rows from stage to stage.
+# Threads of the largest blocks have 64 in all.
+MAX_CACHED = 32
+MAX_CACHED_OF_LARGEST = 16
+# The side of a tile that is transposed in shared memory, the rows of threads that work on one, and
+# the bytes of shared memory that any GPU gives a block.
 TILE = 32
 TILE_ROWS = 8
 MAX_SHARED = 48 << 10
@@ -63,28 +64,28 @@ class Layout(Enum):
     POINTWISE = "pointwise"
     ROW = "row"
     COLUMN = "column"
-    TILE = "tile"
-    PAIRS = "pairs"
+    TRANSPOSED_TILE = "transposed tile"
+    REUSE_TILE = "reuse tile"
 
 
 @record()
 class CudaSchedule:
     """`kernel` with simplified loops, and the shape of its launch.
 
-    `team` threads share a point and `points` points share a block; `vector` neighbours are loaded
+    `group` threads share a point and `points` points share a block; `vector` neighbours are loaded
     at once: along the last row axis of pointwise kernels, along the loops of the others. In the
-    layout TILE, the two last row axes are those of the tiles. Rows that are kept from stage to
-    stage lie in registers, or in shared memory that the launch asks for. `pairing` belongs to the
-    layout PAIRS.
+    layout TRANSPOSED_TILE, the two last row axes are those of the tiles. Rows that are cached from
+    stage to stage lie in registers, or in shared memory that the launch asks for. `reuse_tile`
+    belongs to the layout REUSE_TILE.
     """
 
     kernel: Kernel
     layout: Layout
-    team: int
+    group: int
     points: int
     vector: int
-    kept_in_shared: bool = False
-    pairing: Pairing | None = None
+    cached_in_shared: bool = False
+    reuse_tile: ReuseTile | None = None
 
     @property
     def items(self) -> int:
@@ -105,21 +106,21 @@ class CudaSchedule:
 
     def summary(self) -> str:
         """A line for people."""
-        if self.pairing is not None:
-            return f"pairs: {self.pairing.summary()}; {self.grid:,} blocks"
-        threads = "a thread" if self.team == 1 else f"{self.team} threads"
+        if self.reuse_tile is not None:
+            return f"reuse tile: {self.reuse_tile.summary()}; {self.grid:,} blocks"
+        threads = "a thread" if self.group == 1 else f"{self.group} threads"
         vector = f", {self.vector} elements at once" if self.vector > 1 else ""
         shape = f"{self.grid:,} blocks of {self.points} points"
-        kept = f"; rows in {self.shared:,} bytes of shared memory" if self.shared else ""
-        return f"{self.layout.value}: {threads} per point{vector}; {shape}{kept}"
+        cached = f"; rows in {self.shared:,} bytes of shared memory" if self.shared else ""
+        return f"{self.layout.value}: {threads} per point{vector}; {shape}{cached}"
 
     @property
     def grid(self) -> int:
-        if self.layout is Layout.TILE:
+        if self.layout is Layout.TRANSPOSED_TILE:
             return prod(axis.size for axis in self.kernel.rows[:-2]) * prod(self.tiles)
-        if self.pairing is not None:
-            others = prod(axis.size for axis in self.kernel.rows) // self.pairing.pairs
-            return others * prod(self.pairing.tiles)
+        if self.reuse_tile is not None:
+            others = prod(axis.size for axis in self.kernel.rows) // self.reuse_tile.results
+            return others * prod(self.reuse_tile.tiles)
         blocks = -(-self.items // self.points)
         return min(blocks, MAX_BLOCKS) if self._may_stride else blocks
 
@@ -134,19 +135,19 @@ class CudaSchedule:
 
     @property
     def shared(self) -> int:
-        """The bytes of shared memory that a block keeps rows in, which the launch asks for."""
-        if not self.kept_in_shared:
+        """The bytes of shared memory that a block caches rows in, which the launch asks for."""
+        if not self.cached_in_shared:
             return 0
-        return sum(self.kept_bytes_of(dtype, elements) for dtype, elements in self.kernel.scratch)
+        return sum(self.cached_bytes_of(dtype, elements) for dtype, elements in self.kernel.scratch)
 
     @property
     def joined(self) -> int:
         """The bytes of shared memory through which the threads of a block join results."""
-        values = self.team // WARP if self.team > WARP else 0
-        if self.pairing is not None:
-            values = self.pairing.threads if self.team > 1 else 0
+        values = self.group // WARP if self.group > WARP else 0
+        if self.reuse_tile is not None:
+            values = self.reuse_tile.threads if self.group > 1 else 0
         elif self.layout is Layout.COLUMN:
-            values = self.team * self.points if self.team > 1 else 0
+            values = self.group * self.points if self.group > 1 else 0
         sizes = [self._joined_bytes(instr) for instr in self.kernel.instructions()]
         return values * max(sizes, default=0)
 
@@ -160,26 +161,26 @@ class CudaSchedule:
             return 0
         return 16 if instr.value[1].is_position else instr.dtype.itemsize
 
-    def kept_bytes_of(self, dtype: DType, elements: int) -> int:
-        """What all threads of a block keep of a row, in bytes; a multiple of 16."""
-        nbytes = kept_elements(self, elements) * prod(self.block) * dtype.itemsize
+    def cached_bytes_of(self, dtype: DType, elements: int) -> int:
+        """What all threads of a block cache of a row, in bytes; a multiple of 16."""
+        nbytes = cached_elements(self, elements) * prod(self.block) * dtype.itemsize
         return -(-nbytes // 16) * 16
 
     @property
     def block(self) -> tuple[int, int]:
         if self.layout is Layout.COLUMN:
-            return self.points, self.team
-        if self.layout is Layout.TILE:
+            return self.points, self.group
+        if self.layout is Layout.TRANSPOSED_TILE:
             return TILE, TILE_ROWS
-        if self.pairing is not None:
-            return prod(self.pairing.lanes), self.team
-        return self.team * self.points, 1
+        if self.reuse_tile is not None:
+            return prod(self.reuse_tile.lanes), self.group
+        return self.group * self.points, 1
 
 
 def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
     """The schedule for `kernel`.
 
-    Rows that registers do not hold are kept in up to `shared` bytes of shared memory for a block.
+    Rows that registers do not hold are cached in up to `shared` bytes of shared memory for a block.
     """
     kernel = simplify_loops(kernel)
     looped = [stage for stage in kernel.stages if stage.axes]
@@ -187,9 +188,11 @@ def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
         return _pointwise(kernel)
     if kernel.is_sequential:
         return CudaSchedule(kernel, Layout.COLUMN, 1, _block_of_points(kernel), 1)
-    if (paired := pairing(kernel)) is not None:
-        turned, how = paired
-        return CudaSchedule(turned, Layout.PAIRS, how.members, prod(how.tile), 1, pairing=how)
+    if (reused := with_reuse_tile(kernel)) is not None:
+        ordered, tile = reused
+        return CudaSchedule(
+            ordered, Layout.REUSE_TILE, tile.members, prod(tile.tile), 1, reuse_tile=tile
+        )
     inner = max((stage.axes[-1] for stage in looped), key=lambda axis: axis.size)
     best = max(kernel.rows, key=lambda axis: _affinity(kernel, axis), default=None)
     if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):
@@ -197,26 +200,26 @@ def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
     return _row(kernel, looped, shared)
 
 
-# -- rows that are kept ----------------------------------------------------------------------
+# -- rows that are cached ----------------------------------------------------------------------
 
 
 def rows_fit(schedule: CudaSchedule) -> bool:
     """Whether there is a place for all scratch rows."""
-    return schedule.kept_in_shared or registers_suffice(schedule)
+    return schedule.cached_in_shared or registers_suffice(schedule)
 
 
 def registers_suffice(schedule: CudaSchedule) -> bool:
-    """Whether a thread can keep its part of all scratch rows."""
+    """Whether a thread can cache its part of all scratch rows."""
     registers = sum(
-        kept_elements(schedule, elements) * max(dtype.itemsize // 4, 1)
+        cached_elements(schedule, elements) * max(dtype.itemsize // 4, 1)
         for dtype, elements in schedule.kernel.scratch
     )
-    return registers <= (MAX_KEPT_OF_LARGEST if prod(schedule.block) == MAX_TEAM else MAX_KEPT)
+    return registers <= (MAX_CACHED_OF_LARGEST if prod(schedule.block) == MAX_GROUP else MAX_CACHED)
 
 
-def kept_elements(schedule: CudaSchedule, elements: int) -> int:
-    """How many elements of a row each thread of a team keeps."""
-    step = schedule.team * schedule.vector
+def cached_elements(schedule: CudaSchedule, elements: int) -> int:
+    """How many elements of a row each thread of a group caches."""
+    step = schedule.group * schedule.vector
     return -(-elements // step) * schedule.vector
 
 
@@ -224,32 +227,32 @@ def kept_elements(schedule: CudaSchedule, elements: int) -> int:
 
 
 def _pointwise(kernel: Kernel) -> CudaSchedule:
-    across = _turned_axis(kernel)
+    across = _transposed_axis(kernel)
     if across is not None:
         others = [axis for axis in kernel.rows[:-1] if axis != across]
-        turned = replace(kernel, rows=(*others, across, kernel.rows[-1]))
-        return CudaSchedule(turned, Layout.TILE, 1, TILE * TILE, 1)
+        transposed = replace(kernel, rows=(*others, across, kernel.rows[-1]))
+        return CudaSchedule(transposed, Layout.TRANSPOSED_TILE, 1, TILE * TILE, 1)
     vector = 1
     if kernel.rows:
         vector = vector_width(kernel, kernel.stages, kernel.rows[-1])
     return CudaSchedule(kernel, Layout.POINTWISE, 1, POINTWISE_BLOCK, vector)
 
 
-def _turned_axis(kernel: Kernel) -> Axis | None:
+def _transposed_axis(kernel: Kernel) -> Axis | None:
     """An axis along which something is read contiguously that is strided along the last axis."""
     if len(kernel.rows) < 2 or len(kernel.stages) != 1 or kernel.rows[-1].size < TILE_ROWS:
         return None
     body = kernel.stages[0].body
     for axis in kernel.rows[:-1]:
-        turned = [instr for instr in body if is_turned(kernel, instr, axis, kernel.rows[-1])]
-        sizes = [kernel.params[instr.param].dtype.itemsize for instr in turned]
+        loads = [instr for instr in body if is_transposed(kernel, instr, axis, kernel.rows[-1])]
+        sizes = [kernel.params[instr.param].dtype.itemsize for instr in loads]
         if axis.size >= TILE_ROWS and 0 < sum(sizes) * TILE * (TILE + 1) <= MAX_SHARED:
             return axis
     return None
 
 
-def is_turned(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> bool:
-    """Whether a load is read along `across` and turned, since it is strided along `lane`."""
+def is_transposed(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> bool:
+    """Whether a load is read along `across` and transposed, since it is strided along `lane`."""
     if instr.op != "load" or instr.index is None or instr.mask or data_atoms(instr.index):
         return False
     if kernel.params[instr.param].written:
@@ -267,17 +270,17 @@ def _row(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
     vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
     if vector == 1 and any(map(scans, looped)) and _can_take_several(looped):
         vector = SCANNED
-    most = MAX_SCANNING_TEAM if any(map(scans, looped)) else MAX_TEAM
-    team = 1
-    while team < most and team * max(ROW_ELEMENTS, vector) < length:
-        team *= 2
-    if WARP < team < ROW_BLOCK:  # several warps of several points would share barriers
-        team = WARP if length <= WARP * MAX_KEPT else ROW_BLOCK
+    most = MAX_SCAN_GROUP if any(map(scans, looped)) else MAX_GROUP
+    group = 1
+    while group < most and group * max(ROW_ELEMENTS, vector) < length:
+        group *= 2
+    if WARP < group < ROW_BLOCK:  # several warps of several points would share barriers
+        group = WARP if length <= WARP * MAX_CACHED else ROW_BLOCK
     most = min(most, length // vector)
-    teams = [team, *(more for more in (128, 256, 512, 1024) if team < more <= most)]
-    return _keeping(
+    groups = [group, *(more for more in (128, 256, 512, 1024) if group < more <= most)]
+    return _caching(
         [CudaSchedule(kernel, Layout.ROW, each, max(1, ROW_BLOCK // each) if each <= WARP else 1,
-                      vector) for each in teams],
+                      vector) for each in groups],
         shared,
     )  # fmt: skip
 
@@ -285,29 +288,29 @@ def _row(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
 def _column(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
     length = min(prod(axis.size for axis in stage.axes) for stage in looped)
     count = max(prod(axis.size for axis in kernel.rows), 1)
-    team = 1
-    most = 1 if any(map(scans, looped)) else MAX_COLUMN_TEAM  # a thread scans a column
-    while team < most and team * 2 * ROW_ELEMENTS <= length:
-        team *= 2
-    points = min(COLUMNS, count) if team > 1 else _block_of_points(kernel)
-    teams = [team, MAX_TEAM // COLUMNS] if team == MAX_COLUMN_TEAM else [team]
-    return _keeping(
-        [CudaSchedule(kernel, Layout.COLUMN, each, points, 1) for each in teams], shared
+    group = 1
+    most = 1 if any(map(scans, looped)) else MAX_COLUMN_GROUP  # a thread scans a column
+    while group < most and group * 2 * ROW_ELEMENTS <= length:
+        group *= 2
+    points = min(COLUMNS, count) if group > 1 else _block_of_points(kernel)
+    groups = [group, MAX_GROUP // COLUMNS] if group == MAX_COLUMN_GROUP else [group]
+    return _caching(
+        [CudaSchedule(kernel, Layout.COLUMN, each, points, 1) for each in groups], shared
     )
 
 
-def _keeping(schedules: Sequence[CudaSchedule], shared: int) -> CudaSchedule:
-    """One of these, by growing teams, that keeps as much of what is loaded again as there is room.
+def _caching(schedules: Sequence[CudaSchedule], shared: int) -> CudaSchedule:
+    """One of these, by growing groups, that keeps as much of what is loaded again as there is room.
 
     In registers, or else in shared memory; the first as it is, where its own rows fit nowhere.
     """
-    for kernel in kept_rows(schedules[0].kernel):
-        kept = [replace(each, kernel=kernel) for each in schedules]
-        for each in kept:
+    for kernel in cached_rows(schedules[0].kernel):
+        cached = [replace(each, kernel=kernel) for each in schedules]
+        for each in cached:
             if registers_suffice(each):
                 return each
-        for each in kept:
-            in_shared = replace(each, kept_in_shared=True)
+        for each in cached:
+            in_shared = replace(each, cached_in_shared=True)
             if in_shared.shared + in_shared.joined <= shared:
                 return in_shared
     return schedules[0]

@@ -4,7 +4,7 @@
 //   input y float32[1, 70, 64] 17920 bytes
 //   output result0 float32[130, 70] 36400 bytes
 //    0  launch k0_sum_sqrt<<<85, (128, 2)>>>(in0 = y float32[4480], in1 = x float32[8320], out2 = result0 float32[9100]) with 4,352 bytes of shared memory
-// pairs: 8 x 16 results per block, 1 x 1 per thread, 2 threads each, 32 elements at once; 85 blocks
+// reuse tile: 8 x 16 results per block, 1 x 1 per thread, 2 threads each, 32 elements at once; 85 blocks
 extern "C" __global__ void __launch_bounds__(256) k0_sum_sqrt(const float* __restrict__ in0, const float* __restrict__ in1, float* __restrict__ out2) {
   const int first_i0 = (int)blockIdx.x / 5 * 8;
   const int down = (int)threadIdx.x / 16;

@@ -4,7 +4,7 @@
 //   input y float32[400, 300] 480000 bytes
 //   output result0 float32[400, 300] 480000 bytes
 //    0  launch k0_add<<<130, (32, 8)>>>(in0 = x float32[120000], in1 = y float32[120000], out2 = result0 float32[120000]) with 4,224 bytes of shared memory
-// tile: a thread per point; 130 blocks of 1024 points
+// transposed tile: a thread per point; 130 blocks of 1024 points
 extern "C" __global__ void __launch_bounds__(256) k0_add(const float* __restrict__ in0, const float* __restrict__ in1, float* __restrict__ out2) {
   const int first_i0 = (int)blockIdx.x / 10 % 13 * 32;
   const int first_i1 = (int)blockIdx.x % 10 * 32;

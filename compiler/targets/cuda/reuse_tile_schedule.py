@@ -1,4 +1,4 @@
-"""Reductions over all pairs: every element that a loop loads is wanted by many results.
+"""Reuse tiles: reductions of which every element that the loop loads is wanted by many results.
 
 Distances between two sets of points, sums over all other particles, the nearest of many centres: a
 result along one row axis and one along another read the same elements. A block computes a tile of
@@ -28,7 +28,7 @@ MAX_MEMBERS = 32
 WARP = 32
 # Threads that keep a large GPU busy.
 BUSY = 1 << 16
-# Elements of the loop that a member of a team takes at least.
+# Elements of the loop that a member of a group takes at least.
 MIN_SHARE = 32
 # Results that a thread holds, and bytes of shared memory for the tiles of a block.
 MAX_HELD = 16
@@ -38,7 +38,7 @@ MAX_DEPTH_OF_SQUARE = 32
 
 
 @record()
-class Pairing:
+class ReuseTile:
     """How the results of a kernel are shared out: along `down`, if it is there, and `along`.
 
     A block has `lanes` threads along these axes and each thread `held` results, `lanes` apart.
@@ -61,11 +61,11 @@ class Pairing:
     @property
     def tiles(self) -> tuple[int, int]:
         """How many tiles the results make along each axis."""
-        down = self.pairs // self.along.size
+        down = self.results // self.along.size
         return -(-down // self.tile[0]), -(-self.along.size // self.tile[1])
 
     @property
-    def pairs(self) -> int:
+    def results(self) -> int:
         """The results along both axes."""
         return (self.down.size if self.down is not None else 1) * self.along.size
 
@@ -95,14 +95,14 @@ class Pairing:
         """A line for people."""
         down, along = self.tile
         held = "{} x {}".format(*self.held)
-        team = f", {self.members} threads each" if self.members > 1 else ""
+        group = f", {self.members} threads each" if self.members > 1 else ""
         return (
-            f"{down} x {along} results per block, {held} per thread{team}, "
+            f"{down} x {along} results per block, {held} per thread{group}, "
             f"{self.depth} elements at once"
         )
 
 
-def pairing(kernel: Kernel) -> tuple[Kernel, Pairing] | None:
+def with_reuse_tile(kernel: Kernel) -> tuple[Kernel, ReuseTile] | None:
     """The kernel with its two axes last, and how they are shared out; None where that is no use.
 
     `kernel` has simplified loops.
@@ -114,7 +114,9 @@ def pairing(kernel: Kernel) -> tuple[Kernel, Pairing] | None:
     loads = [depends_on(instr) for instr in tiled_loads(loop)]
     if steps < MIN_STEPS or not loads:
         return None
-    best = min(_pairs(kernel), key=lambda pair: (_cost(loads, pair), _stores_apart(kernel, pair)))
+    best = min(
+        _axis_pairs(kernel), key=lambda pair: (_cost(loads, pair), _stores_apart(kernel, pair))
+    )
     if (cost := _cost(loads, best)) == inf or cost * MIN_REUSE > len(loads):
         return None
     others = [axis for axis in kernel.rows if axis not in best]
@@ -139,7 +141,7 @@ def depends_on(instr: Instr) -> frozenset[Axis]:
     return frozenset(axis for index in instr.indices for axis in loop_atoms(index))
 
 
-Pair = tuple[Axis | None, Axis]
+AxisPair = tuple[Axis | None, Axis]
 
 
 def _is_one_loop(kernel: Kernel) -> bool:
@@ -160,7 +162,7 @@ def _is_one_loop(kernel: Kernel) -> bool:
     )
 
 
-def _pairs(kernel: Kernel) -> Iterator[Pair]:
+def _axis_pairs(kernel: Kernel) -> Iterator[AxisPair]:
     for along in kernel.rows:
         yield None, along
         for down in kernel.rows:
@@ -169,7 +171,7 @@ def _pairs(kernel: Kernel) -> Iterator[Pair]:
 
 
 def _cost(
-    loads: Sequence[frozenset[Axis]], pair: Pair, tile: tuple[int, int] = (SIDE, SIDE)
+    loads: Sequence[frozenset[Axis]], pair: AxisPair, tile: tuple[int, int] = (SIDE, SIDE)
 ) -> float:
     """Loads per step and result; infinitely many where something differs along both axes."""
     total = 0.0
@@ -185,7 +187,7 @@ def _cost(
     return total
 
 
-def _stores_apart(kernel: Kernel, pair: Pair) -> int:
+def _stores_apart(kernel: Kernel, pair: AxisPair) -> int:
     """How many stores do not run along the second axis."""
     return sum(
         instr.index.terms.get(pair[1]) != 1
@@ -194,13 +196,13 @@ def _stores_apart(kernel: Kernel, pair: Pair) -> int:
     )
 
 
-def _sized(kernel: Kernel, pair: Pair, others: int) -> Pairing | None:
+def _sized(kernel: Kernel, pair: AxisPair, others: int) -> ReuseTile | None:
     """Tiles as large as keep a GPU busy."""
     down, along = pair
     loop = kernel.stages[0]
     length = prod(axis.size for axis in loop.axes)
     results = sum(instr.op == "reduce" for instr in loop.body)
-    found = Pairing(down, along, *_largest(pair), 1, MIN_DEPTH)
+    found = ReuseTile(down, along, *_largest(pair), 1, MIN_DEPTH)
     while prod(found.held) > 1 and (
         prod(found.held) * results > MAX_HELD
         or found.element_bytes(kernel) * MIN_DEPTH > TILE_BYTES
@@ -225,7 +227,7 @@ def _sized(kernel: Kernel, pair: Pair, others: int) -> Pairing | None:
     return replace(found, depth=depth) if depth * each <= TILE_BYTES else None
 
 
-def _largest(pair: Pair) -> tuple[tuple[int, int], tuple[int, int]]:
+def _largest(pair: AxisPair) -> tuple[tuple[int, int], tuple[int, int]]:
     """Lanes and results of a thread that cover the axes, at most 64 x 64 results or 1 x 1024."""
     down, along = pair
     if down is None:
@@ -243,7 +245,7 @@ def _held(size: int, lanes: int) -> int:
     return next(held for held in (4, 2, 1) if held == 1 or size > lanes * held // 2)
 
 
-def _fewer_held(found: Pairing) -> Pairing:
+def _fewer_held(found: ReuseTile) -> ReuseTile:
     down, along = found.held
     held = (down // 2, along) if down >= along else (down, along // 2)
     return replace(found, held=held)
@@ -254,7 +256,7 @@ def _halved(lanes: tuple[int, int]) -> tuple[int, int]:
     return (down // 2, along) if down > 1 and along <= WARP else (down, along // 2)
 
 
-def _busy(found: Pairing, others: int) -> int:
+def _busy(found: ReuseTile, others: int) -> int:
     """The threads of the launch."""
     return others * prod(found.tiles) * found.threads
 

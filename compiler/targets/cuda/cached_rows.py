@@ -1,4 +1,4 @@
-"""Rows that several stages of a kernel load are loaded once and kept.
+"""Rows that several stages of a kernel load are loaded once and cached.
 
 They are scratch rows of the type that they have in memory; where they lie is left to a schedule.
 """
@@ -17,7 +17,7 @@ from ...kernel.index import Axis, Index, data_atoms, flatten, loop_atoms, of_axi
 from ...kernel.kernel import Instr, Kernel, Stage
 
 
-def kept_rows(kernel: Kernel) -> Iterator[Kernel]:
+def cached_rows(kernel: Kernel) -> Iterator[Kernel]:
     """`kernel` with elements that several stages over the same axes load loaded only once.
 
     The first stage saves them in a scratch row, whose elements stay with the thread that loaded
@@ -27,17 +27,17 @@ def kept_rows(kernel: Kernel) -> Iterator[Kernel]:
     again = _loaded_again(kernel)
     by_use = sorted(again, key=lambda element: -len(again[element]))
     for count in range(len(again), 0, -1):
-        yield _keeping(kernel, {element: again[element] for element in by_use[:count]})
+        yield _caching(kernel, {element: again[element] for element in by_use[:count]})
     yield kernel
 
 
-def _keeping(kernel: Kernel, again: Mapping[_Element, list[int]]) -> Kernel:
+def _caching(kernel: Kernel, again: Mapping[_Element, list[int]]) -> Kernel:
     row = {element: len(kernel.scratch) + number for number, element in enumerate(again)}
     stages = []
     for number, stage in enumerate(kernel.stages):
         loads = {element: row[element] for element, users in again.items() if number in users}
         firsts = {element for element in loads if again[element][0] == number}
-        stages.append(_keep(kernel, stage, loads, firsts))
+        stages.append(_caching_stage(kernel, stage, loads, firsts))
     sizes = [
         (kernel.params[element.param].dtype, prod(axis.size for axis in element.axes))
         for element in again
@@ -46,7 +46,7 @@ def _keeping(kernel: Kernel, again: Mapping[_Element, list[int]]) -> Kernel:
 
 
 def _loaded_again(kernel: Kernel) -> dict[_Element, list[int]]:
-    """What several stages load, and could keep, with the numbers of these stages."""
+    """What several stages load, and could cache, with the numbers of these stages."""
     loaded: dict[_Element, list[int]] = {}
     for number, stage in enumerate(kernel.stages):
         for element in filter(None, (_loaded_element(kernel, stage, each) for each in stage.body)):
@@ -64,7 +64,7 @@ class _Element(NamedTuple):
 
 
 def _loaded_element(kernel: Kernel, stage: Stage, instr: Instr) -> _Element | None:
-    """What an instruction loads, if a thread can keep it for a later stage."""
+    """What an instruction loads, if a thread can cache it for a later stage."""
     if instr.op != "load" or instr.mask or kernel.params[instr.param].written:
         return None
     assert instr.index is not None
@@ -73,7 +73,7 @@ def _loaded_element(kernel: Kernel, stage: Stage, instr: Instr) -> _Element | No
     return _Element(instr.param, instr.index, stage.axes, instr.dtype)
 
 
-def _keep(
+def _caching_stage(
     kernel: Kernel, stage: Stage, rows: Mapping[_Element, int], firsts: Collection[_Element]
 ) -> Stage:
     """A stage that saves the elements it is the first to load, and takes the others."""

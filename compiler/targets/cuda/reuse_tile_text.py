@@ -1,4 +1,4 @@
-"""Writes reductions over all pairs as CUDA C: tiles of results over pieces of the loop.
+"""Writes reductions with reuse tiles as CUDA C: tiles of results over pieces of the loop.
 
 A piece is loaded into shared memory by all threads of the block, each element once. Then every
 thread goes through the piece for the results that it holds, in registers: its loops over them are
@@ -13,7 +13,7 @@ from math import prod
 
 from ...kernel.index import Axis
 from ...kernel.kernel import Instr, Stage, long_sums
-from .pairs_schedule import depends_on, tiled_loads
+from .reuse_tile_schedule import depends_on, tiled_loads
 from .scalar import c_type
 from .schedule import CudaSchedule
 from .stage_body import (
@@ -30,29 +30,29 @@ from .stage_body import (
 from .writer import decode
 
 
-def write_pairs(writer: KernelWriter, schedule: CudaSchedule, block: str) -> None:
-    """Write the body of a kernel of pairs; `block` is the number of the block."""
+def write_reuse_tile(writer: KernelWriter, schedule: CudaSchedule, block: str) -> None:
+    """Write the body of a kernel with reuse tiles; `block` is the number of the block."""
     _Pairs(writer, schedule).write(block)
 
 
 class _Pairs:
     def __init__(self, writer: KernelWriter, schedule: CudaSchedule) -> None:
-        assert schedule.pairing is not None
+        assert schedule.reuse_tile is not None
         self.writer = writer
         self.line = writer.line
         self.schedule = schedule
         self.kernel = schedule.kernel
-        self.pairing = pairing = schedule.pairing
+        self.reuse = reuse = schedule.reuse_tile
         self.loop, *self.rest = self.kernel.stages
         self.reductions = [instr for instr in self.loop.body if instr.op == "reduce"]
         self.tiled = [
             n for n, instr in enumerate(self.loop.body) if instr in tiled_loads(self.loop)
         ]
         self.length = prod(axis.size for axis in self.loop.axes)
-        is_long = self.length > BLOCK_STEPS * pairing.members
+        is_long = self.length > BLOCK_STEPS * reuse.members
         self.long_sums = long_sums(self.loop) if is_long else []
         # The axes with their lane, what lies between a thread's results, and how many it has.
-        sides = [(pairing.down, "down", 0), (pairing.along, "along", 1)]
+        sides = [(reuse.down, "down", 0), (reuse.along, "along", 1)]
         self.sides = [(axis, name, at) for axis, name, at in sides if axis is not None]
 
     def write(self, block: str) -> None:
@@ -60,7 +60,7 @@ class _Pairs:
         self._declare()
         body = StageBody(self.writer, self.loop)
         self._load_what_stays(body)
-        integer, depth = self.writer.integer, self.pairing.depth
+        integer, depth = self.writer.integer, self.reuse.depth
         with self.writer.block(
             f"for ({integer} start = 0; start < {self.length}; start += {depth})"
         ):
@@ -78,17 +78,17 @@ class _Pairs:
     # -- the results of a thread -----------------------------------------------------------
 
     def _find_tile(self, block: str) -> None:
-        down, along = self.pairing.tiles
+        down, along = self.reuse.tiles
         others = self.kernel.rows[: -len(self.sides)]
         tile = f"({self.writer.integer}){block}"
         self._declare_digits(f"({tile} / {down * along})", others)
         if others:
             tile = f"{tile} % {down * along}"
-        lanes = self.pairing.lanes[1]
+        lanes = self.reuse.lanes[1]
         for axis, name, at in self.sides:
             number = f"{tile} / {along}" if name == "down" else f"{tile} % {along}"
             number = tile if len(self.sides) == 1 else number
-            first = f"{number} * {self.pairing.tile[at]}"
+            first = f"{number} * {self.reuse.tile[at]}"
             self.line(f"const {self.writer.integer} first_{axis} = {first};")
             lane = "/" if name == "down" else "%"
             mine = f"(int)threadIdx.x {lane} {lanes}" if len(self.sides) > 1 else "(int)threadIdx.x"
@@ -110,12 +110,12 @@ class _Pairs:
         for axis, name, at in self.sides:
             if axis not in axes:
                 continue
-            lanes, held = self.pairing.lanes[at], self.pairing.held[at]
+            lanes, held = self.reuse.lanes[at], self.reuse.held[at]
             self.line("#pragma unroll")
             self.line(f"for (int {name}_i = 0; {name}_i < {held}; ++{name}_i) {{")
             self.writer.indent += 1
             place = f"first_{axis} + {name} + {name}_i * {lanes}"
-            ragged = axis.size % self.pairing.tile[at] != 0
+            ragged = axis.size % self.reuse.tile[at] != 0
             if inside and ragged:
                 place = f"min({place}, ({self.writer.integer}){axis.size - 1})"
             self.line(f"const {self.writer.integer} {axis} = {place};")
@@ -131,7 +131,7 @@ class _Pairs:
         return "".join(f"[{name}_i]" for axis, name, _ in self.sides if axis in axes)
 
     def _sizes(self, axes: frozenset[Axis]) -> str:
-        return "".join(f"[{self.pairing.held[at]}]" for axis, _, at in self.sides if axis in axes)
+        return "".join(f"[{self.reuse.held[at]}]" for axis, _, at in self.sides if axis in axes)
 
     @property
     def _both(self) -> frozenset[Axis]:
@@ -145,7 +145,7 @@ class _Pairs:
             # One more column than a tile has: else threads of a warp would meet in one bank.
             width = self._width(number)
             columns = f"[{width + 1}]" if width > 1 else ""
-            self.line(f"__shared__ {type_} tile{number}[{self.pairing.depth}]{columns};")
+            self.line(f"__shared__ {type_} tile{number}[{self.reuse.depth}]{columns};")
         if self.schedule.joined:
             self.line(f"__shared__ __align__(16) unsigned char shared[{self.schedule.joined}];")
         for instr in self.reductions:
@@ -160,7 +160,7 @@ class _Pairs:
             declare_totals(self.writer, instr, self._sizes(self._both))
 
     def _width(self, number: int) -> int:
-        return self.pairing.width(depends_on(self.loop.body[number]))
+        return self.reuse.width(depends_on(self.loop.body[number]))
 
     def _load_what_stays(self, body: StageBody) -> None:
         """What no step of the loop changes is loaded once, for each result that it differs for."""
@@ -177,12 +177,12 @@ class _Pairs:
     def _fill(self, number: int, body: StageBody) -> None:
         """Bring the elements that one load reads in this piece into shared memory."""
         instr = self.loop.body[number]
-        width, depth = self._width(number), self.pairing.depth
-        axis = self.pairing.side(depends_on(instr))
+        width, depth = self._width(number), self.reuse.depth
+        axis = self.reuse.side(depends_on(instr))
         thread = "threadIdx.x"
-        if self.pairing.members > 1:
-            thread = f"threadIdx.y * {prod(self.pairing.lanes)} + threadIdx.x"
-        count, threads = width * depth, self.pairing.threads
+        if self.reuse.members > 1:
+            thread = f"threadIdx.y * {prod(self.reuse.lanes)} + threadIdx.x"
+        count, threads = width * depth, self.reuse.threads
         with self.writer.block(f"for (int e = {thread}; e < {count}; e += {threads})"):
             # Neighbouring threads read neighbouring memory: along the loop, or along the tile.
             row, column = ("e", "0") if axis is None else (f"e / {width}", f"e % {width}")
@@ -202,7 +202,7 @@ class _Pairs:
         body.given[number] = f"tile{number}[row]"
         if axis is not None and width > 1:
             name, at = next((name, at) for each, name, at in self.sides if each is axis)
-            lanes = self.pairing.lanes[at]
+            lanes = self.reuse.lanes[at]
             body.given[number] += f"[{name} + {name}_i * {lanes}]"
 
     def _runs_along_loop(self, instr: Instr, axis: Axis) -> bool:
@@ -212,7 +212,7 @@ class _Pairs:
 
     def _piece_tests(self, row: str) -> list[str]:
         """What holds for steps that are there."""
-        return [f"start + {row} < {self.length}"] if self.length % self.pairing.depth else []
+        return [f"start + {row} < {self.length}"] if self.length % self.reuse.depth else []
 
     def _declare_step(self, row: str) -> None:
         """Where a step of the piece is in the loop."""
@@ -220,7 +220,7 @@ class _Pairs:
 
     def _reduce(self, body: StageBody) -> None:
         """The steps of the piece, for all results of the thread; its sums in short blocks."""
-        depth, block = self.pairing.depth, BLOCK_STEPS * self.pairing.members
+        depth, block = self.reuse.depth, BLOCK_STEPS * self.reuse.members
         if not self.long_sums or block >= depth:
             self._reduce_rows(body, "0", str(depth))
             return
@@ -229,7 +229,7 @@ class _Pairs:
             self._carry()
 
     def _reduce_rows(self, body: StageBody, low: str, high: str) -> None:
-        members = self.pairing.members
+        members = self.reuse.members
         lane = low if members == 1 else "threadIdx.y"
         first = lane if low in ("0", lane) else f"{low} + {lane}"
         tests = " && ".join([f"row < {high}", *self._piece_tests("row")])
@@ -249,8 +249,8 @@ class _Pairs:
 
     def _carry_pieces(self) -> None:
         """Some short pieces make a block."""
-        depth = self.pairing.depth
-        every = BLOCK_STEPS * self.pairing.members // depth
+        depth = self.reuse.depth
+        every = BLOCK_STEPS * self.reuse.members // depth
         if not self.long_sums or every < 1:
             return
         test = f"if (start / {depth} % {every} == {every - 1})" if every > 1 else ""
@@ -276,20 +276,20 @@ class _Pairs:
     # -- behind the loop -------------------------------------------------------------------
 
     def _join(self) -> None:
-        """What the members of a team have reduced becomes one value, known to all of them."""
-        if self.pairing.members == 1:
+        """What the members of a group have reduced becomes one value, known to all of them."""
+        if self.reuse.members == 1:
             return
         with self._held(self._both):
             for instr in self.reductions:
                 number, monoid = instr.value
                 place = f"results{number}{self._of_thread(self._both)}"
-                sizes = f"{self.pairing.members}, {prod(self.pairing.lanes)}"
+                sizes = f"{self.reuse.members}, {prod(self.reuse.lanes)}"
                 call = f"tg_join_columns<{JOIN[monoid]}, {sizes}>"
                 self.line(f"{place} = {call}({place}, ({result_type(instr)}*)shared);")
 
     def _finish(self, stage: Stage) -> None:
         """A stage behind the loop, for each result that is there, by one of its members."""
-        one = "if (threadIdx.y == 0)" if self.pairing.members > 1 else ""
+        one = "if (threadIdx.y == 0)" if self.reuse.members > 1 else ""
         with self.writer.block(one), self._held(self._both, guard=True):
             for instr in self.reductions:
                 place = f"results{instr.value[0]}{self._of_thread(self._both)}"

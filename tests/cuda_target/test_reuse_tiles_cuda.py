@@ -1,4 +1,4 @@
-"""Reductions over all pairs: tiles in shared memory, and when they are made."""
+"""Reuse tiles in shared memory, and when they are made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cuda_tools import shim
 from cuda_tools.run_program import run_program
 from random_graphs import check
 from random_graphs.check import case_of, program_of_seed
-from tgraph.compiler.targets.cuda import pairs_schedule as schedule_pairs
+from tgraph.compiler.targets.cuda import reuse_tile_schedule
 from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.compiler.targets.cuda.schedule import Layout
 from tgraph.runtime.memo import Memo
@@ -40,8 +40,8 @@ def squares(a, b):
 @pytest.fixture
 def always(monkeypatch):
     """Tiles wherever they can be made, however small."""
-    monkeypatch.setattr(schedule_pairs, "MIN_STEPS", 0)
-    monkeypatch.setattr(schedule_pairs, "MIN_REUSE", 0)
+    monkeypatch.setattr(reuse_tile_schedule, "MIN_STEPS", 0)
+    monkeypatch.setattr(reuse_tile_schedule, "MIN_REUSE", 0)
     Memo.forget_all()  # schedules that were chosen by the real limits
     yield
     Memo.forget_all()
@@ -62,10 +62,10 @@ SIZES = [
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_sizes(always, monkeypatch, sizes, busy):
     """Full and ragged tiles, with one and several results for each thread, and teams."""
-    monkeypatch.setattr(schedule_pairs, "BUSY", busy)
+    monkeypatch.setattr(reuse_tile_schedule, "BUSY", busy)
     rows, columns, length = sizes
     (schedule,) = compared(squares, points(rows, length), points(columns, length))
-    assert schedule.layout is Layout.PAIRS
+    assert schedule.layout is Layout.REUSE_TILE
 
 
 CASES = {
@@ -87,7 +87,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_kinds(always, name):
     schedules = compared(CASES[name], points(46, 40), points(70, 40), atol=1e-3)
-    assert any(schedule.layout is Layout.PAIRS for schedule in schedules)
+    assert any(schedule.layout is Layout.REUSE_TILE for schedule in schedules)
 
 
 @pytest.mark.parametrize("dtype", [tg.float64, tg.float16, tg.bfloat16, tg.int64, tg.bool], ids=str)
@@ -99,7 +99,7 @@ def test_types(always, dtype):
 
     a, b = points(33, 50, dtype=dtype), points(20, 50, dtype=dtype)
     (schedule,) = compared(function, a, b, rtol=1e-2 if dtype.is_floating_point else 0)
-    assert schedule.layout is Layout.PAIRS
+    assert schedule.layout is Layout.REUSE_TILE
 
 
 def potential(x, y):
@@ -111,8 +111,8 @@ def test_sums_over_all_others(always, sizes):
     """One axis of results, all of which want all elements: teams share the loop."""
     x, y = points(sizes[0]), points(sizes[1])
     (schedule,) = compared(potential, x, y)
-    assert schedule.layout is Layout.PAIRS and schedule.pairing.down is None
-    assert schedule.team > 1
+    assert schedule.layout is Layout.REUSE_TILE and schedule.reuse_tile.down is None
+    assert schedule.group > 1
 
 
 def test_several_results_of_a_thread_and_row():
@@ -124,7 +124,7 @@ def test_several_results_of_a_thread_and_row():
         return (apart * near**3).sum(1)
 
     (schedule,) = compared(forces, points(600, 3))
-    assert schedule.layout is Layout.PAIRS
+    assert schedule.layout is Layout.REUSE_TILE
     assert sum(instr.op == "reduce" for instr in schedule.kernel.instructions()) == 3
 
 
@@ -136,7 +136,7 @@ def test_what_tiles_are_of_no_use_for():
     def masked(a, b, mask):
         return ((a[:, None] - b[None]).abs() * mask).sum(-1)
 
-    assert layouts(squares, tg.ones(500, 64), tg.ones(300, 64)) == [Layout.PAIRS]
+    assert layouts(squares, tg.ones(500, 64), tg.ones(300, 64)) == [Layout.REUSE_TILE]
     assert layouts(squares, tg.ones(5, 64), tg.ones(30, 64)) == [Layout.ROW]  # small
     assert layouts(lambda x, w: (x * w).sum(-1), tg.ones(5000, 640), tg.ones(640)) == [Layout.ROW]
     assert layouts(masked, tg.ones(99, 64), tg.ones(99, 64), tg.ones(99, 99, 64)) == [Layout.ROW]
@@ -149,7 +149,7 @@ def test_many_operands_make_tiles_smaller():
 
     inputs = [tg.zeros(2000, 64, dtype=tg.float64) for _ in range(10)]
     (info,) = tg.cuda.program(function, *inputs).kernels
-    assert info.schedule.layout is Layout.PAIRS and info.schedule.pairing.tile == (32, 32)
+    assert info.schedule.layout is Layout.REUSE_TILE and info.schedule.reuse_tile.tile == (32, 32)
 
 
 def test_few_results_of_long_loops_have_rows():
@@ -170,10 +170,10 @@ def test_long_loops_end():
 def test_tiles_are_large_where_there_is_much_to_do():
     program = tg.cuda.program(squares, tg.ones(4096, 64), tg.ones(4096, 64))
     (info,) = program.kernels
-    pairing = info.schedule.pairing
-    assert (pairing.tile, pairing.held, pairing.members) == ((64, 64), (4, 4), 1)
+    tile = info.schedule.reuse_tile
+    assert (tile.tile, tile.held, tile.members) == ((64, 64), (4, 4), 1)
     assert info.schedule.grid == 64 * 64
-    assert "pairs: 64 x 64 results per block" in info.schedule.summary()
+    assert "reuse tile: 64 x 64 results per block" in info.schedule.summary()
 
 
 def test_every_lane_and_team_fits_a_block():
@@ -183,13 +183,13 @@ def test_every_lane_and_team_fits_a_block():
         rows, columns, length = (int(2**each) + 1 for each in random.uniform(0, 13, 3))
         program = cuda_program(_squares_graph(rows, columns, length))
         for info in program.kernels:
-            pairing = info.schedule.pairing
-            if pairing is None:
+            tile = info.schedule.reuse_tile
+            if tile is None:
                 continue
-            assert pairing.threads == np.prod(info.schedule.block) <= 1024
-            covered = [tile * count for tile, count in zip(pairing.tile, pairing.tiles)]
-            assert np.prod(covered) >= pairing.pairs
-            nbytes = pairing.element_bytes(info.schedule.kernel) * pairing.depth
+            assert tile.threads == np.prod(info.schedule.block) <= 1024
+            covered = [tile * count for tile, count in zip(tile.tile, tile.tiles)]
+            assert np.prod(covered) >= tile.results
+            nbytes = tile.element_bytes(info.schedule.kernel) * tile.depth
             assert nbytes + info.schedule.joined <= 48 << 10
 
 
@@ -232,19 +232,19 @@ def random_reduction(random):
 @pytest.mark.slow
 def test_random_reductions(always, monkeypatch):
     random = np.random.default_rng(5)
-    paired = 0
+    tiled = 0
     for number in range(120):
-        monkeypatch.setattr(schedule_pairs, "BUSY", 1 << int(random.integers(8, 17)))
+        monkeypatch.setattr(reuse_tile_schedule, "BUSY", 1 << int(random.integers(8, 17)))
         function, inputs = random_reduction(random)
         program = tg.cuda.program(function, *inputs)
-        if all(info.schedule.layout is not Layout.PAIRS for info in program.kernels):
+        if all(info.schedule.layout is not Layout.REUSE_TILE for info in program.kernels):
             continue
-        paired += 1
+        tiled += 1
         arrays = [each.numpy() for each in inputs]
         (found,) = run_program(program, arrays, "shuffled", seed=number)
         want = function(*inputs).numpy()
         np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
-    assert paired > 20
+    assert tiled > 20
 
 
 @pytest.mark.slow
@@ -252,7 +252,8 @@ def test_random_reductions(always, monkeypatch):
 def test_random_graphs_that_have_pairs(always, monkeypatch, seed):
     def engine(case):
         program = cuda_program(case.graph)
-        assert any(info.schedule.layout is Layout.PAIRS for info in program.kernels if info.kernel)
+        kernels = [info for info in program.kernels if info.kernel]
+        assert any(info.schedule.layout is Layout.REUSE_TILE for info in kernels)
         return run_program(program, case.arrays, "shuffled", seed=seed)
 
     monkeypatch.setitem(check.RUN, "cuda", engine)
