@@ -15,7 +15,7 @@ import numpy as np
 from ...runtime.array_functions_complex import view_as_complex, view_as_real
 from ...runtime.dtypes import bool_, complex64, complex128, float64
 from ...runtime.records import record
-from ..ir import Builder, Graph, Node, Primitive, TensorType
+from ..ir import Builder, Family, Graph, Node, Primitive, TensorType
 from ..ir import primitives as p
 from ..ir.complex_numbers import pair_strides, real_type
 from ..ir.host_calls import effect_of
@@ -33,6 +33,13 @@ _PAIRS = frozenset({complex64, complex128})
 def split_complex(graph: Graph) -> Graph:
     """`graph` without complex values; itself, where it has none."""
     return _Splitting(graph).graph() if _has_complex(graph) else graph
+
+
+def _split_graphs(attribute: Any) -> Any:
+    """An attribute without complex values in its graphs, where it has any."""
+    if type(attribute) is tuple:
+        return tuple(map(_split_graphs, attribute))
+    return split_complex(attribute) if isinstance(attribute, Graph) else attribute
 
 
 def _has_complex(graph: Graph) -> bool:
@@ -112,6 +119,8 @@ class _Splitting:
             return self._unpacked(node, _real(operands[0]))
         if primitive is p.host_call:
             return self._host_call(node)
+        if primitive.family is Family.CONTROL:
+            return self._control(node)
         if primitive is p.get and _is_complex(node):
             return self._unpacked(node, build.rebuild(node, [_real(operands[0])]))
         if not (_is_complex(node) or any(isinstance(each, Pair) for each in operands)):
@@ -124,6 +133,12 @@ class _Splitting:
         if primitive in _PARTWISE:
             return _partwise(build, node, operands)
         raise NotImplementedError(f"{primitive.name} of complex numbers, at {node.where}")
+
+    def _control(self, node: Node) -> Node:
+        """A branch or a loop, of graphs whose inputs and outputs are arrays of pairs, too."""
+        attrs = {name: _split_graphs(value) for name, value in node.attrs.items()}
+        operands = [self._joined(each) for each in node.inputs]
+        return self.build.apply(node.primitive, operands, attrs, node.where)
 
     def _host_call(self, node: Node) -> Node:
         """A Python function, which still gets and gives complex arrays."""

@@ -25,6 +25,7 @@ from tgraph.compiler.targets.cpu.step_times import step_times
 from tgraph.runtime.dtypes import (
     DType,
     bool_,
+    complex64,
     float16,
     float32,
     float64,
@@ -230,6 +231,20 @@ def test_python_functions_in_a_loop() -> None:
 
     check(make, np.ones(3), 4)
     assert seen == [1.0, 3.0, 7.0, 15.0] * 3, "by the interpreter, and two calls of the plan"
+
+
+def test_complex_state() -> None:
+    """Turned by a quarter in each turn, and chosen between."""
+
+    def make(m: Maker, z: Node, n: Node) -> list[Node]:
+        def body(m: Maker, i: Node, z: Node, n: Node) -> list[Node]:
+            return [up(m, i), m("mul", z, m.number(1j, complex64))]
+
+        _, z = m.loop([m.number(0), z, n], 2, below, body)
+        return [z, *m.branch(n, [z], lambda m, z: [z], lambda m, z: [m("neg", z)])]
+
+    for turns in (0, 1, 6):
+        check(make, np.array([1 + 2j, -3j, 0.5], np.complex64), turns)
 
 
 def test_factorizations_in_a_loop() -> None:
