@@ -8,6 +8,8 @@ from test_ops import COMPILED, ids, tensors
 import tgraph as tg
 
 F = tg.nn.functional
+# The kinds of steps of which it is told how they run.
+HAVE_SCHEDULES = ("kernel", "gemm", "attention", "sort", "library")
 
 
 def test_explain_lists_kernels_with_lines_and_sizes():
@@ -174,7 +176,7 @@ def test_every_operation_is_explained(case):
     assert report.name in text
     for kernel in report.kernels:
         assert f"{kernel.name} [{kernel.kind}]" in text
-        assert bool(kernel.schedule) == (kernel.kind in ("kernel", "gemm", "attention", "sort"))
+        assert bool(kernel.schedule) == (kernel.kind in HAVE_SCHEDULES)
 
 
 def test_operations_count_where_they_stand():
