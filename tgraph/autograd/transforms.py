@@ -32,8 +32,7 @@ def _entered(value: Any, operation: str) -> Tensor:
     if not value._type.dtype.is_differentiable:
         raise RuntimeError(
             f"{operation}: only Tensors of floating point and complex dtype can require "
-            f"gradients, got "
-            f"{value._type}"
+            f"gradients, got {value._type}"
         )
     if settled(value)._requires_grad:
         return apply(p.reshape, value, shape=value._type.shape)

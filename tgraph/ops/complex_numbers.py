@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..compiler.ir import primitives as p
 from ..core.complex_parts import conjugate, part
 from ..core.dispatch import apply
@@ -146,7 +148,7 @@ def angle(input: Tensor) -> Tensor:
     x = as_float(input, "angle")
     if x._type.dtype.is_complex:
         return e.atan2(part(x, 1), part(x, 0))
-    return e.where(e.isnan(x), x, e.where(e.lt(x, 0), 3.141592653589793, 0.0))
+    return e.where(e.isnan(x), x, e.where(e.lt(x, 0), math.pi, 0.0))
 
 
 @public(method=True)
@@ -155,7 +157,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return conj(input).dot(on_device(other, input._type.device))
 
 
-@public(name="is_complex")
+@public()
 def is_complex(input: Tensor) -> bool:
     """Whether the elements are complex numbers."""
     return input._type.dtype.is_complex
