@@ -25,7 +25,7 @@ class Holder:
 
 @pytest.mark.filterwarnings("ignore::tgraph.RecompileWarning")
 def test_evicted_plans_are_freed(monkeypatch):
-    monkeypatch.setattr(sys.modules["tgraph.compiled.compiled_function"], "MAX_PLANS", 3)
+    monkeypatch.setattr("tgraph.compiled.compiled_function.MAX_PLANS", 3)
     holder = Holder(tg.ones(2), "0")
     function = tg.compile(lambda x: x * holder.weight + len(holder.kind))
     before, seen = living_plans(), []
