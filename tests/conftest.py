@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,3 +59,11 @@ def verify_between_passes() -> Iterator[Any]:
     pipeline.optimize = verified
     yield optimize
     pipeline.optimize = optimize
+
+
+@pytest.fixture
+def python_handler() -> Iterator[None]:
+    """Python's handler of Ctrl-C, which it does not install where a shell told it to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -175,14 +175,6 @@ def test_fork_while_the_runtime_is_prepared(delay):
     subprocess.run(command, check=True)
 
 
-@pytest.fixture
-def python_handler():
-    """Python's handler of Ctrl-C, which it does not install where a shell told it to ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("python_handler")
 def test_ctrl_c_waits_for_the_end_of_a_call():
     order = []

@@ -69,6 +69,7 @@ def test_a_gradient_of_a_loop_is_an_error() -> None:
     assert tg.equal(tg.compile(halved)(x.detach(), tg.tensor(1)), x.detach() / 2)
 
 
+@pytest.mark.usefixtures("python_handler")
 def test_ctrl_c_where_the_call_would_write_leaves_all_as_it_was() -> None:
     """Calls with effects hold Ctrl-C back until they are done, which an endless one never is."""
     state, types = tg.zeros(3), [TensorType((), int64)]

@@ -382,6 +382,7 @@ def endless() -> Graph:
     return graph([TensorType((), int64)], make)
 
 
+@pytest.mark.usefixtures("python_handler")
 def test_ctrl_c_ends_an_endless_loop() -> None:
     executable = compile_graph(endless())
     timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))

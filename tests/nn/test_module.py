@@ -345,7 +345,7 @@ def test_parameters_are_leaves():
     assert type(parameter * 1) is tg.Tensor
     assert isinstance(parameter, nn.Parameter) and isinstance(parameter, tg.Tensor)
     assert not nn.Parameter(tg.tensor([1, 2]), requires_grad=False).requires_grad
-    with pytest.raises(RuntimeError, match="Only Tensors of floating point dtype"):
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
         nn.Parameter(tg.tensor([1, 2]))
     with pytest.raises(TypeError, match="expected a Tensor"):
         nn.Parameter([1.0])

@@ -101,6 +101,7 @@ def interrupt_soon() -> None:
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
+@pytest.mark.usefixtures("python_handler")
 def test_ctrl_c_ends_a_native_loop() -> None:
     plan = endless()
     interrupt_soon()
@@ -109,6 +110,7 @@ def test_ctrl_c_ends_a_native_loop() -> None:
     assert plan.run((np.array(False),)) == 0
 
 
+@pytest.mark.usefixtures("python_handler")
 def test_ctrl_c_ends_a_loop_where_it_is_held_back() -> None:
     """Once, and whoever held it back is not told again."""
     plan = endless()
@@ -119,6 +121,7 @@ def test_ctrl_c_ends_a_loop_where_it_is_held_back() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("python_handler")
 def test_other_handlers_of_ctrl_c_are_called_and_the_loop_goes_on() -> None:
     more, seen = np.array(True), []
 
