@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from complex_cases import CASES as COMPLEX_CASES
 from opcase import SMALLEST, Argument, Array, OpCase
 from opcases import CASES
 from tgraph.compiler.ir import PRIMITIVES
@@ -323,6 +325,7 @@ OTHER_MODULES = (
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",
+    "is_complex",
     "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
 }  # fmt: skip
 
@@ -338,11 +341,12 @@ def public_operations() -> dict[str, str]:
 
 
 def test_every_operation_has_a_row() -> None:
-    covered = {case.operation for case in CASES}
+    covered = {case.operation for case in CASES} | {case.name for case in COMPLEX_CASES}
     missing = {
         name
         for name, module in public_operations().items()
-        if name not in covered | NO_ROWS and not any(each in module for each in OTHER_MODULES)
+        if name.rstrip("_") not in covered | NO_ROWS
+        and not any(each in module for each in OTHER_MODULES)
     }
     assert missing == set()
     assert {"tril", "triu", "diag", "meshgrid"} <= covered
@@ -355,7 +359,8 @@ def test_names_tell_rows_apart() -> None:
 
 # Primitives that no function of tensors applies on its own account.
 ELSEWHERE = {
-    "input", "constant", "copy", "random_bits", "transfer", "require",
+    "input", "constant", "copy", "random_bits", "transfer", "require", "host_call",
+    "branch", "loop",
     "attention", "attention_rows", "attention_gradient", "sort", "assemble",
 }  # fmt: skip
 
@@ -366,6 +371,9 @@ def test_every_primitive_is_reached() -> None:
         for dtype in (case.dtypes[0], case.dtypes[-1]):
             graph = trace(case.function, *tensors(case.arrays(dtype)))
             found.update(node.primitive.name for node in graph.nodes)
+    for each in COMPLEX_CASES:
+        graph = trace(partial(each.function, tg), *map(tg.from_numpy, each.arrays()))
+        found.update(node.primitive.name for node in graph.nodes)
     for case in SMOOTH[::7]:
         row = Gradients(case)
         if case.compiles:
