@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from .. import pipeline
-from ..fusion.rules import FusionRules
 from ..ir import Graph
 from ..pipeline import Pass
 from ..plan.executable import Executable
@@ -21,12 +20,9 @@ P = TypeVar("P", bound=Program)
 class Target(ABC, Generic[P]):
     """A kind of device that graphs are compiled for.
 
-    Its parts are `passes`, in their order; `rules`, which tell what is computed together, at the
-    prices of its machine; and what `program` makes of a fused graph with them: schedules, the texts
-    of kernels, calls of its libraries.
+    It has `passes`, in their order, and makes programs by its rules of fusion, at the prices of its
+    machine, its schedules and texts of kernels, and calls of its libraries.
     """
-
-    rules: type[FusionRules]
 
     @property
     @abstractmethod

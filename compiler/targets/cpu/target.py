@@ -11,7 +11,6 @@ from ..target import Target
 from .executable import CpuExecutable
 from .loader import KernelLoader
 from .program import CpuProgram
-from .rules import CpuRules
 
 
 class CpuTarget(Target[CpuProgram]):
@@ -19,8 +18,6 @@ class CpuTarget(Target[CpuProgram]):
 
     Kernels are compiled in threads, beginning while the program is still being written.
     """
-
-    rules = CpuRules
 
     def __init__(self) -> None:
         self.loader = KernelLoader()

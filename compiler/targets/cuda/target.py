@@ -14,13 +14,10 @@ from ..target import Target
 from .executable import CudaExecutable
 from .passes import CUDA_PASSES
 from .program import CudaProgram
-from .rules import CudaRules
 
 
 class CudaTarget(Target[CudaProgram]):
     """Graphs all of whose values lie on `device`."""
-
-    rules = CudaRules
 
     def __init__(self, device: Device) -> None:
         self.device = device
