@@ -46,6 +46,14 @@ def test_eager_and_compiled_functions_run_loops() -> None:
     assert "loop1_body" in str(compiled.explain(x, n, measure=True))
 
 
+def test_loops_over_sizes_that_vary() -> None:
+    """Whatever a size does to the graphs inside: each call has the numbers of eager code."""
+    compiled = tg.compile(halved, dynamic={"x": 0})
+    for size in (4, 6, 1, 0, 4):
+        x, n = tg.randn(size), tg.tensor(3)
+        assert tg.equal(compiled(x, n), halved(x, n))
+
+
 def test_compiled_functions_with_loops_are_drawn() -> None:
     def make(m: Maker, x: Node, n: Node) -> list[Node]:
         def body(m: Maker, i: Node, x: Node, n: Node) -> list[Node]:
