@@ -14,6 +14,7 @@ from ..ir.reshape_groups import crosses
 from ..ir.shapes import numel
 from ..kernel.kernel_io import has_loops, is_unrolled
 from ..kernel.memory_views import alias_base
+from .pieces import ASKED
 from .places import Places
 from .rules import FusionRules, is_stored_source, is_virtual_source
 
@@ -108,19 +109,26 @@ class Roots:
         """Mark what must be a root whoever reads it; gives the cost of computing each node."""
         size: dict[Node, int] = {}
         cost: dict[Node, float] = {}
+        pieces: dict[Node, int] = {}
         for node in self.graph.nodes:
             if node in self.fixed:
-                size[node], cost[node] = 1, 0
+                size[node], cost[node], pieces[node] = 1, 0, 1
                 continue
             inlined = self._own_size(node) + sum(map(size.__getitem__, node.inputs))
             spent = self._own_cost(node) + self._inherited_cost(node, cost)
+            among = [pieces[each] for each in node.inputs]
+            pieces[node] = max(among, default=1)
+            if node.primitive is p.concatenate:
+                pieces[node] = sum(among)
+            if node.primitive is p.concatenate and pieces[node] > self.machine.most_pieces:
+                spent += ASKED * pieces[node]  # of pieces of pieces, too
             if is_unrolled(node):
                 taps = numel(node.inputs[0].shape) // max(1, node.type.numel)
                 inlined, spent = inlined * taps, spent * taps
             size[node], cost[node] = inlined, spent
             if node in forced or self._must_be_root(node, inlined, spent):
                 self.chosen.add(node)
-                size[node], cost[node] = 1, 0
+                size[node], cost[node], pieces[node] = 1, 0, 1
         return cost
 
     def _inherited_cost(self, node: Node, cost: Mapping[Node, float]) -> float:

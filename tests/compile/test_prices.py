@@ -168,3 +168,13 @@ def test_chains_are_not_computed_again_and_again(name):
         read.append(sum(each.accesses for needs in found for each in needs.reads) / elements)
     assert computed[1] <= 8 * computed[0]
     assert read[1] <= 8 * read[0]
+
+
+def test_pieces_of_pieces_are_chosen_once():
+    """Windows, and what pads them, would choose among all 16 for each element they read."""
+
+    def windows(x: tg.Tensor) -> tg.Tensor:
+        whole = tg.cat([tg.cat([x] * 4)] * 4, 1)
+        return F.pad(whole.unfold(0, 3, 1).sum(-1).round(), (9, 9, 9, 9))
+
+    assert not offences(traced(windows, [tg.randn(2, 4)]))
