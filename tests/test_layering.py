@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy
-import pytest
 
 ROOT = Path(__file__).parent.parent
 FLOORS = {"runtime": "tgraph.runtime", "compiler": "tgraph.compiler", "tgraph": "tgraph"}
@@ -85,6 +84,7 @@ def module_name(file: Path) -> str:
 FILES = {
     module_name(file): file for floor in FLOORS for file in sorted((ROOT / floor).rglob("*.py"))
 }
+TREES = {module: ast.parse(file.read_text()) for module, file in FILES.items()}
 
 
 def imported(module: str, tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
@@ -100,6 +100,16 @@ def imported(module: str, tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
             for alias in node.names:
                 inner = f"{origin}.{alias.name}"
                 yield node, inner if inner in FILES else origin
+
+
+def place(module: str, node: ast.stmt) -> str:
+    return f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
+
+
+def all_imports() -> Iterator[tuple[str, str, str]]:
+    """The module, the place and the name of every import statement of all files."""
+    for module, tree in TREES.items():
+        yield from ((module, place(module, node), name) for node, name in imported(module, tree))
 
 
 def is_ours(name: str) -> bool:
@@ -133,17 +143,15 @@ ALLOWED = {
 IR_MAY_IMPORT = ("tgraph.runtime.dtypes", "tgraph.runtime.device", "tgraph.compiler.ir")
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_imports_go_downwards(module):
-    tree = ast.parse(FILES[module].read_text())
-    for node, name in imported(module, tree):
-        where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
-        assert name.split(".")[0] not in ("compiler", "runtime", "tests"), f"{where}: {name}"
-        if is_ours(name):
-            assert floor_of(name) in ALLOWED[floor_of(module)], f"{where} imports {name}"
-        if module.startswith("tgraph.compiler.ir") and is_ours(name):
-            allowed = any(name == each or name.startswith(each + ".") for each in IR_MAY_IMPORT)
-            assert allowed, f"{where}: compiler/ir imports {name}"
+def test_imports_go_downwards():
+    wrong = []
+    for module, where, name in all_imports():
+        below = floor_of(name) in ALLOWED[floor_of(module)]
+        if module.startswith("tgraph.compiler.ir"):
+            below = any(name == each or name.startswith(each + ".") for each in IR_MAY_IMPORT)
+        if name.split(".")[0] in ("compiler", "runtime", "tests") or (is_ours(name) and not below):
+            wrong.append(f"{where} imports {name}")
+    assert not wrong
 
 
 def room_of(name: str) -> int:
@@ -153,22 +161,22 @@ def room_of(name: str) -> int:
     return ROOMS[floor].index(room) if room in ROOMS[floor] else len(ROOMS[floor])
 
 
-@pytest.mark.parametrize("module", [each for each in FILES if floor_of(each) in ROOMS])
-def test_rooms_have_an_order(module):
-    tree = ast.parse(FILES[module].read_text())
-    skipped = is_type_checking(tree)
-    for node, name in imported(module, tree):
-        is_door = node in skipped or name in DOORS.get(module, ())
-        if is_ours(name) and floor_of(name) == floor_of(module) and not is_door:
-            where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
-            assert room_of(name) <= room_of(module), f"{where} imports {name}"
+def test_rooms_have_an_order():
+    wrong = []
+    for module, tree in TREES.items():
+        if floor_of(module) not in ROOMS:
+            continue
+        skipped = is_type_checking(tree)
+        for node, name in imported(module, tree):
+            same_floor = is_ours(name) and floor_of(name) == floor_of(module)
+            is_door = node in skipped or name in DOORS.get(module, ())
+            if same_floor and not is_door and room_of(name) > room_of(module):
+                wrong.append(f"{place(module, node)} imports {name}")
+    assert not wrong
 
 
-@pytest.mark.parametrize("module", [each for each in FILES if each.startswith(TARGETS)])
-def test_targets_do_not_know_each_other(module):
-    own = next(each for each in TARGETS if module.startswith(each))
-    for _, name in imported(module, ast.parse(FILES[module].read_text())):
-        assert name.startswith(own) or not name.startswith(TARGETS), f"{module} imports {name}"
+def target_of(module: str) -> str:
+    return next((each for each in TARGETS if module.startswith(each)), "")
 
 
 # What measures the CPU, and shows programs for it, knows it; so do the public names of CUDA.
@@ -178,13 +186,14 @@ KNOW_A_TARGET = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("module", [each for each in FILES if not each.startswith(TARGETS)])
-def test_no_neutral_file_names_a_target(module):
-    if module in KNOW_A_TARGET:
-        return
-    for node, name in imported(module, ast.parse(FILES[module].read_text())):
-        where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
-        assert not name.startswith(TARGETS), f"{where} imports {name}"
+def test_no_other_file_names_a_target():
+    """Neither those of the other target, nor those of none."""
+    wrong = [
+        f"{where} imports {name}"
+        for module, where, name in all_imports()
+        if module not in KNOW_A_TARGET and target_of(name) not in ("", target_of(module))
+    ]
+    assert not wrong
 
 
 def test_a_name_of_the_package_is_public():
@@ -204,33 +213,36 @@ def test_the_package_is_found_from_the_root_of_the_repository():
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_no_function_imports_our_modules(module):
+def test_no_function_imports_our_modules():
     """Imports are seen at the head of a file; DOORS are few, and no way around a cycle."""
-    tree = ast.parse(FILES[module].read_text())
-    for function in ast.walk(tree):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            for node, name in imported(module, function):
-                where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
-                if not name.startswith(DOORS.get(module, ("-",))):
-                    assert not is_ours(name), f"{where}: {name} is imported inside a function"
+    wrong = [
+        f"{place(module, node)}: {name} is imported inside a function"
+        for module, tree in TREES.items()
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for node, name in imported(module, function)
+        if is_ours(name) and not name.startswith(DOORS.get(module, ("-",)))
+    ]
+    assert not wrong
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_private_names_stay_in_their_module(module):
+def test_private_names_stay_in_their_module():
     """What another module needs has a public name."""
-    for node in ast.walk(ast.parse(FILES[module].read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            where = f"{FILES[module].relative_to(ROOT)}:{node.lineno}"
-            for alias in node.names:
-                assert not alias.name.startswith("_"), f"{where} imports {alias.name}"
+    wrong = [
+        f"{place(module, node)} imports {alias.name}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+        if alias.name.startswith("_")
+    ]
+    assert not wrong
 
 
 def test_no_module_imports_itself_in_a_circle():
     """The import graph of modules, without imports for type checkers, has no cycle."""
     reads: dict[str, set[str]] = {}
-    for module, file in FILES.items():
-        tree = ast.parse(file.read_text())
+    for module, tree in TREES.items():
         skipped = is_type_checking(tree)
         reads[module] = {
             name
@@ -265,20 +277,21 @@ def test_import_needs_no_heavy_package():
     assert found.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_slow_standard_modules_are_not_imported_at_the_head(module):
+def test_slow_standard_modules_are_not_imported_at_the_head():
     """Each takes milliseconds, to read the configuration of a build for one."""
     slow = {"random", "secrets", "sysconfig", "subprocess", "tempfile"}
     late = {"hashlib", "hmac", "concurrent.futures", "logging"}  # functions may import these
-    tree = ast.parse(FILES[module].read_text())
-    found = {name for statement in tree.body for _, name in imported(module, statement)}
-    if module.startswith(
-        ("tgraph.compiler.passes", *(n for names in DOORS.values() for n in names))
-    ):
-        return  # behind a door
-    head = [each for each in tree.body if not isinstance(each, ast.FunctionDef | ast.ClassDef)]
-    assert not found & slow
-    assert not {name for statement in head for _, name in imported(module, statement)} & late
+    behind = ("tgraph.compiler.passes", *(n for names in DOORS.values() for n in names))
+    wrong = [
+        f"{place(module, node)} imports {name}"
+        for module, tree in TREES.items()
+        if not module.startswith(behind)
+        for statement in tree.body
+        for node, name in imported(module, statement)
+        if name in slow
+        or (name in late and not isinstance(statement, ast.FunctionDef | ast.ClassDef))
+    ]
+    assert not wrong
 
 
 def test_import_leaves_out_what_lies_behind_the_doors():

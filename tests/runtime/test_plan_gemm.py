@@ -61,33 +61,35 @@ def run(m, n, k, *, dtype="float64", ta=False, tb=False, spare=(0, 0, 0), batch=
 LAYOUTS = list(itertools.product([False, True], [False, True], [(0, 0, 0), (3, 1, 5)]))
 
 
+def run_layouts(*sizes, **others):
+    for ta, tb, spare in LAYOUTS:
+        run(*sizes, ta=ta, tb=tb, spare=spare, **others)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("ta", "tb", "spare"), LAYOUTS)
 @pytest.mark.parametrize(
-    ("m", "n", "k"),
+    "sizes",
     [
         *((1, 1, 1), (3, 5, 7), (64, 32, 10), (130, 257, 65), (300, 7, 300), (7, 300, 300)),
         *((1, 5, 3), (5, 1, 3), (1, 1, 9), (4, 6, 1), (1, 700, 900), (700, 1, 900)),
         *((150, 140, 1000), (30, 2100, 20), (500, 40, 33), (2, 2, 800)),
     ],
 )
-def test_layouts(m, n, k, ta, tb, spare, dtype):
-    run(m, n, k, dtype=dtype, ta=ta, tb=tb, spare=spare)
+def test_layouts(sizes, dtype):
+    run_layouts(*sizes, dtype=dtype)
 
 
-@pytest.mark.parametrize(("ta", "tb", "spare"), LAYOUTS)
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (0, 0, 0)])
-def test_empty_results(sizes, ta, tb, spare):
-    run(*sizes, ta=ta, tb=tb, spare=spare)
+def test_empty_results(sizes):
+    run_layouts(*sizes)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("ta", "tb", "spare"), LAYOUTS)
 @pytest.mark.parametrize("m", [1, 3, 90])
 @pytest.mark.parametrize("n", [1, 4, 300])
-def test_empty_sum_is_zero(m, n, ta, tb, spare, dtype):
-    run(m, n, 0, ta=ta, tb=tb, spare=spare, dtype=dtype)
-    run(m, n, 0, ta=ta, tb=tb, spare=spare, dtype=dtype, beta=2.0)
+def test_empty_sum_is_zero(m, n, dtype):
+    run_layouts(m, n, 0, dtype=dtype)
+    run_layouts(m, n, 0, dtype=dtype, beta=2.0)
 
 
 @pytest.mark.parametrize("sizes", [(5, 6, 7), (1, 9, 20), (9, 1, 20), (200, 100, 150)])
@@ -97,7 +99,6 @@ def test_scales(sizes, alpha, beta):
     run(*sizes, alpha=alpha, beta=beta, dtype="float32", ta=True, spare=(1, 2, 3))
 
 
-@pytest.mark.parametrize(("ta", "tb", "spare"), LAYOUTS)
 @pytest.mark.parametrize(
     ("batch", "batch_a", "batch_b"),
     [
@@ -115,8 +116,8 @@ def test_scales(sizes, alpha, beta):
     ],
 )
 @pytest.mark.parametrize("sizes", [(5, 6, 7), (1, 8, 9), (8, 1, 9), (1, 1, 3), (80, 70, 60)])
-def test_batches(sizes, batch, batch_a, batch_b, ta, tb, spare):
-    run(*sizes, ta=ta, tb=tb, spare=spare, batch=batch, batch_a=batch_a, batch_b=batch_b)
+def test_batches(sizes, batch, batch_a, batch_b):
+    run_layouts(*sizes, batch=batch, batch_a=batch_a, batch_b=batch_b)
 
 
 def test_batch_with_one_b_becomes_rows():
@@ -169,7 +170,7 @@ def test_windows(shape, kernel, stride, dilation, channels_last, by_taps, width,
     stored = view.reshape(np.prod(view.shape[:3]), -1)
     if by_taps:
         spread, stored = Spread(spread.columns, spread.rows), stored.T
-    stored, turned = np.ascontiguousarray(stored), np.ascontiguousarray(stored.T)
+    stored, transposed = np.ascontiguousarray(stored), np.ascontiguousarray(stored.T)
     (m, k), swapped = stored.shape, Spread(spread.columns, spread.rows)
     right = generator.standard_normal((k, width)).astype(dtype)
     left = np.ascontiguousarray(right.T)
@@ -180,7 +181,7 @@ def test_windows(shape, kernel, stride, dilation, channels_last, by_taps, width,
         product(5, 1, 8, (width, m, k), dtype, spread_b=swapped),
         product(5, 3, 9, (width, m, k), dtype),
     ]
-    assert Plan(steps, 0, 10).run((memory, stored, turned, right, left, *results)) == 0
+    assert Plan(steps, 0, 10).run((memory, stored, transposed, right, left, *results)) == 0
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[2], results[3])
 
