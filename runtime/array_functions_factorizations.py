@@ -1,7 +1,4 @@
-"""Factorizations by LAPACK: of NumPy's arrays by plans of one step.
-
-Arrays of a GPU are brought to the host and back.
-"""
+"""Factorizations: of NumPy's arrays by plans of one step of LAPACK, of CuPy's by cuSOLVER."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .array_functions_elementwise import Array, Function
-from .cuda import arrays as cuda_arrays
+from .cuda import factorizations as on_device
 
 
 def _factorize(primitive: str, arrays: tuple[Array, ...], attrs: Any) -> list[Array]:
@@ -36,8 +33,7 @@ def _function(primitive: str) -> Function:
         if xp is np:
             found = _factorize(primitive, arrays, attrs)
         else:
-            on_host = _factorize(primitive, tuple(map(cuda_arrays.download, arrays)), attrs)
-            found = list(map(xp.asarray, on_host))
+            found = on_device.factorize(primitive, arrays, attrs)
         return found[0] if primitive == "triangular_solve" else tuple(found)
 
     return run

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+NOT_FINITE = 1 << 31
+"""Beside what was said of a matrix, where a step tells both in one word."""
+
 
 class LinAlgError(RuntimeError):
     """A matrix cannot be factorized, or a system not be solved."""

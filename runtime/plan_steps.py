@@ -208,6 +208,34 @@ class PythonStep:
 
 
 @record()
+class RoutineStep:
+    """Call a library's routines for a primitive on batches of matrices, on CUDA.
+
+    All `results` are contiguous; those that nobody reads are None. Where a failure is an error,
+    `site` is the number of its check, by which the status tells of it.
+    """
+
+    name: str
+    primitive: str
+    operands: tuple[ArrayRef, ...]
+    results: tuple[ArrayRef | None, ...]
+    attrs: tuple[tuple[str, Any], ...]
+    site: int = 0
+
+    @property
+    def read_results(self) -> tuple[ArrayRef, ...]:
+        """Those that somebody reads."""
+        return tuple(each for each in self.results if each is not None)
+
+    def __str__(self) -> str:
+        operands = ", ".join(str(array.ref) for array in self.operands)
+        results = ", ".join("-" if each is None else str(each.ref) for each in self.results)
+        checked = f" check {self.site}" if self.site else ""
+        sizes = " x ".join(map(str, self.operands[0].shape))
+        return f"routine {self.name}: {results} = ({operands}) {sizes}{checked}"
+
+
+@record()
 class BindStep:
     """Let each of `slots` begin at its place of `places` from now on."""
 
@@ -257,7 +285,7 @@ ControlStep = BindStep | BranchStep | JumpStep
 
 
 def references(
-    step: KernelStep | LaunchStep | GemmStep | CopyStep | PythonStep | ControlStep,
+    step: KernelStep | LaunchStep | GemmStep | CopyStep | PythonStep | RoutineStep | ControlStep,
 ) -> tuple[BufferRef, ...]:
     """The places in memory that a step is told of, in its own order."""
     match step:
@@ -269,6 +297,10 @@ def references(
             return step.dst, step.src
         case PythonStep():
             return tuple(array.ref for array in step.inputs + step.outputs)
+        case RoutineStep():
+            arrays = (*step.operands, *step.read_results)
+            status = (BufferRef(STATUS_SLOT),) if step.site else ()
+            return (*(array.ref for array in arrays), *status)
         case BindStep():
             return step.places
         case BranchStep():
@@ -278,4 +310,4 @@ def references(
 
 
 Step = KernelStep | GemmStep | CopyStep | PythonStep | ControlStep
-CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep
+CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep | RoutineStep

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...runtime.factorization import Factorization
+from ...runtime.lapack_native import decode
+from ...runtime.linalg_error import NOT_FINITE, failure
 from ..ir import Provenance
 
 
@@ -26,14 +27,21 @@ class Check(NamedTuple):
 
 
 class RoutineCheck(NamedTuple):
-    """What a factorization looks at: whether LAPACK could do each of its matrices."""
+    """What a factorization looks at: whether the library could do each of its matrices.
 
-    routine: Factorization
+    `function` is the public one that asks, `is_batch` whether there are several matrices.
+    """
+
+    primitive: str
+    function: str
+    is_batch: bool
     where: Provenance
 
-    def error(self, status: int) -> Exception:
-        """As eager code, with the line, for the matrix that failed first."""
-        error = self.routine.error(status)
+    def error(self, position: int, said: int) -> Exception:
+        """As eager code, with the line, for the matrix at `position`."""
+        element = position if self.is_batch else None
+        is_finite = not said & NOT_FINITE
+        error = failure(self.primitive, self.function, element, said & ~NOT_FINITE, is_finite)
         return type(error)(f"{error} (called at {self.where})")
 
 
@@ -44,6 +52,7 @@ Checks = Sequence[Check] | RoutineCheck
 def error_of(checks: Checks, status: Sequence[int]) -> Exception:
     """What a step raises that has set the words of the status."""
     if isinstance(checks, RoutineCheck):
-        return checks.error(int(status[0]))
+        member, said, is_finite = decode(int(status[0]))
+        return checks.error(member, said if is_finite else said | NOT_FINITE)
     code, position, size = (int(word) for word in status[:3])
     return checks[code - 1].error(position, size)

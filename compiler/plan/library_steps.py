@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from ...runtime.arrays import copy_elements, evaluate, module_of
-from ...runtime.plan_steps import GemmStep, PythonStep, merged_batch
-from ..ir import Node
+from ...runtime.plan_steps import GemmStep, PythonStep, RoutineStep, merged_batch
+from ..ir import Node, TensorType
+from ..ir.types import ResultType
+from ..kernel.checks import RoutineCheck
 from .operands import Operands
 
 
@@ -49,6 +51,29 @@ def call_step(operands: Operands, node: Node, results: Sequence[Node]) -> Python
     attrs, count = dict(node.attrs), len(node.inputs)
     function = partial(_run_several, node.primitive.name, attrs, wanted, count)
     return PythonStep(name, function, operands.arrays(node), outputs)
+
+
+def routine_step(operands: Operands, node: Node, results: Sequence[Node], site: int) -> RoutineStep:
+    """Routines of a library on a CUDA device; `site` numbers what it checks, if it does."""
+    types: ResultType = node.type
+    if isinstance(types, TensorType):
+        count, read = 1, {0: operands.result(node)}
+    else:
+        count = len(types)
+        read = {each.attrs["index"]: operands.result(each) for each in results}
+    name = node.primitive.name
+    return RoutineStep(
+        name, name, operands.arrays(node), tuple(read.get(at) for at in range(count)),
+        tuple(node.attrs.items()), site,
+    )  # fmt: skip
+
+
+def routine_check(node: Node) -> RoutineCheck | None:
+    """What a factorization checks, if it does."""
+    function = node.attrs.get("check")
+    if not function:
+        return None
+    return RoutineCheck(node.primitive.name, function, node.inputs[0].type.ndim > 2, node.where)
 
 
 def _run_primitive(name: str, attrs: Mapping[str, Any], *arrays: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...runtime.plan_steps import GemmStep, Step
+from ...runtime.plan_steps import GemmStep, RoutineStep, Step
 from ...runtime.records import record
 from ..ir import Node
 from ..kernel.kernel import Kernel
@@ -52,7 +52,7 @@ class StepInfo:
 class LibraryStep(NamedTuple):
     """A step that is no kernel, its kind and operations, and what tells of it."""
 
-    step: Step
+    step: Step | RoutineStep
     kind: str
     flops: int = 0
     tell: Callable[[], str] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,12 +15,14 @@ INSTALL = "pip install 'tgraph[cuda13]' (or 'tgraph[cuda12]', by the version of 
 class Backend(NamedTuple):
     """The array module, the bindings of the CUDA driver that CuPy brings, and what is kept of both.
 
-    `kept` has what is made once on devices and lives as long as they are used.
+    `kept` has what is made once on devices and lives as long as they are used. `libraries` gives
+    the bindings of cuBLAS and cuSOLVER.
     """
 
     cupy: Any
     driver: Any
     kept: dict[Any, Any]
+    libraries: Callable[[], tuple[Any, Any]]
 
 
 _replaced: Backend | None = None
@@ -46,6 +48,11 @@ def driver() -> Any:
     return _backend().driver
 
 
+def libraries() -> tuple[Any, Any]:
+    """CuPy's bindings of cuBLAS and cuSOLVER; ImportError where these libraries are missing."""
+    return _backend().libraries()
+
+
 def kept() -> dict[Any, Any]:
     """What is made once on devices, by keys of its maker."""
     return _backend().kept
@@ -66,10 +73,11 @@ def _found() -> Backend:
 
 
 @contextmanager
-def use(cupy: Any, driver: Any) -> Iterator[None]:
-    """Let others stand in for CuPy and the driver, as tests without a GPU do."""
+def use(cupy: Any, driver: Any, libraries: tuple[Any, Any] | None = None) -> Iterator[None]:
+    """Let others stand in for CuPy, the driver and libraries, as tests without a GPU do."""
     global _replaced
-    before, _replaced = _replaced, Backend(cupy, driver, {})
+    given = _imported_libraries if libraries is None else lambda: libraries
+    before, _replaced = _replaced, Backend(cupy, driver, {}, given)
     try:
         yield
     finally:
@@ -86,7 +94,15 @@ def _imported() -> Backend | str:
             from cupy_backends.cuda.api import driver
     except ImportError as error:
         return f"CuPy cannot be imported ({_first_line(error)}); {INSTALL} brings it"
-    return Backend(cupy, driver, {})
+    return Backend(cupy, driver, {}, _imported_libraries)
+
+
+@cache
+def _imported_libraries() -> tuple[Any, Any]:
+    # Not with CuPy: it finds cuSOLVER only when that is asked for.
+    from cupy_backends.cuda.libs import cublas, cusolver
+
+    return cublas, cusolver
 
 
 @cache

@@ -12,7 +12,14 @@ from .products import workspaces_of
 
 
 class CaptureError(Exception):
-    """A capture that failed: nothing has run. The message has all that went wrong."""
+    """A capture that failed. The message has all that went wrong.
+
+    `has_run` tells whether all that was asked for has run nevertheless; else nothing has.
+    """
+
+    def __init__(self, message: str, has_run: bool = False) -> None:
+        super().__init__(message)
+        self.has_run = has_run
 
 
 class Capture:
@@ -31,39 +38,29 @@ class Capture:
         if hasattr(self, "workspaces"):
             self.workspaces.let_go(self.stream.ptr)
 
-    def launched(
-        self, prepare: Callable[[Any], None], ask: Callable[[Any], None], stream: Any
-    ) -> Any:
-        """What `ask` asks of a stream, as a graph that is launched on `stream` for the first time.
+    def graph(self, prepare: Callable[[Any], None], ask: Callable[[Any], None]) -> Any:
+        """What `ask` asks of a stream, as a graph.
 
         `prepare` may do what captures do not allow. CaptureError where any of that does not work.
         """
-        graph = self._graph(prepare, ask)
-        try:
-            graph.launch(stream)
-        except Exception as cause:
-            raise CaptureError(f"{_told(cause)} (when it was launched)") from cause
-        return graph
-
-    def _graph(self, prepare: Callable[[Any], None], ask: Callable[[Any], None]) -> Any:
         with backend.capturing:
             try:
                 prepare(self.stream)
                 self.stream.begin_capture()
             except Exception as cause:
-                raise CaptureError(f"{_told(cause)} (before it began)") from cause
+                raise CaptureError(f"{told(cause)} (before it began)") from cause
             try:
                 ask(self.stream)
             except BaseException as cause:
                 ending = _error_of(self.stream.end_capture)
                 if not isinstance(cause, Exception):
                     raise
-                also = f"; ending it: {_told(ending)}" if ending else ""
-                raise CaptureError(f"{_told(cause)}{also}") from cause
+                also = f"; ending it: {told(ending)}" if ending else ""
+                raise CaptureError(f"{told(cause)}{also}") from cause
             try:
                 return self.stream.end_capture()
             except Exception as cause:
-                raise CaptureError(f"{_told(cause)} (when it ended)") from cause
+                raise CaptureError(f"{told(cause)} (when it ended)") from cause
 
 
 def _error_of(run: Callable[[], Any]) -> Exception | None:
@@ -74,7 +71,8 @@ def _error_of(run: Callable[[], Any]) -> Exception | None:
     return None
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
+    """An error in a line."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -23,6 +23,24 @@ WORDS = 8
 """The status: code, position, size; the last words are where the host has its flag and copy."""
 NBYTES = 8 * WORDS
 _FLAG, _COPY = 6, 7
+REPORT = """\
+// The first report of a plan's call is kept. A function of its own, since it is hardly ever called.
+__device__ __noinline__ void tg_report(long long position, long long size, int site,
+                                       long long* status) {
+  if (atomicCAS((unsigned long long*)status, 0ULL, (unsigned long long)site) != 0) return;
+  status[1] = position;
+  status[2] = size;
+  // The last words say where the host looks, if it does: at a flag, then at a copy of this.
+  if (volatile long long* host = (volatile long long*)status[7]) {
+    host[1] = position;
+    host[2] = size;
+    host[0] = site;
+    __threadfence_system();
+    *(volatile long long*)status[6] = 1;
+  }
+}
+"""
+"""CUDA C of what writes to a status."""
 MAX_RETIRED = 64
 """Statuses of plans that are gone, beyond which the device is waited for."""
 

@@ -2,8 +2,9 @@
 
 Memory is named as in `runtime/plan.py`: by slot and offset. The addresses of slots change from call
 to call, so a call first writes the addresses of all arguments into one table, of which the driver
-copies what a launch needs. A second call with the same addresses is captured as a CUDA graph, if
-every step can be, and later ones replay it: one launch for the whole plan.
+copies what a launch needs. A second call with the same addresses is captured as a CUDA graph, and
+later ones replay it: one launch for the whole plan. Python functions and CuPy's calls of libraries
+cannot be captured; what stands between them is a graph each.
 
 Everything is asked of the device and nothing is waited for. A failed check is therefore reported
 later, see `failures`. With TGRAPH_CUDA_SYNC=1 each step is waited for, and its error names it.
@@ -17,7 +18,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,20 +27,21 @@ from ..device import Device
 from ..plan_steps import (
     ARENA_SLOT,
     STATUS_SLOT,
-    ArrayRef,
     CopyStep,
     CudaStep,
     GemmStep,
     LaunchStep,
     PythonStep,
+    RoutineStep,
     references,
 )
-from . import backend, failures, nvrtc
-from .arrays import bounds, current, upload
-from .capture import CaptureError, capture_of
+from . import backend, factorizations, failures, nvrtc
+from .arrays import current, upload
+from .capture import CaptureError, capture_of, told
 from .devices import architecture
 from .launches import Launch, LaunchError, allow_shared, launch
 from .memory import note_peak, register_cache, register_keeper, watch, when_full
+from .plan_layout import Part, Place, aligned_copy, packed, parts_of, view_of
 from .products import Product, prepare, workspaces_of
 
 Array = Any  # of CuPy
@@ -51,16 +53,8 @@ KEPT_FRAMES = 8
 KEPT_GRAPHS = 8
 """Captured graphs of a plan and stream, one for each set of addresses; the least used goes."""
 _WORD = 8
-_PIECE = 256
 SYNCHRONOUS = "TGRAPH_CUDA_SYNC"
 """An environment variable: 1 lets plans wait behind each step, and capture nothing."""
-
-
-class Place(NamedTuple):
-    """Bytes of a slot in a piece of memory that several share."""
-
-    start: int
-    stop: int
 
 
 class CudaPlan:
@@ -95,8 +89,8 @@ class CudaPlan:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
         self.num_slots = num_slots
-        self.from_host, self.host_bytes = _packed(from_host or {})
-        self.small, self.small_bytes = _packed(small or {})
+        self.from_host, self.host_bytes = packed(from_host or {})
+        self.small, self.small_bytes = packed(small or {})
         self.written = frozenset(written)
         self.on_failure = on_failure
         with current(device):
@@ -120,8 +114,8 @@ class CudaPlan:
         register_cache(self)
         register_keeper(self)
         self.synchronous = os.environ.get(SYNCHRONOUS, "0") not in ("", "0")
-        has_python = any(isinstance(step, PythonStep) for step in steps)
-        self.can_capture = not (has_python or self.synchronous)
+        self.parts = parts_of(self.steps)
+        self.can_capture = any(part.is_captured for part in self.parts) and not self.synchronous
 
     def run(self, arrays: Sequence[Array], block: Any = None) -> None:
         """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
@@ -157,7 +151,8 @@ class CudaPlan:
             self.can_capture = False
             for each in (frame, *self._frames.values()):
                 each.capture_nothing()
-            frame.run(addresses, stream)
+            if not failed.has_run:
+                frame.run(addresses, stream)
             warnings.warn(
                 "a compiled function could not be captured as a CUDA graph, and launches its "
                 f"kernels one by one from now on: {failed}",
@@ -176,7 +171,7 @@ class CudaPlan:
     def _run_on_copies(self, frame: _Frame, arrays: Sequence[Array], stream: Any) -> None:
         """Run on copies of the arrays that no vector can be loaded from."""
         used = [
-            when_full(partial(_aligned, array)) if array.data.ptr % ALIGNMENT else array
+            when_full(partial(aligned_copy, array)) if array.data.ptr % ALIGNMENT else array
             for array in arrays
         ]
         self._ask(frame, tuple(array.data.ptr for array in used), stream)
@@ -230,9 +225,10 @@ class _Frame:
         self.offsets = np.array([ref.offset for ref in refs], np.int64)
         self.words = np.zeros(len(refs), np.int64)
         self.table = self.words.ctypes.data + _WORD * np.arange(len(refs), dtype=np.int64)
-        self.calls = self._prepare(plan)
+        self.calls, self.parts = self._prepare(plan), plan.parts
         self.synchronous = plan.synchronous
-        self.graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        # By addresses, for each part its graph, if it has one; () where they were met once.
+        self.graphs: OrderedDict[tuple[int, ...], tuple[Any, ...]] = OrderedDict()
         self.capturing = capture_of(plan.device, stream.ptr) if plan.can_capture else None
 
     def __del__(self) -> None:
@@ -257,6 +253,8 @@ class _Frame:
                     calls.append((_Frame._copy, step.nbytes, first))
                 case PythonStep():
                     calls.append((_Frame._call, step, first))
+                case RoutineStep():
+                    calls.append((_Frame._factorize, step, first))
             first += len(references(step))
         return calls
 
@@ -295,23 +293,27 @@ class _Frame:
         CaptureError where they were to become a graph and cannot; nothing has run then.
         """
         self.status.renew(stream.ptr)
-        graph = self.graphs.get(addresses)
-        if graph is not None:
+        graphs = self.graphs.get(addresses)
+        if graphs and len(graphs) == 1:
             self.graphs.move_to_end(addresses)
-            graph.launch(stream)
+            graphs[0].launch(stream)
             return
         self.bases[self.device_slots] = addresses
         np.add(self.bases[self.slots], self.offsets, out=self.words)
-        if self.capturing is not None and addresses in self.graphs:  # seen once: worth capturing
-            graph = self.capturing.launched(self._make_ready, self._ask, stream)
-            self.graphs[addresses] = graph
+        if self.capturing is not None and graphs is not None:
+            if graphs:
+                self.graphs.move_to_end(addresses)
+            else:  # seen once: worth capturing
+                graphs = tuple(self._graph(part) for part in self.parts)
+            self._launch_graphs(graphs, stream)
+            self.graphs[addresses] = graphs
             return
         if self.synchronous:
             self._ask_and_wait(stream)
         else:
             self._ask(stream)
         if self.capturing is not None:
-            self.graphs[addresses] = None
+            self.graphs[addresses] = ()
             if len(self.graphs) > KEPT_GRAPHS:
                 self.graphs.popitem(last=False)
 
@@ -320,9 +322,33 @@ class _Frame:
         self.graphs.clear()
         self.capturing = None
 
-    def _ask(self, stream: Any) -> None:
+    def _graph(self, part: Part) -> Any:
+        """The graph of a part that is captured, for the addresses of this call."""
+        if not part.is_captured or self.capturing is None:
+            return None
+        return self.capturing.graph(self._make_ready, partial(self._ask, part=part))
+
+    def _launch_graphs(self, graphs: Sequence[Any], stream: Any) -> None:
+        """All parts in order; what comes behind a graph that cannot be launched goes without."""
+        failed: Exception | None = None
+        for number, (part, graph) in enumerate(zip(self.parts, graphs, strict=True)):
+            if graph is None or failed is not None:
+                self._ask(stream, part)
+                continue
+            try:
+                graph.launch(stream)
+            except Exception as cause:
+                message = f"{told(cause)} (when it was launched)"
+                if number == 0:
+                    raise CaptureError(message) from cause
+                failed = cause
+                self._ask(stream, part)
+        if failed is not None:
+            raise CaptureError(f"{told(failed)} (when it was launched)", True) from failed
+
+    def _ask(self, stream: Any, part: Part | None = None) -> None:
         pointer = stream.ptr
-        for run, fixed, first in self.calls:
+        for run, fixed, first in self.calls[part.start : part.stop] if part else self.calls:
             run(self, fixed, first, pointer)
 
     def _ask_and_wait(self, stream: Any) -> None:
@@ -365,21 +391,21 @@ class _Frame:
 
     def _call(self, step: PythonStep, first: int, stream: int) -> None:
         arrays = [
-            _view(array, int(address), self)
+            view_of(array, int(address), self)
             for array, address in zip(
                 (*step.inputs, *step.outputs), self.words[first:].tolist(), strict=False
             )
         ]
         step.function(*arrays)
 
-
-def _packed(sizes: Mapping[int, int]) -> tuple[dict[int, Place], int]:
-    """Places for slots of these bytes one behind another, and the bytes of all."""
-    places, end = {}, 0
-    for slot, nbytes in sizes.items():
-        places[slot] = Place(end, end + nbytes)
-        end += -(-nbytes // _PIECE) * _PIECE
-    return places, end
+    def _factorize(self, step: RoutineStep, first: int, stream: int) -> None:
+        words = iter(self.words[first:].tolist())
+        operands = [view_of(array, next(words), self) for array in step.operands]
+        given = [
+            None if array is None else view_of(array, next(words), self) for array in step.results
+        ]
+        status = next(words) if step.site else 0
+        factorizations.run_step(step, operands, given, status)
 
 
 class _Threads(threading.local):
@@ -398,38 +424,6 @@ def _enter_thread(device: Device) -> None:
     if _threads.entered != key:
         backend.cupy().cuda.runtime.setDevice(device.index or 0)
         _threads.entered = key
-
-
-def _view(array: ArrayRef, address: int, owner: object) -> Array:
-    """An array of CuPy over a plan's memory, which keeps `owner` alive."""
-    cupy = backend.cupy()
-    strides = array.strides
-    extent = array.dtype.itemsize * (1 + sum(
-        (size - 1) * stride // array.dtype.itemsize
-        for size, stride in zip(array.shape, strides or _contiguous(array))
-    ))  # fmt: skip
-    memory = cupy.cuda.UnownedMemory(address, extent, owner)
-    pointer = cupy.cuda.MemoryPointer(memory, 0)
-    return cupy.ndarray(array.shape, array.dtype, pointer, strides)
-
-
-def _contiguous(array: ArrayRef) -> tuple[int, ...]:
-    strides, step = [], array.dtype.itemsize
-    for size in reversed(array.shape):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
-
-
-def _aligned(array: Array) -> Array:
-    """A copy that lies as the array does, at an address that vectors can be loaded from."""
-    cupy = backend.cupy()
-    first, end = bounds(array)
-    whole = cupy.cuda.alloc(end - first)
-    runtime = cupy.cuda.runtime
-    stream = cupy.cuda.get_current_stream().ptr
-    runtime.memcpyAsync(whole.ptr, first, end - first, runtime.memcpyDeviceToDevice, stream)
-    return cupy.ndarray(array.shape, array.dtype, whole, array.strides)
 
 
 # -- what plans share ----------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_a_plan_is_launched_then_captured_then_replayed(cuda):
     for have, want in zip(held, normalised(x, y), strict=True):
         check_values(have.numpy(), want.numpy(), 32, "replayed")
     (frame,) = executable_of(function).executables[0].plan._frames.values()
-    assert any(graph is not None for graph in frame.graphs.values())
+    assert any(frame.graphs.values())
 
 
 def test_results_keep_their_values_and_may_be_inputs_again(cuda):
@@ -194,7 +194,7 @@ def test_a_training_step_is_one_plan(cuda, name):
     executables = [call.function.executable for call in plans_of(step)]
     assert all(len(each.segments) == 1 for each in executables)
     (frame,) = executables[-1].executables[0].plan._frames.values()
-    assert any(graph is not None for graph in frame.graphs.values())
+    assert any(frame.graphs.values())
 
 
 def test_parameters_are_updated_in_place(cuda):
@@ -570,7 +570,7 @@ def test_results_that_are_kept_do_not_keep_graphs_from_being_used(cuda):
     assert [loss.item() for loss, _ in losses] == wanted
     assert all(mean.tolist() == [1.0] * 64 for _, mean in losses)
     (frame,) = executable_of(step).executables[0].plan._frames.values()
-    assert len(frame.graphs) == 1 and None not in frame.graphs.values()
+    assert len(frame.graphs) == 1 and all(frame.graphs.values())
 
 
 def test_a_buffer_that_is_only_written(cuda):

@@ -34,6 +34,11 @@ from cuda_tools.fake_cupy import driver
 
 sys.modules[__name__] = driver
 """
+_LIBRARIES = """
+from cuda_tools import fake_cupy
+
+cublas, cusolver = fake_cupy.libraries
+"""
 _SANITIZER = """#!/bin/sh
 echo "$@"
 test "$2" = memcheck || exit 86
@@ -52,6 +57,7 @@ def furnish(folder: Path) -> None:
         "cupy_backends/__init__.py": "",
         "cupy_backends/cuda/__init__.py": "",
         "cupy_backends/cuda/api/__init__.py": "",
+        "cupy_backends/cuda/libs/__init__.py": _LIBRARIES,
         "cupy_backends/cuda/api/driver.py": _DRIVER,
         "bin/compute-sanitizer": _SANITIZER,
     }.items():

@@ -13,6 +13,7 @@ from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
 from tgraph.compiler.targets.cuda.program import CudaProgram
 from tgraph.compiler.targets.cuda.schedule import CudaSchedule
 from tgraph.compiler.targets.cuda.wide_kernels import WideSchedule
+from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import dtype_named
 from tgraph.runtime.plan_steps import (
     STATUS_SLOT,
@@ -22,6 +23,7 @@ from tgraph.runtime.plan_steps import (
     GemmStep,
     LaunchStep,
     PythonStep,
+    RoutineStep,
 )
 
 from .shim import Library, Order
@@ -82,6 +84,13 @@ class _Run:
                     self.at(step.dst)[: step.nbytes] = self.at(step.src)[: step.nbytes]
                 case PythonStep():
                     step.function(*map(self.array, (*step.inputs, *step.outputs)))
+                case RoutineStep():
+                    operands = list(map(self.array, step.operands))
+                    found = evaluate(step.primitive, operands, dict(step.attrs), np)
+                    given = found if isinstance(found, tuple) else (found,)
+                    for place, value in zip(step.results, given, strict=True):
+                        if place is not None:
+                            self.array(place)[...] = value
         self.check()
         return self.results()
 

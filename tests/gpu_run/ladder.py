@@ -153,7 +153,7 @@ def _counted_graphs(launched: list[Any]) -> Any:
 
     def noted(frame: Any, addresses: Any, stream: Any) -> None:
         run(frame, addresses, stream)
-        if frame.graphs.get(addresses) is not None:
+        if frame.graphs.get(addresses):
             launched.append(addresses)
 
     _Frame.run = noted  # type: ignore[method-assign]

@@ -1,7 +1,7 @@
 """Factorizations of matrices and what is solved with them: the functions of `tgraph.linalg`.
 
-Matrices lie in the last two axes, axes before them are a batch. LAPACK works in float32 and float64
-(on a GPU's tensors too, for which they come to the host and go back).
+Matrices lie in the last two axes, axes before them are a batch. LAPACK, and cuSOLVER on a GPU, work
+in float32 and float64.
 """
 
 from __future__ import annotations

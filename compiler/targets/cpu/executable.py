@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ....runtime.plan import Plan
-from ....runtime.plan_steps import KernelStep, LaunchStep, Step
+from ....runtime.plan_steps import KernelStep, LaunchStep, RoutineStep, Step
 from ...ir import Graph
 from ...kernel.checks import Checks
 from ...plan.ready_plan import ReadyPlan
@@ -53,7 +53,7 @@ def _loaded(program: CpuProgram, loader: KernelLoader) -> Plan:
     loaded = loader.loaded()
     steps: list[Step] = []
     for number, step in enumerate(program.steps):
-        assert not isinstance(step, LaunchStep)
+        assert not isinstance(step, (LaunchStep, RoutineStep))
         if isinstance(step, KernelStep) and number in program.texts:
             step = replace(step, **loaded[program.texts[number]]._asdict())
         steps.append(step)

@@ -29,6 +29,7 @@ from ...kernel.offsets import without_offsets
 from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
 from ...plan.control_flow import Surroundings
+from ...plan.library_steps import routine_check
 from ...plan.pattern import Piece
 from ...plan.plan_builder import PlanBuilder
 from ...plan.planning import Planning
@@ -208,8 +209,8 @@ class CpuPlanBuilder(PlanBuilder):
         operands = self.operands.arrays(node)
         found = factorization_of(node, operands)
         results = places_of_results(found, places)
-        if found.check:
-            self.routine_checks[len(self.steps)] = RoutineCheck(found, node.where)
+        if (check := routine_check(node)) is not None:
+            self.routine_checks[len(self.steps)] = check
         with self.arena.borrowed(found.scratch_bytes(results)) as scratch:
             step = found.step([each.ref for each in operands], results, scratch)
         return LibraryStep(step, "library", found.flops, found.summary)

@@ -5,6 +5,7 @@ It is one text in front of every module, written without any header, since NVRTC
 
 from __future__ import annotations
 
+from ....runtime.cuda.failures import REPORT
 from ....runtime.philox import MULTIPLIERS, WEYL
 
 LIBRARY = """\
@@ -145,22 +146,7 @@ __device__ unsigned int tg_random_bits(long long seed, long long offset, long lo
   return word == 0 ? w0 : word == 1 ? w1 : word == 2 ? w2 : w3;
 }
 
-// The first report of a plan's call is kept. A function of its own, since it is hardly ever called.
-__device__ __noinline__ void tg_report(long long position, long long size, int site,
-                                       long long* status) {
-  if (atomicCAS((unsigned long long*)status, 0ULL, (unsigned long long)site) != 0) return;
-  status[1] = position;
-  status[2] = size;
-  // The last words say where the host looks, if it does: at a flag, then at a copy of this.
-  if (volatile long long* host = (volatile long long*)status[7]) {
-    host[1] = position;
-    host[2] = size;
-    host[0] = site;
-    __threadfence_system();
-    *(volatile long long*)status[6] = 1;
-  }
-}
-
+REPORT_OF_FAILURES
 // A position outside of [0, size) is reported; goes on at 0.
 __device__ __forceinline__ long long tg_check(long long position, long long size, int site,
                                               bool active, long long* status) {
@@ -336,7 +322,7 @@ __device__ __forceinline__ void tg_scan(T (&values)[COUNT], T& carry, T* shared)
 
 def library_text() -> str:
     """The text in front of the kernels of a module."""
-    text = LIBRARY
+    text = LIBRARY.replace("REPORT_OF_FAILURES\n", REPORT)
     for number in (0, 1):
         text = text.replace(f"MULTIPLIER{number}u", f"{MULTIPLIERS[number]:#x}u")
         text = text.replace(f"WEYL{number}u", f"{WEYL[number]:#x}u")

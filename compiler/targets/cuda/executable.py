@@ -14,7 +14,7 @@ from ....runtime.cuda.memory import note_peak, when_full
 from ....runtime.cuda.plan import CudaPlan
 from ....runtime.device import Device
 from ...ir import TensorType
-from ...kernel.checks import Check
+from ...kernel.checks import Check, RoutineCheck
 from ...plan.executable import Executable
 from .program import CudaProgram
 
@@ -102,7 +102,9 @@ def _load(program: CudaProgram, device: Device, from_host: Sequence[int]) -> Cud
     )
 
 
-def _failed(checks: Sequence[Check], code: int, position: int, size: int) -> Exception:
+def _failed(
+    checks: Sequence[Check | RoutineCheck], code: int, position: int, size: int
+) -> Exception:
     """The error of a failed check; a status that is pending holds this, and nothing of the plan."""
     return checks[code - 1].error(position, size)
 

@@ -8,10 +8,18 @@ Intermediate values share the arena, so memory is compared, not values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 from ....runtime.dtypes import dtype_named
-from ....runtime.plan_steps import BufferRef, CopyStep, GemmStep
+from ....runtime.plan_steps import (
+    STATUS_SLOT,
+    ArrayRef,
+    BufferRef,
+    CopyStep,
+    GemmStep,
+    RoutineStep,
+)
 
 
 class Access(NamedTuple):
@@ -51,6 +59,25 @@ def accesses_of_product(step: GemmStep) -> list[Access]:
         *([access(step.bias, size * step.n, False)] if step.bias else []),
         access(step.c, extent((step.m, step.n), step.ldc, 2), True),
     ]
+
+
+def accesses_of_routine(step: RoutineStep) -> list[Access]:
+    """What a routine reads and writes."""
+    return [
+        *(_access_of_array(array, False) for array in step.operands),
+        *(_access_of_array(array, True) for array in step.read_results),
+        *([access(BufferRef(STATUS_SLOT), 8, True)] if step.site else []),
+    ]
+
+
+def _access_of_array(array: ArrayRef, writes: bool) -> Access:
+    size = array.dtype.itemsize
+    if array.strides is None or 0 in array.shape:
+        return access(array.ref, prod(array.shape) * size, writes)
+    ends = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    before, behind = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+    first = BufferRef(array.ref.slot, array.ref.offset + before)
+    return access(first, behind - before + size, writes)
 
 
 Accesses = Sequence[Access] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import TypeGuard
 
 from ....runtime.dtypes import uint8
@@ -16,18 +17,21 @@ from ....runtime.plan_steps import (
     CudaStep,
     GemmStep,
     LaunchStep,
+    RoutineStep,
     Step,
     references,
 )
 from ...fusion.fused_graph import FusedGraph, Group
-from ...ir import Node, TensorType, input_node
-from ...kernel.checks import Check
+from ...ir import Family, Node, TensorType, input_node
+from ...ir import primitives as p
+from ...kernel.checks import Check, RoutineCheck
 from ...kernel.kernel import Param
 from ...kernel.kernel_io import Root
 from ...kernel.lower import Lowering
 from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from ...plan.library_steps import routine_check, routine_step
 from ...plan.plan_builder import PlanBuilder
-from ...plan.step_info import StepInfo
+from ...plan.step_info import LibraryStep, StepInfo
 from .biases import Bias
 from .kernel_writer import (
     COPY_BLOCK,
@@ -38,7 +42,14 @@ from .kernel_writer import (
     copy_text,
     kernel_text,
 )
-from .launch_order import Access, access, accesses_of_copy, accesses_of_product, levels
+from .launch_order import (
+    Access,
+    access,
+    accesses_of_copy,
+    accesses_of_product,
+    accesses_of_routine,
+    levels,
+)
 from .module_text import CudaModule
 from .rules import CudaRules
 from .schedule import CudaSchedule, Layout, rows_fit, schedule_cuda
@@ -74,7 +85,7 @@ class CudaPlanBuilder(PlanBuilder):
         self.biases = biases
         self.shared = shared
         self.module = CudaModule()
-        self.checks: list[Check] = []
+        self.checks: list[Check | RoutineCheck] = []
         self.pieces: dict[int, Piece] = {}  # by the number of a step
         self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
         self.number_of: dict[int, int] = {}  # by id, of the first `numbered` of `infos`
@@ -83,7 +94,7 @@ class CudaPlanBuilder(PlanBuilder):
     def build(self) -> str:
         """The module's text; `steps`, `arena`, `slots` and `constants` are the rest of the plan.
 
-        `checks` are those of all kernels: the status has the number of one of them.
+        `checks` are those of all steps: the status has the number of one of them.
         """
         self.place_outputs()
         self.write()
@@ -150,6 +161,16 @@ class CudaPlanBuilder(PlanBuilder):
 
     def tell_product(self, step: GemmStep) -> str:
         return f"cuBLAS {sizes(step)}"
+
+    def library_step(self, node: Node) -> LibraryStep:
+        if node.primitive.family is not Family.LIBRARY:
+            return super().library_step(node)
+        check = routine_check(node)
+        if check is not None:
+            self.checks.append(check)
+        site = 0 if check is None else len(self.checks)
+        step = routine_step(self.operands, node, self.results(node), site)
+        return LibraryStep(step, "library", 0, partial(_routine_summary, step))
 
     @property
     def _overwritten(self) -> set[int]:
@@ -261,6 +282,8 @@ class CudaPlanBuilder(PlanBuilder):
             return accesses_of_copy(step)
         if isinstance(step, GemmStep):
             return accesses_of_product(step)
+        if isinstance(step, RoutineStep):
+            return accesses_of_routine(step)
         if not isinstance(step, LaunchStep):
             return None
         return [
@@ -321,6 +344,14 @@ class CudaPlanBuilder(PlanBuilder):
                 self.place[key] = self.arena.take(argument.nbytes, key)
             argument = own[argument]
         return self.place[argument]
+
+
+def _routine_summary(step: RoutineStep) -> str:
+    """A line for people."""
+    *batch, rows, columns = step.operands[0].shape
+    matrices = f"{prod(batch):,} matrices" if batch else "1 matrix"
+    library = "cuBLAS" if step.primitive == p.triangular_solve.name else "cuSOLVER"
+    return f"{library}: {matrices} {rows} x {columns}"
 
 
 def _can_be_joined(schedule: CudaSchedule | TemplateSchedule) -> TypeGuard[CudaSchedule]:

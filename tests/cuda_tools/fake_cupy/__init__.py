@@ -29,6 +29,7 @@ from . import (
     operators,
     reductions,
     routines,
+    solvers,
     ufuncs,
 )
 from .elementwise import ElementwiseKernel
@@ -115,11 +116,13 @@ _CUDA = {
     "alloc": memory.alloc,
     "alloc_pinned_memory": memory.alloc_pinned_memory,
     "get_current_stream": devices.get_current_stream,
+    "get_cublas_handle": solvers.handle,
+    "get_cusolver_handle": solvers.handle,
     "get_elapsed_time": devices.get_elapsed_time,
     "is_available": lambda: True,
 }
 _SUBMODULES = {
-    "device": ("Device",),
+    "device": ("Device", "get_cublas_handle", "get_cusolver_handle"),
     "function": ("Function", "Module"),
     "graph": ("Graph",),
     "memory": ("Memory", "MemoryPointer", "MemoryPool", "UnownedMemory", "alloc"),
@@ -147,6 +150,7 @@ def _cuda() -> Any:
     cuda.runtime = _module("cupy.cuda.runtime", dict(_RUNTIME))
     for name, contents in _SUBMODULES.items():
         setattr(cuda, name, _module(f"cupy.cuda.{name}", {each: _CUDA[each] for each in contents}))
+    del cuda.get_cublas_handle, cuda.get_cusolver_handle
     cuda.memory.OutOfMemoryError = memory.OutOfMemoryError
     cuda.memory.PooledMemory = memory.PooledMemory
     cuda.pinned_memory.is_memory_pinned = memory.is_memory_pinned
@@ -176,6 +180,7 @@ def _cupy() -> Any:
     made.get_default_memory_pool = memory.get_default_memory_pool
     made.get_default_pinned_memory_pool = memory.get_default_pinned_memory_pool
     made.cuda = _cuda()
+    made.linalg = _module("cupy.linalg", {"qr": solvers.qr})
     made.lib = _module("cupy.lib", {})
     tricks = {"as_strided": routines.as_strided}
     made.lib.stride_tricks = _module("cupy.lib.stride_tricks", tricks)
@@ -183,6 +188,10 @@ def _cupy() -> Any:
 
 
 cupy = _cupy()
+libraries = (
+    _module("cupy_backends.cuda.libs.cublas", solvers.CUBLAS),
+    _module("cupy_backends.cuda.libs.cusolver", solvers.CUSOLVER),
+)
 
 
 @contextmanager
@@ -203,7 +212,7 @@ def install(
     compile_cubin = nvrtc.compile_cubin
     nvrtc.compile_cubin = _text
     try:
-        with backend.use(cupy, driver):
+        with backend.use(cupy, driver, libraries):
             yield machine
     finally:
         nvrtc.compile_cubin = compile_cubin
