@@ -7,12 +7,10 @@ from typing import NamedTuple
 
 from ..runtime.garbage import no_collection
 from .ir import Graph, map_whole
-from .passes.canonicalize import canonicalize
 from .passes.decompose import decompose
 from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
-from .passes.fold_constants import fold_constants
 from .passes.join_attention import join_attention
 from .passes.join_attention_gradients import join_attention_gradients
 from .passes.join_updates import join_updates
@@ -40,17 +38,14 @@ PASSES = (
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
     # Before the algebra, as where a joint graph is divided into plans: there and here alike.
     Pass("join_attention_gradients", join_attention_gradients, "gradients store no weights"),
-    Pass("canonicalize", canonicalize, "one form for each value, so that later rules are few"),
-    Pass("fold_constants", fold_constants, "what depends on nothing is computed now"),
-    Pass("simplify", simplify, "fewer, cheaper and numerically safer operations"),
+    Pass("simplify", simplify, "one form for each value; fewer, cheaper and safer operations"),
     Pass("simplify_control", simplify_control, "loops carry nothing that stays as it is"),
     Pass("join_updates", join_updates, "slices written in a loop are a concatenation"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
-    Pass("fold_constants_again", fold_constants, "constants that were decomposed or permuted"),
-    Pass("simplify_again", simplify, "what became neighbours when permutes and slices moved"),
+    Pass("simplify_again", simplify, "what became constant, or neighbours, when permutes moved"),
     # After the permutes found their places, which would move behind the windows again.
     Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),

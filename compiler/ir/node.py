@@ -16,6 +16,7 @@ from .types import IRTypeError, ResultType, TensorType
 
 # An array constant at most this large is compared by its contents, a larger one by identity.
 _COMPARED_BYTES = 4096
+_PLAIN_INTS = frozenset({int})
 
 
 class Provenance(NamedTuple):
@@ -110,7 +111,10 @@ def attr_key(value: Any) -> Any:
 
     Guards what Python's equality confuses: NaN differs from itself, -0.0 == 0.0, 1 == True == 1.0.
     """
-    if type(value) is DType:
+    kind = type(value)
+    if (kind is tuple or kind is list) and _PLAIN_INTS.issuperset(map(type, value)):
+        return "ints", tuple(value)
+    if kind is DType:
         return value
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
@@ -125,7 +129,7 @@ def attr_key(value: Any) -> Any:
             return ("array", id(value))
         return ("array", value.shape, value.dtype.str, value.tobytes())
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
-        return tuple(attr_key(item) for item in value)
+        return tuple([attr_key(item) for item in value])
     return value.structure if isinstance(value, Structured) else value
 
 
@@ -152,10 +156,15 @@ class Builder:
         inputs: Sequence[Node] = (),
         attrs: Attrs = _NO_ATTRS,
         where: Provenance = UNKNOWN,
+        type_: ResultType | None = None,
     ) -> Node:
-        """The node of `primitive` on `inputs`; IRTypeError if the types do not fit."""
+        """The node of `primitive` on `inputs`; IRTypeError if the types do not fit.
+
+        `type_` is that of the result where it was inferred before.
+        """
         operands = tuple(inputs)
-        return self._apply(_what(primitive, attrs), primitive, operands, attrs, where)
+        what = _what(primitive, attrs)
+        return self._apply(what, primitive, operands, attrs, where, type_=type_)
 
     def _apply(
         self,
@@ -165,7 +174,7 @@ class Builder:
         attrs: Attrs,
         where: Provenance,
         instead: Node | None = None,
-        type_: Any = None,
+        type_: ResultType | None = None,
     ) -> Node:
         key = what, operands
         found = self._made.get(key)
@@ -191,13 +200,19 @@ class Builder:
         if attrs is not None:
             what = _what(node.primitive, attrs)
             return self._apply(what, node.primitive, operands, attrs, node.where, node)
+        what = node._what or node.what
+        key = what, operands
         if operands == node.inputs:
-            return self._made.setdefault((node.what, operands), node)
-        same = [each.type for each in operands] == [each.type for each in node.inputs]
-        return self._apply(
-            node.what, node.primitive, operands, node.attrs, node.where, node,
-            node.type if same else None,
-        )  # fmt: skip
+            return self._made.setdefault(key, node)
+        found = self._made.get(key)
+        if found is None:
+            types = [each.type for each in operands]
+            type_ = node.type
+            if types != [each.type for each in node.inputs]:
+                type_ = infer_type(node.primitive, types, node.attrs)
+            found = Node(node.primitive, operands, node.attrs, type_, node.where, what, node)
+            self._made[key] = found
+        return found
 
 
 def _what(primitive: Primitive, attrs: Attrs) -> Any:

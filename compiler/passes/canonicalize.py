@@ -15,12 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...runtime.dtypes import DType
-from ..ir import Family, Graph, Node
+from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.node import attr_key
+from ..ir.shapes import are_same
 from ..ir.shapes import broadcast as broadcast_shapes
 from .matching import broadcast, call, full, is_constant, reshape, scalar, scalar_of
-from .rewrite import RewriteBuilder, apply_rules, rewrite
+from .rewrite import RewriteBuilder, elementwise_with, rewrite
 
 _UNIFORM_ELEMENTS = 4096
 
@@ -60,7 +61,10 @@ def copy_is_its_operand(build: RewriteBuilder, node: Node) -> Node | None:
 @rewrite(Family.ELEMENTWISE)
 def operands_as_small_as_broadcasting_allows(build: RewriteBuilder, node: Node) -> Node | None:
     """Elementwise application broadcasts by itself, so a broadcast operand is often needless."""
-    if not any(each.primitive in (p.broadcast, p.full) and each.shape for each in node.inputs):
+    for operand in node.inputs:
+        if (operand.primitive is p.broadcast or operand.primitive is p.full) and operand.shape:
+            break
+    else:
         return None
     operands = list(node.inputs)
     for at, operand in enumerate(operands):
@@ -79,11 +83,9 @@ def _unbroadcast(build: RewriteBuilder, node: Node) -> Node:
     return node.inputs[0] if node.primitive is p.broadcast else node
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(*elementwise_with("commutative"))
 def commutative_operands_in_one_order(build: RewriteBuilder, node: Node) -> Node | None:
     """Constants to the right, otherwise in the order in which operands were made."""
-    if not node.primitive.commutative:
-        return None
     x, y = node.inputs
     swap = is_constant(x) if is_constant(x) != is_constant(y) else x.number > y.number
     return build.rebuild(node, [y, x]) if swap else None
@@ -169,6 +171,19 @@ def permute_of_small_axes_is_reshape(build: RewriteBuilder, node: Node) -> Node 
 def broadcast_of_broadcast(build: RewriteBuilder, node: Node) -> Node | None:
     (x,) = node.inputs
     return broadcast(build, x.inputs[0], node.shape) if x.primitive is p.broadcast else None
+
+
+@rewrite(p.broadcast)
+def broadcast_adds_leading_axes(build: RewriteBuilder, node: Node) -> Node | None:
+    """Without a reshape that does."""
+    (x,) = node.inputs
+    if x.primitive is not p.reshape:
+        return None
+    (source,) = x.inputs
+    lead = x.type.ndim - source.type.ndim
+    if lead < 0 or not are_same(x.shape, (1,) * lead + source.shape):
+        return None
+    return broadcast(build, source, node.shape)
 
 
 @rewrite(p.broadcast)
@@ -340,6 +355,7 @@ RULES = (
     permute_of_permute,
     permute_of_small_axes_is_reshape,
     broadcast_of_broadcast,
+    broadcast_adds_leading_axes,
     broadcast_of_nothing_is_reshape,
     slice_of_everything,
     slice_of_slice,
@@ -353,7 +369,3 @@ RULES = (
     position_among_one_is_zero,
     cast_in_one_step,
 )
-
-
-def canonicalize(graph: Graph) -> Graph:
-    return apply_rules(graph, RULES)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...runtime.arrays import evaluate
-from ..ir import Family, Graph, Node
+from ..ir import Family, Node
 from ..ir import primitives as p
 from .canonicalize import uniform_constant_is_full
 from .matching import constant, full, is_constant
-from .rewrite import RewriteBuilder, apply_rules, rewrite
+from .rewrite import RewriteBuilder, rewrite
 
 MAX_ELEMENTS = 4096
 
@@ -27,8 +27,9 @@ _FOLDED = (
 @rewrite(Family.ELEMENTWISE)
 def numbers(build: RewriteBuilder, node: Node) -> Node | None:
     """An elementwise function of numbers is a number, at any size."""
-    if not all(each.primitive is p.full for each in node.inputs):
-        return None
+    for operand in node.inputs:
+        if operand.primitive is not p.full:
+            return None
     operands = [evaluate("full", [], {**each.attrs, "shape": ()}) for each in node.inputs]
     value = _evaluated(node, operands)
     return None if value is None else full(build, node.type, value.item())
@@ -73,7 +74,3 @@ def _owned(value: np.ndarray) -> np.ndarray:
 
 
 RULES = (numbers, moved_numbers, small_results, uniform_constant_is_full)
-
-
-def fold_constants(graph: Graph) -> Graph:
-    return apply_rules(graph, RULES)

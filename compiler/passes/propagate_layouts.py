@@ -27,10 +27,12 @@ def _inverse(axes: Axes) -> Axes:
 @rewrite(Family.ELEMENTWISE)
 def elementwise_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     """Where all larger operands are permuted alike, the result is permuted instead."""
-    permutes = [each for each in node.inputs if each.primitive is p.permute]
-    if not permutes:
+    for permuted in node.inputs:
+        if permuted.primitive is p.permute:
+            break
+    else:
         return None
-    axes: Axes = permutes[0].attrs["axes"]
+    axes: Axes = permuted.attrs["axes"]
     if len(axes) != node.type.ndim:
         return None
     operands = [_unpermuted(build, each, axes) for each in node.inputs]

@@ -20,8 +20,9 @@ from dataclasses import field
 from typing import Any, NamedTuple, NoReturn
 
 from ...runtime.records import record
-from ..ir import UNKNOWN, Builder, Family, Graph, Node, Primitive, Provenance
+from ..ir import PRIMITIVES, UNKNOWN, Builder, Family, Graph, Node, Primitive, Provenance
 from ..ir.primitive import Attrs
+from ..ir.types import ResultType
 
 _FIRINGS_PER_NODE = 50
 _LAST_SHOWN = 8
@@ -45,7 +46,7 @@ class RewriteBuilder(Builder):
         attrs: Attrs,
         where: Provenance,
         instead: Node | None = None,
-        type_: Any = None,
+        type_: ResultType | None = None,
     ) -> Node:
         instead = instead or self.node
         if where is UNKNOWN and instead is not None:
@@ -107,6 +108,19 @@ def rewrite(*targets: Primitive | Family) -> Callable[[RuleFunction], Rule]:
     'double_negation'
     """
     return lambda function: Rule(function, frozenset(targets))
+
+
+def elementwise_with(fact: str) -> list[Primitive]:
+    """The elementwise primitives of which a fact is known, as the targets of a rule.
+
+    >>> elementwise_with("absorbing")
+    [logical_and, logical_or]
+    """
+    return [
+        each
+        for each in PRIMITIVES.values()
+        if each.family is Family.ELEMENTWISE and getattr(each, fact) != getattr(Primitive, fact)
+    ]
 
 
 def apply_rules(
@@ -174,8 +188,9 @@ class _Walk:
         build = self._build
         build.graph = graph
         build.reads = None if self._count_reads else {}
+        rules_of = self._rules_of
         for node in graph.nodes:
-            rules = self._rules_for(node.primitive)
+            rules = rules_of.get(node.primitive) or self._rules_for(node.primitive)
             if not rules.bits & ~node.settled or node in self._final:
                 continue
             if not node.settled or self._fire(node, rules) is not None:
@@ -244,7 +259,7 @@ class _Walk:
 
     def _stays(self, node: Node) -> bool:
         """Whether no rule replaces `node`, whose operands are final; then it is final too."""
-        rules = self._rules_for(node.primitive)
+        rules = self._rules_of.get(node.primitive) or self._rules_for(node.primitive)
         replacement = self._fire(node, rules) if rules.bits & ~node.settled else None
         if replacement is None or replacement is node:
             self._finish(node, node)
@@ -283,13 +298,11 @@ class _Walk:
         return None
 
     def _rules_for(self, primitive: Primitive) -> _Rules:
-        found = self._rules_of.get(primitive)
-        if found is None:
-            wanted = {primitive, primitive.family}
-            rules = [rule for rule in self._rules if rule.targets & wanted]
-            bits = functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
-            found = _Rules(bits, [(rule.bit, rule.function) for rule in rules])
-            self._rules_of[primitive] = found
+        wanted = {primitive, primitive.family}
+        rules = [rule for rule in self._rules if rule.targets & wanted]
+        bits = functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
+        found = _Rules(bits, [(rule.bit, rule.function) for rule in rules])
+        self._rules_of[primitive] = found
         return found
 
     def _count(self, rule: RuleFunction, node: Node) -> None:

@@ -6,19 +6,18 @@ import math
 
 import numpy as np
 
-from ..ir import Family, Node
+from ..ir import Node
 from ..ir import primitives as p
 from .matching import broadcast, call, full, holds, scalar, scalar_of
-from .rewrite import RewriteBuilder, rewrite
+from .rewrite import RewriteBuilder, elementwise_with, rewrite
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(*elementwise_with("identity"))
 def identity_element(build: RewriteBuilder, node: Node) -> Node | None:
     """f(x, e) is x. The identity of adding floats is -0.0: -0.0 + 0.0 is 0.0."""
-    identity = node.primitive.identity
-    if identity is None:
-        return None
     x, e = node.inputs
+    identity = node.primitive.identity
+    assert identity is not None
     exact = holds(e, identity)
     if node.primitive is p.add and node.type.dtype.is_floating_point:
         exact = holds(e, -0.0) or (holds(e, 0.0) and _never_negative_zero(x))
@@ -35,26 +34,22 @@ def _never_negative_zero(node: Node) -> bool:
     return squared or node.primitive in _WITHOUT_NEGATIVE_ZERO
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(*elementwise_with("absorbing"))
 def absorbing_element(build: RewriteBuilder, node: Node) -> Node | None:
     absorbing = node.primitive.absorbing
-    if absorbing is None or not holds(node.inputs[1], absorbing):
-        return None
-    return full(build, node.type, absorbing)
+    assert absorbing is not None
+    return full(build, node.type, absorbing) if holds(node.inputs[1], absorbing) else None
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(*elementwise_with("involution"))
 def involution(build: RewriteBuilder, node: Node) -> Node | None:
-    if not node.primitive.involution or node.inputs[0].primitive is not node.primitive:
-        return None
-    return node.inputs[0].inputs[0]
+    (x,) = node.inputs
+    return x.inputs[0] if x.primitive is node.primitive else None
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(*elementwise_with("idempotent"))
 def idempotent(build: RewriteBuilder, node: Node) -> Node | None:
     """f(f(x)) is f(x); f(x, x) is x."""
-    if not node.primitive.idempotent:
-        return None
     x = node.inputs[0]
     if len(node.inputs) == 2:
         return x if x is node.inputs[1] else None

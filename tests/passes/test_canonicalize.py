@@ -1,10 +1,13 @@
 """Canonical forms: their text, and that not one bit of a value changes."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.passes.canonicalize import canonicalize, loses_nothing
+from tgraph.compiler.passes.canonicalize import RULES, loses_nothing
+from tgraph.compiler.passes.rewrite import apply_rules
 from tgraph.runtime.arrays import evaluate
 from tgraph.runtime.dtypes import (
     REAL_DTYPES,
@@ -19,6 +22,8 @@ from tgraph.runtime.dtypes import (
     int64,
     uint8,
 )
+
+canonicalize = partial(apply_rules, rules=RULES)
 
 
 def three(make):
@@ -104,6 +109,10 @@ CASES = {
     "permute_of_ones": (
         lambda m: m.permute(m.input(1, 3, 4), axes=(1, 0, 2)),
         "%0 = reshape(%x; shape=(3, 1, 4)) | return %0",
+    ),
+    "broadcast_of_a_reshape_that_adds_axes": (
+        lambda m: m.broadcast(m.reshape(m.input(3), shape=(1, 3)), shape=(4, 3)),
+        "%0 = broadcast(%x; shape=(4, 3)) | return %0",
     ),
     "broadcasts": (
         lambda m: m.broadcast(m.broadcast(m.input(3, 1), shape=(3, 4)), shape=(2, 3, 4)),

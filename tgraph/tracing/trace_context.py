@@ -279,9 +279,11 @@ class Trace(Context):
             found = self._sites[key] = site.provenance
         return found
 
-    def record(self, primitive: Primitive, nodes: Sequence[Node], attrs: Any = _NO_ATTRS) -> Node:
-        """The node of applying `primitive`."""
-        node = self.builder.apply(primitive, nodes, attrs, self.site())
+    def record(
+        self, primitive: Primitive, nodes: Sequence[Node], attrs: Any = _NO_ATTRS, type_: Any = None
+    ) -> Node:
+        """The node of applying `primitive`, of `type_` where that is known."""
+        node = self.builder.apply(primitive, nodes, attrs, self.site(), type_)
         self._own.add(node)
         return node
 
@@ -296,10 +298,12 @@ class Trace(Context):
                 attrs[name] = float(value)
             elif type(value) is SymInt and primitive is p.full:
                 return self._full(attrs, self.sizes.as_number(value))
-        node = self.record(primitive, nodes, attrs)
+        node = self.record(primitive, nodes, attrs, type_)
         if type(type_) is not tuple:
             return node
-        return tuple(self.record(p.get, [node], {"index": at}) for at in range(len(type_)))
+        return tuple(
+            self.record(p.get, [node], {"index": at}, each) for at, each in enumerate(type_)
+        )
 
     def _full(self, attrs: dict[str, Any], value: TracedNumber) -> Node:
         number = self.constant(value, attrs["dtype"], attrs.get("device", CPU))

@@ -17,18 +17,12 @@ from ....runtime.dtypes import DType
 from ...ir import Family, Graph, Node
 from ...ir import primitives as p
 from ...kernel.kernel import compute_dtype
-from ...passes.canonicalize import canonicalize
-from ...passes.fold_constants import fold_constants
 from ...passes.simplify import simplify
 from ...pipeline import Pass, optimize
 from .device_library import library_text
 from .scalar import TEMPLATES, c_type, convert, literal, narrow, widen
 
-PASSES = (
-    Pass("canonicalize", canonicalize, "one form for each value"),
-    Pass("fold_constants", fold_constants, "what depends on no argument is computed now"),
-    Pass("simplify", simplify, "fewer and cheaper operations for the same values"),
-)
+PASSES = (Pass("simplify", simplify, "fewer and cheaper operations for the same values"),)
 
 
 def simplified(graph: Graph) -> Graph:
