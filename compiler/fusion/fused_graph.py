@@ -165,7 +165,7 @@ class FusedGraph:
 
     def structure(self, group: Group) -> Structure:
         """What the kernel of a group depends on."""
-        return self.kernels.structure_of(group, self.has_memory)
+        return self.kernels.structure_of(group, self.stored.__contains__)
 
     def assess(self, group: Group) -> Assessment:
         """What is known of the kernel of a group before it is lowered."""

@@ -65,12 +65,14 @@ _Pair = tuple[float, int, int, Node, Node]
 class _GrowingGroup:
     """A group while others may still join it. `first` is where its first node stands.
 
+    `nodes` are those of its `roots`.
     `computed` are those of `reads` that the graph has to compute.
     `waiting` are pairs that could not be merged for what is computed between them; `before` and
     `behind` the steps around it (`_Merging._steps_around`).
     """
 
     roots: list[Root]
+    nodes: list[Node]
     kind: str
     reads: dict[Node, None]
     computed: dict[Node, None]
@@ -80,10 +82,6 @@ class _GrowingGroup:
     waiting: list[_Pair] = field(default_factory=list)
     before: int = 0
     behind: int = 0
-
-    @property
-    def nodes(self) -> list[Node]:
-        return [root.node for root in self.roots]
 
 
 class _Merging:
@@ -135,7 +133,7 @@ class _Merging:
         """The groups as they have become, in an order in which they can run."""
         for group in self.groups:
             group.roots = self._kept_roots(group)
-        stored = frozenset(self.roots.chosen | self.roots.fixed)
+        stored = frozenset(self.roots.stored)
         groups = tuple(
             Group(tuple(each.roots), each.kind, tuple(each.reads), each.price, each.apart)
             for each in self._sorted()
@@ -178,7 +176,7 @@ class _Merging:
             if root.stored or has_loops(root.node):
                 kept.append(root)
             else:
-                self.roots.chosen.discard(root.node)
+                self.roots.drop(root.node)
         return kept
 
     def _as_stored(self, roots: Sequence[Root]) -> list[Root]:
@@ -188,7 +186,7 @@ class _Merging:
         for root in roots:
             readers = self.needed_by.get(root.node, inside)
             is_read = root.node in self.roots.wanted or not readers <= inside
-            stored.append(Root(root.node, root.dims, is_read))
+            stored.append(root if root.stored == is_read else Root(root.node, root.dims, is_read))
         return stored
 
     def _reads(self, node: Node) -> dict[Node, None]:
@@ -207,7 +205,7 @@ class _Merging:
         root = own_root(node) if kind != "step" else Root(node, ())
         reads = self.reads[node]
         computed = {read: None for read in reads if read in self.group_of}
-        group = _GrowingGroup([root], kind, dict(reads), computed, self.order[node])
+        group = _GrowingGroup([root], [node], kind, dict(reads), computed, self.order[node])
         self.groups[group] = None
         self.group_of[node] = group
         for read in group.reads:
@@ -254,7 +252,8 @@ class _Merging:
 
         What stands between two that had better be one may itself have little to gain.
         """
-        between = self.running.between(first, second)
+        # No step is needed by the later one and needs the other: those would be in their bits.
+        between = self.running.between(first, second, lambda each: each.kind != "step")
         if between is None or len(between) > MAX_BETWEEN:
             return False
         return all(each.kind == "kernel" and self._join(first, each) for each in between)
@@ -288,7 +287,8 @@ class _Merging:
         roots = self._joined_roots(first, second)
         if roots is None:
             return False
-        first.roots, first.first = roots, min(first.first, second.first)
+        first.roots, first.nodes = roots, [root.node for root in roots]
+        first.first = min(first.first, second.first)
         del self.groups[second]
         for node in second.nodes:
             self.group_of[node] = first
@@ -305,13 +305,30 @@ class _Merging:
                     first.computed[read] = None
                 self.readers_of[read][first] = None
         first.apart += second.apart
-        first.before |= second.before
-        first.behind |= second.behind
+        self._join_steps(first, second)
         self.running.add(first)
         for pair in (*first.waiting, *second.waiting):
             heappush(self.pending, pair)
         first.waiting.clear()
         return True
+
+    def _join_steps(self, first: _GrowingGroup, second: _GrowingGroup) -> None:
+        """What needs one of two groups now needs the steps before the other, too."""
+        before, behind = first.before | second.before, first.behind | second.behind
+        if before != first.before or before != second.before:
+            first.before, pending = before, [first]
+            while pending:
+                for each in self._followers(pending.pop()):
+                    if before & ~each.before:
+                        each.before |= before
+                        pending.append(each)
+        if behind != first.behind or behind != second.behind:
+            first.behind, pending = behind, [first]
+            while pending:
+                for each in self._producers(pending.pop()):
+                    if behind & ~each.behind:
+                        each.behind |= behind
+                        pending.append(each)
 
     def _assess(self, kind: str, roots: Sequence[Root]) -> Assessment:
         """What is known of a kernel of `roots`."""

@@ -48,7 +48,10 @@ class Machine:
 
     def byte(self, nbytes: int) -> float:
         """The time of each byte of a value of so many bytes."""
-        return next(time for size, time in self.levels if nbytes <= size)
+        for size, time in self.levels:
+            if nbytes <= size:
+                return time
+        raise ValueError(f"no level holds {nbytes} bytes")
 
     def time(self, operations: float, type_: TensorType) -> float:
         """The time of so many operations on each element."""

@@ -42,9 +42,8 @@ class Roots:
         }
         self.wanted = self._wanted()
         self.chosen: set[Node] = set()
-
-    def has_memory(self, node: Node) -> bool:
-        return node in self.chosen or node in self.fixed
+        self.stored = set(self.fixed)  # and those that are chosen
+        self.has_memory: Callable[[Node], bool] = self.stored.__contains__
 
     def in_memory(self, node: Node) -> Node:
         """The node whose memory holds `node`."""
@@ -100,10 +99,20 @@ class Roots:
 
     def choose(self, forced: Collection[Node]) -> None:
         """Choose the roots, of which the nodes `forced` are some."""
-        self.chosen = set()
+        self.stored -= self.chosen
+        self.chosen.clear()
         spent = self._mark_required_roots(forced)
         self._mark_shared_roots(spent)
         self._mark_repeated_roots(spent)
+
+    def _choose(self, node: Node) -> None:
+        self.chosen.add(node)
+        self.stored.add(node)
+
+    def drop(self, node: Node) -> None:
+        """Let a node that was chosen be a value inside the only kernel that reads it."""
+        self.chosen.discard(node)
+        self.stored.discard(node)
 
     def _mark_required_roots(self, forced: Collection[Node]) -> dict[Node, float]:
         """Mark what must be a root whoever reads it; gives the cost of computing each node."""
@@ -127,7 +136,7 @@ class Roots:
                 inlined, spent = inlined * taps, spent * taps
             size[node], cost[node] = inlined, spent
             if node in forced or self._must_be_root(node, inlined, spent):
-                self.chosen.add(node)
+                self._choose(node)
                 size[node], cost[node], pieces[node] = 1, 0, 1
         return cost
 
@@ -153,7 +162,7 @@ class Roots:
                     found |= reaches[reader]
             shared = len(found) > 1 and self._pays_to_store(node, cost[node], len(found) - 1)
             if shared and not is_virtual_source(node) and not self.has_memory(node):
-                self.chosen.add(node)
+                self._choose(node)
             reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
 
     def _mark_repeated_roots(self, cost: Mapping[Node, float]) -> None:
@@ -167,7 +176,7 @@ class Roots:
             if not self.has_memory(node) and not is_virtual_source(node):
                 more = places.computed(node) / max(1, node.type.numel) - 1
                 if _computes(node) and more >= 1 and self._pays_to_store(node, cost[node], more):
-                    self.chosen.add(node)
+                    self._choose(node)
             places.read_operands(node)
 
     def _pays_to_store(self, node: Node, cost: float, more: float) -> bool:
@@ -197,8 +206,11 @@ class Roots:
         if has_loops(node) and not is_unrolled(node):
             return True
         readers = self.graph.consumers[node]
-        if inlined > MAX_VIRTUAL or any(self._divides(node, reader) for reader in readers):
+        if inlined > MAX_VIRTUAL:
             return True
+        for reader in readers:
+            if reader.primitive is p.reshape and self._divides(node, reader):
+                return True
         if self.rules.is_costly_number(node, spent):
             return True
         if spent <= self.machine.cheap:
@@ -208,11 +220,11 @@ class Roots:
         return any(self._repeats(node, reader) for reader in readers)
 
     def _divides(self, node: Node, reader: Node) -> bool:
-        """Whether `reader` would have to divide to find each element of `node`.
+        """Whether a reshape would have to divide to find each element of `node`.
 
         That is better than memory for what is repeated so often that it grows.
         """
-        if reader.primitive is not p.reshape or not crosses(node.shape, reader.shape):
+        if not crosses(node.shape, reader.shape):
             return False
         largest = max((each.type.numel for each in self.reads(node)), default=0)
         return node.type.numel <= MAX_GROWTH * largest and not self._is_flat(node)

@@ -40,15 +40,18 @@ class RunningOrder(Generic[Group]):
             if rank[producer] > rank[group]:  # not moved with another
                 self._move(group, producer)
 
-    def between(self, group: Group, other: Group) -> list[Group] | None:
+    def between(
+        self, group: Group, other: Group, passable: Callable[[Group], bool]
+    ) -> list[Group] | None:
         """What needs `group` and is needed by `other`, in order; None where that is too far to see.
 
-        Looks from both sides at once, and no further when one has seen all.
+        All of it has to be `passable`: what is not is known to stand elsewhere. Looks from both
+        sides at once, and no further when one has seen all.
         """
         low, high = self.rank[group], self.rank[other]
         behind, before = {group: None}, {other: None}
-        forwards = self._search(behind, self._followers, low, high)
-        backwards = self._search(before, self._producers, low, high)
+        forwards = self._search(behind, self._followers, low, high, passable)
+        backwards = self._search(before, self._producers, low, high, passable)
         for _ in range(MAX_SEARCHED):
             if next(forwards, None) is None:
                 latest_first = sorted(behind, key=self.rank.__getitem__, reverse=True)
@@ -59,16 +62,22 @@ class RunningOrder(Generic[Group]):
         return None
 
     def _search(
-        self, seen: dict[Group, None], step: Neighbours[Group], low: int, high: int
+        self,
+        seen: dict[Group, None],
+        step: Neighbours[Group],
+        low: int,
+        high: int,
+        passable: Callable[[Group], bool],
     ) -> Iterator[Group]:
         """Adds what is reached from the one of `seen`, strictly between two ranks.
 
         Gives each that it looks at.
         """
+        rank = self.rank
         pending = list(seen)
         while pending:
             for each in step(pending.pop()):
-                if low < self.rank[each] < high and each not in seen:
+                if low < rank[each] < high and each not in seen and passable(each):
                     seen[each] = None
                     pending.append(each)
                 yield each
