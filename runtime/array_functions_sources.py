@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import philox
 from .array_functions_elementwise import Array, Function
@@ -16,6 +15,9 @@ from .array_functions_movement import filled
 from .cuda import arrays as cuda_arrays
 from .device import CPU, Device
 from .dtypes import DType
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Ints = tuple[int, ...]
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import (
     array_functions_complex,
@@ -31,6 +30,9 @@ from .array_functions_elementwise import Array as Array
 from .array_functions_elementwise import Function as Function
 from .cuda import arrays as cuda_arrays
 from .device import Device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Every primitive but `input`, which is fed.
 FUNCTIONS: dict[str, Function] = {

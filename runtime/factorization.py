@@ -12,7 +12,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import blas, lapack, lapack_native
 from .lapack_calls import CALLS, TRIANGULAR_SOLVE_OF_COPY, LibraryCall
@@ -23,7 +22,7 @@ from .plan import Plan
 from .plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, KernelStep, merged_batch
 from .records import record
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 UNITS = 64
 """Units of matrices, each of which has workspace of its own, while that takes few bytes."""

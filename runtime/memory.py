@@ -14,10 +14,12 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 ALIGNMENT = 64
 POOLED_FROM = 256 << 10

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import parallel
 from .array_functions_elementwise import quietly
 
-Array = npt.NDArray[Any]
-Positions = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array = np.ndarray[Any, Any]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 # Below, the calls that make keys take longer than sorting.
 _FEW = 512

@@ -11,10 +11,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import blas, interrupts, memory, plan_native
 from .plan_gemm import calls_blas, native_product
@@ -34,6 +33,9 @@ from .plan_steps import (
     Step,
     references,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "ARENA_SLOT",
@@ -56,7 +58,7 @@ _FORMATS = {
 }  # fmt: skip
 """How the numbers of branches are read: see `plan_native`."""
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 
 class ReadOnlyError(ValueError):

@@ -7,12 +7,12 @@ what is special to a monoid stands in one table of the target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...runtime.dtypes import DType
+from ...runtime.records import record
 from . import elementwise as e
 from .primitive import Primitive
 
@@ -20,7 +20,7 @@ LEAST, MOST = "least", "most"
 """What an extreme starts from: the least or the largest value of its type."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Monoid:
     """An operation that takes one more value into a result, and what a result starts from.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from ...runtime.records import record
 from .types import ResultType, TensorType
 
 Attrs = Mapping[str, Any]
@@ -39,7 +39,7 @@ class Family(Enum):
     __hash__ = object.__hash__  # that of Enum is Python code, and asked for at every node
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Primitive:
     """A basic operation.
 

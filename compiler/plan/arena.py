@@ -5,12 +5,14 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...runtime.plan_steps import ARENA_SLOT, BufferRef
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class PlanMemory:

@@ -10,9 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ...runtime.plan_native import STATUS_WORDS
 from ...runtime.plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, CudaStep, Step
@@ -22,6 +20,9 @@ from ..ir import Node
 from .plan_builder import PlanBuilder
 from .planning import Planning
 from .step_info import StepInfo
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @record()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import threading
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..device import Device
 from . import backend, failures, in_flight
 from .memory import when_full
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Array = Any  # of CuPy
 FOREIGN = object()

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..device import Device
 from . import backend
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 WORDS = 8
 """The status: code, position, size; the last words are where the host has its flag and copy."""

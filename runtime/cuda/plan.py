@@ -18,10 +18,9 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..device import Device
 from ..plan_steps import (
@@ -43,6 +42,9 @@ from .launches import Launch, LaunchError, allow_shared, launch
 from .memory import note_peak, register_cache, register_keeper, watch, when_full
 from .plan_layout import Part, Place, aligned_copy, packed, parts_of, view_of
 from .products import Product, prepare, workspaces_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Array = Any  # of CuPy
 

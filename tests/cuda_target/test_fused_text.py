@@ -16,7 +16,7 @@ from tgraph.runtime.device import Device
 import tgraph as tg
 from tgraph.core import pytree
 from tgraph.core.tensor import intern_type
-from tgraph.ops.fused import Fused
+from tgraph.ops.fused_function import Fused
 
 pytest_plugins = ["cuda_tools.device"]
 

@@ -16,7 +16,7 @@ from ..core.tensor import Tensor, intern_type
 from ..core.vjp_rules import vjp
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
-from .recording.hooks import without_hooks
+from .recording.entered import without_hooks
 
 
 def host_call(

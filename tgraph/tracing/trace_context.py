@@ -44,7 +44,7 @@ from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
 from .open_sizes import OpenSizes
-from .recording.hooks import without_hooks
+from .recording.entered import without_hooks
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....runtime import memory, parallel
 from ....runtime.dtypes import int64
@@ -21,6 +20,9 @@ from ...ir import primitives as p
 from ...pipeline import optimize
 from .executable import cpu_executable
 from .step_times import repeated
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SMALLEST, LARGEST = 1 << 14, 1 << 29
 """Bytes for which bandwidth is measured: from the first-level cache to beyond all caches."""

@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....runtime import memory
 from ....runtime.plan import Plan
@@ -23,7 +22,7 @@ from ....runtime.plan_steps import ARENA_SLOT, BufferRef, KernelStep, Step
 from ...plan.step_info import StepInfo
 from .executable import CpuExecutable
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 SECONDS = 200e-6
 """What one timed call should take at least."""

@@ -15,8 +15,9 @@ from types import (
 from typing import Any
 
 from .code_names import codes_in, named_by
+from .entered import entering, is_instrumented
 from .guards import Guard, is_a
-from .hooks import HOOKS, entering, is_instrumented
+from .hooks import HOOKS
 from .instrument import instrument
 from .outside import Outside
 from .questions import CONTAINERS, is_empty_cell, is_plain_read, own_attributes, parent_path

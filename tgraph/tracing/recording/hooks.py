@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
-from types import CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from ...core.state import state
+from .entered import Enter
 from .guards import is_a
 from .instrument import Hooks
 
@@ -65,23 +65,6 @@ class _StoreGlobal(_Named):
     def __or__(self, _: Any) -> None:
         if state.recorder is not None:
             state.recorder.store_global(sys._getframe(1).f_globals, self.name)
-
-
-class _Enter:
-    """At the beginning of `code`; `function` is what it belongs to, where that is known."""
-
-    __slots__ = ("code", "function")
-
-    def __init__(self, code: CodeType, function: FunctionType | None = None) -> None:
-        self.code = code
-        # Weak, for lines of the user's are told by their code, which is kept for long.
-        self.function = None if function is None else weakref.ref(function)
-
-    def __or__(self, _: Any) -> None:
-        recorder = state.recorder
-        if recorder is not None:
-            function = None if self.function is None else self.function()
-            recorder.entered(self.code, function, sys._getframe(1).f_globals)
 
 
 class _Item:
@@ -146,7 +129,7 @@ class _Noted:
 
 
 HOOKS = Hooks(
-    enter=_Enter,
+    enter=Enter,
     attribute=functools.cache(_Attribute),
     super_attribute=functools.cache(_SuperAttribute),
     imported=functools.cache(_Imported),
@@ -170,32 +153,3 @@ HOOKS = Hooks(
     store_attribute=functools.cache(_StoreAttribute),
     store_global=functools.cache(_StoreGlobal),
 )
-
-
-def entering(code: CodeType, function: FunctionType) -> CodeType:
-    """The code of `function`, which says so where it begins."""
-    original = function.__code__  # equal code, of another function, may be another object
-    consts = tuple(
-        _Enter(original, function) if type(each) is _Enter else each for each in code.co_consts
-    )
-    return code.replace(co_consts=consts)
-
-
-def is_instrumented(code: CodeType) -> bool:
-    return any(type(each) is _Enter for each in code.co_consts)
-
-
-def without_hooks(function: Any) -> Any:
-    """A function of the traced code as one that runs at every call."""
-    if type(function) is not FunctionType or not is_instrumented(function.__code__):
-        return function
-    entered = next(each for each in function.__code__.co_consts if type(each) is _Enter)
-    made = FunctionType(
-        entered.code,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
