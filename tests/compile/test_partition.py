@@ -1,8 +1,13 @@
+import random
+from math import inf
+
+import networkx
 import pytest
 from tgraph.compiler.ir import Builder, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
 from tgraph.runtime.dtypes import float16, float32, int64
 
+from tgraph.compiled.minimum_cut import Network
 from tgraph.compiled.partition import partition
 
 MATRIX = TensorType((64, 64), float32)
@@ -197,3 +202,27 @@ def test_large_graphs(count):
     check(parts, [x], [g], [values[-1]], [gradient])
     # Every cosine reads a sine of which at most a few are computed again.
     assert len(parts.saved) > count // 4
+
+
+def test_minimum_cuts_are_those_of_networkx():
+    """The one nearest to the sink, so that equal cuts are told apart by the network alone."""
+    rng = random.Random(0)
+    finite = 0
+    for _ in range(300):
+        count = rng.randint(2, 14)
+        pairs = [tuple(rng.sample(range(count), 2)) for _ in range(rng.randint(1, 40))]
+        edges = {pair: rng.choice([0, 1, 2, 3, 5, 8, inf]) for pair in pairs}
+        theirs, ours = networkx.DiGraph(), Network(count)
+        theirs.add_nodes_from(range(count))
+        for (start, end), capacity in edges.items():
+            ours.connect(start, end, capacity)
+            theirs.add_edge(start, end, capacity=capacity)
+        try:
+            _, (_, behind) = networkx.minimum_cut(theirs, 0, count - 1)
+        except networkx.NetworkXUnbounded:
+            with pytest.raises(ValueError, match="infinite"):
+                ours.cut_off(0, count - 1)
+        else:
+            finite += 1
+            assert ours.cut_off(0, count - 1) == [each in behind for each in range(count)]
+    assert 100 < finite < 300

@@ -16,7 +16,6 @@ PyTorch's functorch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from ..compiler.ir import (
     Builder,
@@ -32,8 +31,8 @@ from ..compiler.ir import (
     toposort,
 )
 from ..compiler.ir import primitives as p
-from ..runtime import interrupts
 from ..runtime.records import record
+from .minimum_cut import Network
 
 # One machine operation of an elementwise primitive costs as much as moving this many bytes.
 BYTES_PER_OPERATION = 0.3
@@ -244,32 +243,24 @@ def _minimum_cut(
     Every node is an edge (in -> out) that costs its saving to cut; cutting "source -> in" means
     computing it again, which needs its operands on the backward's side too.
     """
-    with interrupts.held():
-        import networkx  # optional at import time: only needed to differentiate compiled functions
-
-    flow: Any = networkx.DiGraph()
-    flow.add_nodes_from(("source", "sink"))
+    source, sink = 2 * len(ancestors), 2 * len(ancestors) + 1
+    network = Network(sink + 1)
     number = {node: index for index, node in enumerate(ancestors)}
     for node, index in number.items():
         before, after = 2 * index, 2 * index + 1
-        _edge(flow, before, after, _save_cost(node, primals))
-        _edge(flow, "source", before, _recompute_cost(node, banned))
+        network.connect(before, after, _capacity(_save_cost(node, primals)))
+        network.connect(source, before, _capacity(_recompute_cost(node, banned)))
         for operand in dict.fromkeys(node.inputs):
             # If `node` is computed again, its operand must be at hand.
-            _edge(flow, 2 * number[operand] + 1, before, _INFINITE)
+            network.connect(2 * number[operand] + 1, before, _INFINITE)
         if node in read:
-            _edge(flow, after, "sink", _INFINITE)
-    _, (reached, _) = networkx.minimum_cut(flow, "source", "sink")
+            network.connect(after, sink, _INFINITE)
+    behind = network.cut_off(source, sink)
     return {
-        node
-        for node, index in number.items()
-        if 2 * index in reached and 2 * index + 1 not in reached
+        node for node, index in number.items() if not behind[2 * index] and behind[2 * index + 1]
     }
 
 
-def _edge(flow: Any, start: Any, end: Any, cost: float) -> None:
-    if cost == _INFINITE:
-        flow.add_edge(start, end)  # networkx: no capacity means unbounded
-    elif cost > 0:
-        # Whole numbers: sums of floats would make ties depend on rounding.
-        flow.add_edge(start, end, capacity=round(10 * cost))
+def _capacity(cost: float) -> float:
+    """A whole number: sums of floats would make ties depend on rounding."""
+    return cost if cost == _INFINITE else round(10 * cost)
