@@ -186,6 +186,13 @@ class Builder:
             found = self._made[key] = Node(primitive, operands, attrs, type_, where, what, instead)
         return found
 
+    def repeat(
+        self, node: Node, inputs: Sequence[Node], where: Provenance, type_: ResultType
+    ) -> Node:
+        """What `node` does on other inputs, made at `where`; the result is of `type_`."""
+        what, operands = node.what, tuple(inputs)
+        return self._apply(what, node.primitive, operands, node.attrs, where, type_=type_)
+
     def full(self, shape: tuple[int, ...], value: Any, dtype: Any, where: Any = UNKNOWN) -> Node:
         """A tensor of `shape` filled with one Python scalar."""
         attrs = {"shape": shape, "value": value, "dtype": dtype}

@@ -15,6 +15,7 @@ from tgraph.runtime.memo import Memo
 import tgraph as tg
 from benchmarks.compile_time import CASES
 from tgraph.compiled import call_writer
+from tgraph.tracing.trace_context import Trace
 
 SOURCES = str(Path(tg.__file__).parent.parent)
 
@@ -126,6 +127,18 @@ def test_what_is_alike_is_planned_once(name, monkeypatch):
     # The additions of a long loss are cut into pieces, larger ones than a short loss has.
     limit = 2 * max(few) if name == "training" else 0
     assert all(more <= max(less, limit) for less, more in zip(few, many)), counted
+
+
+@pytest.mark.parametrize("name", ["adam", "adam_of_many_shapes", "adamw", "momentum"])
+def test_updates_that_are_alike_are_traced_once(name, monkeypatch):
+    """Operations are applied for one parameter; the others' nodes are made after its own."""
+    seen = []
+    for count in (12, 48):
+        with monkeypatch.context() as patch:
+            applied = calls(patch, Trace, "evaluate")
+            STEPS[name](count)()
+        seen.append(len(applied))
+    assert seen[0] == seen[1] < 40
 
 
 def test_shapes_are_planned_once_each(monkeypatch):

@@ -6,7 +6,7 @@ to its graph. `apply` in `dispatch.py` asks the current one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,10 @@ class Context:
     def serial(self) -> int:
         """A number that no other random host call has, where equal ones would be one."""
         raise NotImplementedError
+
+    def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
+        """Call a function that gives nothing and writes some of its arguments: `fused_update`."""
+        function(*args)
 
     def touch(self, tensor: Tensor) -> None:
         """Called before the metadata of a handle changes: history, version, hooks."""

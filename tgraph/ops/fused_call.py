@@ -29,6 +29,8 @@ def with_plans(
         context = state.context
         if (context is None or context is EAGER) and _is_on_device(args, kwargs):
             return on_device().run(args, kwargs)
+        if writes and context is not None and not kwargs:
+            return context.update(function, args)
         return function(*args, **kwargs)
 
     is_ours = is_internal(function.__code__.co_filename)

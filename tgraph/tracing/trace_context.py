@@ -45,6 +45,7 @@ from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
 from .open_sizes import OpenSizes
 from .recording.entered import without_hooks
+from .stamps import Stamps
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 
@@ -86,6 +87,8 @@ class Trace(Context):
         self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
         self._constants: dict[Any, Node] = {}  # a number, its kind, dtype and device -> a node
         self.sizes = OpenSizes(self)
+        self._log: list[Node] | None = None  # of what is recorded, while somebody wants to know
+        self._stamps = Stamps(self)
 
     # --- inputs ---
 
@@ -285,7 +288,37 @@ class Trace(Context):
         """The node of applying `primitive`, of `type_` where that is known."""
         node = self.builder.apply(primitive, nodes, attrs, self.site(), type_)
         self._own.add(node)
+        if self._log is not None:
+            self._log.append(node)
         return node
+
+    # --- what is recorded again ---
+
+    def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
+        if self.sizes.axes or self._log is not None:
+            function(*args)
+        else:
+            self._stamps.call(function, args)
+
+    @contextmanager
+    def logging(self) -> Iterator[list[Node]]:
+        """What is recorded meanwhile, in its order."""
+        self._log = log = []
+        try:
+            yield log
+        finally:
+            self._log = None
+
+    def reads(self) -> tuple[Any, ...]:
+        """Tells whether anything but tensors and numbers is read, drawn or ordered in between."""
+        counted = (self.host_reads, self.static_reads, self.generators, self.seeds, self.grads)
+        return (*map(len, counted), self.last_token)
+
+    def repeat(self, node: Node, inputs: Sequence[Node], type_: TensorType) -> Node:
+        """What `node`, of this trace, does on other inputs, whose result is of `type_`."""
+        made = self.builder.repeat(node, inputs, self.site(), type_)
+        self._own.add(made)
+        return made
 
     def evaluate(
         self, primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
@@ -397,7 +430,11 @@ class Trace(Context):
         strides = node_strides(tensor._value if is_own else self.table[id(tensor)])
         if node_strides(node) != strides:
             node = self.record(p.copy, [node], {"strides": strides})
-        if is_own:
+        self.rebind(tensor, node)
+
+    def rebind(self, tensor: Tensor, node: Node) -> None:
+        """Let `node`, which lies as `tensor` does, be its value, but not that of views."""
+        if type(tensor._value) is Node:
             tensor._value = node
         else:
             self.table[id(tensor)] = node
