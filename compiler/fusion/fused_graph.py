@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..kernel.lower_scatter import ScatterLowering
 from ..kernel.memory_views import alias_base
 from ..kernel.simplify_loops import has_quotients, simplify_loops
 from .rules import FusionRules
-from .structure import Structure, Structures
+from .structure import Structure, Structures, computed_for
 
 HasMemory = Callable[[Node], bool]
 
@@ -86,9 +86,13 @@ class GroupKernels:
         """What the kernel of a group depends on, once it is decided what lies in memory."""
         found = self._structure_of.get(group)
         if found is None:
-            found = self._structures.of(group.kind, group.roots, has_memory)
+            found = self.structure(group.kind, group.roots, computed_for(group.nodes, has_memory))
             self._structure_of[group] = found
         return found
+
+    def structure(self, kind: str, roots: Sequence[Root], computed: Iterable[Node]) -> Structure:
+        """What the kernel of `roots` depends on, which computes the nodes `computed`."""
+        return self._structures.of(kind, roots, computed)
 
     def assess(
         self,
@@ -98,7 +102,9 @@ class GroupKernels:
         structure: Structure | None = None,
     ) -> Assessment:
         """What is known of the kernel of a group. Found out once for each structure."""
-        structure = structure or self._structures.of(kind, roots, has_memory)
+        if structure is None:
+            computed = computed_for([root.node for root in roots], has_memory)
+            structure = self.structure(kind, roots, computed)
         key = (type(self.rules), structure.key)
         found = _assessed.get(key)
         return found or _assessed.keep(key, self._assess(kind, roots, has_memory))

@@ -26,6 +26,7 @@ from .machine import nanoseconds
 from .roots import Roots
 from .rules import FusionRules, is_stored_source
 from .running_order import RunningOrder
+from .structure import computed_for
 
 MAX_ROOTS = 24
 MAX_READS = 40
@@ -100,6 +101,7 @@ class _Merging:
         self.readers_of: dict[Node, dict[_GrowingGroup, None]] = {}
         self.reads: dict[Node, dict[Node, None]] = {}  # by roots and steps
         self.needed_by: dict[Node, set[Node]] = {}  # the roots and steps that read a node
+        self.computed: dict[Node, set[Node]] = {}
         self.pending: list[_Pair] = []
         self.running = RunningOrder(self._producers, self._followers)
 
@@ -332,7 +334,17 @@ class _Merging:
 
     def _assess(self, kind: str, roots: Sequence[Root]) -> Assessment:
         """What is known of a kernel of `roots`."""
-        return self.kernels.assess(kind, self._as_stored(roots), self.has_memory)
+        stored = self._as_stored(roots)
+        computed = set().union(*[self._computed_for(root.node) for root in roots])
+        structure = self.kernels.structure(kind, stored, computed)
+        return self.kernels.assess(kind, stored, self.has_memory, structure)
+
+    def _computed_for(self, node: Node) -> set[Node]:
+        """What a kernel computes for one root, whatever others it has."""
+        found = self.computed.get(node)
+        if found is None:
+            found = self.computed[node] = computed_for([node], self.has_memory)
+        return found
 
     def _joined_roots(self, first: _GrowingGroup, second: _GrowingGroup) -> list[Root] | None:
         """The roots of two groups as one kernel computes them, if that is a gain."""

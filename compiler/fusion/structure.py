@@ -46,9 +46,9 @@ class Structures:
         self._inside: dict[Node, int] = {}  # computed nodes -> the number of what they do
         self._outside: dict[Node, int] = {}  # nodes in memory -> the number of how they lie
 
-    def of(self, kind: str, roots: Sequence[Root], has_memory: Callable[[Node], bool]) -> Structure:
-        """The structure of a group of `roots` beside the nodes that have memory."""
-        inside = self._computed([root.node for root in roots], has_memory)
+    def of(self, kind: str, roots: Sequence[Root], computed: Iterable[Node]) -> Structure:
+        """The structure of a group of `roots`, for which it computes the nodes `computed`."""
+        inside = sorted(computed, key=self._order.__getitem__)
         at = {node: number for number, node in enumerate(inside)}
         outside: dict[Node, int] = {}
         key: list[Any] = [kind]
@@ -70,17 +70,6 @@ class Structures:
                 key.append(self._layouts[root.node])
         return Structure(tuple(key), tuple(inside), tuple(outside))
 
-    def _computed(self, roots: Iterable[Node], has_memory: Callable[[Node], bool]) -> list[Node]:
-        """The nodes that a group computes, producers first."""
-        seen = set(roots)
-        pending = list(seen)
-        while pending:
-            for operand in pending.pop().inputs:
-                if operand not in seen and not has_memory(operand):
-                    seen.add(operand)
-                    pending.append(operand)
-        return sorted(seen, key=self._order.__getitem__)
-
     def _label(self, node: Node) -> int:
         # On which device all nodes of the graph lie changes nothing. Large arrays, which keys tell
         # apart by their ids, are no attributes of what kernels compute.
@@ -94,6 +83,18 @@ class Structures:
             how = ("memory", node.type.shape, node.type.dtype, self._layouts.get(node))
             number = self._outside[node] = _number(how)
         return number
+
+
+def computed_for(roots: Iterable[Node], has_memory: Callable[[Node], bool]) -> set[Node]:
+    """The nodes that a group of `roots` computes beside the nodes that have memory."""
+    seen = set(roots)
+    pending = list(seen)
+    while pending:
+        for operand in pending.pop().inputs:
+            if operand not in seen and not has_memory(operand):
+                seen.add(operand)
+                pending.append(operand)
+    return seen
 
 
 def _number(what: Any) -> int:

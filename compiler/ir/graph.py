@@ -43,7 +43,8 @@ class Graph(Structured):
         """The nodes that read each node, without repetition, in order."""
         readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            for operand in dict.fromkeys(node.inputs):
+            inputs = node.inputs
+            for operand in inputs if len(inputs) < 2 else dict.fromkeys(inputs):
                 readers[operand].append(node)
         return {node: tuple(found) for node, found in readers.items()}
 

@@ -16,6 +16,8 @@ from ..kernel.memory_views import longest_run, unfolded
 
 def lay_out_windows(graph: Graph) -> Graph:
     """Put another axis of images last where windows of theirs are multiplied."""
+    if p.unfold not in graph.primitives:
+        return graph
     return transform(graph, _rewrite, of=[p.matmul])
 
 

@@ -159,7 +159,8 @@ def _reads(graph: Graph) -> dict[Node, int]:
     """How many nodes, and outputs, read each node."""
     reads = dict.fromkeys(graph.nodes, 0)
     for node in graph.nodes:
-        for operand in set(node.inputs):
+        inputs = node.inputs
+        for operand in inputs if len(inputs) < 2 else set(inputs):
             reads[operand] += 1
     for node in graph.outputs:
         reads[node] += 1

@@ -39,19 +39,30 @@ Pieces = Callable[[Node], tuple[int, int]]
 
 def split_reductions(graph: Graph) -> Graph:
     """Reduce in two steps where one reduction would be too long for its few results."""
-    return transform(graph, partial(_split, _pieces_for_threads), of=_SPLIT)
+    return _with_pieces(graph, _pieces_for_threads)
 
 
 def split_reductions_for_gpu(graph: Graph) -> Graph:
     """Reduce in two steps where one reduction would leave most of a GPU without work."""
-    return transform(graph, partial(_split, _pieces_for_gpu), of=_SPLIT)
+    return _with_pieces(graph, _pieces_for_gpu)
+
+
+def _with_pieces(graph: Graph, pieces_of: Pieces) -> Graph:
+    reductions = [node for node in graph.nodes if node.primitive in _SPLIT]
+    if not any(_leads(pieces_of, node) or pieces_of(node)[1] for node in reductions):
+        return graph
+    return transform(graph, partial(_split, pieces_of))
+
+
+def _leads(pieces_of: Pieces, node: Node) -> tuple[int, ...]:
+    return _leading_axes(node) if pieces_of is _pieces_for_threads else ()
 
 
 def _split(pieces_of: Pieces, build: Builder, node: Node, inputs: tuple[Node, ...]) -> Node:
     same = build.rebuild(node, inputs)
     if node.primitive not in _SPLIT:
         return same
-    lead = _leading_axes(node) if pieces_of is _pieces_for_threads else ()
+    lead = _leads(pieces_of, node)
     if lead:
         return _by_axes(build, node, inputs[0], lead)
     axis, pieces = pieces_of(node)

@@ -536,8 +536,18 @@ class CallWriter:
         if self.function.differentiable:
             results = ", ".join(f"{number}: {name}" for number, name in self._results.items())
             self._add(f"record.attach({{{results}}})")
+        alone = [each for each in effects.writes if self._is_counted_alone(each, inputs)]
+        if len(alone) >= LOOPED:
+            sources = [self.call.inputs[each.input].source for each in alone]
+            self.namespace["WRITES"] = [
+                (source.key, each.times, each.written)
+                for source, each in zip(sources, alone, strict=True)
+            ]
+            self._add("for counted in WRITES:")
+            self._add("    count_write(*counted)")
         for write in effects.writes:
-            self._written(write, inputs)
+            if len(alone) < LOOPED or not self._is_counted_alone(write, inputs):
+                self._written(write, inputs)
         if len(effects.counts) >= LOOPED and all(o.kind == "captured" for o, *_ in effects.counts):
             self.namespace["COUNTS"] = [(o.key, *counted) for o, *counted in effects.counts]
             self._add("for counted in COUNTS:")
@@ -598,6 +608,12 @@ class CallWriter:
         if output in self.call.freed:
             return f"give_freed({tensor}, {self._const(self.call.freed[output])})"
         return f"give_history({tensor}, record, {output})"
+
+    def _is_counted_alone(self, write: Any, inputs: Sequence[str]) -> bool:
+        """Whether the plan writes a captured tensor itself, so that its version is all to do."""
+        if self.call.inputs[write.input].source.kind != "captured":
+            return False
+        return write.output is not None and inputs[write.input] != f"d{write.input}"
 
     def _written(self, write: Any, inputs: Sequence[str]) -> None:
         source = self.call.inputs[write.input].source
