@@ -231,7 +231,7 @@ class _Merging:
         heapify(pending)
         while pending:
             pair = heappop(pending)
-            first, second = (self.group_of[node] for node in pair[-2:])
+            first, second = self.group_of[pair[3]], self.group_of[pair[4]]
             if self.running.rank[first] > self.running.rank[second]:
                 first, second = second, first
             key = (first, second, len(first.roots), len(second.roots))
@@ -258,7 +258,9 @@ class _Merging:
         between = self.running.between(first, second, lambda each: each.kind != "step")
         if between is None or len(between) > MAX_BETWEEN:
             return False
-        return all(each.kind == "kernel" and self._join(first, each) for each in between)
+        return not between or all(
+            each.kind == "kernel" and self._join(first, each) for each in between
+        )
 
     def _pairs(self, group: _GrowingGroup) -> Iterable[_Pair]:
         """The merges of a new group with producers, and with readers of the same before it."""
@@ -352,7 +354,7 @@ class _Merging:
             return self._refuse(first, second, "the kernel would have too many results")
         if len(first.reads) + len(second.reads) > MAX_READS:
             return self._refuse(first, second, "the kernel would have too many arguments")
-        is_reader = any(self.group_of.get(read) is first for read in second.reads)
+        is_reader = not second.reads.keys().isdisjoint(first.nodes)
         if not is_reader and _scans([*first.nodes, *second.nodes]):
             reason = "a scan goes with what it reads and is read by alone"
             return self._refuse(first, second, reason)

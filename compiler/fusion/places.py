@@ -59,12 +59,13 @@ class Places:
     def _place(self, node: Node, number: int, place: Hashable) -> tuple[Hashable, float]:
         """Where a node at `place` reads an operand, and how many elements for each of its own."""
         operand = node.inputs[number]
+        if node.primitive.family is Family.ELEMENTWISE and operand.shape == node.shape:
+            return place, 1.0
         ratio = operand.type.numel / max(1, node.type.numel)
         elsewhere = node, number, place
         match node.primitive.family:
             case Family.ELEMENTWISE:
-                same = operand.shape == node.shape
-                return (place, 1.0) if same else (("broadcast", operand.shape, place), ratio)
+                return ("broadcast", operand.shape, place), ratio
             case Family.REDUCE | Family.SCAN if self.has_memory(node):
                 return place, 1.0
             case Family.REDUCE | Family.WINDOW | Family.SCATTER | Family.RANDOM:

@@ -119,19 +119,21 @@ class Roots:
         size: dict[Node, int] = {}
         cost: dict[Node, float] = {}
         pieces: dict[Node, int] = {}
+        has_pieces = p.concatenate in self.graph.primitives
         for node in self.graph.nodes:
             if node in self.fixed:
                 size[node], cost[node], pieces[node] = 1, 0, 1
                 continue
             inlined = self._own_size(node) + sum(map(size.__getitem__, node.inputs))
             spent = self._own_cost(node) + self._inherited_cost(node, cost)
-            among = [pieces[each] for each in node.inputs]
-            pieces[node] = max(among, default=1)
-            if node.primitive is p.concatenate:
-                pieces[node] = sum(among)
-            if node.primitive is p.concatenate and pieces[node] > self.machine.most_pieces:
-                spent += ASKED * pieces[node]  # of pieces of pieces, too
-            if is_unrolled(node):
+            if has_pieces:
+                among = [pieces[each] for each in node.inputs]
+                pieces[node] = max(among, default=1)
+                if node.primitive is p.concatenate:
+                    pieces[node] = sum(among)
+                    if pieces[node] > self.machine.most_pieces:
+                        spent += ASKED * pieces[node]  # of pieces of pieces, too
+            if node.primitive.family is not Family.ELEMENTWISE and is_unrolled(node):
                 taps = numel(node.inputs[0].shape) // max(1, node.type.numel)
                 inlined, spent = inlined * taps, spent * taps
             size[node], cost[node] = inlined, spent
@@ -173,9 +175,10 @@ class Roots:
         """
         places = Places(self.graph, self.has_memory)
         for node in reversed(self.graph.nodes):
-            if not self.has_memory(node) and not is_virtual_source(node):
+            is_costly = cost[node] > self.machine.cheap and _computes(node)
+            if is_costly and not self.has_memory(node) and not is_virtual_source(node):
                 more = places.computed(node) / max(1, node.type.numel) - 1
-                if _computes(node) and more >= 1 and self._pays_to_store(node, cost[node], more):
+                if more >= 1 and self._pays_to_store(node, cost[node], more):
                     self._choose(node)
             places.read_operands(node)
 
@@ -199,12 +202,14 @@ class Roots:
         return node.primitive.cost
 
     def _must_be_root(self, node: Node, inlined: int, spent: float) -> bool:
-        if node in self.wanted or node.primitive.family is Family.SCATTER:
+        family = node.primitive.family
+        if node in self.wanted or family is Family.SCATTER:
             return True
-        if is_virtual_source(node):
-            return False
-        if has_loops(node) and not is_unrolled(node):
-            return True
+        if family is not Family.ELEMENTWISE:
+            if is_virtual_source(node):
+                return False
+            if has_loops(node) and not is_unrolled(node):
+                return True
         readers = self.graph.consumers[node]
         if inlined > MAX_VIRTUAL:
             return True

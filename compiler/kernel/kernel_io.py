@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
@@ -40,6 +42,12 @@ class Root:
     dims: tuple[bool, ...]
     stored: bool = True
 
+    @cached_property
+    def rows(self) -> tuple[int, ...]:
+        """The sizes of the row axes, without those of size 1."""
+        shape = iteration_shape(self.node)
+        return tuple([n for n, is_row in zip(shape, self.dims, strict=True) if is_row and n != 1])
+
 
 def iteration_shape(node: Node) -> tuple[int, ...]:
     """The shape that a kernel producing `node` loops over."""
@@ -48,8 +56,7 @@ def iteration_shape(node: Node) -> tuple[int, ...]:
 
 def row_sizes(root: Root) -> tuple[int, ...]:
     """The sizes of a root's row axes, without those of size 1."""
-    shape = iteration_shape(root.node)
-    return tuple(n for n, is_row in zip(shape, root.dims, strict=True) if is_row and n != 1)
+    return root.rows
 
 
 def inner_sizes(root: Root) -> tuple[int, ...]:
