@@ -15,6 +15,7 @@ from .passes.join_attention import join_attention
 from .passes.join_attention_gradients import join_attention_gradients
 from .passes.join_updates import join_updates
 from .passes.lay_out_windows import lay_out_windows
+from .passes.one_pass_statistics import one_pass_statistics
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
 from .passes.simplify_control import simplify_control
@@ -52,6 +53,7 @@ PASSES = (
     # After the algebra, whose rules know its parts, and not the whole.
     Pass("join_attention", join_attention, "scores are never stored, nor those that are masked"),
     # The algebra would join the pieces again.
+    Pass("one_pass_statistics", one_pass_statistics, "long rows come from memory once"),
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
     Pass("split_scans", split_scans, "and long scans"),
 )

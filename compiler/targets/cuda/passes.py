@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...passes.decompose import decompose_for_gpu
+from ...passes.one_pass_statistics import one_pass_statistics_for_gpu
 from ...passes.split_reductions import split_reductions_for_gpu
 from ...passes.split_scans import split_scans_for_gpu
 from ...pipeline import PASSES, Pass
@@ -10,6 +11,9 @@ from ...pipeline import PASSES, Pass
 _INSTEAD = {
     "decompose": Pass(
         "decompose", decompose_for_gpu, "convolutions that are products, or that no kernel takes"
+    ),
+    "one_pass_statistics": Pass(
+        "one_pass_statistics", one_pass_statistics_for_gpu, "long rows come from memory once"
     ),
     "split_reductions": Pass(
         "split_reductions", split_reductions_for_gpu, "long reductions that all blocks share"
