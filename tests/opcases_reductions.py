@@ -290,6 +290,14 @@ def rank(x: Array, descending: bool = False, axis: int = -1) -> Array:
     return np.argsort(keys, axis, kind="stable")
 
 
+def with_nan(x: Any) -> Any:
+    """A third of the elements is NaN: one in each column of a matrix with three rows."""
+    size, shape = int(np.prod(x.shape)), tuple(x.shape)
+    if isinstance(x, np.ndarray):
+        return np.where(np.arange(size).reshape(shape) % 3 == 1, np.nan, x)
+    return tg.where(tg.arange(size, device=x.device).reshape(shape) % 3 == 1, float("nan"), x)
+
+
 case(
     "sort",
     lambda x: tuple(tg.sort(x, 1)),
@@ -337,6 +345,21 @@ case(
     lambda x: np.sort(x.reshape(-1))[(x.size - 1) // 2],
     MATRIX,
     dtypes=(tg.float32, tg.float64),
+)
+case(
+    "nanmedian",
+    lambda x: tg.nanmedian(with_nan(x)),
+    lambda x: np.sort(with_nan(x).reshape(-1))[(np.isfinite(with_nan(x)).sum() - 1) // 2],
+    MATRIX,
+    dtypes=(tg.float32, tg.float64),
+)
+case(
+    "nanmedian dim",
+    lambda x: tuple(tg.nanmedian(with_nan(x), 0)),
+    lambda x: (np.sort(with_nan(x), 0)[0], rank(with_nan(x).T).T[0]),
+    MATRIX,
+    dtypes=(tg.float32, tg.float64),
+    result=(SAME, tg.int64),
 )
 case(
     "median dim",

@@ -4,10 +4,12 @@ x is 3 x 4 and y 4 x 3 of float64, v a vector of 4, i positions, m a mask of x.
 """
 
 REDUCTIONS = """
-sum mean prod amax amin std var argmax argmin all any logsumexp count_nonzero median max min
-softmax log_softmax cumsum cumprod cummax cummin logcumsumexp
+sum mean prod amax amin std var argmax argmin all any logsumexp count_nonzero median nanmedian max
+min softmax log_softmax cumsum cumprod cummax cummin logcumsumexp
 """.split()  # noqa: SIM905
-KEEPING = "sum mean prod amax amin std var argmax argmin all any logsumexp median max min".split()  # noqa: SIM905
+KEEPING = """
+sum mean prod amax amin std var argmax argmin all any logsumexp median nanmedian max min
+""".split()  # noqa: SIM905
 
 FORMS: list[str] = [
     *(f"T.{name}(x, {key}=1)" for name in REDUCTIONS for key in ("dim", "axis")),

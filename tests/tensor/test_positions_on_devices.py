@@ -49,6 +49,25 @@ def index_on(index: Any, device: Any) -> Any:
     return tg.tensor(index, device=device) if isinstance(index, np.ndarray) else index
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.bfloat16, tg.int16, tg.bool], ids=str)
+def test_what_is_distinct(dtype: Any, cuda: Any) -> None:
+    """Elements never come to the host, which reads how many are distinct."""
+    x = (tg.arange(60) * 7 % 4 - 1).reshape(15, 2, 2).to(dtype)
+    if dtype is tg.float32:
+        x[3, 1, 0] = x[4, 1, 0] = float("nan")
+    for function in (tg.unique, tg.unique_consecutive):
+        for dim in (None, 0, 1):
+            for given in (x, x[:0]) if dim != 1 else (x,):
+                for returned in ({}, {"return_counts": True}, {"return_inverse": True}):
+                    expected = function(given, dim=dim, **returned)
+                    found = function(given.cuda(), dim=dim, **returned)
+                    pairs = zip(found, expected, strict=True) if returned else [(found, expected)]
+                    for one, other in pairs:
+                        same(one, other, cuda)
+    same(x.cuda().nonzero(), x.nonzero(), cuda)
+    same(tg.tensor(2, device=cuda).nonzero(), tg.tensor(2).nonzero(), cuda)
+
+
 @pytest.mark.parametrize("dtype", [tg.float32, tg.bfloat16, tg.int8, tg.bool], ids=str)
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_reading_and_writing_at_positions(index: Any, dtype: Any, cuda: Any) -> None:

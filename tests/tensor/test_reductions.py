@@ -167,6 +167,10 @@ def test_what_is_distinct_as_torch(name: str, shape: tuple[int, ...]) -> None:
             attrs = {"return_inverse": True, "return_counts": True, "dim": dim}
             expected = getattr(torch, name)(torch.tensor(array), **attrs)
             found = getattr(tg, name)(tg.tensor(array), **attrs)
+            if name == "unique" and np.isnan(array).any():  # which PyTorch numbers as it likes
+                inverse, others = found[1].numpy(), expected[1].numpy()
+                assert (np.diff(inverse[np.isnan(array)]) == 1).all()
+                others[np.isnan(array)] = inverse[np.isnan(array)]
             for mine, theirs in zip(found, expected, strict=True):
                 assert np.array_equal(
                     mine.numpy(), theirs.numpy(), equal_nan=array.dtype.kind == "f"
@@ -186,6 +190,31 @@ def test_cumsum() -> None:
         found = tg.cumsum(tg.tensor(array), 1)
         np.testing.assert_allclose(found.numpy(), array.cumsum(1))
     assert tg.cumsum(tg.tensor([True, True]), 0).tolist() == [1, 2]
+
+
+def test_nanmedian_as_torch() -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    nan, inf = math.nan, math.inf
+    for seed, shape in enumerate([(7,), (6, 9), (4, 3, 6), (1,), (0, 3)] * 3):
+        choices = [1.0, 2.0, 3.0, 0.5, -0.0, -inf, inf, nan, nan][seed % 3 :]
+        array = np.random.RandomState(seed).choice(choices, shape).astype(np.float32)
+        for dim in (None, *range(array.ndim)):
+            if dim is not None and not shape[dim]:
+                continue
+            args = () if dim is None else (dim, seed % 2 == 1)
+            expected = torch.nanmedian(torch.tensor(array), *args)
+            for function in (tg.nanmedian, tg.compile(tg.nanmedian))[: 2 if seed < 5 else 1]:
+                found = function(tg.tensor(array), *args)
+                if dim is None:
+                    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+                    continue
+                # Of equal elements any may be told.
+                np.testing.assert_array_equal(found.values.numpy(), expected.values.numpy())
+                at = found.indices if seed % 2 else found.indices.unsqueeze(dim)
+                there = np.take_along_axis(array, at.numpy(), dim)
+                np.testing.assert_array_equal(there.reshape(found.values.shape), found.values)
+    assert tg.nanmedian(tg.tensor([3, 1, 2, 5])).item() == 2
+    assert math.isnan(tg.nanmedian(tg.tensor(nan)).item())
 
 
 def test_median_of_nan_and_of_nothing() -> None:

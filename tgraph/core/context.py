@@ -48,6 +48,11 @@ class Context:
         """The elements, for `operation` such as "item()"; an error where there are none yet."""
         raise NotImplementedError
 
+    def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
+        """Where elements are not zero, an int64 vector for each axis; as `host_array` an error
+        where there are none yet. Their count is read, the elements are not."""
+        raise NotImplementedError
+
     def allow_iteration(self) -> None:
         """An error where a Python loop over a tensor is not what a user can want."""
 

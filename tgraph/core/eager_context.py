@@ -106,6 +106,15 @@ class EagerContext(Context):
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         return to_host(self.value_of(tensor))
 
+    def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
+        value, device = self.value_of(tensor), tensor._type.device
+        if not value.ndim:
+            return ()
+        with current(device):
+            found = value.nonzero() if device is CPU else when_full(value.nonzero)
+            found = [contiguous(each) for each in found]
+        return tuple(wrap(each, intern_type(each.shape, int64, device)) for each in found)
+
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
         constants = _constants if device is CPU else backend.kept()
         key = (value, type(value), dtype, device)

@@ -17,6 +17,7 @@ from . import (
     concatenation,
     conversion,
     creation,
+    distinct,
     elementwise,
     gather_scatter,
     indexing,
@@ -29,8 +30,8 @@ from . import (
 )
 
 FAMILIES = (
-    activations, comparison, complex_numbers, concatenation, conversion, creation, elementwise,
-    gather_scatter, indexing, linalg, movement, random, reductions, scans, sorting,
+    activations, comparison, complex_numbers, concatenation, conversion, creation, distinct,
+    elementwise, gather_scatter, indexing, linalg, movement, random, reductions, scans, sorting,
 )  # fmt: skip
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core.dispatch import apply, make_source
@@ -31,9 +29,12 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     dimension."""
     if as_tuple:
         return nonzero_tuple(input if input.ndim else m.reshape(input, 1))
-    array = current_context().host_array(input, "nonzero()")
-    rows = np.argwhere(array).astype(np.int64)
-    return current_context().array_constant(np.ascontiguousarray(rows), input._type.device)
+    if not input.ndim:
+        count = len(nonzero_tuple(m.reshape(input, 1))[0])
+        place = input._type.device
+        return make_source(p.full, place, shape=(count, 0), value=0, dtype=int64)
+    found = current_context().positions(input, "nonzero()")
+    return apply(p.concatenate, *(m.unsqueeze(each, 1) for each in found), axis=1)
 
 
 @public(method=True)

@@ -486,9 +486,4 @@ def index_put_(
 
 def nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]:
     """The positions of nonzero elements, one int64 vector for each dimension."""
-    array = current_context().host_array(input, "nonzero(): a mask of unknown count")
-    if not array.shape:
-        return ()
-    found = [np.ascontiguousarray(each) for each in np.nonzero(array)]
-    place = current_context().array_constant
-    return tuple(place(each, input._type.device) for each in found)
+    return current_context().positions(input, "nonzero(): a mask of unknown count")

@@ -1,7 +1,7 @@
-"""Functions that need an order: sort, argsort, topk, unique, searchsorted, median.
+"""Functions that need an order: sort, argsort, topk, kthvalue, medians, searchsorted.
 
-Those that put elements in order run on the host, in compiled code too, where they are a step
-between kernels. Values are then gathered by position, so gradients follow them.
+What puts elements in order, or selects one by its rank, are steps of plans between kernels (native
+ones, and CuPy's). Values are then gathered by position, so gradients follow them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..runtime.dtypes import DType, float64, int32, int64
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .scans import cumsum
 from .zero_dim import with_one_element
 
 Array = np.ndarray[Any, Any]
@@ -34,11 +35,6 @@ class Sorted(NamedTuple):
 
     values: Tensor
     indices: Tensor
-
-
-def _ordered(keys: Array) -> Array:
-    """Keys that NumPy puts in order with NaN last: not those of bfloat16 themselves."""
-    return keys.astype(np.float32) if keys.dtype.kind == "V" else keys
 
 
 def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> Tensor:
@@ -122,9 +118,50 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         return middle
     unknown = e.isnan(input)
     at = e.where(r.any(unknown, axis, keepdim), r.argmax(unknown, axis, keepdim), middle.indices)
-    kept = at if keepdim else m.unsqueeze(at, axis)
-    values = apply(p.gather, input, kept, axis=axis)
-    return Sorted(values if keepdim else m.squeeze(values, axis), at)
+    return _gathered(input, at if keepdim else m.unsqueeze(at, axis), axis, keepdim)
+
+
+def _gathered(input: Tensor, at: Tensor, axis: int, keepdim: bool) -> Sorted:
+    """The elements at positions that keep the axis."""
+    values = apply(p.gather, input, at, axis=axis)
+    return Sorted(values, at) if keepdim else Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
+
+
+@public(method=True)
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of what is not NaN: of all, or `(values, indices)` along `dim`.
+
+    NaN where there is nothing else.
+
+    >>> import tgraph as tg
+    >>> tg.nanmedian(tg.tensor([3.0, float("nan"), 1.0, 2.0]))
+    tensor(2.)
+    """
+    refuse_complex("nanmedian", input)
+    if not input._type.dtype.is_floating_point or not input._type.shape or not input._type.numel:
+        return median(input, dim, keepdim)
+    if dim is None:
+        return nanmedian(m.reshape(input, -1), 0).values
+    axis = normalize_axis(dim, input.ndim)
+    return _gathered(input, _middle_of_numbers(input.detach(), axis), axis, keepdim)
+
+
+@planned
+def _middle_of_numbers(x: Tensor, axis: int) -> Tensor:
+    """Where the lower of the middle elements that are not NaN is.
+
+    One rank selects it in every row: so many NaN count as the least number, the others as the
+    largest. Where the least number itself is in the middle, it is found by its value.
+    """
+    size = x._type.shape[axis]
+    unknown = e.isnan(x)
+    seen = cumsum(cast(unknown, int64), axis)
+    numbers = e.sub(size, r.amax(seen, axis, True))
+    before = e.sub((size - 1) // 2, e.floor_divide(e.sub(numbers, 1), 2))
+    spread = e.where(e.logical_and(unknown, e.le(seen, before)), -math.inf, x)
+    at = kthvalue(spread, (size + 1) // 2, axis, keepdim=True).indices
+    is_least = e.logical_and(apply(p.gather, unknown, at, axis=axis), e.gt(numbers, 0))
+    return e.where(is_least, r.argmax(e.eq(x, -math.inf), axis, True), at)
 
 
 @public()
@@ -191,104 +228,3 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     kind = amounts._type
     zeros = make_source(p.full, kind.device, shape=(size,), value=0, dtype=kind.dtype)
     return apply(p.scatter_add, zeros, cast(input, int64), amounts, axis=0)
-
-
-@public(method=True)
-def unique(
-    input: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The distinct elements in ascending order, with positions and counts on request.
-
-    Of the slices along `dim`, where one is given, in lexicographic order; positions then are those
-    of slices. NaN comes last, each one by itself, as none equals another.
-
-    >>> import tgraph as tg
-    >>> tg.unique(tg.tensor([3, 1, 3]), return_counts=True)
-    (tensor([1, 3]), tensor([1, 2]))
-    >>> tg.unique(tg.tensor([[2, 1], [0, 5], [2, 1]]), dim=0)
-    tensor([[0, 5],
-            [2, 1]])
-    """
-    refuse_complex("unique", input)
-    array, wanted = current_context().host_array(input, "unique()"), (return_inverse, return_counts)
-    if dim is not None:
-        axis, rows = _slices("unique", array, dim)
-        order = np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows))
-        return _placed(input, *_distinct(array, axis, order, rows), wanted)
-    values, inverse, counts = np.unique(
-        _ordered(array), return_inverse=True, return_counts=True, equal_nan=False
-    )
-    values = values.astype(array.dtype, copy=False)
-    return _placed(input, values, inverse.reshape(array.shape), counts, wanted)
-
-
-@public(method=True)
-def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The elements without those that equal the one before, with positions and counts on request.
-
-    Of the slices along `dim`, where one is given; else of all elements in their order.
-
-    >>> import tgraph as tg
-    >>> tg.unique_consecutive(tg.tensor([2, 2, 1, 2]), return_counts=True)
-    (tensor([2, 1, 2]), tensor([2, 1, 1]))
-    """
-    refuse_complex("unique_consecutive", input)
-    array = current_context().host_array(input, "unique_consecutive()")
-    wanted = return_inverse, return_counts
-    if dim is not None:
-        axis, rows = _slices("unique_consecutive", array, dim)
-        return _placed(input, *_distinct(array, axis, np.arange(len(rows)), rows), wanted)
-    flat = array.reshape(-1)
-    positions = np.arange(flat.size)
-    values, inverse, counts = _distinct(flat, 0, positions, _ordered(flat)[:, None])
-    return _placed(input, values, inverse.reshape(array.shape), counts, wanted)
-
-
-def _slices(name: str, array: Array, dim: int) -> tuple[int, Array]:
-    """The axis, and the slices along it as rows."""
-    axis = normalize_axis(dim, array.ndim)
-    others = array.size // array.shape[axis] if array.shape[axis] else None
-    empty = [size for at, size in enumerate(array.shape) if at != axis and size == 0]
-    if empty:
-        raise RuntimeError(
-            f"{name}: there are 0 sized dimensions other than dim={dim} in {array.shape}, so that "
-            "slices along it have no elements"
-        )
-    moved = np.moveaxis(_ordered(array), axis, 0)
-    return axis, moved.reshape(array.shape[axis], others or 1)
-
-
-def _distinct(array: Array, axis: int, order: Array, rows: Array) -> tuple[Array, Array, Array]:
-    """What differs from its predecessor among slices of `array`, which are `rows`, in this order.
-
-    With the number of the run that each slice is in, and how many are in each.
-    """
-    lined = rows[order]
-    is_new = np.ones(len(rows), bool)
-    is_new[1:] = (lined[1:] != lined[:-1]).any(1)
-    starts = np.flatnonzero(is_new)
-    inverse = np.empty(len(rows), np.int64)
-    inverse[order] = np.cumsum(is_new) - 1
-    counts = np.diff(np.append(starts, len(rows)))
-    return np.take(array, order[starts], axis), inverse, counts
-
-
-def _placed(
-    input: Tensor, values: Array, inverse: Array, counts: Array, wanted: tuple[bool, bool]
-) -> Any:
-    """The values, and which of the others are wanted, where the input lies."""
-    made = [values]
-    made += [each.astype(np.int64) for each, is_wanted in zip((inverse, counts), wanted)
-             if is_wanted]  # fmt: skip
-    place = current_context().array_constant
-    tensors = tuple(place(each, input._type.device) for each in made)
-    return tensors if len(tensors) > 1 else tensors[0]

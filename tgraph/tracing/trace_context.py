@@ -349,6 +349,10 @@ class Trace(Context):
             + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
         )
 
+    def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
+        self.host_array(tensor, operation)  # which there is none of
+        return ()
+
     def allow_iteration(self) -> None:
         site = user_site()
         if site.unpacks:  # as often as there are names
