@@ -70,8 +70,8 @@ class KernelStep:
 class LaunchStep:
     """Start the CUDA kernel `name` of the plan's module: `grid` blocks of `block` threads (x, y).
 
-    `args` are the addresses that it takes, in order. A block gets `shared` bytes of shared memory
-    beside what the kernel declares.
+    `args` are the addresses that it takes, in order, and `numbers` the integers behind them. A
+    block gets `shared` bytes of shared memory beside what the kernel declares.
     """
 
     name: str
@@ -79,13 +79,14 @@ class LaunchStep:
     grid: int
     block: tuple[int, int]
     shared: int = 0
+    numbers: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         x, y = self.block
         threads = f"{x} x {y}" if y > 1 else str(x)
         shared = f", {self.shared} bytes of shared memory" if self.shared else ""
         return (
-            f"launch {self.name}({', '.join(map(str, self.args))}) "
+            f"launch {self.name}({', '.join(map(str, (*self.args, *self.numbers)))}) "
             f"{self.grid} blocks of {threads}{shared}"
         )
 

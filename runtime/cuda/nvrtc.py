@@ -41,14 +41,17 @@ def compile_cubin(source: str, arch: str) -> bytes:
     Raises RuntimeError where NVRTC is needed and missing, and for a text that does not compile:
     with NVRTC's messages and the numbered lines around its first error.
     """
-    # Comments name the user's lines, which move without changing any code.
-    code = re.sub(r"^ *//.*\n", "", source, flags=re.MULTILINE)
-    key = f"cubin {arch} {' '.join(OPTIONS)}\n{code}"
+    key = f"cubin {arch} {' '.join(OPTIONS)}\n{without_comments(source)}"
     data = cache.get(key)
     if data is None:
         data = compile_with_log(source, arch).data
         cache.put(key, data)
     return data
+
+
+def without_comments(source: str) -> str:
+    """The code alone: comments name the user's lines, which move without changing any of it."""
+    return re.sub(r"^ *//.*\n", "", source, flags=re.MULTILINE)
 
 
 def compile_with_log(source: str, arch: str, options: Sequence[str] = ()) -> Compiled:

@@ -23,25 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..device import Device
-from ..plan_steps import (
-    ARENA_SLOT,
-    STATUS_SLOT,
-    CopyStep,
-    CudaStep,
-    GemmStep,
-    LaunchStep,
-    PythonStep,
-    RoutineStep,
-    references,
-)
-from . import backend, factorizations, failures, nvrtc
+from ..plan_steps import ARENA_SLOT, STATUS_SLOT, CudaStep
+from . import backend, failures
 from .arrays import current, upload
 from .capture import CaptureError, capture_of, told
-from .devices import architecture
-from .launches import Launch, LaunchError, allow_shared, launch
+from .loaded_modules import loaded_module
 from .memory import note_peak, register_cache, register_keeper, watch, when_full
-from .plan_layout import Part, Place, aligned_copy, packed, parts_of, view_of
-from .products import Product, prepare, workspaces_of
+from .plan_layout import Part, Place, aligned_copy, packed, parts_of
+from .step_runner import NUMBER_SLOT, StepRunner, products_of, words_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,7 +43,6 @@ KEPT_FRAMES = 8
 """Streams for which a plan keeps memory and graphs; those that it met first go."""
 KEPT_GRAPHS = 8
 """Captured graphs of a plan and stream, one for each set of addresses; the least used goes."""
-_WORD = 8
 SYNCHRONOUS = "TGRAPH_CUDA_SYNC"
 """An environment variable: 1 lets plans wait behind each step, and capture nothing."""
 
@@ -97,15 +85,10 @@ class CudaPlan:
         self.on_failure = on_failure
         with current(device):
             self.constants = {slot: upload(value, device) for slot, value in constants.items()}
-            self._functions = _functions(source, steps, device)
+            self.module = loaded_module(source, steps, device)
             if self.constants:  # calls on other streams do not wait for this one
                 backend.cupy().cuda.get_current_stream().synchronize()
-            workspaces = workspaces_of(device.index or 0)
-            self.products: dict[int, Product] = {
-                number: prepare(step, device.index or 0, workspaces)
-                for number, step in enumerate(steps)
-                if isinstance(step, GemmStep)
-            }
+            self.products = products_of(steps, device)
         own = self.constants.keys() | self.small.keys()
         self._call_slots = [s for s in range(1, num_slots) if s not in own]
         self.device_slots = [s for s in self._call_slots if s not in self.from_host]
@@ -130,7 +113,7 @@ class CudaPlan:
         if len(arrays) != len(self._call_slots):
             raise ValueError(f"plan: expected {len(self._call_slots)} arrays, got {len(arrays)}")
         failures.report()
-        _enter_thread(self.device)
+        enter_thread(self.device)
         with self._lock:
             stream = backend.cupy().cuda.get_current_stream()
             frame = self._frames.get(stream.ptr) or self._new_frame(stream)
@@ -181,10 +164,6 @@ class CudaPlan:
             if copy is not array and slot in self.written:
                 array[...] = copy
 
-    def function(self, name: str) -> int:
-        """The driver's handle of a kernel."""
-        return int(self._functions[name].ptr)
-
     def release(self) -> None:
         """Give the arenas and captured graphs of all streams back; the next calls make new ones."""
         if self._lock.acquire(blocking=False):  # a plan that runs in another thread keeps its own
@@ -211,10 +190,11 @@ class _Frame:
         cuda = backend.cupy().cuda
         # Not the plan itself: both, and the arena, are to go as soon as nobody needs them.
         self.device_slots, self.host_places = plan.device_slots, list(plan.from_host.values())
-        self.small_bytes, self.steps = plan.small_bytes, plan.steps
+        self.small_bytes = plan.small_bytes
         self.arena = cuda.alloc(plan.arena_bytes) if plan.arena_bytes else None
         self.status = failures.Status(plan.device, plan.on_failure)
-        self.bases = np.zeros(plan.num_slots + 1, np.int64)  # the last is the status
+        # The last is the status, and the one before it where numbers count from.
+        self.bases = np.zeros(plan.num_slots - NUMBER_SLOT, np.int64)
         self.bases[ARENA_SLOT] = self.arena.ptr if self.arena is not None else 0
         self.bases[STATUS_SLOT] = self.status.address
         for slot, array in plan.constants.items():
@@ -222,12 +202,11 @@ class _Frame:
         self.uploaded = self._own(plan.from_host, plan.host_bytes)
         self.results = self._own(plan.small, plan.small_bytes)
         self.packed = np.zeros(plan.host_bytes, np.uint8)
-        refs = [ref for step in plan.steps for ref in references(step)]
+        refs = [ref for step in plan.steps for ref in words_of(step)]
         self.slots = np.array([ref.slot for ref in refs], np.int64)
         self.offsets = np.array([ref.offset for ref in refs], np.int64)
-        self.words = np.zeros(len(refs), np.int64)
-        self.table = self.words.ctypes.data + _WORD * np.arange(len(refs), dtype=np.int64)
-        self.calls, self.parts = self._prepare(plan), plan.parts
+        self.runner, self.parts = StepRunner(plan.steps, plan.module, plan.products), plan.parts
+        self.runner.memory = self.arena, self.uploaded, self.results, plan.constants
         self.synchronous = plan.synchronous
         # By addresses, for each part its graph, if it has one; () where they were met once.
         self.graphs: OrderedDict[tuple[int, ...], tuple[Any, ...]] = OrderedDict()
@@ -236,29 +215,6 @@ class _Frame:
     def __del__(self) -> None:
         if hasattr(self, "status"):  # else memory ran out before
             self.status.retire()
-
-    def _prepare(self, plan: CudaPlan) -> list[tuple[Callable[..., None], Any, int]]:
-        """For every step what runs it, what of it is fixed, and where its addresses begin."""
-        # Functions, not methods of this very frame: its memory is to go as soon as it is let go.
-        calls: list[tuple[Callable[..., None], Any, int]] = []
-        first = 0
-        for number, step in enumerate(plan.steps):
-            match step:
-                case LaunchStep():
-                    table = self.table.ctypes.data + _WORD * first
-                    function = plan.function(step.name)
-                    asked = Launch(step.name, function, step.grid, step.block, step.shared, table)
-                    calls.append((_Frame._launch, asked, first))
-                case GemmStep():
-                    calls.append((_Frame._multiply, plan.products[number], first))
-                case CopyStep():
-                    calls.append((_Frame._copy, step.nbytes, first))
-                case PythonStep():
-                    calls.append((_Frame._call, step, first))
-                case RoutineStep():
-                    calls.append((_Frame._factorize, step, first))
-            first += len(references(step))
-        return calls
 
     def _own(self, places: Mapping[int, Place], nbytes: int) -> Any:
         """Memory for some slots, which lie one behind another."""
@@ -301,7 +257,7 @@ class _Frame:
             graphs[0].launch(stream)
             return
         self.bases[self.device_slots] = addresses
-        np.add(self.bases[self.slots], self.offsets, out=self.words)
+        np.add(self.bases[self.slots], self.offsets, out=self.runner.words)
         if self.capturing is not None and graphs is not None:
             if graphs:
                 self.graphs.move_to_end(addresses)
@@ -311,7 +267,7 @@ class _Frame:
             self.graphs[addresses] = graphs
             return
         if self.synchronous:
-            self._ask_and_wait(stream)
+            self.runner.ask_and_wait(stream)
         else:
             self._ask(stream)
         if self.capturing is not None:
@@ -328,7 +284,7 @@ class _Frame:
         """The graph of a part that is captured, for the addresses of this call."""
         if not part.is_captured or self.capturing is None:
             return None
-        return self.capturing.graph(self._make_ready, partial(self._ask, part=part))
+        return self.capturing.graph(self.runner.make_ready, partial(self._ask, part=part))
 
     def _launch_graphs(self, graphs: Sequence[Any], stream: Any) -> None:
         """All parts in order; what comes behind a graph that cannot be launched goes without."""
@@ -349,65 +305,7 @@ class _Frame:
             raise CaptureError(f"{told(failed)} (when it was launched)", True) from failed
 
     def _ask(self, stream: Any, part: Part | None = None) -> None:
-        pointer = stream.ptr
-        for run, fixed, first in self.calls[part.start : part.stop] if part else self.calls:
-            run(self, fixed, first, pointer)
-
-    def _ask_and_wait(self, stream: Any) -> None:
-        """Each step only when the one before it is done; LaunchError names one that fails."""
-        stream.synchronize()  # what went wrong before is not the first step's fault
-        for number, (run, fixed, first) in enumerate(self.calls):
-            run(self, fixed, first, stream.ptr)
-            try:
-                stream.synchronize()
-            except RuntimeError as error:
-                what = fixed if isinstance(fixed, Launch) else self.steps[number]
-                raise LaunchError(f"step {number}, {what}: {error}") from error
-            failures.report()
-
-    def _make_ready(self, stream: Any) -> None:
-        """Let products choose and allocate before their addresses are captured."""
-        words = self.words.tolist()
-
-        def ready() -> None:
-            for _, fixed, first in self.calls:
-                if isinstance(fixed, Product):
-                    a, b, c, *bias = words[first : first + fixed.operands]
-                    fixed.ready(a, b, c, stream.ptr, *bias)
-
-        when_full(ready)
-
-    # -- steps ---------------------------------------------------------------------------
-
-    def _launch(self, asked: Launch, first: int, stream: int) -> None:
-        launch(asked, stream)
-
-    def _multiply(self, product: Product, first: int, stream: int) -> None:
-        a, b, c, *bias = self.words[first : first + product.operands].tolist()
-        product.launch(a, b, c, stream, *bias)
-
-    def _copy(self, nbytes: int, first: int, stream: int) -> None:
-        target, source = self.words[first : first + 2].tolist()
-        runtime = backend.cupy().cuda.runtime
-        runtime.memcpyAsync(target, source, nbytes, runtime.memcpyDeviceToDevice, stream)
-
-    def _call(self, step: PythonStep, first: int, stream: int) -> None:
-        arrays = [
-            view_of(array, int(address), self)
-            for array, address in zip(
-                (*step.inputs, *step.outputs), self.words[first:].tolist(), strict=False
-            )
-        ]
-        step.function(*arrays)
-
-    def _factorize(self, step: RoutineStep, first: int, stream: int) -> None:
-        words = iter(self.words[first:].tolist())
-        operands = [view_of(array, next(words), self) for array in step.operands]
-        given = [
-            None if array is None else view_of(array, next(words), self) for array in step.results
-        ]
-        status = next(words) if step.site else 0
-        factorizations.run_step(step, operands, given, status)
+        self.runner.ask(stream.ptr, part)
 
 
 class _Threads(threading.local):
@@ -417,7 +315,7 @@ class _Threads(threading.local):
 _threads = _Threads()
 
 
-def _enter_thread(device: Device) -> None:
+def enter_thread(device: Device) -> None:
     """Make the device's context current in this thread, which launches by the driver need.
 
     CuPy does so before its own launches; in a new thread nothing else may have done it.
@@ -426,20 +324,3 @@ def _enter_thread(device: Device) -> None:
     if _threads.entered != key:
         backend.cupy().cuda.runtime.setDevice(device.index or 0)
         _threads.entered = key
-
-
-# -- what plans share ----------------------------------------------------------------------------
-
-
-def _functions(source: str, steps: Sequence[CudaStep], device: Device) -> dict[str, Any]:
-    """The kernels of a module's text on a device, which must be the current one, by name."""
-    names = dict.fromkeys(step.name for step in steps if isinstance(step, LaunchStep))
-    if not names:
-        return {}
-    module = backend.cupy().cuda.function.Module()
-    module.load(nvrtc.compile_cubin(source, architecture(device)))
-    functions = {name: module.get_function(name) for name in names}
-    for step in steps:
-        if isinstance(step, LaunchStep) and step.shared:
-            allow_shared(step.name, functions[step.name], step.shared)
-    return functions
