@@ -31,16 +31,19 @@ def compile_graph(
     strides: Mapping[int, tuple[int, ...]] | None = None,
     overwritten: Iterable[int] = (),
     varying: bool = False,
+    eager: bool = False,
+    aligned: bool = True,
 ) -> Executable | PlacedExecutable:
     """Make `graph` ready to run on its devices.
 
     `donate` maps outputs to the inputs whose memory they take. `strides`, in elements, tells which
     inputs are not dense. A call raises ReadOnlyError, and does nothing, where an input that is
     donated, or is one of `overwritten`, must not be written. `varying` says that the same graph
-    comes with size after size.
+    comes with size after size, `eager` that the plan is one of eager mode. On a device, arrays are
+    `aligned` to vectors, or are copied.
     """
     start = time.perf_counter()
-    request = Request(graph, donate, strides, tuple(overwritten), varying=varying)
+    request = Request(graph, donate, strides, tuple(overwritten), (), varying, eager, aligned)
     key = stored_plan.key_of(request)
     found = None if key is None else stored_plan.find(key, request, lambda: _made_whole(request))
     if found is not None:

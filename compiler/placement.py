@@ -215,7 +215,10 @@ class PlacedExecutable:
                 if strides and self._number.get(node) in strides
             }
             host = [position for position, node in enumerate(segment.sources) if _is_packed(node)]
-            part = Request(segment.graph, given, odd, from_host=host, varying=request.varying)
+            part = replace(
+                request, graph=segment.graph, donate=given, strides=odd, overwritten=(),
+                from_host=host,
+            )  # fmt: skip
             self.executables.append(compile_part(segment.device, part))
             self._direct.update(
                 number
@@ -290,6 +293,11 @@ class PlacedExecutable:
             if replaced in segment.sources:
                 given[segment.results.index(node)] = segment.sources.index(replaced)
         return given
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether all is computed on one device, and Python moves nothing there or back."""
+        return self._order is not None
 
     def _straight(self) -> tuple[list[int], list[int]] | None:
         """For one segment that moves nothing by Python: its inputs and results by number."""

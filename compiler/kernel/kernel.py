@@ -25,13 +25,15 @@ class Param:
     """A buffer that a kernel reads or writes, addressed by element offset.
 
     `elements` is how many elements may be addressed. The parameter called "status" is where a
-    failed check reports.
+    failed check reports. A few elements that are only read may come `by_value`, with the call of
+    the kernel, instead of lying in a buffer.
     """
 
     name: str
     dtype: DType
     elements: int
     written: bool = False
+    by_value: bool = False
 
 
 @record()

@@ -19,6 +19,8 @@ class Executable(ABC):
 
     donate: Mapping[int, int]
     """Outputs that are written into the memory of inputs."""
+    is_straight = True
+    """Whether all is computed on one device, and Python moves nothing there or back."""
     seconds: tuple[float, float] = (0.0, 0.0)
     """How long optimising, and fusing and generating, took."""
 

@@ -16,7 +16,9 @@ class Request:
     `donate` maps outputs to the inputs whose memory they take. `strides`, in elements, tells which
     inputs are not dense. `overwritten` are inputs that are written by who calls the plan, and
     `from_host` those whose arrays are the host's, though they are values of the device. `varying`
-    says that the same is asked for size after size.
+    says that the same is asked for size after size. A plan of `eager` mode is one of many, each
+    called now and then with arrays that were made just before. Unless they are `aligned`, these may
+    begin at any element.
     """
 
     graph: Graph
@@ -25,6 +27,8 @@ class Request:
     overwritten: Sequence[int] = ()
     from_host: Sequence[int] = ()
     varying: bool = False
+    eager: bool = False
+    aligned: bool = True
 
     @property
     def types(self) -> list[TensorType]:

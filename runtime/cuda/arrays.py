@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Array = Any  # of CuPy
+ALIGNMENT = 16
+"""Kernels access vectors of this many bytes; arrays that begin elsewhere have none."""
 FOREIGN = object()
 """What stands for the owner of memory of other libraries."""
 
@@ -103,6 +106,24 @@ def may_share_memory(a: Array, b: Array) -> bool:
     """Whether two arrays of CuPy lie in overlapping ranges of memory."""
     (a_first, a_end), (b_first, b_end) = bounds(a), bounds(b)
     return a_first < b_end and b_first < a_end
+
+
+def writes_meet(written: Sequence[Array], read: Sequence[Array]) -> bool:
+    """As `runtime.arrays.writes_meet`; arrays of NumPy have memory of their own."""
+    spans = [_span(each) for each in written]
+    others = [_span(each) for each in read if not isinstance(each, np.ndarray)]
+    for number, (first, end) in enumerate(spans):
+        for start, stop in (*spans[number + 1 :], *others):
+            if first < stop and start < end:
+                return True
+    return False
+
+
+def _span(array: Array) -> tuple[int, int]:
+    if not array.flags.c_contiguous:
+        return bounds(array)
+    first = int(array.data.ptr)
+    return first, first + int(array.nbytes)
 
 
 def cupy_array() -> type[Any]:

@@ -25,7 +25,7 @@ import numpy as np
 from ..device import Device
 from ..plan_steps import ARENA_SLOT, STATUS_SLOT, CudaStep
 from . import backend, failures
-from .arrays import current, upload
+from .arrays import ALIGNMENT, current, upload
 from .capture import CaptureError, capture_of, told
 from .loaded_modules import loaded_module
 from .memory import note_peak, register_cache, register_keeper, watch, when_full
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 Array = Any  # of CuPy
 
-ALIGNMENT = 16
-"""Kernels access vectors of this many bytes; arrays that begin elsewhere are copied."""
 KEPT_FRAMES = 8
 """Streams for which a plan keeps memory and graphs; those that it met first go."""
 KEPT_GRAPHS = 8

@@ -99,11 +99,28 @@ class _Run:
         return Library(self.program.source)
 
     def launch(self, step: LaunchStep, params: Sequence[Param], order: Order, seed: int) -> None:
+        if self.program.eager:
+            self.launch_by_value(step, params, order, seed)
+            return
         args = [
             self.elements(ref, param).view(_raw(param))
             for ref, param in zip(step.args, params, strict=True)
         ]
         self.library.launch(step.name, step.grid, step.block, args, step.shared, order, seed)
+
+    def launch_by_value(
+        self, step: LaunchStep, params: Sequence[Param], order: Order, seed: int
+    ) -> None:
+        """With numbers, and values in the place of some addresses."""
+        args: list[int | bytes] = []
+        for ref, param in zip(step.args, params, strict=True):
+            elements = self.elements(ref, param)
+            args.append(elements.tobytes() if param.by_value else elements.ctypes.data)
+        taken = self.library.parameters(step.name)[len(args) :]
+        for number, parameter in zip(step.numbers, taken, strict=True):
+            args.append(number.to_bytes(parameter.bytes, "little", signed=True))
+        grid, block = step.grid, step.block
+        self.library.launch_at(step.name, grid, block, args, step.shared, order, seed)
 
     def interpret(self, step: LaunchStep, schedule: CudaSchedule | WideSchedule) -> None:
         kernels = [(schedule.kernel.params, schedule.kernel)]

@@ -16,6 +16,7 @@ import numpy as np
 from ..compiler.compile_graph import compile_graph, joined_gradients, maker
 from ..compiler.ir import Builder, Graph, Node, input_node
 from ..compiler.ir import primitives as p
+from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from ..core.dispatch import edge_of, settled, unpack, without_history
 from ..core.provenance import user_site
@@ -129,6 +130,8 @@ class GraphFunction:
         self.token = token or trace.last_token
         self.strides = odd_strides(graph)
         self.keeps_arenas = True  # between calls; a large one is given back where it does not
+        self.eager = False  # a function of eager mode, called with arrays that were just made
+        self.aligned = True  # arrays of devices that it is called with are
         self._backwards: dict[tuple[bool, ...], Any] = {}
 
     # --- plans ---
@@ -151,6 +154,8 @@ class GraphFunction:
                 strides=self.strides,
                 overwritten=self.overwritten,
                 varying=bool(self.fed.sizes),
+                eager=self.eager,
+                aligned=self.aligned,
             )
         )
 
@@ -274,7 +279,13 @@ class GraphFunction:
             outputs.append(forward.backward.outputs[-1])
         graph = Graph(forward.backward.inputs, outputs)
         varying = bool(self.fed.sizes)
-        made = compile_graph(graph, strides=odd_strides(graph), varying=varying)
+        made = compile_graph(
+            graph,
+            strides=odd_strides(graph),
+            varying=varying,
+            eager=self.eager,
+            aligned=self.aligned,
+        )
         return self._settled(made), places
 
     @made_once
@@ -304,6 +315,7 @@ class GraphFunction:
             token=token or self.token,
         )
         made.keeps_arenas = self.keeps_arenas
+        made.eager, made.aligned = self.eager, self.aligned
         return made
 
     @made_once
@@ -545,8 +557,8 @@ def _load() -> None:
 
 
 def without_large_arena(executable: Any) -> Any:
-    """`executable`, which gives a large arena back after each call."""
-    if executable.plan.arena_bytes > _SMALL_ARENA:
+    """`executable`, which gives a large arena of the CPU back after each call."""
+    if isinstance(executable, ReadyPlan) and executable.plan.arena_bytes > _SMALL_ARENA:
         executable.plan.keeps_arena = False
     return executable
 

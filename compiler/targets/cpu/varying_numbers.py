@@ -1,10 +1,7 @@
 """Kernels for other sizes, whose texts differ in numbers alone, as one that is given them.
 
-The text of a kernel has its sizes in it: LLVM makes better loops of those it knows. Where a plan is
-made for size after size, compiling takes longer than all else. So the first kernel of a shape of
-text is compiled as it is; of the next one those numbers that differ become parameters, and whatever
-comes after that has the same text, given other numbers. A number becomes a parameter that has its
-value, wherever it stands, so what a kernel computes cannot change.
+Which numbers become parameters, `compiler/kernel/varying_texts.py` knows. Which may, and how LLVM's
+text reads them, is told here: LLVM makes better loops of those it knows.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ....runtime.memo import Memo
+from ...kernel.varying_texts import Families
 from .module_text import KernelText
 
 MOST_PARAMETERS = 64
@@ -41,15 +38,7 @@ _CALL = "  call void @NAME_body("
 _BOUNDS = "i64 %lo, i64 %hi"
 
 
-class _Family:
-    """Texts that differ in numbers alone: those of the first, and where others have others."""
-
-    def __init__(self, numbers: Sequence[_Number]) -> None:
-        self.first = numbers
-        self.varying: frozenset[int] = frozenset()
-
-
-_families: Memo[object, _Family] = Memo(4_000)
+_families = Families()
 
 
 class _Number(NamedTuple):
@@ -63,13 +52,8 @@ def with_varying_numbers(text: KernelText) -> tuple[KernelText, tuple[int, ...]]
     """The kernel to compile for one of `text`, and the parameters that make it that one."""
     lines, numbers = _parted(text.text)
     key = lines, text.functions, text.declarations, text.loops, text.small
-    family = _families.get(key)
-    if family is None:
-        family = _families.keep(key, _Family(numbers))
-    pairs = zip(numbers, family.first, strict=True)
-    family.varying |= {at for at, (mine, first) in enumerate(pairs) if mine != first}
-    varying = sorted(family.varying)
-    if numbers == family.first or len(varying) > MOST_PARAMETERS:
+    varying = _families.varying(key, numbers)
+    if not varying or len(varying) > MOST_PARAMETERS:
         return text, ()
     lifted = _lifted(text.text, {at: numbers[at].type for at in varying})
     return replace(text, text=lifted), tuple(numbers[at].word for at in varying)

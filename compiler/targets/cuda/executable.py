@@ -10,6 +10,7 @@ import numpy as np
 
 from ....runtime.cuda import failures
 from ....runtime.cuda.arrays import array_over, current, empty, memory_block
+from ....runtime.cuda.direct_plan import DirectPlan
 from ....runtime.cuda.memory import note_peak, when_full
 from ....runtime.cuda.plan import CudaPlan
 from ....runtime.device import Device
@@ -76,6 +77,41 @@ class CudaExecutable(Executable):
         return [found[slot] for slot in self._fresh]
 
 
+class EagerExecutable(Executable):
+    """A program of eager mode on `device`, its kernels compiled and loaded.
+
+    As `CudaExecutable`, but that nothing is captured, results have memory of their own, and a call
+    whose program checks something waits for that, as operations by themselves do.
+    """
+
+    def __init__(self, program: CudaProgram, device: Device, from_host: Sequence[int] = ()) -> None:
+        self._program, self.device = program, device
+        self.plan = _load_direct(program, device, from_host)
+        self.planning, self.donate = program.planning, program.planning.donate
+        types = self.planning.types(self.planning.fresh)
+        self._fresh = [(type_.shape, type_.dtype.numpy) for type_ in types]
+
+    @property
+    def program(self) -> CudaProgram:
+        return self._program
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Ask the device for the outputs of `inputs`."""
+        with current(self.device):
+            fresh = when_full(self._allocate)
+            note_peak()
+            self.plan.run((*inputs, *fresh))
+            if self._program.checks:
+                self.plan.wait()
+            return self.planning.results(inputs, fresh, _empty)
+
+    def wait_for_checks(self) -> None:
+        """A call has raised the errors of its checks before it returns."""
+
+    def _allocate(self) -> list[Array]:
+        return [empty(shape, dtype) for shape, dtype in self._fresh]
+
+
 def _results(program: CudaProgram) -> tuple[dict[int, TensorType], dict[int, TensorType]]:
     """The small and the large results by their slots."""
     fresh = program.planning.types(program.planning.fresh)
@@ -98,6 +134,24 @@ def _load(program: CudaProgram, device: Device, from_host: Sequence[int]) -> Cud
         {1 + number: inputs[number].type.nbytes for number in from_host},
         {slot: type_.nbytes for slot, type_ in small.items()},
         [1 + source for source in program.planning.direct.values()],
+        partial(_failed, program.checks) if program.checks else None,
+    )
+
+
+def _load_direct(program: CudaProgram, device: Device, from_host: Sequence[int]) -> DirectPlan:
+    """The plan of a program of eager mode on a device, its kernels compiled and loaded."""
+    inputs = program.graph.inputs
+    return DirectPlan(
+        device,
+        program.source,
+        program.cuda_steps,
+        program.arena_bytes,
+        program.num_slots,
+        program.constants,
+        {1 + number: inputs[number].type.nbytes for number in from_host},
+        [1 + number for number in program.by_value],
+        [1 + source for source in program.planning.direct.values()],
+        program.needs_alignment,
         partial(_failed, program.checks) if program.checks else None,
     )
 

@@ -31,6 +31,7 @@ from .stage_body import (
 )
 from .template import TemplateSchedule
 from .template_text import template_text
+from .varying_numbers import TAKEN_HERE, Number
 from .wide_kernels import SHARED
 from .writer import declared
 
@@ -49,31 +50,36 @@ def kernel_text(
     first_check: int = 0,
     guarded: bool = False,
     as_function: bool = False,
+    varying: bool = False,
 ) -> str:
     """The text of `extern "C" __global__ void name(...)` for one scheduled kernel.
 
     `first_check` is the number of its first check among those of the whole module. A `guarded`
     kernel has the status as its last parameter, and does nothing where that tells of a failure.
-    `as_function` makes it a part of another kernel: a function that is told its block.
+    `as_function` makes it a part of another kernel: a function that is told its block. Numbers are
+    marked where they are `varying`, see `varying_numbers`.
     """
     if isinstance(schedule, TemplateSchedule):
         assert not guarded, f"{name} overwrites what lives on"
         return template_text(schedule, name, first_check)
-    return _ScheduleWriter(schedule, name, first_check, guarded, as_function).written()
+    return _ScheduleWriter(schedule, name, first_check, guarded, as_function, varying).written()
 
 
-def copy_text(nbytes: int, guarded: bool, name: str, as_function: bool = False) -> str:
+def copy_text(
+    nbytes: int, guarded: bool, varying: bool, name: str, as_function: bool = False
+) -> str:
     """A kernel that copies bytes from its first parameter to its second; see `kernel_text`."""
+    number = Number("long long", nbytes, free=True).marked() if varying else str(nbytes)
     block = "block" if as_function else "blockIdx.x"
     guard = "  if (*failed != 0) return;\n" if guarded else ""
     return f"""\
-{_head(name, copy_params(nbytes, guarded), COPY_BLOCK, as_function)}
+{_head(name, copy_params(nbytes, guarded), COPY_BLOCK, as_function, varying)}
 {guard}  const long long first = ((long long){block} * {COPY_BLOCK} + threadIdx.x) * {COPY_BYTES};
-  if (first + {COPY_BYTES} <= {nbytes}) {{
+  if (first + {COPY_BYTES} <= {number}) {{
     typedef Pack<unsigned int, {COPY_BYTES // 4}> Piece;
     *(Piece*)(to + first) = *(const Piece*)(from + first);
   }} else {{
-    for (long long i = first; i < {nbytes}; ++i) to[i] = from[i];
+    for (long long i = first; i < {number}; ++i) to[i] = from[i];
   }}
 }}
 """
@@ -86,14 +92,20 @@ def copy_params(nbytes: int, guarded: bool) -> tuple[Param, ...]:
 
 
 def _head(
-    name: str, params: Sequence[Param], threads: int, as_function: bool, shares: bool = False
+    name: str,
+    params: Sequence[Param],
+    threads: int,
+    as_function: bool,
+    varying: bool,
+    shares: bool = False,
 ) -> str:
     listed = [declared(param) for param in params]
+    numbers = TAKEN_HERE if varying else ""
     if as_function:
         listed += [SHARED] if shares else []
         listed.append("const unsigned int block")
-        return f"__device__ __forceinline__ void {name}({', '.join(listed)}) {{"
-    text = ", ".join(listed)
+        return f"__device__ __forceinline__ void {name}({', '.join(listed)}{numbers}) {{"
+    text = ", ".join(listed) + numbers
     return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({text}) {{'
 
 
@@ -107,10 +119,10 @@ class _ScheduleWriter(KernelWriter):
         first_check: int,
         guarded: bool,
         as_function: bool,
+        varying: bool,
     ) -> None:
-        super().__init__(
-            schedule.kernel, "int" if _fits_int(schedule) else "long long", first_check
-        )
+        integer = "int" if _fits_int(schedule) else "long long"
+        super().__init__(schedule.kernel, integer, first_check, varying)
         self.schedule = schedule
         self.as_function = as_function
         self.block_number = "block" if as_function else "blockIdx.x"
@@ -119,15 +131,20 @@ class _ScheduleWriter(KernelWriter):
         points = prod(axis.size for axis in self.kernel.rows)
         # There threads without a point return.
         returns = schedule.layout in (Layout.POINTWISE, Layout.TRANSPOSED_TILE)
-        everybody = returns or points % schedule.points == 0
+        everybody = returns or self._is_even(points, schedule.points)
         self.active = "" if everybody else "active"
         first_member = "member == 0" if schedule.group > 1 else ""
         self.owner = " && ".join(each for each in (self.active, first_member) if each)
 
+    def _is_even(self, size: int, step: int) -> bool:
+        """Whether a size is a multiple of a step, and that of other texts with it."""
+        return step == 1 or (size % step == 0 and not self.varying)
+
     def written(self) -> str:
         x, y = self.schedule.block
         params = [*self.kernel.params, GUARD] if self.guarded else self.kernel.params
-        head = _head(self.name, params, x * y, self.as_function, bool(self.schedule.joined))
+        shares = bool(self.schedule.joined)
+        head = _head(self.name, params, x * y, self.as_function, self.varying, shares)
         if self.guarded:
             self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TRANSPOSED_TILE:
@@ -148,16 +165,17 @@ class _ScheduleWriter(KernelWriter):
             self._compute()
             return
         first = f"({self.integer}){self.block_number} * {schedule.points} + threadIdx.x"
+        items = self.number(schedule.items, free=True)
         if schedule.strides_over_grid:
             step = schedule.grid * schedule.points
-            head = f"for ({self.integer} item = {first}; item < {schedule.items}; item += {step})"
+            head = f"for ({self.integer} item = {first}; item < {items}; item += {step})"
             with self.block(head):
                 self.decode("item", self.kernel.rows, schedule.vector)
                 self._compute()
             return
         self.line(f"const {self.integer} item = {first};")
-        if schedule.items % schedule.points:
-            self.line(f"if (item >= {schedule.items}) return;")
+        if not self._is_even(schedule.items, schedule.points):
+            self.line(f"if (item >= {items}) return;")
         self.decode("item", self.kernel.rows, schedule.vector)
         self._compute()
 
@@ -182,8 +200,9 @@ class _ScheduleWriter(KernelWriter):
             self.line(f"const {self.integer} point = {point};")
         else:
             # Threads without a point go along, for the others wait for them.
-            self.line(f"const bool active = {point} < {schedule.items};")
-            self.line(f"const {self.integer} point = active ? {point} : {schedule.items - 1};")
+            items, last = (self.number(schedule.items - less, free=True) for less in (0, 1))
+            self.line(f"const bool active = {point} < {items};")
+            self.line(f"const {self.integer} point = active ? {point} : {last};")
         self.decode("point", self.kernel.rows)
 
     def decode(self, number: str, axes: Sequence[Axis], vector: int = 1) -> None:
@@ -192,10 +211,10 @@ class _ScheduleWriter(KernelWriter):
             sizes[-1] //= vector
         behind = 1
         for position in range(len(axes) - 1, -1, -1):
-            value = f"{number} / {behind}" if behind > 1 else number
+            value = f"{number} / {self.number(behind)}" if behind > 1 else number
             behind *= sizes[position]
             if position > 0:
-                value = f"{value} % {sizes[position]}"
+                value = f"{value} % {self.number(sizes[position])}"
             if position == len(axes) - 1 and vector > 1:
                 value = f"({value}) * {vector}" if position > 0 else f"{value} * {vector}"
             self.line(f"const {self.integer} {axes[position]} = {value};")
@@ -213,11 +232,10 @@ class _ScheduleWriter(KernelWriter):
             if is_transposed(kernel, instr, down, along)
         ]
         tile = f"({self.integer}){self.block_number}"
-        self.decode(f"({tile} / {many_down * many_along})", others)
-        self.line(
-            f"const {self.integer} first_{down} = {tile} / {many_along} % {many_down} * {TILE};"
-        )
-        self.line(f"const {self.integer} first_{along} = {tile} % {many_along} * {TILE};")
+        self.decode(f"({tile} / {self.number(many_down * many_along)})", others)
+        in_row, in_column = self.number(many_along), self.number(many_down)
+        self.line(f"const {self.integer} first_{down} = {tile} / {in_row} % {in_column} * {TILE};")
+        self.line(f"const {self.integer} first_{along} = {tile} % {in_row} * {TILE};")
         for number in transposed:
             type_ = memory_type(kernel.params[stage.body[number].param].dtype)
             # One more column than a tile has: else threads of a warp would meet in one bank.
@@ -238,11 +256,12 @@ class _ScheduleWriter(KernelWriter):
         with self.block(f"for (int row = threadIdx.y; row < {TILE}; row += {TILE_ROWS})"):
             self.line(f"const {self.integer} {lane} = first_{lane} + threadIdx.x;")
             self.line(f"const {self.integer} {other} = first_{other} + row;")
-            ragged = [axis for axis in (lane, other) if axis.size % TILE]
+            ragged = [axis for axis in (lane, other) if not self._is_even(axis.size, TILE)]
             if not ragged:
                 yield
                 return
-            with self.block(f"if ({' && '.join(f'{axis} < {axis.size}' for axis in ragged)})"):
+            tests = [f"{axis} < {self.number(axis.size, free=True)}" for axis in ragged]
+            with self.block(f"if ({' && '.join(tests)})"):
                 yield
 
     # -- storage -------------------------------------------------------------------------
@@ -333,13 +352,15 @@ class _ScheduleWriter(KernelWriter):
         elif caches:
             self._caching_loop(stage, body, vector, first, bool(sums))
         elif not sums:
-            with self.block(f"for ({self.integer} j = {first}; j < {size}; j += {step})"):
+            stop = self.number(size)
+            with self.block(f"for ({self.integer} j = {first}; j < {stop}; j += {step})"):
                 self._loop_body(stage, body, vector, None)
         else:
             block = BLOCK_STEPS // vector * step
-            head = f"for ({self.integer} start = {first}; start < {size}; start += {block})"
+            end = self.number(size)
+            head = f"for ({self.integer} start = {first}; start < {end}; start += {block})"
             with self.block(head):
-                stop = f"min(start + {block}, ({self.integer}){size})"
+                stop = f"min(start + {block}, ({self.integer}){end})"
                 self.line(f"const {self.integer} stop = {stop};")
                 with self.block(f"for ({self.integer} j = start; j < stop; j += {step})"):
                     self._loop_body(stage, body, vector, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from .device_library import library_text
+from .varying_numbers import Written, with_parameters
 
 _NAME = "@name@"
 
@@ -20,15 +21,15 @@ class CudaModule:
         self._names: dict[str, str] = {}  # by text
         self._comments: dict[str, dict[str, None]] = {}
 
-    def add(self, name: str, comments: Iterable[str], write: Callable[[str], str]) -> str:
-        """The name of the kernel that `write` writes under a name: `name`, if it is new.
+    def add(self, name: str, comments: Iterable[str], write: Callable[[str], str]) -> Written:
+        """The kernel that `write` writes under a name: `name`, if it is new.
 
         `comments` stand above it, those of all that it is used for.
         """
-        text = write(_NAME)
+        text, numbers = with_parameters(write(_NAME))
         known = self._names.setdefault(text, name)
         self._comments.setdefault(known, {}).update(dict.fromkeys(comments))
-        return known
+        return Written(known, numbers)
 
     def text(self) -> str:
         """CUDA C, in the order in which kernels were added."""

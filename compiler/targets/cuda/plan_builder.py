@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from ....runtime.dtypes import uint8
 from ....runtime.plan_gemm import sizes
@@ -55,6 +55,7 @@ from .rules import CudaRules
 from .schedule import CudaSchedule, Layout, rows_fit, schedule_cuda
 from .template import TemplateSchedule
 from .template_launches import Workspace, template_launches
+from .varying_numbers import Written
 from .wide_kernels import Piece, WideSchedule, wide_text
 
 # Kernels of at most this many blocks leave room on a GPU for others beside them.
@@ -67,7 +68,9 @@ MAX_COPIED = 1 << 20
 class CudaPlanBuilder(PlanBuilder):
     """Builds the module and the steps of one fused graph.
 
-    A block may ask for `shared` bytes of shared memory.
+    A block may ask for `shared` bytes of shared memory. `varying` says that numbers in the texts
+    may be parameters (`varying_numbers.py`). Unless arrays are `aligned`, they may begin at any
+    element. `by_value` are inputs of the graph that kernels get in their launches.
     """
 
     products = ("float32", "float64", "float16", "bfloat16")
@@ -80,10 +83,15 @@ class CudaPlanBuilder(PlanBuilder):
         biases: Mapping[Node, Bias],
         donate: Mapping[int, int],
         shared: int,
+        varying: bool = False,
+        aligned: bool = True,
+        by_value: Sequence[Node] = (),
     ) -> None:
         super().__init__(fused, donate)
         self.biases = biases
         self.shared = shared
+        self.varying, self.aligned = varying, aligned
+        self.by_value = {self.place[node].slot for node in by_value}
         self.module = CudaModule()
         self.checks: list[Check | RoutineCheck] = []
         self.pieces: dict[int, Piece] = {}  # by the number of a step
@@ -104,16 +112,16 @@ class CudaPlanBuilder(PlanBuilder):
 
     @property
     def variant(self) -> Hashable:
-        return CudaPlanBuilder, self.shared
+        return CudaPlanBuilder, self.shared, self.aligned
 
     def schedule(self, group: Group) -> tuple[Lowering, KernelSchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
         lowering = self.fused.lowering(group, save_rows=True)
         kernel = lowering.run()
-        schedule = schedule_cuda(kernel, 0 if kernel.scratch else self.shared)
+        schedule = schedule_cuda(kernel, 0 if kernel.scratch else self.shared, self.aligned)
         if not rows_fit(schedule):
             lowering = self.fused.lowering(group, save_rows=False)
-            schedule = schedule_cuda(lowering.run(), self.shared)
+            schedule = schedule_cuda(lowering.run(), self.shared, self.aligned)
         return lowering, schedule
 
     def write_kernel(
@@ -123,6 +131,9 @@ class CudaPlanBuilder(PlanBuilder):
         args: tuple[BufferRef, ...],
     ) -> None:
         assert isinstance(schedule, (CudaSchedule, TemplateSchedule))
+        if isinstance(schedule, CudaSchedule) and any(ref.slot in self.by_value for ref in args):
+            schedule = self._with_values(schedule, args)
+            info = self.info_of_step[len(self.steps)] = self._changed(info, schedule=schedule)
         first_check = len(self.checks)
         guarded = bool(self.checks) and any(
             ref.slot in self._overwritten
@@ -132,12 +143,12 @@ class CudaPlanBuilder(PlanBuilder):
         comments = tuple(_comments(info))
 
         def write(name: str, as_function: bool) -> str:
-            return kernel_text(schedule, name, first_check, guarded, as_function)
+            return kernel_text(schedule, name, first_check, guarded, as_function, self.varying)
 
         self.checks += schedule.kernel.checks
         params = (*schedule.kernel.params, GUARD) if guarded else schedule.kernel.params
         self.params[len(self.steps)] = params
-        name = info.name
+        name, numbers = info.name, tuple[int, ...]()
         if _can_be_joined(schedule):
             self.pieces[len(self.steps)] = Piece(
                 info.name,
@@ -150,10 +161,19 @@ class CudaPlanBuilder(PlanBuilder):
                 schedule.kernel,
             )
         else:
-            name = self.module.add(name, comments, partial(write, as_function=False))
+            written = self.module.add(name, comments, partial(write, as_function=False))
+            name, numbers = written.name, written.values
             self.info_of_step[len(self.steps)] = self._renamed(info, name)
         args = (*args, BufferRef(STATUS_SLOT)) if guarded else args
-        self.steps.append(LaunchStep(name, args, schedule.grid, schedule.block, schedule.shared))
+        self.steps.append(
+            LaunchStep(name, args, schedule.grid, schedule.block, schedule.shared, numbers)
+        )
+
+    def _with_values(self, schedule: CudaSchedule, args: Sequence[BufferRef]) -> CudaSchedule:
+        """A schedule whose kernel gets some of its parameters by value."""
+        pairs = zip(schedule.kernel.params, args, strict=True)
+        params = tuple(replace(each, by_value=ref.slot in self.by_value) for each, ref in pairs)
+        return replace(schedule, kernel=replace(schedule.kernel, params=params))
 
     def tell_kernel(self, schedule: ScheduledKernel) -> str:
         assert isinstance(schedule, (CudaSchedule, TemplateSchedule, WideSchedule))
@@ -202,7 +222,7 @@ class CudaPlanBuilder(PlanBuilder):
                 name, block = f"copy{number}", (COPY_BLOCK, 1)
                 args = (step.src, step.dst, *([BufferRef(STATUS_SLOT)] if guarded else []))
                 grid = -(-step.nbytes // (COPY_BLOCK * COPY_BYTES))
-                write = partial(copy_text, step.nbytes, guarded)
+                write = partial(copy_text, step.nbytes, guarded, self.varying)
                 params = copy_params(step.nbytes, guarded)
                 self.params[number] = params
                 self.pieces[number] = Piece(name, params, grid, block, 0, write)
@@ -229,12 +249,12 @@ class CudaPlanBuilder(PlanBuilder):
     ) -> tuple[Step | CudaStep, StepInfo]:
         """The launch of one piece, by its own kernel or another's of the same text."""
         assert isinstance(step, LaunchStep)
-        name = self.module.add(piece.name, piece.comments, piece.as_kernel)
+        written = self.module.add(piece.name, piece.comments, piece.as_kernel)
         if info is None:  # a copy
-            info = _wide_info(WideSchedule(name, (piece,)), [])
+            info = _wide_info(WideSchedule(written.name, (piece,)), [])
         else:
-            info = self._renamed(info, name)
-        return replace(step, name=name), info
+            info = self._renamed(info, written.name)
+        return replace(step, name=written.name, numbers=written.values), info
 
     def _wide(
         self,
@@ -243,28 +263,32 @@ class CudaPlanBuilder(PlanBuilder):
         infos: Mapping[int, StepInfo],
     ) -> tuple[LaunchStep, StepInfo]:
         """One launch for several pieces, those of the same text and grid beside each other."""
+        functions: dict[int, Written] = {}
         alike: dict[tuple[str, int], list[int]] = {}
         for number in group:
             piece = self.pieces[number]
-            name = self.module.add(piece.name, piece.comments, piece.as_function)
-            alike.setdefault((name, piece.grid), []).append(number)
+            functions[number] = self.module.add(piece.name, piece.comments, piece.as_function)
+            alike.setdefault((functions[number].name, piece.grid), []).append(number)
         order = [number for numbers in alike.values() for number in numbers]
-        names = [name for (name, _), numbers in alike.items() for _ in numbers]
+        written = [functions[number] for number in order]
         pieces = tuple(self.pieces[number] for number in order)
         name = f"{pieces[0].name[:40]}_and_{len(pieces) - 1}"
         schedule = WideSchedule(name, pieces)
-        name = self.module.add(name, (), partial(wide_text, schedule, names))
-        schedule = replace(schedule, name=name)
+        whole = self.module.add(name, (), partial(wide_text, schedule, written, self.varying))
+        schedule = replace(schedule, name=whole.name)
         info = _wide_info(schedule, [infos.get(number) for number in order])
         args = tuple(ref for number in order for ref in references(steps[number]))
-        return LaunchStep(name, args, schedule.grid, schedule.block), info
+        step = LaunchStep(whole.name, args, schedule.grid, schedule.block, numbers=whole.values)
+        return step, info
 
     def _renamed(self, info: StepInfo, name: str) -> StepInfo:
         """The same, told of by the name of its kernel, which others may have too."""
-        if info.name == name:
-            return info
+        return info if info.name == name else self._changed(info, name=name)
+
+    def _changed(self, info: StepInfo, **fields: Any) -> StepInfo:
+        """The same but for some fields, also in the list of all."""
         at = self._number_of(info)
-        self.infos[at] = replace(info, name=name)
+        self.infos[at] = replace(info, **fields)
         self.number_of[id(self.infos[at])] = at
         return self.infos[at]
 

@@ -16,6 +16,7 @@ from ....runtime.plan_steps import (
     Step,
 )
 from ... import pipeline
+from ...fusion.fused_graph import FusedGraph
 from ...fusion.fusion import fuse
 from ...ir import Graph, Node, TensorType
 from ...placement import is_on_cpu, move_early, split
@@ -25,7 +26,12 @@ from .biases import Bias, with_biases
 from .passes import CUDA_PASSES
 from .plan_builder import CudaPlanBuilder
 from .rules import CudaRules
+from .schedule import CudaSchedule
+from .wide_kernels import WideSchedule
 from .writer import declared_shared
+
+BY_VALUE = (1, 2, 4, 8, 16)
+"""The bytes of inputs that launches take along: a number, or the state of a generator."""
 
 
 class CudaProgram(Program):
@@ -35,7 +41,9 @@ class CudaProgram(Program):
     the names of kernels; `checks` tells what the positions in the status mean that a failed check
     leaves there. `optimized` is the graph that it was made of, `arch` the architecture that it is
     meant for. Without `epilogues`, matrix products do nothing else. `types` are those of results,
-    where they are not the graph's (see `Planning`).
+    where they are not the graph's (see `Planning`). `varying`, `eager`, `aligned` and `from_host`
+    are those of the request; of an eager program, `by_value` are the inputs that kernels get in
+    their launches.
     """
 
     ending = ".cu"
@@ -48,17 +56,27 @@ class CudaProgram(Program):
         strides: Mapping[int, tuple[int, ...]] | None = None,
         epilogues: bool = True,
         types: Sequence[TensorType] | None = None,
+        varying: bool = False,
+        eager: bool = False,
+        aligned: bool = True,
+        from_host: Sequence[int] = (),
     ) -> None:
         planning = Planning(graph, donate, strides, types, machine=CudaRules.machine)
         fused = fuse(CudaRules(planning.planned, planning.inputs, planning.overwriting))
         biases: Mapping[Node, Bias] = {}
         if epilogues:
             fused, biases = with_biases(fused)
-        builder = CudaPlanBuilder(fused, biases, planning.places, shared_memory(arch))
+        by_value = _by_value(fused, from_host) if eager else []
+        builder = CudaPlanBuilder(
+            fused, biases, planning.places, shared_memory(arch), varying or eager, aligned,
+            [fused.graph.inputs[number] for number in by_value],
+        )  # fmt: skip
         self._source = builder.build()
         super().__init__(planning, fused.refusals, builder)
         self.arch, self.title = arch, f"program for {arch}"
         self.optimized, self.epilogues = graph, epilogues
+        self.eager, self.by_value = eager, frozenset(by_value)
+        self.needs_alignment = aligned or not all(map(self._is_written, range(len(self.steps))))
         declared = declared_shared(self.source)
         self.shared = {each.name: declared[each.name] + each.shared for each in self.launches}
         self.checks = tuple(builder.checks)
@@ -66,6 +84,14 @@ class CudaProgram(Program):
     @property
     def source(self) -> str:
         return self._source
+
+    def _is_written(self, number: int) -> bool:
+        """Whether a step launches what kernels of the graph were written as, and nothing else."""
+        info = self.info_of_step.get(number)
+        schedule = None if info is None else info.schedule
+        if isinstance(schedule, WideSchedule):
+            return all(piece.kernel is not None for piece in schedule.pieces)
+        return isinstance(schedule, CudaSchedule)
 
     @property
     def cuda_steps(self) -> tuple[CudaStep, ...]:
@@ -95,6 +121,18 @@ class CudaProgram(Program):
         Raises RuntimeError where NVRTC is needed and missing.
         """
         return compile_cubin(self.source, self.arch)
+
+
+def _by_value(fused: FusedGraph, from_host: Sequence[int]) -> list[int]:
+    """The small inputs of the host that nothing but generated kernels read."""
+    graph = fused.graph
+    in_memory = {read for group in fused.groups if group.kind != "kernel" for read in group.reads}
+    found = []
+    for number in from_host:
+        node = graph.inputs[number]
+        if node.type.nbytes in BY_VALUE and node not in in_memory:
+            found.append(number)
+    return found
 
 
 def cuda_program(

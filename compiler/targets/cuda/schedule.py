@@ -177,15 +177,16 @@ class CudaSchedule:
         return self.group * self.points, 1
 
 
-def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
+def schedule_cuda(kernel: Kernel, shared: int = 0, aligned: bool = True) -> CudaSchedule:
     """The schedule for `kernel`.
 
     Rows that registers do not hold are cached in up to `shared` bytes of shared memory for a block.
+    Unless all buffers are `aligned`, single elements are loaded and stored.
     """
     kernel = simplify_loops(kernel)
     looped = [stage for stage in kernel.stages if stage.axes]
     if not looped:
-        return _pointwise(kernel)
+        return _pointwise(kernel, aligned)
     if kernel.is_sequential:
         return CudaSchedule(kernel, Layout.COLUMN, 1, _block_of_points(kernel), 1)
     if (reused := with_reuse_tile(kernel)) is not None:
@@ -197,7 +198,7 @@ def schedule_cuda(kernel: Kernel, shared: int = 0) -> CudaSchedule:
     best = max(kernel.rows, key=lambda axis: _affinity(kernel, axis), default=None)
     if best is not None and _affinity(kernel, best) > _affinity(kernel, inner):
         return _column(_with_last(kernel, best), looped, shared)
-    return _row(kernel, looped, shared)
+    return _row(kernel, looped, shared, aligned)
 
 
 # -- rows that are cached ----------------------------------------------------------------------
@@ -226,14 +227,14 @@ def cached_elements(schedule: CudaSchedule, elements: int) -> int:
 # -- choosing --------------------------------------------------------------------------------
 
 
-def _pointwise(kernel: Kernel) -> CudaSchedule:
+def _pointwise(kernel: Kernel, aligned: bool) -> CudaSchedule:
     across = _transposed_axis(kernel)
     if across is not None:
         others = [axis for axis in kernel.rows[:-1] if axis != across]
         transposed = replace(kernel, rows=(*others, across, kernel.rows[-1]))
         return CudaSchedule(transposed, Layout.TRANSPOSED_TILE, 1, TILE * TILE, 1)
     vector = 1
-    if kernel.rows:
+    if kernel.rows and aligned:
         vector = vector_width(kernel, kernel.stages, kernel.rows[-1])
     return CudaSchedule(kernel, Layout.POINTWISE, 1, POINTWISE_BLOCK, vector)
 
@@ -265,10 +266,12 @@ def is_transposed(kernel: Kernel, instr: Instr, across: Axis, lane: Axis) -> boo
     return plain and terms.get(across) == 1 and abs(terms.get(lane, 0)) > 1
 
 
-def _row(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
+def _row(kernel: Kernel, looped: list[Stage], shared: int, aligned: bool) -> CudaSchedule:
     length = max(prod(axis.size for axis in stage.axes) for stage in looped)
-    vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
-    if vector == 1 and any(map(scans, looped)) and _can_take_several(looped):
+    vector = 1
+    if aligned:
+        vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
+    if vector == 1 and aligned and any(map(scans, looped)) and _can_take_several(looped):
         vector = SCANNED
     most = MAX_SCAN_GROUP if any(map(scans, looped)) else MAX_GROUP
     group = 1

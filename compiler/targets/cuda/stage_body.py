@@ -27,7 +27,8 @@ from ...kernel.index import (
 from ...kernel.kernel import Instr, Kernel, Stage
 from .scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
 from .schedule import is_packable
-from .writer import CudaWriter
+from .varying_numbers import Number
+from .writer import CudaWriter, begin
 
 JOIN = {
     SUM: "Sum",
@@ -50,16 +51,24 @@ class KernelWriter(CudaWriter, ABC):
     """A kernel on its way out, as the instructions of its stages know it.
 
     `integer` is the type of positions, `active` what holds in threads that have a point of their
-    own ("" where all do), `first_check` the number of its first check in the module.
+    own ("" where all do), `first_check` the number of its first check in the module. `varying`
+    says that other texts with other numbers may come.
     """
 
-    def __init__(self, kernel: Kernel, integer: str, first_check: int) -> None:
+    def __init__(
+        self, kernel: Kernel, integer: str, first_check: int, varying: bool = False
+    ) -> None:
         super().__init__()
         self.indent = 1
+        self.varying = varying
         self.kernel = kernel
         self.integer = integer
         self.active = ""
         self.first_check = first_check
+
+    def number(self, value: int, free: bool = False) -> str:
+        """A number of positions, as it stands in the text; see `varying_numbers`."""
+        return Number(self.integer, value, free).marked() if self.varying else str(value)
 
     @abstractmethod
     def decode(self, number: str, axes: Sequence[Axis], vector: int = 1) -> None:
@@ -124,7 +133,9 @@ class StageBody:
         packed = [
             number
             for number, instr in enumerate(self.stage.body)
-            if is_packable(instr, axis, vector) and self._is_ready(number)
+            if is_packable(instr, axis, vector)
+            and self._is_ready(number)
+            and not self.kernel.params[instr.param].by_value
         ]
         for number in packed:
             self._open_pack(number, axis, vector)
@@ -206,6 +217,7 @@ class StageBody:
                 active = self.writer.active or "true"
                 where = self.kernel.params[status].name
                 number = self.writer.first_check + site + 1
+                size = self.writer.number(size, free=True)
                 return f"tg_check({args[0]}, {size}, {number}, {active}, {where})"
             case "saved":
                 return self.writer.saved(instr.value, self.slot)
@@ -268,7 +280,7 @@ class StageBody:
     def raw_load(self, number: int) -> str:
         """The element in memory that a load reads, as it is stored there."""
         instr = self.stage.body[number]
-        return f"{self.kernel.params[instr.param].name}[{self._index(instr.index)}]"
+        return f"{begin(self.kernel.params[instr.param])}[{self._index(instr.index)}]"
 
     def load(self, number: int) -> str:
         """The value of a load, whatever surrounds it."""
@@ -280,7 +292,7 @@ class StageBody:
             return self.given[number]
         if number in self.packs:
             return widen(self.packs[number].element, param.dtype)
-        value = widen(f"{param.name}[{self._index(instr.index)}]", param.dtype)
+        value = widen(f"{begin(param)}[{self._index(instr.index)}]", param.dtype)
         if not instr.mask:
             return value
         return f"{self._conditions(instr.mask)} ? {value} : {literal(0, instr.dtype)}"
@@ -302,12 +314,12 @@ class StageBody:
 
     def _index(self, index: Index | None) -> str:
         assert index is not None
-        parts = []
+        parts, number = [], self.writer.number
         for atom, coefficient in index.terms.items():
             value = self._atom(atom)
-            parts.append(value if coefficient == 1 else f"{value} * {coefficient}")
+            parts.append(value if coefficient == 1 else f"{value} * {number(coefficient, True)}")
         if index.const or not parts:
-            parts.append(str(index.const))
+            parts.append(number(index.const, True))
         return " + ".join(parts).replace("+ -", "- ")
 
     def _atom(self, atom: object) -> str:
@@ -321,10 +333,11 @@ class StageBody:
         lift = -(low // atom.divisor) if low < 0 else 0
         if lift:  # by a multiple of the divisor, so that truncation is floor
             inner = inner + lift * atom.divisor
+        number = self.writer.number
         if isinstance(atom, Remainder):
-            return f"(({self._index(inner)}) % {atom.divisor})"
-        quotient = f"({self._index(inner)}) / {atom.divisor}"
-        return f"({quotient} - {lift})" if lift else f"({quotient})"
+            return f"(({self._index(inner)}) % {number(atom.divisor)})"
+        quotient = f"({self._index(inner)}) / {number(atom.divisor)}"
+        return f"({quotient} - {number(lift, True)})" if lift else f"({quotient})"
 
     def _conditions(self, mask: Mask) -> str:
         return " && ".join(test for condition in mask for test in self._tests(condition)) or "true"
@@ -335,10 +348,11 @@ class StageBody:
             yield f"{self._index(rest)} == 0"
             return
         low, high = condition.index.bounds
+        number = self.writer.number
         if low < condition.low:
-            yield f"{self._index(condition.index)} >= {condition.low}"
+            yield f"{self._index(condition.index)} >= {number(condition.low, True)}"
         if high >= condition.high:
-            yield f"{self._index(condition.index)} < {condition.high}"
+            yield f"{self._index(condition.index)} < {number(condition.high, True)}"
 
 
 def _stem(kernel: Kernel, instr: Instr) -> str:

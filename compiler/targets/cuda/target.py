@@ -11,7 +11,7 @@ from ...ir import Graph
 from ...pipeline import Pass
 from ...plan.request import Request
 from ..target import Target
-from .executable import CudaExecutable
+from .executable import CudaExecutable, EagerExecutable
 from .passes import CUDA_PASSES
 from .program import CudaProgram
 
@@ -29,15 +29,17 @@ class CudaTarget(Target[CudaProgram]):
     def program(self, optimized: Graph, request: Request, epilogues: bool = True) -> CudaProgram:
         arch = architecture(self.device)
         return CudaProgram(
-            optimized, arch, request.donate, request.real_strides, epilogues, request.types
-        )
+            optimized, arch, request.donate, request.real_strides, epilogues, request.types,
+            request.varying, request.eager, request.aligned, request.from_host,
+        )  # fmt: skip
 
-    def load(self, program: CudaProgram, request: Request) -> CudaExecutable:
+    def load(self, program: CudaProgram, request: Request) -> CudaExecutable | EagerExecutable:
+        made = EagerExecutable if request.eager else CudaExecutable
         try:
-            return CudaExecutable(program, self.device, request.from_host)
+            return made(program, self.device, request.from_host)
         except CublasLtError as error:
             if error.status != Status.NOT_SUPPORTED or not program.epilogues:
                 raise
         # What products cannot do besides on this device, kernels can.
         program = self.program(program.optimized, request, epilogues=False)
-        return CudaExecutable(program, self.device, request.from_host)
+        return made(program, self.device, request.from_host)

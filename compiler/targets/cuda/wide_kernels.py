@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import prod
+from typing import NamedTuple
 
 from ....runtime.records import record
 from ...kernel.kernel import Kernel, Param
 from .template import TemplateSchedule, kernel_without_loops
+from .varying_numbers import TAKEN_HERE, Number, Written
 from .writer import declared
 
 SHARED = "unsigned char* shared"
@@ -72,22 +74,29 @@ class WideSchedule(TemplateSchedule):
         return f"wide: {len(self.pieces)} kernels in {self.grid:,} blocks"
 
 
-def wide_text(schedule: WideSchedule, functions: Sequence[str], name: str) -> str:
-    """The kernel that calls the functions of the pieces, which are named in their order."""
+def wide_text(
+    schedule: WideSchedule, functions: Sequence[Written], varying: bool, name: str
+) -> str:
+    """The kernel that calls the functions of the pieces, which are in their order.
+
+    Numbers are marked where they are `varying`, see `varying_numbers`.
+    """
     params = schedule.kernel.params
+    end = TAKEN_HERE if varying else ""
     lines = [
         f'extern "C" __global__ void __launch_bounds__({prod(schedule.block)}) {name}(',
-        ",\n".join(f"    {declared(param)}" for param in params) + ") {",
+        ",\n".join(f"    {declared(param)}" for param in params) + f"{end}) {{",
     ]
     if shared := max(piece.shared for piece in schedule.pieces):
         lines.append(f"  __shared__ __align__(16) unsigned char shared[{shared}];")
     pieces = list(zip(functions, schedule.pieces, _slices(schedule.pieces)))
     first = 0
     # A text does not always tell how many blocks there are.
-    for (function, _), run in groupby(pieces, lambda each: (each[0], each[1].grid)):
-        same = [(piece, params[at]) for _, piece, at in run]
-        lines += _call(function, same, first, last=same[-1][0] is schedule.pieces[-1])
-        first += sum(piece.grid for piece, _ in same)
+    for (function, _), run in groupby(pieces, lambda each: (each[0].name, each[1].grid)):
+        same = [_Call(piece, params[at], written.numbers) for written, piece, at in run]
+        is_last = same[-1].piece is schedule.pieces[-1]
+        lines += _calls(function, same, _Blocks(first, same[0].piece.grid, varying), is_last)
+        first += sum(call.piece.grid for call in same)
     return "\n".join([*lines, "}", ""])
 
 
@@ -98,29 +107,55 @@ def _slices(pieces: Sequence[Piece]) -> Iterator[slice]:
         yield slice(at, at := at + len(piece.params))
 
 
-def _call(
-    function: str, same: Sequence[tuple[Piece, tuple[Param, ...]]], first: int, last: bool
-) -> Iterator[str]:
-    """The call of the function that pieces have in common, for their blocks from `first` on."""
-    piece, given = same[0]
-    block = f"blockIdx.x - {first}" if first else "blockIdx.x"
-    end = first + piece.grid * len(same)
+class _Call(NamedTuple):
+    """A piece with what its function is given."""
+
+    piece: Piece
+    params: tuple[Param, ...]
+    numbers: tuple[Number, ...]
+
+
+class _Blocks(NamedTuple):
+    """The blocks of a launch from `first` on, of which each piece has `grid`."""
+
+    first: int
+    grid: int
+    varying: bool
+
+    def number(self, value: int, free: bool = False) -> str:
+        return Number("unsigned int", value, free).marked() if self.varying else str(value)
+
+
+def _calls(function: str, same: Sequence[_Call], blocks: _Blocks, last: bool) -> Iterator[str]:
+    """The call of the function that pieces have in common, for their blocks."""
+    piece, given, numbers = same[0]
+    first = blocks.first
+    block = f"blockIdx.x - {blocks.number(first, free=True)}" if first else "blockIdx.x"
+    end = blocks.number(first + piece.grid * len(same), free=True)
     shared = ["shared"] if piece.shared else []
     if len(same) == 1:
-        call = f"{function}({', '.join([*(param.name for param in given), *shared, block])})"
+        words = [*(param.name for param in given), *shared, block, *map(Number.marked, numbers)]
+        call = f"{function}({', '.join(words)})"
         yield f"  {call};" if last else f"  if (blockIdx.x < {end}) return {call};"
         return
     yield "  {" if last else f"  if (blockIdx.x < {end}) {{"
     names = [f"a{number}" for number in range(len(given))]
+    given_numbers = [f"n{number}" for number in range(len(numbers))]
     for name, param in zip(names, given):
         yield f"    {declared(replace(param, name=name))};"
+    for name, number in zip(given_numbers, numbers):
+        yield f"    {number.type} {name};"
+    grid = blocks.number(piece.grid)
     yield f"    const unsigned int block = {block};"
-    yield f"    switch (block / {piece.grid}) {{"
-    for number, (_, params) in enumerate(same):
-        label = "default" if number == len(same) - 1 else f"case {number}"
-        taken = " ".join(f"{name} = {param.name};" for name, param in zip(names, params))
+    yield f"    switch (block / {grid}) {{"
+    for at, (_, params, own) in enumerate(same):
+        label = "default" if at == len(same) - 1 else f"case {at}"
+        values = [*(param.name for param in params), *map(Number.marked, own)]
+        pairs = zip((*names, *given_numbers), values, strict=True)
+        taken = " ".join(f"{name} = {value};" for name, value in pairs)
         yield f"      {label}: {taken} break;"
     yield "    }"
-    call = f"{function}({', '.join([*names, *shared, f'block % {piece.grid}'])})"
+    words = [*names, *shared, f"block % {grid}", *given_numbers]
+    call = f"{function}({', '.join(words)})"
     yield f"    {call};" if last else f"    return {call};"
     yield "  }"

@@ -72,6 +72,8 @@ def declared_shared(source: str) -> dict[str, int]:
 
 def declared(param: Param) -> str:
     """The declaration of a parameter."""
+    if param.by_value:
+        return f"Pack<{memory_type(param.dtype)}, {param.elements}> {param.name}"
     const = "" if param.written else "const "
     return f"{const}{memory_type(param.dtype)}* __restrict__ {param.name}"
 
@@ -113,3 +115,8 @@ def decode(
 def conditions(tests: Iterable[str]) -> str:
     """All of the tests that are there, or true."""
     return " && ".join(test for test in tests if test) or "true"
+
+
+def begin(param: Param) -> str:
+    """Where the elements of a parameter begin, for who reads or writes them."""
+    return f"{param.name}.at" if param.by_value else param.name

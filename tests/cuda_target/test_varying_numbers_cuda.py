@@ -1,0 +1,124 @@
+"""Numbers in the texts of CUDA kernels as parameters: they mean what they meant in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_tools import nvrtc, shim
+from cuda_tools.run_program import run_program
+from kernel_cases import CASES
+from random_graphs.check import case_of, program_of_seed
+from tgraph.compiler import pipeline
+from tgraph.compiler.ir import Graph
+from tgraph.compiler.kernel.varying_texts import Families
+from tgraph.compiler.targets.cuda import varying_numbers
+from tgraph.compiler.targets.cuda.passes import CUDA_PASSES
+from tgraph.compiler.targets.cuda.program import CudaProgram
+from tgraph.compiler.targets.cuda.varying_numbers import TAKEN_HERE, Number, with_parameters
+
+NEEDS_COMPILER = pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+
+
+class All(Families):
+    """Takes every number for one that varies."""
+
+    def varying(self, form: Any, numbers: Sequence[Any], always: Collection[int] = ()) -> list[int]:
+        return list(range(len(numbers)))
+
+
+@pytest.fixture
+def every_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(varying_numbers, "_families", All())
+    monkeypatch.setattr(varying_numbers, "MOST_PARAMETERS", 1 << 20)
+
+
+def program(graph: Graph, **ways: Any) -> CudaProgram:
+    return CudaProgram(pipeline.optimize(graph, passes=CUDA_PASSES), **ways)
+
+
+def inputs_of(graph: Graph) -> list[Any]:
+    rng = np.random.default_rng(0)
+    found = []
+    for node in graph.inputs:
+        shape, dtype = node.type.shape, node.type.dtype.numpy
+        small = node.type.dtype.kind in ("int", "uint", "bool")
+        values = rng.integers(0, 2, shape) if small else rng.standard_normal(shape)
+        found.append(values.astype(dtype))
+    return found
+
+
+def check(graph: Graph, inputs: Sequence[Any]) -> None:
+    """The same bits with numbers in the text and beside it, and with values in the launch."""
+    expected = run_program(program(graph), inputs)
+    small = [at for at, node in enumerate(graph.inputs) if node.type.nbytes <= 16]
+    found = program(graph, eager=True, from_host=small)
+    for have, want in zip(run_program(found, inputs), expected, strict=True):
+        np.testing.assert_array_equal(have, want)
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_of_every_class(every_number: None, name: str) -> None:
+    graph = CASES[name]()
+    check(graph, inputs_of(graph))
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("seed", range(16))
+def test_random_graphs(every_number: None, seed: int) -> None:
+    case = case_of(program_of_seed(seed))
+    check(case.graph, case.arrays)
+
+
+@NEEDS_COMPILER
+def test_kernels_without_vectors(every_number: None) -> None:
+    for name in ("gelu", "softmax", "layer_norm", "scan"):
+        graph, inputs = CASES[name](), inputs_of(CASES[name]())
+        found = program(graph, eager=True, aligned=False)
+        assert not found.needs_alignment
+        code = found.source.partition('extern "C"')[2]
+        assert "Pack<" in program(graph).source.partition('extern "C"')[2]
+        assert "Pack<" not in code
+        for have, want in zip(run_program(found, inputs), run_program(program(graph), inputs)):
+            np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+def test_they_compile(every_number: None, arch: str) -> None:
+    if reason := nvrtc.available():
+        pytest.skip(reason)
+    for name in ("gelu", "softmax", "dropout", "transpose", "column_sum", "loss"):
+        graph = CASES[name]()
+        small = [at for at, node in enumerate(graph.inputs) if node.type.nbytes <= 16]
+        found = program(graph, arch=arch, eager=True, from_host=small)
+        cubin = nvrtc.compile_cubin(found.source, arch)
+        assert all(usage.spill_bytes == 0 for usage in cubin.kernels.values())
+
+
+# -- which are parameters --------------------------------------------------------------------
+
+
+def text(items: int, divisor: int, step: int = 7) -> str:
+    free, cut = (Number("int", items, free=True), Number("int", divisor, free=False))
+    return f"f(int* x{TAKEN_HERE}) {{ x[i / {cut.marked()} * {step}] < {free.marked()}; }}"
+
+
+def test_what_is_divided_by_stays_in_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(varying_numbers, "_families", Families())
+
+    def taken(*numbers: int) -> tuple[str, list[int]]:
+        found, taken = with_parameters(text(*numbers))
+        return found, [number.value for number in taken]
+
+    first = "f(int* x, const int number0) { x[i / 4 * 7] < number0; }"
+    other = "f(int* x, const int number0, const int number1) { x[i / number0 * 7] < number1; }"
+    assert taken(100, 4) == (first, [100])
+    assert taken(200, 4) == (first, [200])
+    assert taken(200, 5) == (other, [5, 200])
+    assert taken(9, 6) == (other, [6, 9])
+    assert taken(9, 4) == (first, [9])
+    assert taken(9, 4, 8)[0] == first.replace("7", "8")  # no number that varies
+    assert with_parameters("no marks") == ("no marks", ())
