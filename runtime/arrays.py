@@ -8,6 +8,7 @@ floating-point warning escapes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,14 @@ def share_memory(a: Array, b: Array) -> bool:
         both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
         return both and np.may_share_memory(a, b) and np.shares_memory(a, b)
     return cuda_arrays.may_share_memory(a, b)
+
+
+def writes_meet(written: Sequence[Array], read: Sequence[Array]) -> bool:
+    """Whether memory that is written may be that of another array, written or read."""
+    if not all(isinstance(each, np.ndarray) for each in written):
+        return cuda_arrays.writes_meet(written, read)
+    pairs = itertools.chain(itertools.combinations(written, 2), itertools.product(written, read))
+    return any(itertools.starmap(np.may_share_memory, pairs))
 
 
 def contiguous(array: Array) -> Array:

@@ -43,8 +43,6 @@ DOORS = {
     "tgraph.compiler.targets.known_targets": ("tgraph.compiler.targets.cuda.target",),
     "tgraph.compiled.compiled_function": ("tgraph.compiled.check", "tgraph.compiled.explain"),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
-    "tgraph.ops.fused": ("tgraph.ops.fused_function",),
-    "tgraph.ops.fused_program": ("tgraph.compiler.targets.cuda.elementwise",),
     "tgraph.drawing.draw": (
         "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",
         "tgraph.drawing.graph_picture", "tgraph.drawing.picture", "tgraph.compiler.plan.program",
@@ -186,7 +184,7 @@ def target_of(module: str) -> str:
 # What measures the CPU, and shows programs for it, knows it; so do the public names of CUDA.
 KNOW_A_TARGET = (
     "tgraph.compiler.targets.known_targets", "tgraph.cuda", "tgraph.tracing.api",
-    "tgraph.compiled.measure", "tgraph.ops.fused_program",
+    "tgraph.compiled.measure",
 )  # fmt: skip
 
 

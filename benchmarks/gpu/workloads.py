@@ -274,6 +274,8 @@ def workloads(scale: str) -> dict[str, GpuWorkload]:
         ),
         row("gelu_chain_1k", "the GELU chain,", _vector, (1024,), (100,), kind="call",
             function="gelu_chain"),
+        row("layer_norm_small", "layer norm and its gradients,", cpu.layer_norm, (64, 256), (8, 24),
+            kind="call", function="layer_norm", tolerance=5e-5),
         row("tiny_mlp", "MLP 8-16-4 forward, batch 4", cpu.tiny_mlp, (), (), kind="call"),
         row(
             "mlp_train",

@@ -586,54 +586,6 @@ def test_a_kernel_that_writes_behind_its_array_is_seen(module):
 
 
 @NEEDS_COMPILER
-def test_elementwise_kernels():
-    kernel = cupy.ElementwiseKernel(
-        "float32 x, T y, float32 by",
-        "float32 z, T w",
-        "z = x * by + twice(y); w = y + i",
-        "combined",
-        preamble="__device__ float twice(float v) { return 2 * v; }",
-        loop_prep="const float unused = 0; (void)unused",
-    )
-    x = cupy.arange(6, dtype=np.float32).reshape(2, 3).T
-    y = cupy.arange(2, dtype=np.int32)
-    z, w = kernel(x, y, 0.5)
-    host = np.arange(6, dtype=np.float32).reshape(2, 3).T
-    assert np.array_equal(z.get(), host * 0.5 + 2 * np.arange(2)) and z.dtype == np.float32
-    assert np.array_equal(w.get(), np.arange(2) + np.arange(6).reshape(3, 2))
-    assert w.dtype == np.int32
-    outs = cupy.empty((3, 2), np.float32), cupy.empty((3, 2), np.int32)
-    assert kernel(x, y, 0.5, *outs)[0] is outs[0]
-    for wrong in ((x, y), (x.astype(np.float64), y, 1.0), (1.0, 2, 3.0)):
-        with pytest.raises((TypeError, ValueError)):
-            kernel(*wrong)
-
-
-@NEEDS_COMPILER
-@pytest.mark.parametrize("dtype", [np.dtype(np.float16), bfloat16])
-def test_elementwise_kernels_of_half_types(dtype):
-    kernel = cupy.ElementwiseKernel("T x", "T y", "y = expf(x)", "exponential")
-    x = np.linspace(-4, 4, 100).astype(dtype)
-    wanted = np.exp(x.astype(np.float32)).astype(dtype)
-    np.testing.assert_allclose(
-        kernel(held(x, dtype)).get().astype(np.float32), wanted.astype(np.float32), rtol=1e-2
-    )
-
-
-@NEEDS_COMPILER
-def test_elementwise_kernels_are_captured(stream):
-    kernel = cupy.ElementwiseKernel("T x", "T y", "y = x + 1", "more")
-    x = cupy.zeros(5, np.float32)
-    out = cupy.empty(5, np.float32)
-    stream.begin_capture()
-    kernel(x, out)
-    graph = stream.end_capture()
-    x += 1
-    graph.launch()
-    assert out.tolist() == [2] * 5
-
-
-@NEEDS_COMPILER
 def test_a_launch_that_is_refused(module, machine):
     x, y = cupy.ones(64, np.float32), cupy.zeros(64, np.float32)
     function, stream = module.get_function("doubled"), cupy.cuda.Stream(non_blocking=True)

@@ -9,6 +9,8 @@ from unittest import mock
 
 from tgraph.runtime.cuda import cublas_lt
 
+from tgraph.core.plan_table import PlanTable
+
 from . import fake_cublas_lt, fake_cupy
 from .fake_cupy.machine import Work, machine
 
@@ -49,4 +51,7 @@ def installed(**options: Any) -> Iterator[Any]:
     """
     library = streamed_library()
     with fake_cupy.install(**options), mock.patch.object(cublas_lt, "_loaded", library):
-        yield machine
+        try:
+            yield machine
+        finally:
+            PlanTable.forget_all()

@@ -1,4 +1,4 @@
-"""`python -m gpu_run.ladder`: ten things that everything else stands on, from the ground upwards.
+"""`python -m gpu_run.ladder`: eleven things that all else stands on, from the ground upwards.
 
 A line each, with what it took; the first that fails ends it with its whole traceback. What hangs is
 ended after 20 seconds with what all threads were at.
@@ -84,9 +84,7 @@ def eager_kernel(at: SimpleNamespace) -> str:
     there = at.tg.from_numpy(x).cuda()
     check((there * 2 + 1).cpu().numpy(), x * 2 + 1, "x * 2 + 1")
     check(there.sum().item(), x.sum(), "the sum", 1e-6)
-    gelu = at.tg.nn.functional.gelu
-    check(gelu(there).cpu().numpy(), gelu(at.tg.from_numpy(x)).numpy(), "gelu", 1e-5)
-    return "CuPy's, and a fused one"
+    return "CuPy's"
 
 
 def nvrtc_kernel(at: SimpleNamespace) -> str:
@@ -128,6 +126,25 @@ def products(at: SimpleNamespace) -> str:
         found = (a.cuda() @ b.cuda()).double().cpu().numpy()
         check(found, wanted, f"a product of {name}", tolerance)
     return f"cublasLt {version}: {', '.join(TOLERANCES)}"
+
+
+def eager_plans(at: SimpleNamespace) -> str:
+    """Composites of eager mode, as their operations and then as one launch, without a capture."""
+    tg = at.tg
+    functional, numbers = tg.nn.functional, np.random.default_rng(0)
+    swish = tg.fused(lambda x, slope: x / (1 + tg.exp(-slope * x)))
+    for rows in (64, 100, 33):  # of which the last two compile nothing
+        x = numbers.standard_normal((rows, 96)).astype(np.float32)
+        here, there = tg.from_numpy(x), tg.from_numpy(x).cuda()
+        odd = tg.from_numpy(np.append(0, x).astype(np.float32)).cuda()[1:].reshape(rows, 96)
+        for number in range(CALLS):
+            slope = 1.0 + number  # which goes along with the launch
+            wanted = x / (1 + np.exp(-slope * x))
+            check(swish(there, slope).cpu().numpy(), wanted, f"call {number + 1}", 1e-5)
+            check(swish(odd, slope).cpu().numpy(), wanted, "what is not aligned", 1e-5)
+            found = functional.softmax(there, -1), functional.softmax(here, -1)
+            check(found[0].cpu().numpy(), found[1].numpy(), "softmax", 1e-5)
+    return "numbers by value, and what is not aligned"
 
 
 def capture(at: SimpleNamespace) -> str:
@@ -241,6 +258,7 @@ RUNGS: Sequence[Rung] = (
     ("transfer", transfer),
     ("eager kernel", eager_kernel),
     ("NVRTC kernel", nvrtc_kernel),
+    ("eager plans", eager_plans),
     ("cublasLt by type", products),
     ("capture and replay", capture),
     ("failure flag of the host", failure_flag),

@@ -324,24 +324,20 @@ def _warning(message: Any) -> str:
 
 
 def save_kernels(folder: Path) -> None:
-    """Let every program that is loaded, and the text of every fused kernel, be written there."""
+    """Let every program that is loaded, also those of eager mode, be written there."""
     from tgraph.compiler.targets.cuda import executable
-    from tgraph.runtime.cuda import elementwise
 
-    load, kernel, numbers = executable._load, elementwise._kernel, itertools.count()
+    numbers = itertools.count()
 
-    def load_and_save(program: Any, device: Any, from_host: Any) -> Any:
-        program.save(folder / f"{next(numbers):03}")
-        return load(program, device, from_host)
+    def saving(load: Any) -> Any:
+        def load_and_save(program: Any, device: Any, from_host: Any) -> Any:
+            program.save(folder / f"{next(numbers):03}")
+            return load(program, device, from_host)
 
-    def kernel_and_save(text: Any) -> Any:
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = [f"// {text.in_params} -> {text.out_params}", text.preamble, text.operation]
-        (folder / f"{text.name}.cu").write_text("\n".join(lines) + "\n")
-        return kernel(text)
+        return load_and_save
 
-    executable._load = load_and_save
-    elementwise._kernel = kernel_and_save
+    executable._load = saving(executable._load)
+    executable._load_direct = saving(executable._load_direct)
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""The plan of a function of tensors for one signature of its arguments, in eager mode on the CPU.
+"""The plan of a function of tensors for one signature of its arguments, in eager mode.
 
 The function is traced once, with nothing but its own arguments to read. What comes of it is a
 `GraphFunction`, like that of a compiled function: gradients of any order are derived from the same
@@ -17,12 +17,16 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import node_strides, row_major
 from ..core import pytree
 from ..core.inplace import check_memory, count_writes
+from ..core.out_of_memory import note
 from ..core.plan_table import Plan
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, root_of, wrap
 from ..core.trace_state import Source, TraceInput
 from ..core.traced_number import number_value
+from ..runtime.arrays import writes_meet
+from ..runtime.cuda.arrays import ALIGNMENT
+from ..runtime.device import CPU
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import trace_gradients
 from .graph_function import CompiledRecord, GraphFunction
@@ -55,8 +59,8 @@ class EagerPlan(Plan):
     """
 
     __slots__ = (
-        "_draws", "_function", "_is_plain", "_orders", "_reads", "_run", "_sources", "_tree",
-        "_types", "_written", "hits", "kept",
+        "_draws", "_function", "_is_noted", "_is_plain", "_orders", "_reads", "_run", "_sources",
+        "_tree", "_types", "_written", "hits", "kept",
     )  # fmt: skip
 
     def __init__(self, traced: TracedCall, kept: Any) -> None:
@@ -66,7 +70,11 @@ class EagerPlan(Plan):
         self._draws = [(use.generator, use.calls) for use in traced.trace.generators.values()]
         self._sources = [entry.source for entry in traced.trace.inputs]
         self._reads = tuple(map(_reader, self._sources))
-        self._run = self._function.executable.run  # compiled here: calls find nothing left to do
+        executable = self._function.executable  # compiled here: calls find nothing left to do
+        if not executable.is_straight:
+            raise NotPlannableError("it computes on several devices")
+        self._run = executable.run
+        self._is_noted = any(type_.device is not CPU for type_ in self._types)
         # One new tensor comes of it, without a history.
         self._is_plain = self._tree is None and self._orders == [None] and not (
             self._function.differentiable or self._written
@@ -76,14 +84,27 @@ class EagerPlan(Plan):
         for at in self._written:
             check_memory(leaves[at])
         arrays = [read(leaves) for read in self._reads]
+        if self._written:
+            self._check_apart(leaves, arrays)
         values = self._run(arrays)
         for generator, calls in self._draws:
             generator.counter += calls
+        if self._is_noted:
+            for value in values:
+                note(value)
         if self._is_plain:
             return wrap(values[0], self._types[0])
         for at in self._written:
             count_writes(leaves[at], 1)
         return None if self._written else self._results(leaves, arrays, values)
+
+    def _check_apart(self, leaves: Sequence[Any], arrays: Sequence[Array]) -> None:
+        """A plan reads and writes in an order of its own."""
+        written = [leaves[at]._value for at in self._written]
+        targets = set(map(id, written))
+        read = [each for each in arrays if id(each) not in targets]
+        if writes_meet(written, read) or len(read) + len(written) != len(arrays):
+            raise NotPlannableError("it writes what it reads through another argument")
 
     def _results(self, leaves: Sequence[Any], arrays: list[Array], values: list[Array]) -> Any:
         outputs = self._function.outputs.expand(values, arrays)
@@ -178,9 +199,17 @@ def trace_call(call: Call, leaves: Sequence[Any]) -> TracedCall:
     types = [intern_type(*node.type) for node in nodes]
     function.types = types
     function.keeps_arenas = False  # there are many plans, of which few run at a time
+    function.eager, function.aligned = True, all(map(_is_aligned, leaves))
     written = [trace.inputs[at].source.key for at in donate.values()]
     inverse = [None if each is None else _inverse(each) for each in orders]
     return TracedCall(trace, function, tree, inverse, types, written)
+
+
+def _is_aligned(leaf: Any) -> bool:
+    """Whether a device can load vectors from where a tensor begins."""
+    if not isinstance(leaf, Tensor) or type(leaf._value) is np.ndarray:
+        return True
+    return not leaf._value.data.ptr % ALIGNMENT
 
 
 def _stand_in(trace: Trace, call: Call, at: int, leaf: Any) -> Any:

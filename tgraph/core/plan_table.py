@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .compile_lock import COMPILE_LOCK
 
@@ -45,11 +46,20 @@ class PlanTable:
     Who calls a plan counts it in `hits`.
     """
 
-    __slots__ = ("_made", "hits", "plans")
+    __slots__ = ("__weakref__", "_made", "hits", "plans")
+    _all: ClassVar[weakref.WeakSet[PlanTable]] = weakref.WeakSet()
 
     def __init__(self) -> None:
         self.plans: dict[Any, Any] = {}
         self._made = self.hits = 0
+        PlanTable._all.add(self)
+
+    @classmethod
+    def forget_all(cls) -> None:
+        """Empty every table: for those who change what devices there are."""
+        for each in list(cls._all):
+            each.plans = {}
+            each._made = each.hits = 0
 
     def remember(self, key: Any, entry: Entry) -> None:
         """Keep what is known of a new signature; the oldest ones are forgotten."""

@@ -1,24 +1,27 @@
-"""Functions of tensors that run as one plan in eager mode on the CPU.
+"""Functions of tensors that run as one plan in eager mode.
 
 A function marked by `planned` runs as it is written the first time that it is called with arguments
 of a certain signature. From the second time on it is a compiled plan (`eager_plan.py`), looked up
-by that signature: types, strides and what requires grad of tensors, the values of all else but
-floats, which the plan reads at each call.
+by that signature: types, strides and what requires grad of tensors, on a CUDA device whether
+vectors can be loaded from where they begin, and the values of all else but floats, which the plan
+reads at each call.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..compiler.ir import TensorType, promotion
+from ..compiler.ir import Node, TensorType, promotion
 from ..compiler.ir.node import attr_key
 from ..compiler.ir.shapes import are_plain
 from ..runtime import interrupts
-from ..runtime.device import CPU, Device
+from ..runtime.cuda.arrays import ALIGNMENT
+from ..runtime.cuda.launches import LaunchError
+from ..runtime.device import Device
 from ..runtime.dtypes import DType
 from .dispatch import refresh_view
 from .plan_table import Entry, Never, Once, Plan, PlanTable
@@ -30,13 +33,17 @@ if TYPE_CHECKING:
     from ..compiled.eager_plan import EagerPlan
 
 
-def planned(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of tensors run as one plan in eager mode on the CPU. A decorator.
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def planned(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let a function of tensors run as one plan in eager mode. A decorator.
 
     What the function computes depends on its arguments alone (tensors, numbers, and what can be
     hashed), and it gives new tensors. Where it does otherwise (reads other tensors, gives a view of
-    an argument, asks for a value), it runs as it is written; so it does in a trace, on other
-    devices, and on tensors without elements.
+    an argument, asks for a value, computes on several devices), it runs as it is written; so it
+    does in a trace, and on tensors without elements.
     """
     return Planned(function).decorated()
 
@@ -44,35 +51,36 @@ def planned(function: Callable[..., Any]) -> Callable[..., Any]:
 class Planned:
     """A function and its plans.
 
-    `plainly(*args, **kwargs)` runs it where there is no plan. With `writes` it writes some of its
-    arguments in place and gives nothing. `reads` gives what else its results depend on.
+    With `writes` it writes some of its arguments in place and gives nothing. `reads` gives what
+    else its results depend on.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        plainly: Callable[..., Any] | None = None,
         writes: bool = False,
         reads: Callable[[], Iterable[Any]] | None = None,
     ) -> None:
         self.function = function
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.plainly = plainly or function
         self.writes = writes
         self.reads = reads
         self.table = PlanTable()
 
     def decorated(self) -> Callable[..., Any]:
         """A plain function, which can be a method too, that runs the plans."""
-        function, plainly = self.function, self.plainly
-        reads, records = self.reads, not self.writes
+        function = self.function
+        reads, writes = self.reads, self.writes
 
         # The hot path of eager mode: one look at each argument, one in the table, one native call.
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if state.context is not None:
-                return plainly(*args, **kwargs)
-            recording = records and state.grad_enabled
+            context = state.context
+            if context is not None:
+                if writes and not kwargs:
+                    return context.update(function, args)
+                return function(*args, **kwargs)
+            recording = not writes and state.grad_enabled
             parts: list[Any] = [recording, promotion.default_dtype, len(args)]
             leaves: Sequence[Any] = args
             if kwargs:
@@ -83,7 +91,9 @@ class Planned:
                 if isinstance(each, Tensor):
                     value, view = each._value, each._view
                     if type(value) is not _ndarray:
-                        return plainly(*args, **kwargs)
+                        if type(value) is Node:
+                            return function(*args, **kwargs)
+                        parts.append(value.data.ptr % ALIGNMENT == 0)
                     if view is not None and view.changes != view.memory.changes:
                         refresh_view(each)
                     parts += id(each._type), value.strides, recording and each._requires_grad
@@ -96,7 +106,7 @@ class Planned:
                 elif kind is list and are_plain(each):
                     parts += kind, tuple(each)
                 else:
-                    return plainly(*args, **kwargs)
+                    return function(*args, **kwargs)
             if reads is not None:
                 parts += map(attr_key, reads())
             key: Any = tuple(parts)
@@ -112,6 +122,8 @@ class Planned:
             table.hits += 1
             try:
                 return plan(leaves)
+            except LaunchError:  # a part of the plan may have run
+                raise
             except Exception:
                 # As it is written, the function raises the error that names the user's line.
                 return function(*args, **kwargs)
@@ -135,7 +147,7 @@ class Planned:
     def _made_of(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EagerPlan | None:
         # Imported here: a program that does everything once compiles nothing.
         with interrupts.held():
-            from ..compiled.eager_plan import Call, EagerPlan, trace_call
+            from ..compiled.eager_plan import Call, EagerPlan, NotPlannableError, trace_call
 
         count, names, leaves = len(args), tuple(kwargs), (*args, *kwargs.values())
 
@@ -156,7 +168,12 @@ class Planned:
             # As it is written, the function does it, or raises the error with the user's line.
             self.table.plans[key] = Never(_kept(leaves))
             return None
-        self.table.plans[key] = made = EagerPlan(traced, _kept(leaves))
+        try:
+            made = EagerPlan(traced, _kept(leaves))
+        except NotPlannableError:
+            self.table.plans[key] = Never(_kept(leaves))
+            return None
+        self.table.plans[key] = made
         return made
 
 
@@ -193,9 +210,4 @@ def _kept(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _can_be_planned(leaves: Sequence[Any]) -> bool:
-    for each in _kept(leaves):
-        if type(each) is TensorType and (each.device is not CPU or not each.numel):
-            return False
-        if type(each) is Device and each is not CPU:
-            return False
-    return True
+    return all(type(each) is not TensorType or each.numel for each in _kept(leaves))

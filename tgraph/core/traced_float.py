@@ -1,4 +1,4 @@
-"""A Python float in a fused function: a scalar of its kernel."""
+"""A Python float in a traced function, which may be another at each call."""
 
 from __future__ import annotations
 

@@ -19,19 +19,18 @@ from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import DType, bool_
 from . import elementwise as e
 from . import reductions as r
-from .fused import fused
 
 # --- rectifiers --------------------------------------------------------------------------------
 
 
 @composite("relu")
-@fused
+@planned
 def _relu(x: Tensor) -> Tensor:
     return e.where(e.le(x, 0), 0, x)
 
 
 @input_vjp(_relu, saves=(OUTPUT,))
-@fused
+@planned
 def _relu_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.where(e.le(out, 0), 0, g)
 
@@ -56,7 +55,7 @@ def hardtanh(
     return applied(_hardtanh, input, "hardtanh_", inplace, min_val, max_val)
 
 
-@fused
+@planned
 def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
     inside = e.logical_and(e.gt(x, low), e.lt(x, high))
     return e.where(inside, x, e.clamp(x, low, high).detach())
@@ -67,7 +66,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return applied(_leaky_relu, input, "leaky_relu_", inplace, negative_slope)
 
 
-@fused
+@planned
 def _leaky_relu(x: Tensor, slope: Tensor | float) -> Tensor:
     return e.where(e.gt(x, 0), x, e.mul(x, slope))
 
@@ -86,7 +85,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return applied(_elu, input, "elu_", inplace, alpha)
 
 
-@fused
+@planned
 def _elu(x: Tensor, alpha: float) -> Tensor:
     positive = e.gt(x, 0)
     below = e.mul(e.expm1(e.where(positive, 0, x)), alpha)
@@ -98,7 +97,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return applied(_selu, input, "selu_", inplace)
 
 
-@fused
+@planned
 def _selu(x: Tensor) -> Tensor:
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     return e.mul(_elu(x, alpha), scale)
@@ -109,7 +108,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return applied(_celu, input, "celu_", inplace, alpha)
 
 
-@fused
+@planned
 def _celu(x: Tensor, alpha: float) -> Tensor:
     positive = e.gt(x, 0)
     below = e.mul(e.expm1(e.div(e.where(positive, 0, x), alpha)), alpha)
@@ -120,7 +119,7 @@ def _celu(x: Tensor, alpha: float) -> Tensor:
 
 
 @composite("sigmoid")
-@fused
+@planned
 def _sigmoid(x: Tensor) -> Tensor:
     # exp of a negative number only; 1 / (1 + exp(-x)) = exp(x) / (1 + exp(x)).
     small = e.exp(e.neg(e.abs(x)))
@@ -128,7 +127,7 @@ def _sigmoid(x: Tensor) -> Tensor:
 
 
 @input_vjp(_sigmoid, saves=(OUTPUT,))
-@fused
+@planned
 def _sigmoid_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     return e.mul(g, e.mul(out, e.sub(1, out)))
 
@@ -145,18 +144,18 @@ def tanh(input: Tensor) -> Tensor:
 
 
 @composite("softplus")
-@fused
+@planned
 def _log1pexp(x: Tensor) -> Tensor:
     return e.add(e.maximum(x, 0), e.log1p(e.exp(e.neg(e.abs(x)))))
 
 
 @input_vjp(_log1pexp, saves=(0,))
-@fused
+@planned
 def _log1pexp_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     return e.mul(g, sigmoid(x))
 
 
-@fused
+@planned
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
     scaled = e.mul(input, beta) if beta != 1 else as_float(input, "softplus")
@@ -164,20 +163,20 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return e.where(e.gt(scaled, threshold), input, soft)
 
 
-@fused
+@planned
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without underflow."""
     return e.neg(_log1pexp(e.neg(input)))
 
 
 @composite("silu")
-@fused
+@planned
 def _silu(x: Tensor) -> Tensor:
     return e.mul(x, sigmoid(x))
 
 
 @input_vjp(_silu, saves=(0,))
-@fused
+@planned
 def _silu_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     s = sigmoid(x)
     return e.mul(g, e.mul(s, e.add(e.mul(x, e.sub(1, s)), 1)))
@@ -193,7 +192,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return applied(_mish, input, "mish_", inplace)
 
 
-@fused
+@planned
 def _mish(x: Tensor) -> Tensor:
     return e.mul(x, e.tanh(_log1pexp(x)))
 
@@ -203,7 +202,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return applied(_hardsigmoid, input, "hardsigmoid_", inplace)
 
 
-@fused
+@planned
 def _hardsigmoid(x: Tensor) -> Tensor:
     return e.div(relu6(e.add(x, 3)), 6)
 
@@ -213,18 +212,18 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return applied(_hardswish, input, "hardswish_", inplace)
 
 
-@fused
+@planned
 def _hardswish(x: Tensor) -> Tensor:
     return e.mul(x, _hardsigmoid(x))
 
 
-@fused
+@planned
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return e.div(input, e.add(e.abs(input), 1))
 
 
-@fused
+@planned
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return e.sub(input, e.tanh(input))
@@ -235,7 +234,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return applied(_threshold, input, "threshold_", inplace, threshold, value)
 
 
-@fused
+@planned
 def _threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     return e.where(e.gt(x, threshold), x, value)
 
@@ -246,7 +245,7 @@ _GELU_CUBIC = 0.044715
 
 
 @composite("gelu")
-@fused
+@planned
 def _gelu_erf(x: Tensor) -> Tensor:
     wide = widened(x)  # its tail is a small difference
     below = e.add(e.erf(e.mul(wide, _SQRT_HALF)), 1)
@@ -254,7 +253,7 @@ def _gelu_erf(x: Tensor) -> Tensor:
 
 
 @input_vjp(_gelu_erf, saves=(0,))
-@fused
+@planned
 def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     dtype, g, x = x._type.dtype, widened(g), widened(x)
     below = e.mul(e.add(e.erf(e.mul(x, _SQRT_HALF)), 1), 0.5)
@@ -263,7 +262,7 @@ def _gelu_erf_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
 
 
 @composite("gelu")
-@fused
+@planned
 def _gelu_tanh(x: Tensor) -> Tensor:
     wide = widened(x)
     below = e.add(e.tanh(_gelu_inner(wide)), 1)
@@ -275,7 +274,7 @@ def _gelu_inner(x: Tensor) -> Tensor:
 
 
 @input_vjp(_gelu_tanh, saves=(0,))
-@fused
+@planned
 def _gelu_tanh_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
     dtype, g, x = x._type.dtype, widened(g), widened(x)
     bend = e.tanh(_gelu_inner(x))
@@ -306,7 +305,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return _gated(left, right)
 
 
-@fused
+@planned
 def _gated(x: Tensor, gate: Tensor) -> Tensor:
     return e.mul(x, sigmoid(gate))
 

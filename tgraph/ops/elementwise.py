@@ -30,6 +30,7 @@ from ..core.operands import (
     result_type,
     together,
 )
+from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
@@ -55,7 +56,6 @@ from .comparison import (
     lt,
     ne,
 )
-from .fused import fused
 
 # Callers reach these through this module, beside arithmetic.
 __all__ = [
@@ -235,7 +235,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
 
 
 @composite("fmod")
-@fused
+@planned
 def _fmod(x: Tensor, y: Tensor) -> Tensor:
     if not x._type.dtype.is_floating_point:
         # Not by absolute values: the least integer has none.
@@ -252,7 +252,7 @@ def _fmod_dividend(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -> 
 
 
 @input_vjp(_fmod, 1, saves=(0, 1))
-@fused
+@planned
 def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return neg(mul(g, trunc(div(x, y))))
 
@@ -524,7 +524,7 @@ def minimum(input: Operand, other: Operand) -> Tensor:
 
 
 @public(method=True, inplace=True, out=True, aliases=("clip",))
-@fused
+@planned
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elements limited to [min, max]; inside, bounds included, the gradient passes.
 
@@ -590,28 +590,28 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
 
 
 @public(method=True, inplace=True, out=True)
-@fused
+@planned
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """`input + weight * (end - input)`."""
     return add(input, mul(weight, sub(end, input)))
 
 
 @public(method=True, inplace=True, out=True)
-@fused
+@planned
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 * tensor2`."""
     return add(input, _scaled(mul(tensor1, tensor2), value))
 
 
 @public(method=True, inplace=True, out=True)
-@fused
+@planned
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`."""
     return add(input, _scaled(div(tensor1, tensor2), value))
 
 
 @public(method=True, inplace=True, out=True)
-@fused
+@planned
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:

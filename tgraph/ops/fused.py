@@ -1,49 +1,38 @@
-"""Functions of one element at a time that run as one kernel in eager mode.
-
-On the CPU such a function is a plan like others (`planned.py`). On a CUDA device it needs none of
-the compiler's passes: `fused_function.py`, which is imported where one is called with tensors of a
-device.
-"""
+"""Functions of users that run as one plan in eager mode."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from types import CellType
+from typing import Any, ParamSpec, TypeVar
 
-from ..runtime import interrupts
-from .fused_call import with_plans
-
-if TYPE_CHECKING:
-    from .fused_function import Fused
+from ..core.planned import Planned
+from ..core.provenance import is_internal
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
 def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Let a function of elements run as one kernel in eager mode. A decorator.
+    """Let a function of tensors run as one plan in eager mode. A decorator.
 
-    The function takes tensors, which broadcast against each other, and Python numbers, also inside
-    of containers, and gives new tensors. It consists of elementwise operations: arithmetic,
-    mathematics, comparisons, `where`, casts. What it computes depends on its arguments alone, and
-    on numbers that it reads itself from globals and closures.
+    The function takes tensors, numbers and what can be hashed, and gives new tensors. What it
+    computes depends on its arguments alone, and on numbers that it reads itself from globals and
+    closures. A function of elementwise operations is one kernel on any device, whatever else it
+    does (reductions, products) as few steps as in `tgraph.compile`.
 
-    On a CUDA device one `cupy.ElementwiseKernel` computes all results of one shape, on any strided
-    views without copies. It is compiled once for each combination of dtypes; numbers are arguments
-    of the kernel, so that a new learning rate compiles nothing. (A number whose value the function
-    asks for, as `if rate > 0` does, is fixed, and so is the exponent of `**`.) 16-bit floats are
-    computed in float32 and rounded once, when stored; denormal float32 results become zero, as in
-    all that CuPy computes. Gradients of any order are right: one step is recorded, whose backward
-    pass is one kernel as well.
+    It runs as it is written when it is first called with arguments of some types and memory order,
+    and is compiled when these come a second time; floats are read at each call, so that a new
+    learning rate compiles nothing. (A float whose value the function asks for, as `if rate > 0`
+    does, is fixed, and so are whole numbers.) On a CUDA device new shapes compile nothing either,
+    once two of the same kind have been seen, but for those whose elements no longer are whole
+    vectors. Gradients of any order are right: one step is recorded. Results have the types and the
+    memory order of the function as it is written; 16-bit floats are computed in float32 and rounded
+    once, when stored, and denormal numbers are kept.
 
-    On the CPU the function is compiled when it is called a second time with arguments of the same
-    types and memory order, and runs as it is before that, or where it cannot be compiled (one of
-    its results is an argument, say). Inside of functions that are traced it runs as it is.
-
-    Raises TypeError, with the line, for operations that are not elementwise (reductions, indexing,
-    views of other shapes, random numbers), for writing in place, and for reading tensors that are
-    no arguments. These errors come on a CUDA device only.
+    Where it cannot be compiled (one of its results is an argument or a view of one, say, or it
+    reads other tensors), the function runs as it is written at each call, and so it does inside of
+    functions that are traced.
 
     >>> import tgraph as tg
     >>> @tg.fused
@@ -52,7 +41,7 @@ def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Resu
     >>> swish(tg.tensor([0.0, 1.0]), 2.0)
     tensor([0.0000, 0.8808])
     """
-    return _function(function)
+    return _function(function, writes=False)
 
 
 def fused_update(function: Callable[..., None]) -> Callable[..., None]:
@@ -63,12 +52,24 @@ def fused_update(function: Callable[..., None]) -> Callable[..., None]:
     return _function(function, writes=True)
 
 
-def _function(function: Callable[..., Any], writes: bool = False) -> Callable[..., Any]:
-    @functools.cache
-    def on_device() -> Fused:
-        with interrupts.held():
-            from .fused_function import Fused
+def _function(function: Callable[..., Any], writes: bool) -> Callable[..., Any]:
+    code = getattr(function, "__code__", None)
+    if code is None or is_internal(code.co_filename):
+        return Planned(function, writes).decorated()
+    return Planned(function, writes, lambda: _numbers_read(function)).decorated()
 
-        return Fused(function, writes=writes)
 
-    return with_plans(function, on_device, writes)
+def _numbers_read(function: Any) -> Iterator[Any]:
+    """The numbers that a function itself finds in globals and closures now."""
+    found = function.__globals__
+    for name in function.__code__.co_names:
+        value = found.get(name)
+        if type(value) in _NUMBERS:
+            yield value
+    for cell in function.__closure__ or ():
+        if cell != _EMPTY and type(cell.cell_contents) in _NUMBERS:
+            yield cell.cell_contents
+
+
+_NUMBERS = frozenset({float, int, bool})
+_EMPTY = CellType()

@@ -22,7 +22,6 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .activations import log_softmax, sigmoid
-from .fused import fused
 from .layers import cosine_similarity, pairwise_distance
 
 
@@ -85,7 +84,7 @@ def _squared_error(x: Tensor, y: Tensor, weight: Tensor | None, reduction: str) 
     return _reduced(squared if weight is None else e.mul(squared, weight), reduction)
 
 
-@fused
+@planned
 def _square_apart(x: Tensor, y: Tensor) -> Tensor:
     apart = e.sub(x, y)
     return e.mul(apart, apart)
@@ -119,7 +118,7 @@ def _smooth_error(x: Tensor, y: Tensor, beta: float, reduction: str) -> Tensor:
     return _reduced(_smooth_l1(x, y, beta), reduction)
 
 
-@fused
+@planned
 def _smooth_l1(x: Tensor, y: Tensor, beta: float) -> Tensor:
     size = e.abs(e.sub(x, y))
     # The square is of what lies below `beta` only: far away it could be infinite, whose gradient
@@ -143,7 +142,7 @@ def _huber_error(x: Tensor, y: Tensor, delta: float, reduction: str) -> Tensor:
     return _reduced(_huber(x, y, delta), reduction)
 
 
-@fused
+@planned
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     size = e.abs(e.sub(x, y))
     near = e.logical_not(e.gt(size, delta))
@@ -301,20 +300,20 @@ def _soft_cross_entropy(
 
 
 @composite("binary_cross_entropy_with_logits")
-@fused
+@planned
 def _logistic_loss(x: Tensor, y: Tensor) -> Tensor:
     tail = e.log1p(e.exp(e.neg(e.abs(x))))
     return e.add(e.sub(e.maximum(x, 0), e.mul(x, y)), tail)
 
 
 @input_vjp(_logistic_loss, 0, saves=(0, 1))
-@fused
+@planned
 def _logistic_loss_input(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
     return e.mul(g, e.sub(sigmoid(x), y))
 
 
 @input_vjp(_logistic_loss, 1, saves=(0,))
-@fused
+@planned
 def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) -> Tensor:
     return e.neg(e.mul(g, x))
 
@@ -365,7 +364,7 @@ def binary_cross_entropy(
     return _reduced(loss if weight is None else e.mul(loss, weight), reduction)
 
 
-@fused
+@planned
 def _cross_entropy_of_two(x: Tensor, y: Tensor) -> Tensor:
     yes = e.clamp(e.log(x), min=-100)
     no = e.clamp(e.log1p(e.neg(x)), min=-100)

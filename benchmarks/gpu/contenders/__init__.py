@@ -43,7 +43,10 @@ NAMES = {
 }
 # These compile, which takes long enough to need several processes.
 SLOW = ("torch_compile", "torch_autotune", "torch_overhead", "jax")
-EAGER = ("gelu_chain", "gelu_chain_1k", "softmax", "cross_entropy", "tiny_mlp", "mlp_train")
+EAGER = (
+    "gelu_chain", "gelu_chain_1k", "softmax", "layer_norm", "layer_norm_small", "cross_entropy",
+    "tiny_mlp", "mlp_train", "adamw",
+)  # fmt: skip
 FUSED = ("gelu_chain", "gelu_chain_1k", "black_scholes", "transposed")
 LARGE = "gpt2_train"
 

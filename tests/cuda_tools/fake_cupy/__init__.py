@@ -32,7 +32,6 @@ from . import (
     solvers,
     ufuncs,
 )
-from .elementwise import ElementwiseKernel
 from .machine import DEVICES, CUDARuntimeError, Violation, bytes_at, context, machine
 
 __all__ = ["Violation", "bytes_at", "cupy", "driver", "install", "machine"]
@@ -175,7 +174,6 @@ def _cupy() -> Any:
     vars(made).update(routines.FUNCTIONS)
     made.__version__ = "14.2.0"
     made.ndarray, made.ufunc = arrays.ndarray, ufuncs.ufunc
-    made.ElementwiseKernel = ElementwiseKernel
     made.from_dlpack = dlpack.from_dlpack
     made.get_default_memory_pool = memory.get_default_memory_pool
     made.get_default_pinned_memory_pool = memory.get_default_pinned_memory_pool

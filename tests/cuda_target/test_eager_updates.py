@@ -1,11 +1,11 @@
-"""Fused functions that write in place: each parameter's update in an optimizer is one kernel."""
+"""Plans that write in place: each parameter's update in an optimizer is one launch."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from fused_tools import Counted, compiled_texts, parameters, same, set_gradients
+from eager_tools import Counted, parameters, same, set_gradients
 
 import tgraph as tg
 from tgraph.ops.fused import fused_update
@@ -26,26 +26,38 @@ def test_updates_write_into_views(cuda: Any) -> None:
 
     def run(device: Any) -> list[Any]:
         whole, other = tg.arange(12.0).reshape(3, 4).to(device), tg.ones(3).to(device)
-        moved(whole[:, 1], other, 0.5)
-        moved(whole[:, 2], other, 0.25)
+        for _ in range(3):
+            moved(whole[:, 1], other, 0.5)
+            moved(whole[:, 2], other, 0.25)
+            moved(whole[1, :3], other, 0.25)  # not aligned
         return [whole.cpu(), other.cpu()]
 
     for have, want in zip(run(cuda), run("cpu"), strict=True):
         assert tg.equal(have, want)
     x, y = tg.ones(3).cuda(), tg.ones(3).cuda()
-    version = x._version
-    moved(x, y, 0.5)
-    assert x._version == version + 1
+    for _ in range(3):
+        version = x._version
+        moved(x, y, 0.5)
+        assert x._version == version + 1
 
 
 def test_an_update_reads_before_it_writes(cuda: Any) -> None:
     @fused_update
     def pushed(target: Any, source: Any) -> None:
-        target.copy_(source + 1)
+        target.copy_(source * 2)
 
-    line = tg.arange(6.0).cuda()
-    pushed(line[1:], line[:-1])
-    assert line.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    @fused_update
+    def centred(target: Any, source: Any) -> None:
+        target.sub_(source.mean())
+
+    for device in (tg.device("cpu"), cuda):
+        for _ in range(3):
+            pushed(tg.ones(5).to(device), tg.ones(5).to(device))
+            line = tg.arange(6.0).to(device)
+            pushed(line[1:], line[:-1])
+            assert line.tolist() == [0.0, 0.0, 2.0, 4.0, 6.0, 8.0]
+            centred(line, line)
+            assert line.sum().item() == pytest.approx(0, abs=1e-5)
     with pytest.raises(RuntimeError, match="more than one element"):
         pushed(tg.ones(1).cuda().expand(3), tg.ones(3).cuda())
 
@@ -54,8 +66,10 @@ def test_an_update_reads_before_it_writes(cuda: Any) -> None:
         target.mul_(number)
         number.fill_(2.0)
 
-    with pytest.raises(TypeError, match="of another shape that it overwrites"):
-        clashing(tg.ones(3).cuda(), tg.tensor(1.0).cuda())
+    x, number = tg.ones(3).cuda(), tg.tensor(3.0).cuda()
+    for _ in range(3):
+        clashing(x, number)
+    assert (x.tolist(), number.item()) == ([12.0] * 3, 2.0)
 
 
 OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [
@@ -72,7 +86,6 @@ OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
 def test_an_update_is_one_kernel(cuda: Any, counted: Counted, kind: Any, options: Any) -> None:
-    count = 0
     here, there = parameters("cpu"), parameters(cuda)
     ours, theirs = kind(here, lr=0.1, **options), kind(there, lr=0.1, **options)
     for step in range(4):
@@ -81,11 +94,11 @@ def test_an_update_is_one_kernel(cuda: Any, counted: Counted, kind: Any, options
         ours.step()
         counted.clear()
         theirs.step()
-        assert len(counted.kernels) == len(there)
-        if step > 0:
-            assert counted.operations == []
-            assert compiled_texts() == count
-        count = compiled_texts()
+        if step > 1:  # the first step has momentum to make
+            assert len(counted.kernels) == len(there)
+            assert counted.operations == counted.others == []
+        if step > 2:
+            assert counted.compiled == []
         for optimizer in (ours, theirs):
             optimizer.param_groups[0]["lr"] *= 0.5
     for have, want in zip(there, here, strict=True):
