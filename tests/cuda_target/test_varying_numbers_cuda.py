@@ -122,3 +122,17 @@ def test_what_is_divided_by_stays_in_the_first_text(monkeypatch: pytest.MonkeyPa
     assert taken(9, 4) == (first, [9])
     assert taken(9, 4, 8)[0] == first.replace("7", "8")  # no number that varies
     assert with_parameters("no marks") == ("no marks", ())
+
+
+def test_floats_are_told_apart_by_their_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(varying_numbers, "_families", Families())
+
+    def scaled(literal: str, bits: int) -> tuple[str, list[int]]:
+        mark = Number("float", bits, False, literal).marked()
+        found, taken = with_parameters(f"f(float x{TAKEN_HERE}) {{ return x * {mark}; }}")
+        return found, [number.value for number in taken]
+
+    assert scaled("0.0f", 0) == ("f(float x) { return x * 0.0f; }", [])
+    other = "f(float x, const float number0) { return x * number0; }"
+    assert scaled("(-0.0f)", -(2**31)) == (other, [-(2**31)])
+    assert scaled("1.0f", 1065353216) == (other, [1065353216])

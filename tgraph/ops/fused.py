@@ -24,11 +24,11 @@ def fused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Resu
     It runs as it is written when it is first called with arguments of some types and memory order,
     and is compiled when these come a second time; floats are read at each call, so that a new
     learning rate compiles nothing. (A float whose value the function asks for, as `if rate > 0`
-    does, is fixed, and so are whole numbers.) On a CUDA device new shapes compile nothing either,
-    once two of the same kind have been seen, but for those whose elements no longer are whole
-    vectors. Gradients of any order are right: one step is recorded. Results have the types and the
-    memory order of the function as it is written; 16-bit floats are computed in float32 and rounded
-    once, when stored, and denormal numbers are kept.
+    does, is fixed, and so are whole numbers.) On a CUDA device new shapes hardly compile either,
+    once two have been seen: their sizes are parameters of the same kernels. Gradients of any order
+    are right: one step is recorded. Results have the types and the memory order of the function as
+    it is written; 16-bit floats are computed in float32 and rounded once, when stored, and denormal
+    numbers are kept.
 
     Where it cannot be compiled (one of its results is an argument or a view of one, say, or it
     reads other tensors), the function runs as it is written at each call, and so it does inside of

@@ -99,7 +99,6 @@ class EagerExecutable(Executable):
         """Ask the device for the outputs of `inputs`."""
         with current(self.device):
             fresh = when_full(self._allocate)
-            note_peak()
             self.plan.run((*inputs, *fresh))
             if self._program.checks:
                 self.plan.wait()

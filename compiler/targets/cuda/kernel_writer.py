@@ -384,10 +384,10 @@ class _ScheduleWriter(KernelWriter):
         self.line("#pragma unroll 8" if schedule.cached_in_shared else "#pragma unroll")
         with self.block(f"for (int step = 0; step < {steps}; ++step)"):
             self.line(f"const {self.integer} j = step * {step} + {first};")
-            if size % step == 0:
+            if self._is_even(size, step):
                 self._loop_body(stage, body, vector, "step")
             else:
-                with self.block(f"if (j < {size})"):
+                with self.block(f"if (j < {self.number(size, free=True)})"):
                     self._loop_body(stage, body, vector, "step")
             if in_blocks:
                 block = BLOCK_STEPS // vector

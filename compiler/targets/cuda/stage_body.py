@@ -6,9 +6,12 @@ after what computes them.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ....runtime.dtypes import DType
 from ...ir.monoids import ALL, ANY, ARGMAX, ARGMIN, LINEAR, MAX, MIN, PROD, SUM, Monoid
@@ -45,6 +48,9 @@ JOIN = {
 # So many additions of a thread, one after another, make a block of a sum: what rounding takes from
 # the total of the blocks is kept, so that the error does not grow with the number of blocks.
 BLOCK_STEPS = 32
+_BITS: dict[str, tuple[Any, Any]] = {
+    "float": (np.float32, np.int32), "double": (np.float64, np.int64)
+}  # fmt: skip
 
 
 class KernelWriter(CudaWriter, ABC):
@@ -69,6 +75,14 @@ class KernelWriter(CudaWriter, ABC):
     def number(self, value: int, free: bool = False) -> str:
         """A number of positions, as it stands in the text; see `varying_numbers`."""
         return Number(self.integer, value, free).marked() if self.varying else str(value)
+
+    def constant(self, value: Any, dtype: DType) -> str:
+        """A number that is computed with."""
+        text, type_ = literal(value, dtype), c_type(dtype)
+        if not self.varying or type_ not in _BITS or not math.isfinite(value):
+            return text
+        floats, bits = _BITS[type_]
+        return Number(type_, int(floats(value).view(bits)), False, text).marked()
 
     @abstractmethod
     def decode(self, number: str, axes: Sequence[Axis], vector: int = 1) -> None:
@@ -185,7 +199,7 @@ class StageBody:
         args = [self.values[arg] for arg in instr.args]
         match instr.op:
             case "const":
-                return literal(instr.value, instr.dtype)
+                return self.writer.constant(instr.value, instr.dtype)
             case "store":
                 return self._store(number, instr, args[0])
             case "scan":

@@ -1,4 +1,4 @@
-"""Numbers in the text of a kernel that may be parameters: sizes, strides, bounds of loops.
+"""Numbers in the text of a kernel that may be parameters: sizes, strides, bounds.
 
 Where a plan is made for size after size, NVRTC takes longer than all else (100 ms). So writers mark
 the numbers that may differ, and a text becomes one that is given some of them
@@ -9,7 +9,8 @@ number is compared with or multiplied by. Of contiguous elements those are all t
 divided by stays in the first text. A GPU has no instruction that divides integers: by a number that
 NVRTC knows it takes a multiplication and a shift, by another some twenty instructions, for each
 axis but one that a thread finds its place on. That is hidden behind memory but where elements are
-few bytes and many axes; so does a loop of unknown length, which is not unrolled in full.
+few bytes and many axes. Bounds of loops stay too, since a loop of unknown length is not unrolled
+in full, and floats, such as what a mean divides by.
 """
 
 from __future__ import annotations
@@ -23,22 +24,27 @@ MOST_PARAMETERS = 64
 TAKEN_HERE = "\x04"
 """Where the text of a kernel or function lists what it takes, behind all else."""
 
-_LETTERS = {"int": "i", "long long": "l", "unsigned int": "u"}
+_LETTERS = {"int": "i", "long long": "l", "unsigned int": "u", "float": "s", "double": "d"}
 _TYPES = {letter: type_ for type_, letter in _LETTERS.items()}
-_MARKED = re.compile("\x01([cf])([ilu])(-?\\d+)\x02")
+_MARKED = re.compile("\x01([cf])([ilusd])(-?\\d+)(;[^\x02]+)?\x02")
 _families = Families()
 
 
 class Number(NamedTuple):
-    """An integer of a text, by its type in C; `free` tells that it costs nothing as a parameter."""
+    """A number of a text, by its type in C: an integer, or the bits of a float that is `literal`.
+
+    `free` tells that it costs nothing as a parameter.
+    """
 
     type: str
     value: int
     free: bool
+    literal: str = ""
 
     def marked(self) -> str:
         """What stands for it in a text that `with_parameters` has not seen yet."""
-        return f"\x01{'f' if self.free else 'c'}{_LETTERS[self.type]}{self.value}\x02"
+        literal = f";{self.literal}" if self.literal else ""
+        return f"\x01{'f' if self.free else 'c'}{_LETTERS[self.type]}{self.value}{literal}\x02"
 
 
 class Written(NamedTuple):
@@ -58,8 +64,8 @@ def with_parameters(text: str) -> tuple[str, tuple[Number, ...]]:
     if TAKEN_HERE not in text:
         return text, ()
     numbers = [
-        Number(_TYPES[letter], int(value), kind == "f")
-        for kind, letter, value in _MARKED.findall(text)
+        Number(_TYPES[letter], int(value), kind == "f", literal[1:])
+        for kind, letter, value, literal in _MARKED.findall(text)
     ]
     form = _MARKED.sub(lambda match: f"\x01{match[1]}{match[2]}\x02", text)
     free = [at for at, number in enumerate(numbers) if number.free]
@@ -71,7 +77,8 @@ def with_parameters(text: str) -> tuple[str, tuple[Number, ...]]:
     places = iter(range(len(numbers)))
 
     def word(match: re.Match[str]) -> str:
-        return names.get(next(places), match[3])
+        at = next(places)
+        return names.get(at) or numbers[at].literal or match[3]
 
     settled = _MARKED.sub(word, text).replace(TAKEN_HERE, listed)
     return settled, tuple(numbers[at] for at in taken)
