@@ -38,7 +38,7 @@ class DirectPlan:
 
     The arrays in `by_value`, of NumPy too, are what kernels get in their launches: of at most 16
     bytes each. `needs_alignment` tells that kernels access vectors; arrays that begin elsewhere are
-    copied then. Nobody but `wait` reports a failed check.
+    copied then. A plan whose steps check something waits for them.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class DirectPlan:
         """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
 
         The device must be the current one, and the arrays must have the sizes and types that the
-        steps were made for: that is the caller's duty.
+        steps were made for: that is the caller's duty. Raises the error of a check that failed.
         """
         enter_thread(self.device)
         copies: dict[int, Array] = {}
@@ -127,6 +127,8 @@ class DirectPlan:
             else:
                 self._runner.ask(stream.ptr)
             self._runner.memory = None  # work of this stream comes first, whoever gets it
+            if self.on_failure is not None:
+                self._wait(stream)
         for place in self._written.intersection(copies):
             arrays[place][...] = copies[place]
 
@@ -167,13 +169,11 @@ class DirectPlan:
 
     # -- checks --------------------------------------------------------------------------
 
-    def wait(self) -> None:
-        """Wait for the current stream, and raise the error of a check of this plan that failed."""
-        stream = backend.cupy().cuda.get_current_stream()
+    def _wait(self, stream: Any) -> None:
+        """Wait for a stream, and raise the error of a check of the last call that failed there."""
         with backend.capturing:
             stream.synchronize()
-        status = self._statuses.get(stream.ptr)
-        error = None if status is None else status.take()
+        error = self._statuses[stream.ptr].take()
         if error is not None:
             raise error
 
@@ -181,7 +181,7 @@ class DirectPlan:
         found = self._statuses.get(stream.ptr)
         if found is None:
             watch(stream)
-            found = when_full(lambda: failures.Status(self.device, self.on_failure))
+            found = when_full(lambda: failures.Status(self.device, self.on_failure, shared=False))
             self._statuses[stream.ptr] = found
         return found
 
@@ -190,13 +190,7 @@ class DirectPlan:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            status = self._statuses.pop(stream, None)
+            self._statuses.pop(stream, None)
         finally:
             self._lock.release()
-        if status is not None:
-            status.retire()
         return True
-
-    def __del__(self) -> None:
-        for status in getattr(self, "_statuses", {}).values():
-            status.retire()

@@ -64,10 +64,16 @@ class Status:
     """The status of one plan on one stream.
 
     `renew` puts a fresh one there. It is asked before each call: who reports a failure may be
-    another thread, and know nothing of what the stream is being asked for.
+    another thread, and know nothing of what the stream is being asked for. A status that is not
+    `shared` only its plan looks at, which waits for every call.
     """
 
-    def __init__(self, device: Device, error: Callable[[int, int, int], Exception] | None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        error: Callable[[int, int, int], Exception] | None,
+        shared: bool = True,
+    ) -> None:
         self.device = device
         self.error = error
         self.address = 0
@@ -76,12 +82,14 @@ class Status:
             return
         board = _board()
         self.memory = backend.cupy().cuda.alloc(NBYTES)
-        self.pinned, words = _host_words(2 * WORDS)
-        self.words, self._fresh = words[:WORDS], words[WORDS:]
-        self._fresh[_FLAG] = board.flag.ctypes.data
+        self.pinned, words = _host_words(2 * WORDS + 1)
+        self.words, self._fresh, flag = words[:WORDS], words[WORDS:-1], words[-1:]
+        self._fresh[_FLAG] = board.flag.ctypes.data if shared else flag.ctypes.data
         self._fresh[_COPY] = self.words.ctypes.data
         self.address = int(self.memory.ptr)
         self._used = True
+        if not shared:
+            return
         with board.lock:
             retired = sum(each.retired for each in board.statuses)
             board.statuses[self] = None

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from eager_tools import Counted, same, settled, swish
 from test_ops import check_values
+from tgraph.runtime.cuda import failures
+from tgraph.runtime.cuda.direct_plan import DirectPlan
 
 import tgraph as tg
 from tgraph.core.context import use_context
@@ -327,6 +329,21 @@ def test_the_failure_of_a_compiled_function_is_not_lost(cuda: Any) -> None:
         F.cross_entropy(x, good)
     with pytest.raises(IndexError, match="10 is out of bounds"):
         tg.cuda.synchronize()
+
+
+def test_nobody_else_is_told_of_a_failed_check(cuda: Any, monkeypatch: Any) -> None:
+    x, good, bad = tg.randn(3, 4).cuda(), tg.tensor([0, 1, 2]).cuda(), tg.tensor([0, 1, 7]).cuda()
+    settled(F.cross_entropy, x, good)
+    wait = DirectPlan._wait
+
+    def late(plan: Any, stream: Any) -> None:
+        stream.synchronize()
+        failures.report()  # as another thread may do, which has not asked for this
+        wait(plan, stream)
+
+    monkeypatch.setattr(DirectPlan, "_wait", late)
+    with pytest.raises(IndexError, match="7 is out of bounds"):
+        F.cross_entropy(x, bad)
 
 
 def test_a_plan_keeps_no_memory(cuda: Any) -> None:

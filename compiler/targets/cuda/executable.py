@@ -100,8 +100,6 @@ class EagerExecutable(Executable):
         with current(self.device):
             fresh = when_full(self._allocate)
             self.plan.run((*inputs, *fresh))
-            if self._program.checks:
-                self.plan.wait()
             return self.planning.results(inputs, fresh, _empty)
 
     def wait_for_checks(self) -> None:
