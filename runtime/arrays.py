@@ -8,7 +8,6 @@ floating-point warning escapes.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -101,10 +100,16 @@ def share_memory(a: Array, b: Array) -> bool:
 
 def writes_meet(written: Sequence[Array], read: Sequence[Array]) -> bool:
     """Whether memory that is written may be that of another array, written or read."""
-    if not all(isinstance(each, np.ndarray) for each in written):
+    if not isinstance(written[0], np.ndarray):
         return cuda_arrays.writes_meet(written, read)
-    pairs = itertools.chain(itertools.combinations(written, 2), itertools.product(written, read))
-    return any(itertools.starmap(np.may_share_memory, pairs))
+    owners = {id(each) for each in (*written, *read) if each.base is None}
+    if len(owners) == len(written) + len(read):
+        return False  # each has memory of its own
+    for number, target in enumerate(written):
+        for other in (*written[number + 1 :], *read):
+            if np.may_share_memory(target, other):
+                return True
+    return False
 
 
 def contiguous(array: Array) -> Array:

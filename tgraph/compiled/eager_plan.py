@@ -59,14 +59,16 @@ class EagerPlan(Plan):
     """
 
     __slots__ = (
-        "_draws", "_function", "_is_noted", "_is_plain", "_orders", "_reads", "_run", "_sources",
-        "_tree", "_types", "_written", "hits", "kept",
+        "_draws", "_function", "_is_noted", "_is_plain", "_only_read", "_orders", "_reads",
+        "_run", "_sources", "_tree", "_types", "_written", "hits", "kept",
     )  # fmt: skip
 
     def __init__(self, traced: TracedCall, kept: Any) -> None:
         self.hits, self.kept = 0, kept
         self._function, self._tree, self._orders = traced.function, traced.tree, traced.orders
         self._types, self._written = traced.types, traced.written
+        arguments = [e.source.key for e in traced.trace.inputs if e.source.kind == "argument"]
+        self._only_read = [at for at in arguments if at not in traced.written]
         self._draws = [(use.generator, use.calls) for use in traced.trace.generators.values()]
         self._sources = [entry.source for entry in traced.trace.inputs]
         self._reads = tuple(map(_reader, self._sources))
@@ -81,11 +83,11 @@ class EagerPlan(Plan):
         )  # fmt: skip
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        for at in self._written:
-            check_memory(leaves[at])
-        arrays = [read(leaves) for read in self._reads]
         if self._written:
-            self._check_apart(leaves, arrays)
+            for at in self._written:
+                check_memory(leaves[at])
+            self._check_apart(leaves)
+        arrays = [read(leaves) for read in self._reads]
         values = self._run(arrays)
         for generator, calls in self._draws:
             generator.counter += calls
@@ -98,12 +100,11 @@ class EagerPlan(Plan):
             count_writes(leaves[at], 1)
         return None if self._written else self._results(leaves, arrays, values)
 
-    def _check_apart(self, leaves: Sequence[Any], arrays: Sequence[Array]) -> None:
+    def _check_apart(self, leaves: Sequence[Any]) -> None:
         """A plan reads and writes in an order of its own."""
         written = [leaves[at]._value for at in self._written]
-        targets = set(map(id, written))
-        read = [each for each in arrays if id(each) not in targets]
-        if writes_meet(written, read) or len(read) + len(written) != len(arrays):
+        read = [leaves[at]._value for at in self._only_read]
+        if writes_meet(written, read):
             raise NotPlannableError("it writes what it reads through another argument")
 
     def _results(self, leaves: Sequence[Any], arrays: list[Array], values: list[Array]) -> Any:
