@@ -8,7 +8,7 @@ from typing import Any
 from ..ir import PRIMITIVES
 from .kernel import Instr
 
-_COSTS: Mapping[str, int] = {"load": 2, "store": 2, "const": 0, "check": 3}
+_COSTS: Mapping[str, int] = {"load": 2, "store": 2, "const": 0, "check": 3, "contract": 2}
 
 
 def cost(instr: Instr) -> int:

@@ -24,7 +24,7 @@ def dependences(
     found: list[frozenset[Axis] | None] = []
     for instr in stage.body:
         axes: set[Axis] = set()
-        stays = instr.op in ("store", "reduce", "scan", "save", "saved")
+        stays = instr.op in ("store", "reduce", "contract", "scan", "save", "saved")
         stays |= instr.op == "load" and kernel.params[instr.param].written
         if instr.op == "result":
             axes.update(result_axes)

@@ -5,6 +5,13 @@ own axes in order and runs its body, scalar instructions in SSA form, once per p
 instruction folds a value over the axes of its stage into a result that later stages of the same
 row read. A stage without axes runs once per row. Values keep their compute type: 16-bit floats
 are float32 between load and store.
+
+A stage with a `contract` instruction is a matrix product, or what is like one: rows are the axes
+of the result, axes of the stage those that are contracted, and the two operands are whatever the
+body computes from loads, whose index maps tell which axes each of them has. So windows, transposes
+and broadcast batches are index maps, and casts and factors instructions before the product. Later
+stages read the result like that of a reduction: they are its epilogue. In which order products are
+added, and in which tiles, is a schedule's to choose.
 """
 
 from __future__ import annotations
@@ -49,6 +56,8 @@ class Instr:
       after reporting one outside [0, size); `Kernel.checks[site]` tells what that means;
     - "reduce" (args: value, and of monoids that keep it its position; value = (result number,
       monoid)) and "result" (value = number);
+    - "contract" (args: two values; value = result number): the sum of their products over the axes
+      of the stage, in the type of the result;
     - "scan" (args: value and perhaps a start; value = (result number, monoid)): what the values so
       far fold to, in the order of the stage's loops, and the start; of the monoid LINEAR (args:
       value, factor): the last one times the factor, and the value;
@@ -86,6 +95,11 @@ class Stage:
 
     axes: tuple[Axis, ...]
     body: tuple[Instr, ...]
+
+    @property
+    def contraction(self) -> Instr | None:
+        """The instruction that makes it a matrix product, if it is one."""
+        return next((instr for instr in self.body if instr.op == "contract"), None)
 
 
 def long_sums(stage: Stage) -> list[Instr]:
@@ -134,7 +148,7 @@ def compute_dtype(dtype: DType) -> DType:
     return dtype.compute
 
 
-EFFECTS = frozenset({"store", "reduce", "scan", "save", "check"})
+EFFECTS = frozenset({"store", "reduce", "contract", "scan", "save", "check"})
 
 
 def format_kernel(kernel: Kernel) -> str:
@@ -167,6 +181,8 @@ def _format_instr(kernel: Kernel, number: int, instr: Instr) -> str:
         case "reduce":
             result, operation = instr.value
             return f"r{result} = reduce {operation} {args}"
+        case "contract":
+            return f"r{instr.value} = contract {instr.dtype.name} {args}"
         case "scan":
             result, operation = instr.value
             return f"%{number} = r{result} = scan {operation} {args}"

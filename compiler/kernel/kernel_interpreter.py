@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -142,6 +143,19 @@ class _Interpreter:
             reduced = ufunc.reduce(value, axis=axes, keepdims=True, dtype=value.dtype)
         self.results[number] = reduced.reshape(reduced.shape[: len(self.kernel.rows)])
         return reduced
+
+    def _contract_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        dtype = self.kernel.results[instr.value].numpy
+        rows, sizes = len(self.kernel.rows), tuple(axis.size for axis in stage.axes)
+        steps = math.prod(sizes)
+        flat = []
+        for value in args:
+            value = value.reshape((1,) * (len(self.shape) - value.ndim) + value.shape)
+            value = np.broadcast_to(value, (*value.shape[:rows], *sizes))
+            flat.append(value.reshape(*value.shape[:rows], steps).astype(dtype))
+        result: Array = np.einsum("...k,...k->...", *flat)
+        self.results[instr.value] = np.broadcast_to(result, self.shape[:rows])
+        return result
 
     def _scan_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
         number, monoid = instr.value

@@ -65,6 +65,16 @@ def inner_sizes(root: Root) -> tuple[int, ...]:
     return tuple(n for n, is_row in zip(shape, root.dims, strict=True) if not is_row and n != 1)
 
 
+def is_contraction(node: Node) -> bool:
+    """Whether a node is a matrix product, whose kernel has a stage that contracts."""
+    return node.primitive is p.matmul
+
+
+def contracted_sizes(node: Node) -> tuple[int, ...]:
+    """The sizes of the axes that a product contracts."""
+    return (node.inputs[0].shape[-2 if node.attrs["transpose_a"] else -1],)
+
+
 def has_loops(node: Node) -> bool:
     """Whether a node has loops of its own: over the axes that it reduces, or scans."""
     return node.primitive.family in (Family.REDUCE, Family.SCAN)

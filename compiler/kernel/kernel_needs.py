@@ -14,7 +14,7 @@ from ..ir import Family, Node
 from ..ir import primitives as p
 from .index import Axis, Coords, Mask, data_atoms, loop_atoms
 from .kernel import compute_dtype
-from .stages import KernelPlan, Reduce, Scan, Scatter, StagePlan, Store
+from .stages import Contract, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store
 from .views import Need
 
 _DIVISIONS = (p.floor_divide, p.remainder)
@@ -102,6 +102,11 @@ class _Counter:
         elif isinstance(target, Scatter):
             self._add(self.written, target.node, _times(target.value[1]))
             self.may_fail = True
+        elif isinstance(target, Contract):
+            (_, left, mask), (_, right, other) = target.needs
+            times = _times((*left, *right), (*mask, *other))
+            size = compute_dtype(target.node.type.dtype).itemsize
+            self.operations[size] = self.operations.get(size, 0) + times  # multiply-adds
         elif isinstance(target, (Reduce, Scan)):
             self._spend(target.node, _times(target.value[1], target.value[2]))
             if isinstance(target, Scan) and target.stored:

@@ -20,11 +20,21 @@ from ..ir.shapes import contiguous_strides, numel
 from .body import Parameters
 from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, unflatten
 from .kernel import Kernel, compute_dtype
-from .kernel_io import BufferLayout, CannotFuse, Root, inner_sizes, iteration_shape, row_sizes
+from .kernel_io import (
+    BufferLayout,
+    CannotFuse,
+    Root,
+    contracted_sizes,
+    inner_sizes,
+    is_contraction,
+    iteration_shape,
+    row_sizes,
+)
 from .kernel_needs import KernelNeeds, kernel_needs
 from .lower_instructions import write_stages
 from .stages import (
     Compute,
+    Contract,
     Element,
     KernelPlan,
     Reduce,
@@ -34,7 +44,7 @@ from .stages import (
     Store,
     Target,
 )
-from .views import Need, reduced_coords
+from .views import Need, contracted_operands, reduced_coords
 
 # A row axis of at most this size is unrolled, so that its instances share their common work.
 UNROLLED_ROWS = 4
@@ -81,6 +91,7 @@ class Lowering:
         self.row_axes, self.unrolled = self.choose_rows()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
+        self.contracted = {root.node for root in roots if is_contraction(root.node)}
         self.scanned = {root.node for root in roots if root.node.primitive.family is Family.SCAN}
         self.nodes = self.group_nodes()
 
@@ -118,11 +129,18 @@ class Lowering:
         stages = self.plan_stages()
         for stage in stages:
             for root in self.roots:
-                if root.node not in self.reduced and root.node not in self.scanned:
+                if not self._has_own_loops(root.node):
                     self._require_own_elements(stage, root)
         saved = _choose_saved(stages) if self.save_rows and self._walks_along_rows() else {}
         plan = KernelPlan(set(self.nodes), stages, self.results, self.running, saved)
         return kernel_needs(plan, self.row_axes)
+
+    def _has_own_loops(self, node: Node) -> bool:
+        return node in self.reduced or node in self.scanned or node in self.contracted
+
+    def _is_result(self, node: Node) -> bool:
+        """Whether later stages read a node where its own stage has put it together."""
+        return node in self.reduced or node in self.contracted
 
     def _walks_along_rows(self) -> bool:
         """Whether stages run through memory in order, so that schedules can keep whole rows."""
@@ -209,8 +227,8 @@ class Lowering:
         completed: dict[int, list[Root]] = {}
         for root in self.roots:
             level = levels[root.node]
-            roots.setdefault((level, inner_sizes(root)), []).append(root)
-            if root.node in self.reduced and root.stored:
+            roots.setdefault((level, self._stage_sizes(root)), []).append(root)
+            if self._is_result(root.node) and root.stored:
                 completed.setdefault(level + 1, []).append(root)
                 roots.setdefault((level + 1, ()), [])
         stages: list[StagePlan] = []
@@ -220,6 +238,11 @@ class Lowering:
                 stages[-1].finished = self._stores(completed.get(key[0], ()))
         return stages
 
+    def _stage_sizes(self, root: Root) -> tuple[int, ...]:
+        """The sizes of the loops of the stage that computes a root."""
+        is_contracted = root.node in self.contracted
+        return contracted_sizes(root.node) if is_contracted else inner_sizes(root)
+
     def _levels(self) -> dict[Node, int]:
         """For each node of the group, the first level of stages in which it can be computed."""
         level: dict[Node, int] = {}
@@ -227,7 +250,7 @@ class Lowering:
             at = 0
             for operand in node.inputs:
                 if operand in level:
-                    at = max(at, level[operand] + (operand in self.reduced))
+                    at = max(at, level[operand] + self._is_result(operand))
             level[node] = at
         return level
 
@@ -235,14 +258,14 @@ class Lowering:
         axes = self.inner_axes(key[1])
         inner = tuple(map(of_axis, axes))
         targets = [
-            self._target(root, self.coords_of(root, rows, inner))
+            self._target(root, self.coords_of(root, rows, inner), inner)
             for root in roots
             for rows in self.instances()
         ]
         stage = StagePlan(number, axes, targets)
         self.spread_needs(stage)
         for target in targets:
-            if isinstance(target, Reduce):
+            if isinstance(target, (Reduce, Contract)):
                 self.results[target.node, target.coords] = len(self.result_dtypes)
                 self.result_dtypes.append(compute_dtype(target.node.type.dtype))
             elif isinstance(target, Scan):
@@ -251,13 +274,16 @@ class Lowering:
                 self.result_dtypes.append(running_dtype(monoid, dtype))
         return stage
 
-    def _target(self, root: Root, coords: Coords) -> Target:
+    def _target(self, root: Root, coords: Coords, inner: Sequence[Index]) -> Target:
         """What a stage makes of the element of `root` at a point of its loops."""
         if root.node in self.reduced:
             result = reduced_coords(root.node, coords)
             return Reduce((root.node.inputs[0], coords, ()), root.node, result)
         if root.node in self.scanned:
             return _scan(root, coords)
+        if root.node in self.contracted:
+            left, right = contracted_operands(root.node, coords, inner)
+            return Contract(left, right, root.node, coords)
         value = (root.node, coords, ())
         return Store(value, root.node, coords) if root.stored else Compute(value)
 
@@ -281,7 +307,7 @@ class Lowering:
             self.size += len(needs) * node.primitive.cost
             if self.size > MAX_SIZE:
                 raise CannotFuse(f"the kernel would have more than {MAX_SIZE} operations")
-            if node in self.reduced:
+            if self._is_result(node):
                 self._require_results(node, needs)
                 continue
             if node in self.scanned:

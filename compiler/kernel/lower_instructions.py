@@ -19,7 +19,7 @@ from .index import Coords, Mask, data_atoms, flatten
 from .kernel import Instr, Stage, compute_dtype
 from .kernel_io import BufferLayout
 from .lower_elements import emit
-from .stages import Element, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store, Target
+from .stages import Contract, Element, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store, Target
 from .views import Need
 
 
@@ -182,6 +182,8 @@ class _StageWriter:
                 self._store(target)
             case Reduce():
                 self._reduce(target)
+            case Contract():
+                self._contract(target)
             case Scan() if target.stored:
                 self._store(Store((target.node, target.coords, ()), target.node, target.coords))
             case Scatter():
@@ -211,6 +213,12 @@ class _StageWriter:
         dtype = compute_dtype(node.type.dtype)
         value = self.body.add(Instr("scan", args, dtype, value=(number, MONOID_OF[node.primitive])))
         self.body.values[node, target.coords, ()] = self._rounded(node, value)
+
+    def _contract(self, target: Contract) -> None:
+        args = tuple(self.body.values[need] for need in target.needs)
+        number = self.plan.results[target.node, target.coords]
+        dtype = compute_dtype(target.node.type.dtype)
+        self.body.add(Instr("contract", args, dtype, value=number))
 
     def _reduce(self, target: Reduce) -> None:
         node, (operand, coords, _) = target.node, target.value

@@ -48,6 +48,19 @@ class Reduce(Target):
 
 
 @record()
+class Contract(Target):
+    """Products of `value` and `right` are added up to the element of `node` at `coords`."""
+
+    right: Need
+    node: Node
+    coords: Coords
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return self.value, self.right
+
+
+@record()
 class Scan(Target):
     """The value is taken into those before: that is the element of `node` at `coords`, which later
     targets of the stage may read.

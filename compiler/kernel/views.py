@@ -8,7 +8,7 @@ is wanted at all: loads below it must not leave their buffer when it fails.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ..ir import Family, Node
 from .index import (
@@ -40,6 +40,24 @@ def reduced_coords(node: Node, coords: Coords) -> Coords:
     if keepdims:
         return tuple(kept)
     return tuple(at for axis, at in enumerate(kept) if axis not in axes)
+
+
+def contracted_operands(node: Node, coords: Coords, inner: Sequence[Index]) -> tuple[Need, Need]:
+    """The two elements whose product, added up along `inner`, is an element of a matrix product."""
+    a, b = node.inputs
+    *lead, row, column = coords
+    (along,) = inner
+    left = (along, row) if node.attrs["transpose_a"] else (row, along)
+    right = (column, along) if node.attrs["transpose_b"] else (along, column)
+    first = (*_broadcast_lead(a, lead), *left)
+    return (a, first, ()), (b, (*_broadcast_lead(b, lead), *right), ())
+
+
+def _broadcast_lead(operand: Node, lead: Sequence[Index]) -> Coords:
+    """The coordinates along the leading axes of an operand, which broadcast."""
+    sizes = operand.shape[:-2]
+    own = lead[len(lead) - len(sizes) :]
+    return tuple(ZERO if size == 1 else at for size, at in zip(sizes, own, strict=True))
 
 
 def operand_needs(node: Node, coords: Coords, mask: Mask) -> Needs:
