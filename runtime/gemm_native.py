@@ -20,9 +20,10 @@ import functools
 from collections.abc import Iterable
 
 from . import jit
+from .gemm_epilogue import MOST_ARGUMENTS, NO_EPILOGUE, WORDS, Epilogue, epilogue, table
 from .gemm_gather import NO_AXES, Operand, gather, offset
 from .gemm_packing import pack_a, pack_b, turn
-from .gemm_text import TYPES, VECTORS, GemmText, Tiles, tiles
+from .gemm_text import EPILOGUE_BYTES, TYPES, VECTORS, GemmText, Tiles, tiles
 from .gemm_tiles import bulk, micro, tile
 from .own_code import kept
 
@@ -37,21 +38,25 @@ SHARED = {
 }
 """What other modules may call, once a product's is loaded, and its arguments: see `shared`."""
 
-_loaded: dict[str, int] = {}
+_loaded: dict[str, jit.Module] = {}
 _packing: dict[str, int] = {}
 
 
-def load(dtype: str) -> int:
-    """The address of ``void body(ptr args, i64 lo, i64 hi)``, which does pieces of a product."""
-    address = _loaded.get(dtype)
-    if address is None:
+def load(dtype: str, then: bool = False) -> int:
+    """The address of ``void body(ptr args, i64 lo, i64 hi)``, which does pieces of a product.
+
+    That of products with epilogues if `then`.
+    """
+    loaded = _loaded.get(dtype)
+    if loaded is None:
         of, sources = tiles(dtype, jit.vector_bytes()), _sources(dtype, jit.vector_bytes())
         jit.make_objects(sources)
         for source, name in zip(sources, SHARED):  # products call tiles
-            (module,) = jit.compile_modules([source])
-            jit.add_symbol(_shared_name(of, name), module.address(name))
-        address = _loaded[dtype] = module.address("gemm")
-    return address
+            (loaded,) = jit.compile_modules([source])
+            jit.add_symbol(_shared_name(of, name), loaded.address(name))
+        assert loaded is not None
+        _loaded[dtype] = loaded
+    return loaded.address("gemm_then" if then else "gemm")
 
 
 def load_packing(dtype: str) -> int:
@@ -131,9 +136,9 @@ def _tiles(of: Tiles) -> list[str]:
 
 
 def _products(of: Tiles) -> list[str]:
-    head = [_HEAD.replace("SCRATCH", str(SCRATCH)), NO_AXES]
+    head = [_HEAD.replace("SCRATCH", str(SCRATCH)), NO_AXES, NO_EPILOGUE]
     packing = [turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
-    return [*head, *packing, _plain(of), _block(of), _body(of)]
+    return [*head, *packing, _plain(of), epilogue(of), _block(of), _body(of), _body(of, True)]
 
 
 def declarations(of: Tiles) -> list[str]:
@@ -202,6 +207,7 @@ none:
 
 # The axes of an operand are null for a matrix; otherwise its strides are 0, and the piece begins at
 # the given row of A or column of B.
+_THEN = "ptr %then, ptr %table, i64 %item"  # see `Epilogue`
 _OPERANDS = (
     "i64 %m, i64 %n, i64 %k, ptr %a, i64 %ars, i64 %acs, ptr %a_axes, i64 %row, "
     "ptr %b, i64 %brs, i64 %bcs, ptr %b_axes, i64 %column, ptr %c, i64 %crs"
@@ -241,9 +247,10 @@ def _plain(of: Tiles) -> str:
 
 
 def _block(of: Tiles) -> str:
-    """C = alpha A B + beta C for one piece of C."""
-    head = f"internal void @block({_OPERANDS}, {of.type} %alpha, {of.type} %beta)"
+    """C = alpha A B + beta C for one piece of C, or each block of it and its epilogue."""
+    head = f"internal void @block({_OPERANDS}, {of.type} %alpha, {of.type} %beta, {_THEN})"
     write = GemmText(of, head)
+    then = Epilogue(write)
     fresh = write.op(f"fcmp oeq {of.type} %beta, 0.0")
     kept = write.op(f"fcmp oeq {of.type} %beta, 1.0")
     some = write.op("icmp sgt i64 %k, 0")
@@ -282,6 +289,8 @@ def _block(of: Tiles) -> str:
     with write.when(borrows):
         found = write.op(f"call i64 @acquire(i64 {of.buffer})")
         with write.choice(write.op(f"icmp slt i64 {found}, 0")):
+            with write.choice(then.given):
+                _plain_blocks(write, then, adds)
             write.line(f"call void @plain({_OPERANDS}, {of.type} %alpha, i1 {adds})")
         write.line(f"store i64 {found}, ptr {number}")
     held = write.op(f"load i64, ptr {number}")
@@ -296,12 +305,14 @@ def _block(of: Tiles) -> str:
     ars = write.choose(packs_a, 1, unpacked_ars)
     acs = write.choose(packs_a, of.rows, unpacked_acs)
     block_rows = write.choose(left_axes.given, of.gathered_rows, of.block_rows)
+    block_rows = write.choose(then.given, then.rows, block_rows)
+    block_columns = write.choose(then.given, then.columns, of.block_columns)
     with write.each("0", "%k", of.depth) as pc:
         kc = write.least(write.sub("%k", pc), of.depth)
         later = write.op(f"icmp sgt i64 {pc}, 0")
         more = write.op(f"or i1 {later}, {adds}")
-        with write.each("0", "%n", of.block_columns) as jc:
-            nc = write.least(write.sub("%n", jc), of.block_columns)
+        with write.each("0", "%n", block_columns) as jc:
+            nc = write.least(write.sub("%n", jc), block_columns)
             b = write.at("%b", write.mul(pc, "%brs"), write.mul(jc, "%bcs"))
             with write.each("0", nc, of.columns) as jr:
                 w, packs = _panel(write, nc, jr, packs_b)
@@ -322,6 +333,7 @@ def _block(of: Tiles) -> str:
                         f"call void @pack_a(ptr {a}, i64 {unpacked_ars}, i64 {unpacked_acs}, "
                         f"ptr {pa}, i64 {mc}, i64 {kc})"
                     )
+                block = then.place(ic, jc)
                 with write.each("0", nc, of.columns) as jr:
                     w, packs = _panel(write, nc, jr, packs_b)
                     packed = write.at(pb, write.mul(jr, kc))
@@ -336,17 +348,34 @@ def _block(of: Tiles) -> str:
                             write.at(a, write.mul(ir, unpacked_ars)),
                             "ptr",
                         )
-                        row = write.mul(write.add(ic, ir), "%crs")
-                        c = write.at("%c", row, jc, jr)
+                        c = write.at(block, write.mul(ir, "%crs"), jr)
                         write.line(
                             f"call void @tile(i64 {h}, ptr {left}, i64 {ars}, i64 {acs}, "
                             f"ptr {right}, i64 {brs}, ptr {c}, i64 %crs, i64 {kc}, i64 {w}, "
                             f"i1 {more})"
                         )
+                then.run(ic, jc, mc)
     with write.when(borrows):
         flag = write.op(f"getelementptr i64, ptr @flags, i64 {held}")
         write.line(f"store atomic i64 0, ptr {flag} release, align 8")
     return write.finish()
+
+
+def _plain_blocks(write: GemmText, then: Epilogue, adds: str) -> None:
+    """All blocks of a piece and their epilogues, where there is no memory to pack anything."""
+    of = write.of
+    high, wide = then.rows, then.columns
+    with write.each("0", "%m", high) as ic, write.each("0", "%n", wide) as jc:
+        mc = write.least(write.sub("%m", ic), high)
+        nc = write.least(write.sub("%n", jc), wide)
+        a, b = write.at("%a", write.mul(ic, "%ars")), write.at("%b", write.mul(jc, "%bcs"))
+        row, column = write.add("%row", ic), write.add("%column", jc)
+        write.line(
+            f"call void @plain(i64 {mc}, i64 {nc}, i64 %k, ptr {a}, i64 %ars, i64 %acs, "
+            f"ptr %a_axes, i64 {row}, ptr {b}, i64 %brs, i64 %bcs, ptr %b_axes, i64 {column}, "
+            f"ptr {then.place(ic, jc)}, i64 %crs, {of.type} %alpha, i1 {adds})"
+        )
+        then.run(ic, jc, mc)
 
 
 def _pack_panel(
@@ -386,26 +415,34 @@ def _panel(write: GemmText, nc: str, jr: str, packs_b: str) -> tuple[str, str]:
     return w, write.op(f"or i1 {packs_b}, {narrow}")
 
 
-def _body(of: Tiles) -> str:
-    """Pieces [lo, hi) of all products of a batch.
+def _body(of: Tiles, then: bool = False) -> str:
+    """Pieces [lo, hi) of all products of a batch, with epilogues if `then`.
 
     Arguments: a, b, c. Parameters: 0-2 m, n, k, 3-4 elements from row to row and from column to
     column of A, 5-6 of B, 7 from row to row of C, 8 alpha, 9 beta, 10-11 rows and columns of a
     piece, 12-13 pieces down and across, of which one is 1, 14 batch dimensions, 15-16 where the
     axes of A and B begin (see `Operand`), or 0, then for each dimension of the batch its size and
     the elements that a, b and c go on. Neighbouring pieces are done as one.
+
+    With epilogues the arguments of the kernel follow c, as many as there may be, and the words of
+    `gemm_epilogue` stand before those of the batch. Pieces are whole blocks.
     """
-    write = GemmText(of, "void @gemm(ptr %args, i64 %lo, i64 %hi)")
-    bases = [
+    write = GemmText(of, f"void @gemm{'_then' if then else ''}(ptr %args, i64 %lo, i64 %hi)")
+    *bases, words = [
         write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr %args, i64 {i}')}")
-        for i in range(4)
+        for i in (0, 1, 2, 3 + MOST_ARGUMENTS * then)
     ]
-    words = bases.pop()
+    ours, arguments = "@no_epilogue", "null"
+    if then:
+        ours = write.op(f"getelementptr i64, ptr {words}, i64 {PARAMETERS}")
+        arguments = table(write, words, ours, len(bases))
+        block = write.op(f"alloca [{EPILOGUE_BYTES} x i8], align 64")
 
     def word(at: str | int, type: str = "i64") -> str:
         return write.word(words, at, type)
 
     m, n, k, ars, acs, brs, bcs, crs = (word(at) for at in range(8))
+    pitch = crs
     alpha, beta = word(8, of.type), word(9, of.type)
     height, width, down, across, dims = (word(at) for at in range(10, 15))
     a_axes, b_axes = (_axes(write, words, word(at)) for at in (15, 16))
@@ -426,13 +463,17 @@ def _body(of: Tiles) -> str:
             write.mul(column, bcs),
             write.add(write.mul(row, crs), column),
         )
-        moves = write.along_batch(product, dims, words, PARAMETERS, len(bases))
+        batch = PARAMETERS + WORDS * then
+        moves = write.along_batch(product, dims, words, batch, len(bases))
         a, b, c = (write.at(*each) for each in zip(bases, firsts, moves))
+        if then:
+            c, pitch = block, write.word(ours, 6)
         rows, columns = write.sub(below, row), write.sub(behind, column)
         write.line(
             f"call void @block(i64 {rows}, i64 {columns}, i64 {k}, ptr {a}, i64 {ars}, i64 {acs}, "
             f"ptr {a_axes}, i64 {row}, ptr {b}, i64 {brs}, i64 {bcs}, ptr {b_axes}, i64 {column}, "
-            f"ptr {c}, i64 {crs}, {of.type} {alpha}, {of.type} {beta})"
+            f"ptr {c}, i64 {pitch}, {of.type} {alpha}, {of.type} {beta}, "
+            f"ptr {ours}, ptr {arguments}, i64 {product})"
         )
     return write.finish()
 

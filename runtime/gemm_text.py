@@ -10,6 +10,9 @@ from .llvm_text import FunctionText
 from .records import record
 
 TYPES = {"float32": ("float", 4), "float64": ("double", 8)}
+EPILOGUE_BYTES = 48 << 10
+"""Of a block of C that a kernel reads from the stack of a thread."""
+
 VECTORS = 2
 """Vectors of C side by side in a tile."""
 
@@ -70,6 +73,15 @@ class Tiles:
     def gathered_rows(self) -> int:
         """Of A where it is gathered; whole tiles, so few that they stay in the caches."""
         return 4 * self.rows
+
+    def epilogue_block(self, n: int) -> tuple[int, int]:
+        """Rows and columns of the blocks of C, of `n` columns, that an epilogue runs on.
+
+        They are whole tiles, and wide: kernels walk along rows, and so does what fetches memory.
+        """
+        columns = min(-(-n // self.columns) * self.columns, self.block_columns)
+        rows = EPILOGUE_BYTES // (self.item * columns) // self.rows * self.rows
+        return min(rows, self.block_rows), columns
 
     @property
     def buffer(self) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import blas, interrupts, memory, plan_native
+from .gemm_epilogue import MOST_ARGUMENTS
 from .plan_gemm import calls_blas, native_product
 from .plan_steps import (
     ARENA_SLOT,
@@ -245,7 +246,7 @@ class Plan:
         return 8 * (plan_native.SLOT_WORDS + self.num_slots)
 
     def _frame_words(self) -> int:
-        most = max((len(references(step)) for step in self.steps), default=0)
+        most = max(map(_argument_count, self.steps), default=0)
         return self._scratch_offset() // 8 + most + 1
 
 
@@ -299,6 +300,13 @@ class _Memory:
             "data": (address, False),
             "strides": array.strides,
         }
+
+
+def _argument_count(step: Step) -> int:
+    """The addresses that a native step finds in the frame."""
+    if isinstance(step, GemmStep) and step.then is not None:
+        return 3 + MOST_ARGUMENTS
+    return len(references(step))
 
 
 def _limits_blas(step: Step) -> bool:

@@ -10,9 +10,17 @@ import struct
 from dataclasses import replace
 from typing import NamedTuple
 
-from . import blas, gemm_native, gemm_text, jit, plan_native
+from . import blas, gemm_epilogue, gemm_native, gemm_text, jit, plan_native
 from .parallel import shared_out
-from .plan_steps import RANGES_PER_THREAD, Axes, BufferRef, GemmStep, Spread, merged_batch
+from .plan_steps import (
+    RANGES_PER_THREAD,
+    Axes,
+    BufferRef,
+    EpilogueStep,
+    GemmStep,
+    Spread,
+    merged_batch,
+)
 
 MIN_FLOPS = 500_000
 """The least work that is worth a thread: some microseconds."""
@@ -62,7 +70,9 @@ class _Call(NamedTuple):
 def native_product(step: GemmStep) -> NativeProduct | None:
     """The native form of `step`, None where C is empty."""
     _check(step)
-    step = _merge_into_rows(replace(step, batch=merged_batch(step.batch)))
+    step = replace(step, batch=merged_batch(step.batch))
+    if step.then is None:
+        step = _merge_into_rows(step)
     items = math.prod(size for size, *_ in step.batch)
     if not (step.m and step.n and items):
         return None
@@ -96,16 +106,20 @@ def sizes(step: GemmStep) -> str:
 def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
     m, n, k = step.m, step.n, step.k
     flops = 2 * m * n * max(k, 1)
-    height, width = _piece(m, n, items, step.dtype)
+    height, width = _piece(m, n, items, step.dtype, step.then is not None)
     down, across = -(-m // height), -(-n // width)
     left, right = step.spread_a, step.spread_b
     a_axes = _words_of_axes(left.rows, left.columns) if left else []
     b_axes = _words_of_axes(right.columns, right.rows) if right else []
-    batch_end = gemm_native.PARAMETERS + 4 * len(step.batch)
+    then, args = _epilogue(step) if step.then else ([], ())
+    batch_end = gemm_native.PARAMETERS + len(then) + 4 * len(step.batch)
     a_end = batch_end + len(a_axes)
+    parameters = step.then.kernel.parameters if step.then else ()
+    if then:
+        then[2] = a_end + len(b_axes)
     return NativeProduct(
-        gemm_native.load(step.dtype),
-        (step.a, step.b, step.c),
+        gemm_native.load(step.dtype, step.then is not None),
+        (step.a, step.b, step.c, *args),
         items * down * across,
         max(1, MIN_FLOPS * down * across // flops),
         1,  # range of neighbouring pieces: an operand is packed for each
@@ -115,10 +129,22 @@ def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
             *(step.ldc, _bits(step.alpha, step.dtype), _bits(step.beta, step.dtype)),
             *(height, width, down, across, len(step.batch)),
             *(batch_end if step.spread_a else 0, a_end if step.spread_b else 0),
+            *then,
             *(word for words in step.batch for word in words),
-            *(*a_axes, *b_axes),
+            *(*a_axes, *b_axes, *parameters),
         ],
     )
+
+
+def _epilogue(step: GemmStep) -> tuple[list[int], tuple[BufferRef, ...]]:
+    """What `gemm_epilogue` says, but for where the kernel's parameters begin; its arguments."""
+    assert step.then is not None
+    of, kernel = gemm_text.tiles(step.dtype, jit.vector_bytes()), step.then.kernel
+    rows, columns = of.epilogue_block(step.n)
+    count, across = len(kernel.args), -(-step.n // columns)
+    padding = (step.a,) * (gemm_epilogue.MOST_ARGUMENTS - count)
+    words = [kernel.address, count, 0, step.m, across, rows, columns]
+    return words, (*kernel.args, *padding)
 
 
 def _strides(spread: Spread | None, transpose: bool, leading: int) -> tuple[int, int]:
@@ -168,6 +194,8 @@ def _check(step: GemmStep) -> None:
     stored += [] if step.spread_b or step.packed_b else [("b", step.ldb, b)]
     if step.packed_b:
         _check_panels(step)
+    if step.then is not None:
+        _check_epilogue(step, step.then)
     for spread, size in ((step.spread_a, (step.m, step.k)), (step.spread_b, (step.k, step.n))):
         if spread is not None:
             _check_spread(step, spread, size)
@@ -185,6 +213,26 @@ def _check_panels(step: GemmStep) -> None:
         raise ValueError(
             f"gemm {step.name}: expected one product of several rows and whole panels of {columns} "
             f"columns, without a factor, got {step}"
+        )
+
+
+def _check_epilogue(step: GemmStep, then: EpilogueStep) -> None:
+    of, count = gemm_text.tiles(step.dtype, jit.vector_bytes()), len(then.kernel.args)
+    if not 1 <= step.k <= of.depth or 1 in (step.m, step.n) or (step.alpha, step.beta) != (1, 0):
+        raise ValueError(
+            f"gemm {step.name}: expected matrices, k from 1 to {of.depth} and no factors before an "
+            f"epilogue, got {step}"
+        )
+    if count > gemm_epilogue.MOST_ARGUMENTS:
+        raise ValueError(
+            f"gemm {step.name}: expected at most {gemm_epilogue.MOST_ARGUMENTS} arguments of the "
+            f"epilogue, got {count}"
+        )
+    _, columns = of.epilogue_block(step.n)
+    tasks = math.prod(size for size, *_ in step.batch) * step.m * -(-step.n // columns)
+    if then.kernel.extent != tasks:
+        raise ValueError(
+            f"gemm {step.name}: expected an epilogue of {tasks} tasks, got {then.kernel.extent}"
         )
 
 
@@ -226,17 +274,19 @@ def _transposed(step: GemmStep) -> GemmStep:
     )
 
 
-def _piece(m: int, n: int, items: int, dtype: str) -> tuple[int, int]:
+def _piece(m: int, n: int, items: int, dtype: str, then: bool = False) -> tuple[int, int]:
     """Rows and columns of the pieces of each of `items` products that threads share.
 
     One of the two is cut. Whoever does neighbouring pieces does them as one, so small ones cost
-    nothing. What is packed for each is the other operand, and rows are dearer to pack.
+    nothing. What is packed for each is the other operand, and rows are dearer to pack. With
+    epilogues a piece is whole blocks.
     """
     tiles = gemm_text.tiles(dtype, jit.vector_bytes())
     most = max(1, MOST_PIECES // items)
+    rows, columns = tiles.epilogue_block(n) if then else (tiles.rows, tiles.columns)
     if 2 * m >= n:
-        return _part(m, min(most, -(-m // tiles.rows)), tiles.rows), n
-    return m, _part(n, min(most, -(-n // tiles.columns)), tiles.columns)
+        return _part(m, min(most, -(-m // rows)), rows), n
+    return m, _part(n, min(most, -(-n // columns)), columns)
 
 
 def _part(length: int, parts: int, unit: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,17 @@ class Spread:
 
 
 @record()
+class EpilogueStep:
+    """What a product does with each block of C: `kernel`, whose tasks are rows, or parts of them.
+
+    C is one more argument of the kernel, behind the others. It is never in memory as a whole
+    (`gemm_epilogue.py`).
+    """
+
+    kernel: KernelStep
+
+
+@record()
 class GemmStep:
     """C = alpha * op(A) @ op(B) + beta * C for row-major matrices, once per batch item.
 
@@ -123,7 +135,8 @@ class GemmStep:
     only; its flag and leading dimension then mean nothing.
 
     `epilogue` is what else is done before C is stored, on CUDA only: "bias" adds the n numbers at
-    `bias` to every row of C; "" does nothing.
+    `bias` to every row of C; "" does nothing. `then` is what reads C instead of memory, on the CPU
+    only; `c` means nothing then, k is at most the depth of tiles, alpha 1 and beta 0.
     """
 
     name: str
@@ -144,6 +157,7 @@ class GemmStep:
     beta: float = 0.0
     epilogue: str = ""
     bias: BufferRef | None = None
+    then: EpilogueStep | None = None
     spread_a: Spread | None = None
     spread_b: Spread | None = None
     packed_b: bool = False
@@ -157,6 +171,7 @@ class GemmStep:
             f"{f'+ {self.bias} ' if self.bias else ''}"
             f"{f'batch {batch} ' if batch else ''}m {self.m} n {self.n} k {self.k} {self.dtype}"
             f"{f' with {self.epilogue}' if self.epilogue else ''}"
+            f"{f' then {self.then.kernel}' if self.then else ''}"
         )
 
 
@@ -293,7 +308,8 @@ def references(
         case KernelStep() | LaunchStep():
             return step.args
         case GemmStep():
-            return (step.a, step.b, step.c) + ((step.bias,) if step.bias else ())
+            behind = step.then.kernel.args if step.then else ()
+            return (step.a, step.b, step.c, *((step.bias,) if step.bias else ()), *behind)
         case CopyStep():
             return step.dst, step.src
         case PythonStep():
@@ -308,6 +324,22 @@ def references(
             return (step.index,)
         case JumpStep():
             return ()
+
+
+def kernel_of(step: Step) -> KernelStep | None:
+    """The step itself if it is a kernel; the one that a product runs on its result."""
+    if isinstance(step, GemmStep) and step.then is not None:
+        return step.then.kernel
+    return step if isinstance(step, KernelStep) else None
+
+
+def with_kernel(step: Step, **changes: Any) -> Step:
+    """A step with changes to the kernel that `kernel_of` gives."""
+    kernel = kernel_of(step)
+    if kernel is None:
+        return step
+    changed = replace(kernel, **changes)
+    return replace(step, then=EpilogueStep(changed)) if isinstance(step, GemmStep) else changed
 
 
 Step = KernelStep | GemmStep | CopyStep | PythonStep | ControlStep

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from tgraph.runtime import gemm_native, gemm_text, jit
+from tgraph.runtime import gemm_epilogue, gemm_native, gemm_text, jit
 from tgraph.runtime.plan import BufferRef, GemmStep, Plan
 
 SIZES = [(5, 7, 3), (13, 33, 400), (60, 250, 30), (130, 40, 390), (200, 150, 20), (3, 1100, 5)]
@@ -96,6 +96,44 @@ def test_without_memory_to_pack_sums_are_the_same():
         for alpha, beta in ((1.0, 0.0), (1.0, 1.0), (-0.5, 2.0)):
             wanted = multiply(function, a, b, alpha, c, beta)
             np.testing.assert_array_equal(multiply(poor, a, b, alpha, c, beta), wanted)
+
+
+def test_epilogues_are_given_every_element_once():
+    """Blocks of whole rows and of parts of them, with and without memory to pack anything."""
+    text = gemm_native.text(gemm_text.tiles("float32", jit.vector_bytes()))
+    none = re.sub(r"icmp slt i64 %i, \d+", "icmp slt i64 %i, 0", text)
+    plain, of = body(text)[0], gemm_text.tiles("float32", jit.vector_bytes())
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    for (m, n, k), tb in itertools.product([(130, 40, 30), (29, 2500, 70)], [False, True]):
+        a, b = matrices(m, n, k, False, tb, "float32")
+        wanted = multiply(plain, a, b)
+        rows, columns = of.epilogue_block(n)
+        across, seen = -(-n // columns), np.zeros((m, n), np.float32)
+
+        def kernel(args, low, high, n=n, columns=columns, across=across, seen=seen):
+            c, parameters = (ctypes.c_void_p * 3).from_address(args)[1:]
+            assert ctypes.c_int64.from_address(parameters).value == 77
+            for task in range(low, high):
+                row, block = divmod(task, across)
+                part = slice(block * columns, min(n, (block + 1) * columns))
+                line = (ctypes.c_float * columns).from_address(c + 4 * (row * columns + part.start))
+                seen[row, part] += np.frombuffer(line, np.float32)[: part.stop - part.start]
+
+        pointer = kind(kernel)
+        scales = np.array([1, 0, 0, 0], np.float32).view(np.int64)
+        strides = [each // 4 for each in (*a.strides, *b.strides)]
+        words = [m, n, k, *strides, n, *scales, m, n, 1, 1, 0, 0, 0]
+        address = ctypes.cast(pointer, ctypes.c_void_p).value
+        at = gemm_native.PARAMETERS + gemm_epilogue.WORDS
+        words += [address, 1, at, m, across, rows, columns, 77]
+        table = np.array(words, np.int64)
+        spare = [0] * (gemm_epilogue.MOST_ARGUMENTS - 1)
+        places = [x.ctypes.data for x in (a, b, a, seen)]
+        args = np.array([*places, *spare, table.ctypes.data], np.int64)
+        for source in (text, none):
+            kind(body(source)[1].address("gemm_then"))(args.ctypes.data, 0, 1)
+            np.testing.assert_array_equal(seen, wanted)
+            seen[:] = 0
 
 
 def test_without_memory_to_gather_sums_are_the_same():

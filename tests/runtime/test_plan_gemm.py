@@ -3,13 +3,14 @@
 import ctypes
 import itertools
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tgraph.runtime import blas, parallel
-from tgraph.runtime.plan import BufferRef, GemmStep, Plan
+from tgraph.runtime.plan import BufferRef, GemmStep, KernelStep, Plan
 from tgraph.runtime.plan_gemm import native_product
-from tgraph.runtime.plan_steps import Spread
+from tgraph.runtime.plan_steps import EpilogueStep, Spread
 
 
 @pytest.fixture(autouse=True, params=[1, 2, 3])
@@ -356,3 +357,14 @@ def test_wrong_steps_are_refused():
         Plan([GemmStep("bad", "float16", 2, 2, 2, *refs, False, False, 2, 2, 2)], 0, 4)
     with pytest.raises(ValueError, match=r"gemm bad: expected lda of at least 3.*got 2"):
         Plan([GemmStep("bad", "float32", 2, 2, 3, *refs, False, False, 2, 2, 2)], 0, 4)
+    kernel = KernelStep("then", 0, (BufferRef(3),), 5, 1)
+    for wrong, sizes, message in (
+        ({"k": 400, "lda": 400}, (), "k from 1 to 384 and no factors before an epilogue"),
+        ({"m": 1}, (), "expected matrices"),
+        ({}, (), "expected an epilogue of 20 tasks, got 5"),
+        ({}, (BufferRef(3),) * 30, "at most 24 arguments of the epilogue, got 30"),
+    ):
+        step = GemmStep("bad", "float32", 20, 30, 8, *refs, False, False, 8, 30, 30)
+        then = EpilogueStep(replace(kernel, args=sizes) if sizes else kernel)
+        with pytest.raises(ValueError, match=message):
+            Plan([replace(step, then=then, **wrong)], 0, 4)
