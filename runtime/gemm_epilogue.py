@@ -20,8 +20,6 @@ MOST_ARGUMENTS = 24
 """A kernel's, but for C. A step has so many whatever the kernel takes, as its body finds its words
 behind them."""
 
-NO_EPILOGUE = f"@no_epilogue = internal constant [{WORDS} x i64] zeroinitializer"
-
 
 class Epilogue:
     """What the function that is being written knows of its epilogue.
@@ -32,22 +30,13 @@ class Epilogue:
 
     def __init__(self, write: GemmText) -> None:
         self.write = write
-        self.given = write.op(f"icmp ne i64 {write.word('%then', 0)}, 0")
         self.rows, self.columns = write.word("%then", 5), write.word("%then", 6)
-
-    def place(self, row: str, column: str) -> str:
-        """Where sums belong whose first one is at this row and column of the piece."""
-        write = self.write
-        in_memory = write.at("%c", write.mul(row, "%crs"), column)
-        return write.choose(self.given, "%c", in_memory, "ptr")
 
     def run(self, row: str, column: str, rows: str) -> None:
         """Run the kernel on the block that begins at this row and column of the piece."""
-        write = self.write
-        down, along = write.add("%row", row), write.add("%column", column)
-        with write.when(self.given):
-            where = f"i64 %item, i64 {down}, i64 {along}, i64 {rows}"
-            write.line(f"call void @epilogue(ptr %then, ptr %table, {where}, ptr %c)")
+        down, along = self.write.add("%row", row), self.write.add("%column", column)
+        where = f"i64 %item, i64 {down}, i64 {along}, i64 {rows}"
+        self.write.line(f"call void @epilogue(ptr %then, ptr %table, {where}, ptr %c)")
 
 
 def epilogue(of: Tiles) -> str:

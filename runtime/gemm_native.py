@@ -20,7 +20,7 @@ import functools
 from collections.abc import Iterable
 
 from . import jit
-from .gemm_epilogue import MOST_ARGUMENTS, NO_EPILOGUE, WORDS, Epilogue, epilogue, table
+from .gemm_epilogue import MOST_ARGUMENTS, WORDS, Epilogue, epilogue, table
 from .gemm_gather import NO_AXES, Operand, gather, offset
 from .gemm_packing import pack_a, pack_b, turn
 from .gemm_text import EPILOGUE_BYTES, TYPES, VECTORS, GemmText, Tiles, tiles
@@ -136,9 +136,10 @@ def _tiles(of: Tiles) -> list[str]:
 
 
 def _products(of: Tiles) -> list[str]:
-    head = [_HEAD.replace("SCRATCH", str(SCRATCH)), NO_AXES, NO_EPILOGUE]
+    head = [_HEAD.replace("SCRATCH", str(SCRATCH)), NO_AXES]
     packing = [turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
-    return [*head, *packing, _plain(of), epilogue(of), _block(of), _body(of), _body(of, True)]
+    plain = [_plain(of), _block(of), _body(of)]
+    return [*head, *packing, *plain, epilogue(of), _block(of, True), _body(of, True)]
 
 
 def declarations(of: Tiles) -> list[str]:
@@ -246,11 +247,15 @@ def _plain(of: Tiles) -> str:
     return write.finish()
 
 
-def _block(of: Tiles) -> str:
-    """C = alpha A B + beta C for one piece of C, or each block of it and its epilogue."""
-    head = f"internal void @block({_OPERANDS}, {of.type} %alpha, {of.type} %beta, {_THEN})"
+def _block(of: Tiles, has_epilogue: bool = False) -> str:
+    """C = alpha A B + beta C for one piece of C, or each block of it and its epilogue.
+
+    These are two functions, since what the smallest products would pass takes part of their time.
+    """
+    name, more = ("block_then", f", {_THEN}") if has_epilogue else ("block", "")
+    head = f"internal void @{name}({_OPERANDS}, {of.type} %alpha, {of.type} %beta{more})"
     write = GemmText(of, head)
-    then = Epilogue(write)
+    then = Epilogue(write) if has_epilogue else None
     fresh = write.op(f"fcmp oeq {of.type} %beta, 0.0")
     kept = write.op(f"fcmp oeq {of.type} %beta, 1.0")
     some = write.op("icmp sgt i64 %k, 0")
@@ -289,9 +294,10 @@ def _block(of: Tiles) -> str:
     with write.when(borrows):
         found = write.op(f"call i64 @acquire(i64 {of.buffer})")
         with write.choice(write.op(f"icmp slt i64 {found}, 0")):
-            with write.choice(then.given):
+            if then:
                 _plain_blocks(write, then, adds)
-            write.line(f"call void @plain({_OPERANDS}, {of.type} %alpha, i1 {adds})")
+            else:
+                write.line(f"call void @plain({_OPERANDS}, {of.type} %alpha, i1 {adds})")
         write.line(f"store i64 {found}, ptr {number}")
     held = write.op(f"load i64, ptr {number}")
     pa = write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr @buffers, i64 {held}')}")
@@ -305,8 +311,9 @@ def _block(of: Tiles) -> str:
     ars = write.choose(packs_a, 1, unpacked_ars)
     acs = write.choose(packs_a, of.rows, unpacked_acs)
     block_rows = write.choose(left_axes.given, of.gathered_rows, of.block_rows)
-    block_rows = write.choose(then.given, then.rows, block_rows)
-    block_columns = write.choose(then.given, then.columns, of.block_columns)
+    block_columns: str | int = of.block_columns
+    if then:
+        block_rows, block_columns = then.rows, then.columns
     with write.each("0", "%k", of.depth) as pc:
         kc = write.least(write.sub("%k", pc), of.depth)
         later = write.op(f"icmp sgt i64 {pc}, 0")
@@ -333,7 +340,6 @@ def _block(of: Tiles) -> str:
                         f"call void @pack_a(ptr {a}, i64 {unpacked_ars}, i64 {unpacked_acs}, "
                         f"ptr {pa}, i64 {mc}, i64 {kc})"
                     )
-                block = then.place(ic, jc)
                 with write.each("0", nc, of.columns) as jr:
                     w, packs = _panel(write, nc, jr, packs_b)
                     packed = write.at(pb, write.mul(jr, kc))
@@ -348,13 +354,17 @@ def _block(of: Tiles) -> str:
                             write.at(a, write.mul(ir, unpacked_ars)),
                             "ptr",
                         )
-                        c = write.at(block, write.mul(ir, "%crs"), jr)
+                        if then:
+                            c = write.at("%c", write.mul(ir, "%crs"), jr)
+                        else:
+                            c = write.at("%c", write.mul(write.add(ic, ir), "%crs"), jc, jr)
                         write.line(
                             f"call void @tile(i64 {h}, ptr {left}, i64 {ars}, i64 {acs}, "
                             f"ptr {right}, i64 {brs}, ptr {c}, i64 %crs, i64 {kc}, i64 {w}, "
                             f"i1 {more})"
                         )
-                then.run(ic, jc, mc)
+                if then:
+                    then.run(ic, jc, mc)
     with write.when(borrows):
         flag = write.op(f"getelementptr i64, ptr @flags, i64 {held}")
         write.line(f"store atomic i64 0, ptr {flag} release, align 8")
@@ -373,7 +383,7 @@ def _plain_blocks(write: GemmText, then: Epilogue, adds: str) -> None:
         write.line(
             f"call void @plain(i64 {mc}, i64 {nc}, i64 %k, ptr {a}, i64 %ars, i64 %acs, "
             f"ptr %a_axes, i64 {row}, ptr {b}, i64 %brs, i64 %bcs, ptr %b_axes, i64 {column}, "
-            f"ptr {then.place(ic, jc)}, i64 %crs, {of.type} %alpha, i1 {adds})"
+            f"ptr %c, i64 %crs, {of.type} %alpha, i1 {adds})"
         )
         then.run(ic, jc, mc)
 
@@ -432,7 +442,6 @@ def _body(of: Tiles, then: bool = False) -> str:
         write.op(f"load ptr, ptr {write.op(f'getelementptr ptr, ptr %args, i64 {i}')}")
         for i in (0, 1, 2, 3 + MOST_ARGUMENTS * then)
     ]
-    ours, arguments = "@no_epilogue", "null"
     if then:
         ours = write.op(f"getelementptr i64, ptr {words}, i64 {PARAMETERS}")
         arguments = table(write, words, ours, len(bases))
@@ -442,7 +451,7 @@ def _body(of: Tiles, then: bool = False) -> str:
         return write.word(words, at, type)
 
     m, n, k, ars, acs, brs, bcs, crs = (word(at) for at in range(8))
-    pitch = crs
+    name, pitch, more = "block_then" if then else "block", crs, ""
     alpha, beta = word(8, of.type), word(9, of.type)
     height, width, down, across, dims = (word(at) for at in range(10, 15))
     a_axes, b_axes = (_axes(write, words, word(at)) for at in (15, 16))
@@ -468,12 +477,12 @@ def _body(of: Tiles, then: bool = False) -> str:
         a, b, c = (write.at(*each) for each in zip(bases, firsts, moves))
         if then:
             c, pitch = block, write.word(ours, 6)
+            more = f", ptr {ours}, ptr {arguments}, i64 {product}"
         rows, columns = write.sub(below, row), write.sub(behind, column)
         write.line(
-            f"call void @block(i64 {rows}, i64 {columns}, i64 {k}, ptr {a}, i64 {ars}, i64 {acs}, "
+            f"call void @{name}(i64 {rows}, i64 {columns}, i64 {k}, ptr {a}, i64 {ars}, i64 {acs}, "
             f"ptr {a_axes}, i64 {row}, ptr {b}, i64 {brs}, i64 {bcs}, ptr {b_axes}, i64 {column}, "
-            f"ptr {c}, i64 {pitch}, {of.type} {alpha}, {of.type} {beta}, "
-            f"ptr {ours}, ptr {arguments}, i64 {product})"
+            f"ptr {c}, i64 {pitch}, {of.type} {alpha}, {of.type} {beta}{more})"
         )
     return write.finish()
 

@@ -13,6 +13,12 @@ TYPES = {"float32": ("float", 4), "float64": ("double", 8)}
 EPILOGUE_BYTES = 48 << 10
 """Of a block of C that a kernel reads from the stack of a thread."""
 
+FEWEST_SHARED = 16
+"""Tiles of rows from which on threads share those of a product with an epilogue."""
+
+MOST_PIECES = 64
+"""That threads share."""
+
 VECTORS = 2
 """Vectors of C side by side in a tile."""
 
@@ -74,14 +80,25 @@ class Tiles:
         """Of A where it is gathered; whole tiles, so few that they stay in the caches."""
         return 4 * self.rows
 
-    def epilogue_block(self, n: int) -> tuple[int, int]:
-        """Rows and columns of the blocks of C, of `n` columns, that an epilogue runs on.
+    def cuts_rows(self, m: int, n: int) -> bool:
+        """Whether threads share the rows of C before an epilogue, not the columns."""
+        return 2 * m >= n or m >= FEWEST_SHARED * self.rows
 
-        They are whole tiles, and wide: kernels walk along rows, and so does what fetches memory.
+    def epilogue_block(self, m: int, n: int, items: int) -> tuple[int, int]:
+        """Rows and columns of the blocks that an epilogue runs on, of `items` products.
+
+        They are whole tiles; as wide as may be, since kernels walk along rows, and so does what
+        fetches memory; and so many that all threads have some.
         """
-        columns = min(-(-n // self.columns) * self.columns, self.block_columns)
+        parts, columns = max(1, MOST_PIECES // items), self.block_columns
+        if not self.cuts_rows(m, n):
+            columns = min(
+                columns, max(self.columns * 8, -(-n // (parts * self.columns)) * self.columns)
+            )
+        columns = min(-(-n // self.columns) * self.columns, columns)
         rows = EPILOGUE_BYTES // (self.item * columns) // self.rows * self.rows
-        return min(rows, self.block_rows), columns
+        share = -(-m // (parts * self.rows)) * self.rows
+        return min(rows, self.block_rows, share), columns
 
     @property
     def buffer(self) -> int:

@@ -25,7 +25,6 @@ from .plan_steps import (
 MIN_FLOPS = 500_000
 """The least work that is worth a thread: some microseconds."""
 
-MOST_PIECES = 64
 MOST_COLUMN_PIECES = 16
 """For products with a vector, where memory soon limits how fast they are."""
 
@@ -73,7 +72,7 @@ def native_product(step: GemmStep) -> NativeProduct | None:
     step = replace(step, batch=merged_batch(step.batch))
     if step.then is None:
         step = _merge_into_rows(step)
-    items = math.prod(size for size, *_ in step.batch)
+    items = _items(step)
     if not (step.m and step.n and items):
         return None
     if calls_blas(step):
@@ -106,7 +105,7 @@ def sizes(step: GemmStep) -> str:
 def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
     m, n, k = step.m, step.n, step.k
     flops = 2 * m * n * max(k, 1)
-    height, width = _piece(m, n, items, step.dtype, step.then is not None)
+    height, width = (_piece_of_blocks if step.then else _piece)(m, n, items, step.dtype)
     down, across = -(-m // height), -(-n // width)
     left, right = step.spread_a, step.spread_b
     a_axes = _words_of_axes(left.rows, left.columns) if left else []
@@ -121,7 +120,7 @@ def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
         gemm_native.load(step.dtype, step.then is not None),
         (step.a, step.b, step.c, *args),
         items * down * across,
-        max(1, MIN_FLOPS * down * across // flops),
+        max(1, MIN_FLOPS * down * across // (flops + _flops_behind(step))),
         1,  # range of neighbouring pieces: an operand is packed for each
         [
             *(m, n, k, *_strides(step.spread_a, step.transpose_a, step.lda)),
@@ -136,15 +135,27 @@ def _matrix_product(step: GemmStep, items: int) -> NativeProduct:
     )
 
 
+def _items(step: GemmStep) -> int:
+    return math.prod(size for size, *_ in step.batch)
+
+
 def _epilogue(step: GemmStep) -> tuple[list[int], tuple[BufferRef, ...]]:
     """What `gemm_epilogue` says, but for where the kernel's parameters begin; its arguments."""
     assert step.then is not None
     of, kernel = gemm_text.tiles(step.dtype, jit.vector_bytes()), step.then.kernel
-    rows, columns = of.epilogue_block(step.n)
+    rows, columns = of.epilogue_block(step.m, step.n, _items(step))
     count, across = len(kernel.args), -(-step.n // columns)
     padding = (step.a,) * (gemm_epilogue.MOST_ARGUMENTS - count)
     words = [kernel.address, count, 0, step.m, across, rows, columns]
     return words, (*kernel.args, *padding)
+
+
+def _flops_behind(step: GemmStep) -> int:
+    """What the kernel behind one product takes, as if that multiplied."""
+    if step.then is None:
+        return 0
+    kernel = step.then.kernel
+    return MIN_FLOPS * kernel.extent // (kernel.grain * _items(step))
 
 
 def _strides(spread: Spread | None, transpose: bool, leading: int) -> tuple[int, int]:
@@ -218,7 +229,7 @@ def _check_panels(step: GemmStep) -> None:
 
 def _check_epilogue(step: GemmStep, then: EpilogueStep) -> None:
     of, count = gemm_text.tiles(step.dtype, jit.vector_bytes()), len(then.kernel.args)
-    if not 1 <= step.k <= of.depth or 1 in (step.m, step.n) or (step.alpha, step.beta) != (1, 0):
+    if not 1 <= step.k <= of.depth or min(step.m, step.n) < 2 or (step.alpha, step.beta) != (1, 0):
         raise ValueError(
             f"gemm {step.name}: expected matrices, k from 1 to {of.depth} and no factors before an "
             f"epilogue, got {step}"
@@ -228,8 +239,9 @@ def _check_epilogue(step: GemmStep, then: EpilogueStep) -> None:
             f"gemm {step.name}: expected at most {gemm_epilogue.MOST_ARGUMENTS} arguments of the "
             f"epilogue, got {count}"
         )
-    _, columns = of.epilogue_block(step.n)
-    tasks = math.prod(size for size, *_ in step.batch) * step.m * -(-step.n // columns)
+    items = _items(step)
+    _, columns = of.epilogue_block(step.m, step.n, max(1, items))
+    tasks = items * step.m * -(-step.n // columns)
     if then.kernel.extent != tasks:
         raise ValueError(
             f"gemm {step.name}: expected an epilogue of {tasks} tasks, got {then.kernel.extent}"
@@ -274,17 +286,25 @@ def _transposed(step: GemmStep) -> GemmStep:
     )
 
 
-def _piece(m: int, n: int, items: int, dtype: str, then: bool = False) -> tuple[int, int]:
+def _piece(m: int, n: int, items: int, dtype: str) -> tuple[int, int]:
     """Rows and columns of the pieces of each of `items` products that threads share.
 
     One of the two is cut. Whoever does neighbouring pieces does them as one, so small ones cost
-    nothing. What is packed for each is the other operand, and rows are dearer to pack. With
-    epilogues a piece is whole blocks.
+    nothing. What is packed for each is the other operand, and rows are dearer to pack.
     """
     tiles = gemm_text.tiles(dtype, jit.vector_bytes())
-    most = max(1, MOST_PIECES // items)
-    rows, columns = tiles.epilogue_block(n) if then else (tiles.rows, tiles.columns)
+    most = max(1, gemm_text.MOST_PIECES // items)
     if 2 * m >= n:
+        return _part(m, min(most, -(-m // tiles.rows)), tiles.rows), n
+    return m, _part(n, min(most, -(-n // tiles.columns)), tiles.columns)
+
+
+def _piece_of_blocks(m: int, n: int, items: int, dtype: str) -> tuple[int, int]:
+    """The same before an epilogue: whole blocks."""
+    tiles = gemm_text.tiles(dtype, jit.vector_bytes())
+    rows, columns = tiles.epilogue_block(m, n, items)
+    most = max(1, gemm_text.MOST_PIECES // items)
+    if tiles.cuts_rows(m, n):
         return _part(m, min(most, -(-m // rows)), rows), n
     return m, _part(n, min(most, -(-n // columns)), columns)
 

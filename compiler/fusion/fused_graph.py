@@ -26,8 +26,9 @@ HasMemory = Callable[[Node], bool]
 class Group:
     """Roots that one kernel computes, and the nodes in memory that it reads.
 
-    `kind` is "kernel", "scatter" (a kernel for one node that nothing merges into) or "step" (one
-    node, unfused; two where a product adds a bias). `price` is the time of its kernel in
+    `kind` is "kernel", "scatter" (a kernel for one node that nothing merges into), "contraction" (a
+    matrix product, the last root, and what a kernel makes of it) or "step" (one node, unfused; two
+    where a product adds a bias). `price` is the time of its kernel in
     nanoseconds on the target's machine, `apart` that of a kernel for each of its roots.
     """
 
@@ -114,11 +115,23 @@ class GroupKernels:
             needs = self.lowering(kind, roots, has_memory).needs()
         except CannotFuse as error:
             return Assessment(str(error) or "it has no kernel")
+        if kind == "contraction":
+            return self._assess_contraction(roots, has_memory, needs)
         if _rows_cross(roots):
             kernel = self.lowering(kind, roots, has_memory).run()
             if has_quotients(simplify_loops(kernel)):
                 return Assessment("one of them would find its elements by division")
         return Assessment("", needs, self.rules.machine.price(needs))
+
+    def _assess_contraction(
+        self, roots: Sequence[Root], has_memory: HasMemory, needs: KernelNeeds
+    ) -> Assessment:
+        """What a target makes of a product with an epilogue depends on the kernel itself."""
+        kernel = self.lowering("contraction", roots, has_memory, save_rows=False).run()
+        try:
+            return Assessment("", needs, self.rules.contraction_price(kernel, needs))
+        except CannotFuse as error:
+            return Assessment(str(error))
 
     def lowering(
         self,

@@ -21,6 +21,7 @@ from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir.shapes import numel
 from ..kernel.kernel_io import Root, has_loops, iteration_shape, own_root, row_sizes
+from .contractions import with_contractions
 from .fused_graph import Assessment, FusedGraph, Group, GroupKernels, Refusal
 from .machine import nanoseconds
 from .roots import Roots
@@ -50,7 +51,7 @@ def fuse(rules: FusionRules) -> FusedGraph:
         merging = _Merging(roots, kernels, unfused)
         stuck = merging.run()
         if not stuck:
-            return merging.result()
+            return with_contractions(merging.result())
         for node in stuck:
             inner = roots.virtual_nodes(node)
             if inner <= forced:

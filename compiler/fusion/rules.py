@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping
 
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
-from ..kernel.kernel_io import BufferLayout
+from ..kernel.kernel import Kernel
+from ..kernel.kernel_io import BufferLayout, CannotFuse
+from ..kernel.kernel_needs import KernelNeeds
 from ..kernel.memory_views import (
     alias_base,
     can_read,
@@ -102,6 +104,14 @@ class FusionRules:
             return self._strided_base(step, operand)
         base = alias_base(operand)
         return operand if is_virtual_source(base) else base
+
+    def has_epilogues(self, node: Node) -> bool:
+        """Whether `node` is a product that may become one contraction with what reads it."""
+        return False
+
+    def contraction_price(self, kernel: Kernel, needs: KernelNeeds) -> float:
+        """The time of a kernel with a contraction; CannotFuse where the target has none for it."""
+        raise CannotFuse("products are the library's")
 
     def windows_base(self, step: Node, node: Node) -> Node | None:
         """What a product must find in memory to gather windows itself, if it can."""

@@ -185,7 +185,7 @@ class PlanBuilder(ABC):
             return False
         if writer.kind == "scatter":
             return self.scatters_into(writer, node, replaced)
-        if writer.kind != "kernel":
+        if writer.kind not in ("kernel", "contraction"):
             return False
         return replaced not in writer.reads or self._reads_in_step(writer, node, replaced)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,14 @@ from ...runtime.plan_steps import (
     BranchStep,
     BufferRef,
     CopyStep,
+    EpilogueStep,
     GemmStep,
     JumpStep,
     KernelStep,
     Spread,
     Step,
+    kernel_of,
+    with_kernel,
 )
 
 Checks = Mapping[int, tuple[tuple[int, str], ...]]
@@ -29,7 +31,7 @@ Checks = Mapping[int, tuple[tuple[int, str], ...]]
 MOST_CONSTANT_BYTES = 1 << 20
 
 _CLASSES = (
-    BufferRef, KernelStep, GemmStep, CopyStep, Spread, BindStep, BranchStep, JumpStep
+    BufferRef, KernelStep, GemmStep, EpilogueStep, CopyStep, Spread, BindStep, BranchStep, JumpStep
 )  # fmt: skip
 _NUMBERS = {each: number for number, each in enumerate(_CLASSES)}
 _PLAIN = frozenset((int, float, str, bool, type(None)))
@@ -43,14 +45,11 @@ def to_bytes(plan: Plan, checks: Checks) -> bytes:
     """A plan and what it checks, for `from_bytes` of any process; NotPlain where that cannot be."""
     if sum(each.nbytes for each in plan.constants.values()) > MOST_CONSTANT_BYTES:
         raise NotPlain("large constants")
-    kernels = {step.address: None for step in plan.steps if isinstance(step, KernelStep)}
+    kernels = {kernel.address: None for step in plan.steps if (kernel := kernel_of(step))}
     number = {address: at for at, address in enumerate(kernels)}
     code = _Code()
     functions = tuple(map(code.function, kernels))
-    steps = [
-        replace(step, address=number[step.address]) if isinstance(step, KernelStep) else step
-        for step in plan.steps
-    ]
+    steps = [_located(step, number) for step in plan.steps]
     return marshal.dumps(
         (
             tuple(map(tuple, code.sources)),
@@ -121,8 +120,9 @@ def _loaded(sources: list[jit.Source], links: Iterable[tuple[str, int, str]]) ->
     return modules
 
 
-def _located(step: Step, addresses: list[int]) -> Step:
-    return replace(step, address=addresses[step.address]) if isinstance(step, KernelStep) else step
+def _located(step: Step, addresses: Mapping[int, int] | Sequence[int]) -> Step:
+    kernel = kernel_of(step)
+    return step if kernel is None else with_kernel(step, address=addresses[kernel.address])
 
 
 def _plain(value: Any) -> Any:

@@ -75,7 +75,7 @@ def test_a_group_is_convex(x):
 
     executable = compiled(around, x, w)
     assert [info.name for info in executable.kernels] == ["k0_exp", "matmul", "k2_add"]
-    assert reasons(executable) == {"a step that runs on its own stands between them"}
+    assert "a step that runs on its own stands between them" in reasons(executable)
 
 
 def test_a_loss_and_its_gradient_read_the_scores_once():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from kernel_cases import Make
@@ -13,6 +15,7 @@ from tgraph.compiler.kernel.kernel_io import BufferLayout, CannotFuse, Root
 from tgraph.compiler.kernel.kernel_work import operations
 from tgraph.compiler.kernel.lower import Lowering
 from tgraph.compiler.kernel.simplify_loops import simplify_loops
+from tgraph.compiler.targets.cpu.contraction_schedule import schedule_contraction
 from tgraph.runtime.dtypes import bfloat16, float16, float32, float64
 
 SIZES = [(5, 6, 7), (1, 4, 3), (8, 1, 2), (3, 4, 1), (3, 4, 0), (0, 4, 3), (3, 0, 2)]
@@ -131,3 +134,14 @@ def test_a_product_is_read_at_its_own_elements() -> None:
     roots = [Root(turned, (True, True)), Root(product, (True, True), False)]
     with pytest.raises(CannotFuse, match="another row than the one being computed"):
         lowered(make.graph(turned), roots, False)
+
+
+def test_products_that_tiles_of_the_cpu_do_not_compute_are_refused() -> None:
+    """Those of `contraction` that have too few rows, sums or types, or operands on the way."""
+    reasons = set()
+    for case, strided in itertools.product(range(12), (False, True)):
+        try:
+            schedule_contraction(lowered(*contraction(case), strided)[1])
+        except CannotFuse as error:
+            reasons.add(str(error))
+    assert len(reasons) == 3

@@ -107,7 +107,7 @@ def test_epilogues_are_given_every_element_once():
     for (m, n, k), tb in itertools.product([(130, 40, 30), (29, 2500, 70)], [False, True]):
         a, b = matrices(m, n, k, False, tb, "float32")
         wanted = multiply(plain, a, b)
-        rows, columns = of.epilogue_block(n)
+        rows, columns = of.epilogue_block(m, n, 1)
         across, seen = -(-n // columns), np.zeros((m, n), np.float32)
 
         def kernel(args, low, high, n=n, columns=columns, across=across, seen=seen):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ....runtime.plan import Plan
-from ....runtime.plan_steps import KernelStep, LaunchStep, RoutineStep, Step
+from ....runtime.plan_steps import LaunchStep, RoutineStep, Step, with_kernel
 from ...ir import Graph
 from ...kernel.checks import Checks
 from ...plan.ready_plan import ReadyPlan
@@ -54,8 +53,8 @@ def _loaded(program: CpuProgram, loader: KernelLoader) -> Plan:
     steps: list[Step] = []
     for number, step in enumerate(program.steps):
         assert not isinstance(step, (LaunchStep, RoutineStep))
-        if isinstance(step, KernelStep) and number in program.texts:
-            step = replace(step, **loaded[program.texts[number]]._asdict())
+        if number in program.texts:
+            step = with_kernel(step, **loaded[program.texts[number]]._asdict())
         steps.append(step)
     return Plan(
         steps,

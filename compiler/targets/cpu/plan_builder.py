@@ -41,6 +41,11 @@ from .attention_step import (
     begin_attention,
     flops_of,
 )
+from .contraction_schedule import (
+    ContractionSchedule,
+    contraction_summary,
+    schedule_contraction,
+)
 from .factorization_step import factorization_of, places_of_results
 from .factorization_step import is_native as is_factorized_natively
 from .kernel_writer import kernel_text, schedule_summary
@@ -123,6 +128,8 @@ class CpuPlanBuilder(PlanBuilder):
     def schedule(self, group: Group) -> tuple[Lowering, KernelSchedule]:
         """The kernel of a group; rows are saved between stages only in row schedules."""
         lowering = self.fused.lowering(group, save_rows=False)
+        if group.kind == "contraction":
+            return lowering, schedule_contraction(lowering.run())
         schedule = schedule_cpu(lowering.run())
         if schedule.lane is None and lowering.can_save:
             saving = self.fused.lowering(group, save_rows=True)
@@ -131,6 +138,8 @@ class CpuPlanBuilder(PlanBuilder):
 
     def tell_kernel(self, schedule: ScheduledKernel) -> str:
         """The kernel is written once more, as what is told stands in no other place."""
+        if isinstance(schedule, ContractionSchedule):
+            return contraction_summary(schedule)
         assert isinstance(schedule, Schedule)
         return schedule_summary(schedule, jit.vector_bytes())
 
@@ -261,7 +270,17 @@ class CpuPlanBuilder(PlanBuilder):
     def write_kernel(
         self, info: StepInfo, schedule: ScheduledKernel, args: tuple[BufferRef, ...]
     ) -> None:
+        if isinstance(schedule, ContractionSchedule):
+            then = self._kernel_step(info, schedule.parts.epilogue, schedule.arguments(args))
+            self.steps.append(schedule.step(info.name, args, then))
+            return
         assert isinstance(schedule, Schedule)
+        self.steps.append(self._kernel_step(info, schedule, args))
+
+    def _kernel_step(
+        self, info: StepInfo, schedule: Schedule, args: tuple[BufferRef, ...]
+    ) -> KernelStep:
+        """The step of a kernel, whose text is noted for the step that is written next."""
         key = id(schedule), jit.vector_bytes()
         found = _texts.get(key)
         if found is None:
@@ -271,9 +290,9 @@ class CpuPlanBuilder(PlanBuilder):
         _, text, offsets = found
         args = tuple(
             BufferRef(ref.slot, ref.offset + offset * param.dtype.itemsize) if offset else ref
-            for ref, offset, param in zip(args, offsets, schedule.kernel.params, strict=True)
+            for ref, offset, param in zip(args, offsets, schedule.kernel.params)
         )
         if self.begin is not None:
             self.begin(text)
         self.texts[len(self.steps)] = text
-        self.steps.append(KernelStep(info.name, 0, args, schedule.extent, schedule.grain))
+        return KernelStep(info.name, 0, args, schedule.extent, schedule.grain)

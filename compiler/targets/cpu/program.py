@@ -31,8 +31,8 @@ class CpuProgram(Program):
     written by who calls the plan. `begin` is told of each kernel as soon as it is written. `texts`
     are the kernels by the numbers of their steps, which have no address yet, `routine_checks` what
     steps of LAPACK check. `types` are those of results, where they are not the graph's (see
-    `Planning`). Calls refuse inputs
-    in the slots `written` that are read-only, and those in `dense` that have gaps.
+    `Planning`). Without `epilogues`, matrix products do nothing else. Calls refuse inputs in the
+    slots `written` that are read-only, and those in `dense` that have gaps.
     """
 
     title = "program for a CPU"
@@ -46,9 +46,11 @@ class CpuProgram(Program):
         overwritten: Iterable[int] = (),
         begin: Callable[[KernelText], None] | None = None,
         types: Sequence[TensorType] | None = None,
+        epilogues: bool = True,
     ) -> None:
         planning = Planning(graph, donate, strides, types, machine=CpuRules.machine)
-        fused = fuse(CpuRules(planning.planned, planning.inputs, planning.overwriting))
+        rules = CpuRules(planning.planned, planning.inputs, planning.overwriting, epilogues)
+        fused = fuse(rules)
         builder = CpuPlanBuilder(fused, planning.places, begin)
         builder.build()
         super().__init__(planning, fused.refusals, builder)

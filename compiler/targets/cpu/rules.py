@@ -2,23 +2,68 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+
 from ....runtime.dtypes import float32, float64
 from ...fusion.rules import FusionRules, is_virtual_source
-from ...ir import Node
+from ...ir import Graph, Node
 from ...ir import primitives as p
+from ...kernel.kernel import Kernel
+from ...kernel.kernel_io import BufferLayout
+from ...kernel.kernel_needs import KernelNeeds, Traffic
 from ...kernel.memory_views import alias_base, spread_view, unfolded, view_base
+from .contraction_schedule import BLOCK_BYTES, BLOCK_TIME, BLOCK_WIDTH, schedule_contraction
 from .machine import CPU
+from .packed_panels import Operand, operand_of, shared_operands
 
 
 class CpuRules(FusionRules):
-    """The rules of plans for the CPU."""
+    """The rules of plans for the CPU. `epilogues` as in `CpuProgram`."""
 
     machine = CPU
     scatters_in_place = True
 
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[Node, BufferLayout] | None = None,
+        overwriting: Collection[Node] = (),
+        epilogues: bool = True,
+    ) -> None:
+        super().__init__(graph, inputs, overwriting)
+        self.epilogues = epilogues
+
     def find_operand(self, step: Node, operand: Node) -> Node:
         images = self.windows_base(step, operand)
         return super().find_operand(step, operand) if images is None else images
+
+    @cached_property
+    def _shared(self) -> Counter[Operand]:
+        """The matrices that are packed once for several products, which stay what they are."""
+        return shared_operands(self.graph)
+
+    def has_epilogues(self, node: Node) -> bool:
+        if not self.epilogues or node.primitive is not p.matmul:
+            return False
+        if node.type.dtype not in (float32, float64):
+            return False
+        return not self._shared[operand_of(node)]
+
+    def contraction_price(self, kernel: Kernel, needs: KernelNeeds) -> float:
+        """As that of a kernel, with what its blocks cost: the columns of B that each reads again.
+
+        The kernel behind the product is still started, and called for each block.
+        """
+        product = schedule_contraction(kernel).product
+        item = kernel.results[0].itemsize
+        blocks = prod(product.batch) * -(-product.m * product.n * item // BLOCK_BYTES)
+        steps = blocks * product.k * min(product.n, BLOCK_WIDTH // item)
+        again = replace(needs, reads=(*needs.reads, Traffic(steps, 0, item)))
+        return CPU.price(again) + CPU.start + blocks * BLOCK_TIME / min(CPU.units, blocks)
 
     def windows_base(self, step: Node, node: Node) -> Node | None:
         if step.primitive is not p.matmul or 1 in step.shape[-2:]:

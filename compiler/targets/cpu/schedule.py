@@ -103,7 +103,7 @@ def schedule_cpu(kernel: Kernel) -> Schedule:
         tasks = _lane_tasks(kernel, others, lane, run)
     direct = lane is not None and len(tasks) == 1 and tasks[0].tile == 1
     work = _row_work(kernel) * prod(axis.size for axis in kernel.rows)
-    grain = _grain(kernel, tasks) if targets is None else _grain_of(work // tasks[0].count)
+    grain = _grain(kernel, tasks) if targets is None else grain_of(work // tasks[0].count)
     return Schedule(kernel, tasks, lane, direct, grain, work, run, targets)
 
 
@@ -263,9 +263,9 @@ def _row_work(kernel: Kernel) -> int:
 
 def _grain(kernel: Kernel, tasks: tuple[TaskAxis, ...]) -> int:
     rows = prod(min(task.tile, task.axis.size) for task in tasks)
-    return _grain_of(_row_work(kernel) * rows)
+    return grain_of(_row_work(kernel) * rows)
 
 
-def _grain_of(work: int) -> int:
+def grain_of(work: int) -> int:
     """How many tasks of so much work are worth a thread."""
     return max(1, GRAIN_OPERATIONS // max(1, work))
