@@ -1,8 +1,9 @@
-"""Matrix products with epilogues of cublasLt, beside the product and a kernel behind it.
+"""Matrix products with epilogues, beside a product and the kernels behind it.
 
-Plans use an epilogue only where it is known to be faster, and to compute the same; here it is
-measured. Both ways are captured as CUDA graphs of several repetitions and replayed in turns, so
-that nothing but the device is timed. What epilogues make of NaN and infinities is noted as well.
+Plans use an epilogue of cublasLt only where it is known to be faster, and to compute the same; here
+it is measured. So are contractions, kernels of ours that multiply and do the rest. All ways are
+captured as CUDA graphs of several repetitions and replayed in turns, so that nothing but the device
+is timed. What epilogues make of NaN and infinities is noted as well.
 """
 
 from __future__ import annotations
@@ -163,14 +164,17 @@ class Together:
 class Apart:
     """A product and the kernels behind it, as a plan has them without epilogues.
 
-    `results` are those of the first call; others leave small ones where the plan has computed them.
+    If it is `tiled`, the product is one kernel with those that read it, where there is such;
+    `calls` are the products that cublasLt is left with. `results` are those of the first call;
+    others leave small ones where the plan has computed them.
     """
 
-    def __init__(self, kind: Kind, tensors: Tensors, device: Any) -> None:
+    def __init__(self, kind: Kind, tensors: Tensors, device: Any, tiled: bool = False) -> None:
         given = [tensors[name] for name in kind.arguments]
         self.inputs = [each._value for each in given]
         graph = tg.trace(kind.function, *given)
-        program = cuda_program(graph, architecture(device), epilogues=False)
+        program = cuda_program(graph, architecture(device), epilogues=False, tiled=tiled)
+        self.calls = sum(isinstance(step, GemmStep) for step in program.steps)
         self.executable = CudaExecutable(program, device)
         self.executable.plan.can_capture = False  # it becomes a part of another graph
         self.results: list[Array] = []
@@ -220,18 +224,37 @@ class Captured:
         return self.milliseconds() / 1e3 / self.repeats
 
 
-def compare(apart: Apart, together: Together, stream: Any) -> dict[str, float]:
-    """Median seconds of both, the median ratio of their turns, and how far results lie apart."""
-    both = [Captured(each, stream) for each in (apart, together)]
+def compare(
+    apart: Apart, together: Together, stream: Any, tiled: Apart | None = None
+) -> dict[str, float]:
+    """Median seconds of all, the median ratio of their turns, and how far results lie apart."""
+    contenders = [apart, together, *([tiled] if tiled else [])]
+    captured = [Captured(each, stream) for each in contenders]
     rounds = []
     for number in range(ROUNDS):
-        times = {each: each.seconds() for each in (both if number % 2 else both[::-1])}
-        rounds.append([times[each] for each in both])
-    separate, joined = (statistics.median(times) for times in zip(*rounds))
-    ratio = statistics.median(joined / separate for separate, joined in rounds)
-    pairs = zip(apart.results, together.results, strict=True)
-    deviation = max(_deviation(have, want) for want, have in pairs)
-    return {"separate": separate, "together": joined, "ratio": ratio, "deviation": deviation}
+        times = {each: each.seconds() for each in (captured if number % 2 else captured[::-1])}
+        rounds.append([times[each] for each in captured])
+    medians = [statistics.median(times) for times in zip(*rounds)]
+    ratios = [
+        statistics.median(times[at] / times[0] for times in rounds) for at in range(len(medians))
+    ]
+    found = {
+        "separate": medians[0],
+        "together": medians[1],
+        "ratio": ratios[1],
+        "deviation": _deviations(together.results, apart.results),
+    }
+    if tiled is not None:
+        found |= {
+            "tiled": medians[2],
+            "tiled_ratio": ratios[2],
+            "tiled_deviation": _deviations(tiled.results, apart.results),
+        }
+    return found
+
+
+def _deviations(have: Sequence[Array], want: Sequence[Array]) -> float:
+    return max(_deviation(*pair) for pair in zip(have, want, strict=True))
 
 
 def _deviation(have: Array, want: Array) -> float:
@@ -274,7 +297,7 @@ def measure(scale: str, seconds: float) -> dict[str, Any]:
             case = next(iter(ready))
             given = tensors[case.sizes, case.dtype]
             # Its memory goes with the last case that needs it.
-            rows.append({**case.told(), **_compared(case, ready.pop(case), given, device, stream)})
+            rows.append({**case.told(), **_compared(case, *ready.pop(case), given, device, stream)})
     return {
         "rows": rows,
         "special": {dtype: special_values(dtype, device) for dtype in DTYPES},
@@ -285,14 +308,14 @@ def measure(scale: str, seconds: float) -> dict[str, Any]:
 
 def _compiled(
     cases: Sequence[_Case], tensors: Mapping[Any, Tensors], device: Any, until: float
-) -> dict[_Case, Apart]:
+) -> dict[_Case, tuple[Apart, Apart | None]]:
     """What compiles in time, many at once; saving something changes no kernel."""
-    started: dict[Any, Future[Apart]] = {}
+    started: dict[Any, Future[tuple[Apart, Apart | None]]] = {}
     with ThreadPoolExecutor(COMPILERS) as pool:
         for case in cases:
             given = tensors[case.sizes, case.dtype]
             if (key := _program(case)) not in started:
-                started[key] = pool.submit(Apart, case.kind, given, device)
+                started[key] = pool.submit(_kernels, case.kind, given, device)
         wait(started.values(), max(0.0, until - time.perf_counter()))
         pool.shutdown(cancel_futures=True)
     return {
@@ -302,19 +325,25 @@ def _compiled(
     }
 
 
+def _kernels(kind: Kind, tensors: Tensors, device: Any) -> tuple[Apart, Apart | None]:
+    """The product and its kernels, and one kernel for both, where there is such."""
+    tiled = Apart(kind, tensors, device, tiled=True)
+    return Apart(kind, tensors, device), None if tiled.calls else tiled
+
+
 def _program(case: _Case) -> tuple[str, Any, str]:
     """The same for cases that the same kernels compute."""
     return case.kind.epilogue.removesuffix("_saved"), case.sizes, case.dtype
 
 
 def _compared(
-    case: _Case, apart: Apart, tensors: Tensors, device: Any, stream: Any
+    case: _Case, apart: Apart, tiled: Apart | None, tensors: Tensors, device: Any, stream: Any
 ) -> dict[str, Any]:
     try:
         together = Together(case.kind, case.sizes, tensors, device)
     except CublasLtError as error:
         return {"error": str(error)}
-    return compare(apart, together, stream)
+    return compare(apart, together, stream, tiled)
 
 
 def special_values(dtype: str, device: Any) -> dict[str, str]:

@@ -34,11 +34,15 @@ FIRST_NOTE = (
 )
 EPILOGUE_NOTE = (
     "Of a layer with so many rows × inputs × outputs: tgraph's product and the kernels behind it, "
-    "*apart*, and cublasLt's product with an epilogue, *together*; float32 with TensorFloat32. "
-    "Medians over interleaved rounds of captured repetitions; the ratio is that of *together* to "
-    "*apart*, round by round: below 1 the epilogue is faster. The difference of their results is "
-    "relative to the greatest value."
+    "*apart*, cublasLt's product with an epilogue, *together*, and *one kernel* of tgraph that "
+    "multiplies and does the rest, where there is one; float32 of cublasLt with TensorFloat32. "
+    "Medians over interleaved rounds of captured repetitions; ratios are those to *apart*, round "
+    "by round: below 1 *apart* is slower. Differences are relative to the greatest value."
 )
+EPILOGUE_COLUMNS = [
+    *("epilogue", "size", "dtype", "apart", "together", "ratio", "difference"),
+    *("one kernel", "ratio", "difference"),
+]
 ERROR_NOTE = (
     "Of outputs the greatest error relative to the greatest value, of training steps the error of "
     "the loss or of a parameter's change in the mean square, against float64."
@@ -216,7 +220,7 @@ def _epilogues(outcome: Outcome) -> list[str]:
     return [
         "## Epilogues",
         EPILOGUE_NOTE,
-        table(["epilogue", "size", "dtype", "apart", "together", "ratio", "difference"], rows),
+        table(EPILOGUE_COLUMNS, rows),
         *([missing] if found["not_measured"] else []),
         "What activations make of special values:",
         "\n".join(special),
@@ -225,12 +229,18 @@ def _epilogues(outcome: Outcome) -> list[str]:
 
 def _epilogue_cells(row: Mapping[str, Any]) -> list[str]:
     if "error" in row:
-        return ["", row["error"], "", ""]
+        return ["", row["error"], "", "", "", "", ""]
+    tiled = ["–", "", ""]
+    if "tiled" in row:
+        tiled = [
+            seconds(row["tiled"]), f"{row['tiled_ratio']:.2f}", f"{row['tiled_deviation']:.1e}",
+        ]  # fmt: skip
     return [
         seconds(row["separate"]),
         seconds(row["together"]),
         f"{row['ratio']:.2f}",
         f"{row['deviation']:.1e}",
+        *tiled,
     ]
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from cuda_tools import shim
 from cuda_tools.fake_device import installed
+from tgraph.compiler.targets.cuda import reuse_tile_schedule
 from tgraph.runtime.cuda import cublas_lt, products
 from tgraph.runtime.cuda.cublas_lt import Status
+from tgraph.runtime.memo import Memo
 
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import epilogues, report, session
@@ -40,10 +42,29 @@ def test_both_ways_give_the_same(device: None, monkeypatch: pytest.MonkeyPatch) 
         assert row["size"] == "8×16×128" and row["ratio"] > 0
         assert min(row["separate"], row["together"]) > 0
         assert row["deviation"] <= TOLERANCE[row["dtype"]], row
+        assert "tiled" not in row  # so small products make no tiles
     assert found["not_measured"] == 0 and found["seconds"] > 0
     assert set(found["special"]) == set(epilogues.DTYPES)
     for text in found["special"].values():
         assert text["relu"].startswith("nan → ") and "-inf → " in text["bias_gelu"]
+
+
+def test_one_kernel_for_both_is_measured(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tiles are made; gradients with sums have none, as these are loops of their own."""
+    monkeypatch.setattr(epilogues, "ROUNDS", 2)
+    monkeypatch.setattr(epilogues, "DTYPES", ("float32", "float16"))
+    monkeypatch.setattr(reuse_tile_schedule, "MIN_STEPS", 0)
+    Memo.forget_all()  # schedules that were chosen by the real limit
+    found = epilogues.measure("tiny", 100.0)
+    Memo.forget_all()
+    for row in found["rows"]:
+        assert ("tiled" in row) == row["epilogue"].startswith("bias"), row
+        if "tiled" in row:
+            assert row["tiled"] > 0 and row["tiled_deviation"] <= TOLERANCE[row["dtype"]], row
+    cells = [
+        line.count("|") for line in report.markdown({}, {}, Outcome(epilogues=found)).split("\n")
+    ]
+    assert cells.count(11) == 2 + len(found["rows"])
 
 
 def test_what_the_library_refuses_is_told(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +121,18 @@ def outcome_of(reply: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Out
 
 ROW = {"epilogue": "bias", "size": "8×16×128", "dtype": "float16"}
 FOUND = {
-    "rows": [{**ROW, "separate": 3e-5, "together": 2e-5, "ratio": 2 / 3, "deviation": 1e-4}],
+    "rows": [
+        {
+            **ROW,
+            "separate": 3e-5,
+            "together": 2e-5,
+            "ratio": 2 / 3,
+            "deviation": 1e-4,
+            "tiled": 6e-5,
+            "tiled_ratio": 2.0,
+            "tiled_deviation": 2e-4,
+        }
+    ],
     "special": {"float16": {"relu": "nan → nan, inf → inf, -inf → 0.0"}},
     "not_measured": 5,
     "seconds": 1.0,
@@ -110,7 +142,8 @@ FOUND = {
 def test_a_session_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = outcome_of(FOUND, tmp_path, monkeypatch)
     text = report.markdown({}, {}, outcome)
-    assert "| `bias` | 8×16×128 | float16 | 30.0 µs | 20.0 µs | 0.67 | 1.0e-04 |" in text
+    row = "| `bias` | 8×16×128 | float16 | 30.0 µs | 20.0 µs | 0.67 | 1.0e-04 | 60.0 µs | 2.00 |"
+    assert f"{row} 2.0e-04 |" in text
     assert "- `relu` of float16: nan → nan, inf → inf, -inf → 0.0" in text
     assert "There was no time for 5 more." in text
     assert "| `bias` |" in report.ending({}, outcome)

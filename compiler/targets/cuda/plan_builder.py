@@ -33,6 +33,7 @@ from ...plan.library_steps import routine_check, routine_step
 from ...plan.plan_builder import PlanBuilder
 from ...plan.step_info import LibraryStep, StepInfo
 from .biases import Bias
+from .contractions import schedule_contraction
 from .kernel_writer import (
     COPY_BLOCK,
     COPY_BYTES,
@@ -116,6 +117,9 @@ class CudaPlanBuilder(PlanBuilder):
 
     def schedule(self, group: Group) -> tuple[Lowering, KernelSchedule]:
         """The kernel of a group; rows are saved between stages where registers suffice."""
+        if group.kind == "contraction":
+            lowering = self.fused.lowering(group, save_rows=False)
+            return lowering, schedule_contraction(lowering.run())
         lowering = self.fused.lowering(group, save_rows=True)
         kernel = lowering.run()
         schedule = schedule_cuda(kernel, 0 if kernel.scratch else self.shared, self.aligned)

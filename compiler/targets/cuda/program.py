@@ -40,10 +40,11 @@ class CudaProgram(Program):
     `source` is CUDA C that needs no header. `shared` is the shared memory of a block in bytes, by
     the names of kernels; `checks` tells what the positions in the status mean that a failed check
     leaves there. `optimized` is the graph that it was made of, `arch` the architecture that it is
-    meant for. Without `epilogues`, matrix products do nothing else. `types` are those of results,
-    where they are not the graph's (see `Planning`). `varying`, `eager`, `aligned` and `from_host`
-    are those of the request; of an eager program, `by_value` are the inputs that kernels get in
-    their launches.
+    meant for. Without `epilogues`, matrix products of cublasLt do nothing else. If it is `tiled`,
+    products become kernels with those that read them, where these have tiles (`contractions.py`).
+    `types` are those of results, where they are not the graph's (see `Planning`). `varying`,
+    `eager`, `aligned` and `from_host` are those of the request; of an eager program, `by_value`
+    are the inputs that kernels get in their launches.
     """
 
     ending = ".cu"
@@ -60,9 +61,11 @@ class CudaProgram(Program):
         eager: bool = False,
         aligned: bool = True,
         from_host: Sequence[int] = (),
+        tiled: bool = False,
     ) -> None:
         planning = Planning(graph, donate, strides, types, machine=CudaRules.machine)
-        fused = fuse(CudaRules(planning.planned, planning.inputs, planning.overwriting))
+        rules = CudaRules(planning.planned, planning.inputs, planning.overwriting, tiled)
+        fused = fuse(rules)
         biases: Mapping[Node, Bias] = {}
         if epilogues:
             fused, biases = with_biases(fused)
@@ -141,10 +144,11 @@ def cuda_program(
     donate: Mapping[int, int] | None = None,
     strides: Mapping[int, tuple[int, ...]] | None = None,
     epilogues: bool = True,
+    tiled: bool = False,
 ) -> CudaProgram:
     """The program of a graph as it was traced."""
     optimized = pipeline.optimize(graph, passes=CUDA_PASSES)
-    return CudaProgram(optimized, arch, donate, strides, epilogues)
+    return CudaProgram(optimized, arch, donate, strides, epilogues, tiled=tiled)
 
 
 def shared_memory(arch: str) -> int:

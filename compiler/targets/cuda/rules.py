@@ -5,13 +5,17 @@ These nodes are convolutions, and additions at positions that are worth a sort.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from ...fusion.rules import FusionRules, is_step, is_virtual_source
-from ...ir import Family, Node
+from ...ir import Family, Graph, Node
 from ...ir import primitives as p
+from ...kernel.kernel import Kernel
 from ...kernel.kernel_io import BufferLayout
+from ...kernel.kernel_needs import KernelNeeds
 from ...kernel.memory_views import View, strided_view
+from .contractions import schedule_contraction
 from .machine import GPU
 from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
 
@@ -23,9 +27,28 @@ MANY_READERS = 4096
 
 
 class CudaRules(FusionRules):
-    """The rules of plans for CUDA."""
+    """The rules of plans for CUDA. `tiled` as in `CudaProgram`."""
 
     machine = GPU
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[Node, BufferLayout] | None = None,
+        overwriting: Collection[Node] = (),
+        tiled: bool = False,
+    ) -> None:
+        super().__init__(graph, inputs, overwriting)
+        self.tiled = tiled
+
+    def has_epilogues(self, node: Node) -> bool:
+        """Only where that is asked for: beside cublasLt it has not been measured."""
+        return self.tiled and node.primitive is p.matmul and node.type.dtype.kind == "float"
+
+    def contraction_price(self, kernel: Kernel, needs: KernelNeeds) -> float:
+        """Nothing: what it takes beside cublasLt is not known, and who asks for it is to get it."""
+        schedule_contraction(kernel)
+        return 0.0
 
     @cached_property
     def scatters(self) -> dict[Node, ScatterForm]:
