@@ -123,6 +123,21 @@ def test_one_step(name: str) -> None:
 
 
 @always
+def test_what_folds_over_results_is_a_kernel_of_its_own() -> None:
+    """The gradients of a layer: of what goes into its activation, and of its bias."""
+
+    def gradients(g, w, h):
+        before = tg.where(h > 0, g @ w, 0.0)
+        return before, before.sum(0), before.abs().sum()
+
+    arguments = values(100, 30), values(30, 60), values(100, 60)
+    executable = as_one_and_apart(gradients, *arguments)
+    first, *others = executable.kernels
+    assert isinstance(first.schedule, ContractionSchedule) and others
+    assert all(info.kind == "kernel" and info.schedule is not None for info in others)
+
+
+@always
 def test_half_types_are_rounded_where_they_are_stored() -> None:
     for dtype in (tg.float16, tg.bfloat16):
         arguments = [values(*shape, dtype=dtype) for shape in ((64, 40), (120, 40), (120,))]
