@@ -12,10 +12,9 @@ import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..device import Device
 from ..plan_steps import ARENA_SLOT, STATUS_SLOT, CudaStep
@@ -26,6 +25,9 @@ from .memory import register_keeper, watch, when_full
 from .plan import SYNCHRONOUS, enter_thread
 from .plan_layout import aligned_copy, packed
 from .step_runner import NUMBER_SLOT, StepRunner, products_of, words_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Array = Any  # of CuPy
 

@@ -8,10 +8,9 @@ that kernels take.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..device import Device
 from ..plan_steps import (
@@ -31,7 +30,8 @@ from .memory import when_full
 from .plan_layout import Part, view_of
 from .products import Product, prepare, workspaces_of
 
-Words = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 NUMBER_SLOT = -2
 """Where every number is its own address."""
@@ -70,8 +70,10 @@ class StepRunner:
     ) -> None:
         self.steps = steps
         count = sum(len(words_of(step)) for step in steps)
-        self.words: Words = np.zeros(count, np.int64)
-        self.table: Words = self.words.ctypes.data + _WORD * np.arange(count, dtype=np.int64)
+        self.words: npt.NDArray[np.int64] = np.zeros(count, np.int64)
+        self.table: npt.NDArray[np.int64] = self.words.ctypes.data + _WORD * np.arange(
+            count, dtype=np.int64
+        )
         self.calls = self._prepare(module, products)
         self.memory: Any = None
 
