@@ -214,7 +214,7 @@ class Builder:
         found = self._made.get(key)
         if found is None:
             types = [each.type for each in operands]
-            type_ = node.type
+            type_: ResultType = node.type
             if types != [each.type for each in node.inputs]:
                 type_ = infer_type(node.primitive, types, node.attrs)
             found = Node(node.primitive, operands, node.attrs, type_, node.where, what, node)

@@ -72,8 +72,11 @@ def momentum(given):
 
 
 def transformer(count):
-    """A training step of a transformer, of a layer for each six of `count`."""
-    return tg.compile(CASES["transformer"](max(1, count // 6), "one"))
+    """A training step of a transformer, of a layer for each four of `count`.
+
+    Of fewer than three, one has no layer like the others on either side.
+    """
+    return tg.compile(CASES["transformer"](max(1, count // 4), "one"))
 
 
 STEPS = {
