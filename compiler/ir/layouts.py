@@ -50,6 +50,12 @@ def _derived(node: Node) -> Strides:
     if node.primitive.family is Family.SOURCE:
         given: Strides | None = node.attrs.get("strides")
         return given or row_major(shape)
+    if node.primitive.family is Family.ELEMENTWISE and "strides" not in node.attrs:
+        for each in node.inputs:
+            if each.strides is not row_major(each.type.shape):
+                break
+        else:  # as nearly always
+            return row_major(shape)
     inputs = [(each.type.shape, each.strides or ()) for each in node.inputs if _is_one(each)]
     return result_strides(node.primitive, node.attrs, shape, inputs)
 

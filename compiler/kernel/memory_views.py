@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...runtime.memo import Memo
 from ...runtime.plan_steps import Axes, Spread
 from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.reshape_groups import reshape_groups
-from ..ir.shapes import contiguous_strides
+from ..ir.shapes import are_plain_ints, contiguous_strides
 from .index import Axis, Index, flatten, of_axis
 from .kernel_io import BufferLayout
 from .views import operand_needs
@@ -33,7 +36,29 @@ def view_base(node: Node) -> Node:
 
 
 def strided_view(node: Node, base: Node, memory: BufferLayout) -> View | None:
-    """Element strides and offset of `node` in the memory of `base`, if views alone lead there."""
+    """Element strides and offset of `node` in the memory of `base`, if views alone lead there.
+
+    Found once for each chain of views: a model has many that are alike.
+    """
+    chain: list[Any] = [memory, base.shape]
+    each = node
+    while each is not base:
+        if len(each.inputs) != 1 or not are_plain_ints(each.shape):
+            return _strided_view(node, base, memory)
+        chain += each.what, each.shape
+        each = each.inputs[0]
+    key = tuple(chain)
+    found = _views.get(key)
+    if found is None:
+        found = _views.keep(key, (_strided_view(node, base, memory),))
+    return found[0]
+
+
+# By the layout of memory, and by what views do, and the shapes that they have; a view or None.
+_views: Memo[Any, tuple[View | None]] = Memo(20_000)
+
+
+def _strided_view(node: Node, base: Node, memory: BufferLayout) -> View | None:
     if alias_base(node) is base and memory == BufferLayout.contiguous(base.shape):
         return contiguous_strides(node.shape), 0
     axes = [Axis(f"v{number}", size) for number, size in enumerate(node.shape)]
