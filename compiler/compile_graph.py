@@ -71,14 +71,14 @@ def _prepare_products(graph: Graph) -> None:
         gemm_native.prepare(dtype.name)
 
 
-def joined_gradients(graph: Graph) -> dict[Node, Node]:
+def fused_gradients(graph: Graph) -> dict[Node, Node]:
     """What stands for nodes of `graph` where attention is joined with its gradients, if it is."""
     if not graph.primitives.issuperset((p.matmul, p.exp)):
         return {}
     with interrupts.held():
-        from .passes import join_attention_gradients
+        from .passes import fuse_attention_gradients
 
-    return join_attention_gradients.joined_gradients(graph)
+    return fuse_attention_gradients.fused_gradients(graph)
 
 
 def maker() -> Callable[[Request], Executable | PlacedExecutable]:

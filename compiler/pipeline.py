@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ..runtime.garbage import no_collection
 from .ir import Graph, map_whole
+from .passes.concatenate_updates import concatenate_updates
 from .passes.decompose import decompose
 from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
-from .passes.join_attention import join_attention
-from .passes.join_attention_gradients import join_attention_gradients
-from .passes.join_updates import join_updates
+from .passes.fuse_attention import fuse_attention
+from .passes.fuse_attention_gradients import fuse_attention_gradients
 from .passes.lay_out_windows import lay_out_windows
 from .passes.one_pass_statistics import one_pass_statistics
 from .passes.propagate_layouts import propagate_layouts
@@ -38,10 +38,10 @@ PASSES = (
     Pass("split_complex", split_complex, "complex values are pairs of real ones from here on"),
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
     # Before the algebra, as where a joint graph is divided into plans: there and here alike.
-    Pass("join_attention_gradients", join_attention_gradients, "gradients store no weights"),
+    Pass("fuse_attention_gradients", fuse_attention_gradients, "gradients store no weights"),
     Pass("simplify", simplify, "one form for each value; fewer, cheaper and safer operations"),
     Pass("simplify_control", simplify_control, "loops carry nothing that stays as it is"),
-    Pass("join_updates", join_updates, "slices written in a loop are a concatenation"),
+    Pass("concatenate_updates", concatenate_updates, "slices written in a loop are one whole"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
@@ -51,7 +51,7 @@ PASSES = (
     Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),
     # After the algebra, whose rules know its parts, and not the whole.
-    Pass("join_attention", join_attention, "scores are never stored, nor those that are masked"),
+    Pass("fuse_attention", fuse_attention, "scores are never stored, nor those that are masked"),
     # The algebra would join the pieces again.
     Pass("one_pass_statistics", one_pass_statistics, "long rows come from memory once"),
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),

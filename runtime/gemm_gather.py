@@ -54,11 +54,11 @@ class Operand:
         write = self.write
         (outer, many), (inner, several) = self.sides
         here = [outer, many, inner, several, line, lines, pc, kc]
-        turned = [inner, several, outer, many, pc, kc, line, lines]
+        transposed = [inner, several, outer, many, pc, kc, line, lines]
         types = ("ptr", "i64", "ptr", *("i64",) * 5)
         chosen = [
             f"{type} {write.choose(self.along_k, one, other, type)}"
-            for type, one, other in zip(types, here, turned)
+            for type, one, other in zip(types, here, transposed)
         ]
         apart = write.choose(self.along_k, write.of.depth, pitch)
         write.line(f"call void @gather(ptr {base}, {', '.join(chosen)}, ptr {out}, i64 {apart})")

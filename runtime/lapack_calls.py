@@ -151,14 +151,14 @@ def _triangular(shapes: Any, strides: Any, attrs: Mapping[str, Any]) -> Numbers:
     """x.T @ op(a).T = b.T, with what lies by rows read by columns."""
     n, columns = shapes[1][-2:]
     row, column = strides[0]
-    turned = column != 1 and row == 1  # lies by columns
+    transposed = column != 1 and row == 1  # lies by columns
     letters = {
         "side": "R",
-        "triangle": "U" if attrs["lower"] is not turned else "L",
-        "turn": "T" if attrs["transpose"] is not turned else "N",
+        "triangle": "U" if attrs["lower"] is not transposed else "L",
+        "trans": "T" if attrs["transpose"] is not transposed else "N",
         "unit": "U" if attrs["unit"] else "N",
     }
-    leading = max(column if turned else row, n, 1)
+    leading = max(column if transposed else row, n, 1)
     return {
         "n": n, "columns": columns, "lda": leading, "ldx": max(columns, 1),
         **{name: ord(letter) for name, letter in letters.items()},
@@ -171,7 +171,7 @@ TRIANGULAR_SOLVE = LibraryCall(
     (Result("x", ("n", "columns")),),
     (
         Copy(View("b", "b.row", "b.column"), View("x", "columns", "1"), "n", "columns"),
-        Call("trsm", "'R' 'triangle' 'turn' 'unit' columns n 1.0 a lda x ldx"),
+        Call("trsm", "'R' 'triangle' 'trans' 'unit' columns n 1.0 a lda x ldx"),
     ),
     _triangular,
     lambda of: of["n"] ** 2 * of["columns"],
@@ -190,7 +190,7 @@ TRIANGULAR_SOLVE_OF_COPY = LibraryCall(
     (
         Copy(_A, View("w", "n", "1"), "n", "n"),
         Copy(View("b", "b.row", "b.column"), View("x", "columns", "1"), "n", "columns"),
-        Call("trsm", "'R' 'triangle' 'turn' 'unit' columns n 1.0 w lda x ldx"),
+        Call("trsm", "'R' 'triangle' 'trans' 'unit' columns n 1.0 w lda x ldx"),
     ),
     _by_rows,
     lambda of: of["n"] ** 2 * of["columns"],

@@ -204,7 +204,7 @@ def _copy(dtype: str) -> str:
             places = f"ptr {at('%to', i, to_step)}, ptr {at('%from', i, step)}"
             write.line(f"call void @llvm.memcpy.p0.p0.i64({places}, i64 {length}, i1 false)")
 
-    def turned(lines: str, step: str, count: str, pitch: str) -> None:
+    def transposed(lines: str, step: str, count: str, pitch: str) -> None:
         arguments = f"ptr %from, i64 {step}, i64 {lines}, i64 {count}, ptr %to, i64 {pitch}"
         write.line(f"call void @tgraph_transpose_{item}({arguments})")
 
@@ -215,9 +215,9 @@ def _copy(dtype: str) -> str:
     with write.choice(write.op(f"and i1 {row}, {to_row}")):
         lines("%columns", "%column", "%to_column", "%rows")
     with write.choice(write.op(f"and i1 {column}, {to_row}")):
-        turned("%rows", "%row", "%columns", "%to_column")
+        transposed("%rows", "%row", "%columns", "%to_column")
     with write.choice(write.op(f"and i1 {row}, {to_column}")):
-        turned("%columns", "%column", "%rows", "%to_row")
+        transposed("%columns", "%column", "%rows", "%to_row")
     with write.each("0", "%rows") as i:
         source, target = at("%from", i, "%row"), at("%to", i, "%to_row")
         with write.each("0", "%columns") as j:

@@ -18,7 +18,7 @@ class Writer:
         # Of views: whose memory they show, and whether it has gaps, or will when it is cut.
         self.roots: dict[str, str] = {}
         self.gaps: set[str] = set()
-        self.turned: set[str] = set()
+        self.transposed: set[str] = set()
         self.written: set[str] = {"a", "b"}  # what may be: leaves that require grad may not
 
     def name(self, shape: tuple[int, ...]) -> str:
@@ -93,10 +93,10 @@ class Writer:
         self.lines.append(f"{made} = {line}")
         self.roots[made] = self.roots.get(a, a)
         cut = "[1:]" in line or "[:-1]" in line or "[0]" in line
-        if a in self.gaps or "::2" in line or "diagonal" in line or (a in self.turned and cut):
+        if a in self.gaps or "::2" in line or "diagonal" in line or (a in self.transposed and cut):
             self.gaps.add(made)
-        if (a in self.turned) is not (".t()" in line):
-            self.turned.add(made)
+        if (a in self.transposed) is not (".t()" in line):
+            self.transposed.add(made)
         if a in self.written or ".detach()" in line or ".data" in line:
             self.written.add(made)
 

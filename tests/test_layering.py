@@ -38,7 +38,7 @@ DOORS = {
     ),
     "tgraph.compiler.compile_graph": (
         "tgraph.compiler.make_executable",
-        "tgraph.compiler.passes.join_attention_gradients",
+        "tgraph.compiler.passes.fuse_attention_gradients",
     ),
     "tgraph.compiler.targets.known_targets": ("tgraph.compiler.targets.cuda.target",),
     "tgraph.compiled.compiled_function": ("tgraph.compiled.check", "tgraph.compiled.explain"),

@@ -213,7 +213,7 @@ def spaced(array: Array) -> Array:
     return wide[..., ::2]
 
 
-def turned(array: Array) -> Array:
+def transposed(array: Array) -> Array:
     """The same elements, with the axes in memory the other way round."""
     return np.ascontiguousarray(array.T).T if array.ndim > 1 else array
 
@@ -225,7 +225,7 @@ def repeated(array: Array) -> Array:
     return np.broadcast_to(array[:1], array.shape)
 
 
-LAYOUTS = (spaced, turned, repeated)
+LAYOUTS = (spaced, transposed, repeated)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.layouts], ids=ids)
@@ -259,7 +259,7 @@ def test_gradient_layouts(case: OpCase) -> None:
     """Gradients do not depend on how inputs lie in memory."""
     row = Gradients(case)
     expected = row.first(*row.arguments())
-    for layout in (spaced, turned):
+    for layout in (spaced, transposed):
         points = [tg.from_numpy(layout(each)).requires_grad_() for each in row.points]
         cotangents = [tg.from_numpy(layout(each)) for each in row.cotangents]
         for have, want in zip(row.first(*points, *cotangents), expected, strict=True):

@@ -303,8 +303,8 @@ def _convolution(columns: Array, weight: Array, bias: Array) -> Array:
 
 
 def _input_gradient(upstream: Array, weight: Array) -> Array:
-    turned = weight[:, :, ::-1, ::-1].swapaxes(0, 1)
-    return _convolution(_columns(upstream), turned, np.zeros(len(turned), upstream.dtype))
+    flipped = weight[:, :, ::-1, ::-1].swapaxes(0, 1)
+    return _convolution(_columns(upstream), flipped, np.zeros(len(flipped), upstream.dtype))
 
 
 def _pooled(x: Array) -> tuple[Array, Array]:

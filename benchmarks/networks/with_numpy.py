@@ -51,8 +51,8 @@ def attention_train(data: Data) -> Case:
         change = upstream @ v.swapaxes(-1, -2)
         change -= (weights * change).sum(-1, keepdims=True)
         change *= weights * (1 / math.sqrt(q.shape[-1]))
-        turned = weights.swapaxes(-1, -2)
-        return weights @ v, change @ k, change.swapaxes(-1, -2) @ q, turned @ upstream
+        transposed = weights.swapaxes(-1, -2)
+        return weights @ v, change @ k, change.swapaxes(-1, -2) @ q, transposed @ upstream
 
     return case(function, data["q"], data["k"], data["v"], data["upstream"])
 

@@ -53,9 +53,9 @@ def convolution_by_windows_transposed(build: RewriteBuilder, node: Node) -> Node
     windows = _windows(build, x, node, out, attrs["dilation"], attrs["strides"])
     # windows is [n, c, k, out]
     at_k, at_out = tuple(range(2, 2 + spatial)), tuple(range(2 + spatial, 2 + 2 * spatial))
-    turned = permute(build, windows, (1, *at_k, *at_out, 0))
+    transposed = permute(build, windows, (1, *at_k, *at_out, 0))
     count, channels = x.shape[0], x.shape[1]
-    columns = reshape(build, turned, (channels * numel(taps), numel(out) * count))
+    columns = reshape(build, transposed, (channels * numel(taps), numel(out) * count))
     kernels = permute(build, w, (1, *range(2, 2 + spatial), 0))
     kernels = reshape(build, kernels, (channels * numel(taps), w.shape[0]))
     product = call(build, p.matmul, columns, kernels, transpose_a=True, transpose_b=False)
@@ -217,8 +217,8 @@ def convolution_by_fold(build: RewriteBuilder, node: Node) -> Node:
     # [g, n * in, k * o / g] as [n, in, o, k]
     split = reshape(build, product, (groups, count, *inner, *taps, outputs // groups))
     at_in, at_taps = range(2, 2 + spatial), range(2 + spatial, 2 + 2 * spatial)
-    turned = permute(build, split, (1, *at_in, 0, 2 + 2 * spatial, *at_taps))
-    windows = reshape(build, turned, (count, *inner, outputs, *taps))
+    transposed = permute(build, split, (1, *at_in, 0, 2 + 2 * spatial, *at_taps))
+    windows = reshape(build, transposed, (count, *inner, outputs, *taps))
     result = _folded(build, windows, node)
     return permute(build, result, (0, spatial + 1, *range(1, 1 + spatial)))
 
@@ -315,21 +315,21 @@ def _grouped_rows(build: RewriteBuilder, windows: Node, groups: int, spatial: in
     at_out, at_taps = tuple(range(2, 2 + spatial)), tuple(range(2 + spatial, 2 + len(rest)))
     rows, taps = count * numel(tuple(rest[:spatial])), numel(tuple(rest[spatial:]))
     if groups == 1:
-        turned = permute(build, windows, (0, *at_out, *at_taps, 1))
-        return reshape(build, turned, (rows, taps * channels))
+        transposed = permute(build, windows, (0, *at_out, *at_taps, 1))
+        return reshape(build, transposed, (rows, taps * channels))
     each = channels // groups
     split = reshape(build, windows, (count, groups, each, *rest))
     at_out, at_taps = (tuple(axis + 1 for axis in axes) for axes in (at_out, at_taps))
-    turned = permute(build, split, (1, 0, *at_out, *at_taps, 2))
-    return reshape(build, turned, (groups, rows, taps * each))
+    transposed = permute(build, split, (1, 0, *at_out, *at_taps, 2))
+    return reshape(build, transposed, (groups, rows, taps * each))
 
 
 def _grouped_kernels(build: RewriteBuilder, w: Node, groups: int) -> Node:
     """[o, c, k] as [o, k * c], with the groups in front if there are several."""
     outputs, channels, *taps = w.shape
-    turned = permute(build, w, (0, *range(2, 2 + len(taps)), 1))
+    transposed = permute(build, w, (0, *range(2, 2 + len(taps)), 1))
     matrix = (outputs // groups, numel(tuple(taps)) * channels)
-    return reshape(build, turned, matrix if groups == 1 else (groups, *matrix))
+    return reshape(build, transposed, matrix if groups == 1 else (groups, *matrix))
 
 
 def _grouped_taps(build: RewriteBuilder, w: Node, groups: int) -> Node:
@@ -338,9 +338,9 @@ def _grouped_taps(build: RewriteBuilder, w: Node, groups: int) -> Node:
     each = outputs // groups
     at = range(3, 3 + len(taps))
     split = reshape(build, w, (groups, each, channels, *taps))
-    turned = permute(build, split, (0, 2, *at, 1))
+    transposed = permute(build, split, (0, 2, *at, 1))
     matrix = (channels, numel(tuple(taps)) * each)
-    return reshape(build, turned, matrix if groups == 1 else (groups, *matrix))
+    return reshape(build, transposed, matrix if groups == 1 else (groups, *matrix))
 
 
 def _from_grouped_rows(
@@ -352,5 +352,5 @@ def _from_grouped_rows(
         split = reshape(build, product, (*rows, each))
         return permute(build, split, (0, spatial + 1, *range(1, spatial + 1)))
     split = reshape(build, product, (groups, *rows, each))
-    turned = permute(build, split, (1, 0, spatial + 2, *range(2, spatial + 2)))
-    return reshape(build, turned, (rows[0], groups * each, *rows[1:]))
+    transposed = permute(build, split, (1, 0, spatial + 2, *range(2, spatial + 2)))
+    return reshape(build, transposed, (rows[0], groups * each, *rows[1:]))

@@ -1,4 +1,4 @@
-"""Images whose windows a matrix product could only gather number by number are turned first.
+"""Images whose windows a matrix product could only gather number by number are transposed first.
 
 A product reads windows from the images themselves where numbers lie side by side along its rows or
 columns (`memory_views.py`). With a stride and channels in front of places they do not. One copy of
@@ -23,12 +23,12 @@ def lay_out_windows(graph: Graph) -> Graph:
 
 def _rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
     if node.primitive is p.matmul and 1 not in node.shape[-2:]:
-        operands = tuple(_turned(build, each) for each in operands)
+        operands = tuple(_transposed(build, each) for each in operands)
     return build.rebuild(node, operands)
 
 
-def _turned(build: Builder, matrix: Node) -> Node:
-    """`matrix` made of windows of turned images, if that makes it easier to gather."""
+def _transposed(build: Builder, matrix: Node) -> Node:
+    """`matrix` made of windows of transposed images, if that makes it easier to gather."""
     windows = unfolded(matrix)
     if windows is None or _run(matrix, windows):
         return matrix
@@ -38,7 +38,7 @@ def _turned(build: Builder, matrix: Node) -> Node:
     others = [axis for axis in range(x.type.ndim) if axis not in windows.attrs["axes"]]
     best, most = matrix, 0
     for last in others:
-        new = _rebuilt(build, matrix, windows, _windows_of_turned(build, windows, last))
+        new = _rebuilt(build, matrix, windows, _windows_of_transposed(build, windows, last))
         run = _run(new, unfolded(new))
         if run > most:
             best, most = new, run
@@ -52,14 +52,14 @@ def _run(matrix: Node, windows: Node | None) -> int:
     return longest_run(matrix, x, BufferLayout.contiguous(x.shape))
 
 
-def _windows_of_turned(build: Builder, windows: Node, last: int) -> Node:
+def _windows_of_transposed(build: Builder, windows: Node, last: int) -> Node:
     """The same windows of a copy of the images that has the axis `last` behind all others."""
     (x,) = windows.inputs
     order = (*(axis for axis in range(x.type.ndim) if axis != last), last)
-    turned = build.apply(p.permute, [x], {"axes": order}, x.where)
+    transposed = build.apply(p.permute, [x], {"axes": order}, x.where)
     along = tuple(order.index(axis) for axis in windows.attrs["axes"])
     attrs = {**windows.attrs, "axes": along}
-    new = build.apply(p.unfold, [turned], attrs, windows.where)
+    new = build.apply(p.unfold, [transposed], attrs, windows.where)
     back = (*map(order.index, range(x.type.ndim)), *range(x.type.ndim, new.type.ndim))
     return build.apply(p.permute, [new], {"axes": back}, windows.where)
 

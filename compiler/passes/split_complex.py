@@ -269,8 +269,8 @@ def _prod(build: Builder, node: Node, operands: Operands) -> Pair:
     last = len(rows) - 1
 
     def flat(each: Real) -> Real:
-        turned = permute(build, each.node, (*kept, *axes))
-        return Real(build, reshape(build, turned, rows))
+        transposed = permute(build, each.node, (*kept, *axes))
+        return Real(build, reshape(build, transposed, rows))
 
     def cut(each: Pair, start: int, stop: int) -> Pair:
         return Pair(*(Real(build, part(build, x.node, last, start, stop)) for x in each))

@@ -11,7 +11,7 @@ from attention_views import strided, views
 from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import Builder, Graph, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.passes import attention_pattern, join_attention_gradients
+from tgraph.compiler.passes import attention_pattern, fuse_attention_gradients
 from tgraph.compiler.targets.cpu import attention as llvm_attention
 from tgraph.compiler.targets.cpu import attention_step as plan_attention
 
@@ -37,7 +37,7 @@ STORED = 1 << 60
 def every_size(monkeypatch):
     """However few queries there are, and however small the weights."""
     monkeypatch.setattr(attention_pattern, "FEW_QUERIES", 0)
-    monkeypatch.setattr(join_attention_gradients, "STORED_BYTES", 0)
+    monkeypatch.setattr(fuse_attention_gradients, "STORED_BYTES", 0)
 
 
 def operands(shape, dtype=tg.float32, seed=0):
@@ -150,7 +150,7 @@ def by_hand(q, k, v, bias, flags, others):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_written_by_hand_with_all_masks(shape, keys, monkeypatch):
     monkeypatch.setattr(llvm_attention, "KEYS", keys)
-    monkeypatch.setattr(join_attention_gradients, "KEYS_OF_PART", 2)
+    monkeypatch.setattr(fuse_attention_gradients, "KEYS_OF_PART", 2)
     given = operands(shape)
     rng = np.random.default_rng(2)
     form = (given[0].shape[-2], given[1].shape[-2])
@@ -179,7 +179,7 @@ def test_special_values_go_where_they_went(where, value, function, monkeypatch):
     given[where][1, 133, 5] = value
     given = [tg.tensor(each) for each in given]
     found = joined(function, *given)
-    monkeypatch.setattr(join_attention_gradients, "STORED_BYTES", STORED)
+    monkeypatch.setattr(fuse_attention_gradients, "STORED_BYTES", STORED)
     wanted = tg.compile(training(function))(*leaves(given[:3]), given[3])
     for one, other in zip(found, (each.detach().numpy() for each in wanted), strict=True):
         if where == 3 and math.isinf(value):
@@ -226,7 +226,7 @@ def test_rows_that_see_nothing_are_nan_where_the_program_says_so(monkeypatch):
         return tg.softmax(tg.where(seen, q @ k.mT, -math.inf), -1) @ v
 
     found = joined(function, *given)
-    monkeypatch.setattr(join_attention_gradients, "STORED_BYTES", STORED)
+    monkeypatch.setattr(fuse_attention_gradients, "STORED_BYTES", STORED)
     wanted = tg.compile(training(function))(*leaves(given[:3]), given[3])
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-4, atol=1e-4)
@@ -449,7 +449,7 @@ def test_inputs_of_one_name_stay_apart():
     rest = do(p.sub, change, do(p.sum_, do(p.mul, weights, change), **keep))
     of_query = do(p.matmul, do(p.mul, weights, rest), k, transpose_a=False, transpose_b=True)
     graph = Graph([q, k, v, given], [result, of_query, do(p.add, q, k)])
-    after = join_attention_gradients.join_attention_gradients(graph)
+    after = fuse_attention_gradients.fuse_attention_gradients(graph)
     assert p.attention_gradient in after.primitives
     arrays = [each.numpy() for each in operands(((4,), 40, 40, 40, 40))[0]]
     for one, other in zip(interpret(graph, arrays), interpret(after, arrays), strict=True):
@@ -493,7 +493,7 @@ def test_explain_tells_that_weights_are_computed_again():
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda each: each.name)
 def test_a_thread_with_a_small_stack_is_enough(dtype):
     """The widest panels, with masks, in a call of a thread that has little more than these need."""
-    width = join_attention_gradients.MOST_WIDTH
+    width = fuse_attention_gradients.MOST_WIDTH
     given = operands(((), 100, 200, width, width), dtype)
     masks = (tg.zeros(100, 200, dtype=dtype), tg.ones(100, 200, dtype=tg.bool))
 
@@ -518,7 +518,7 @@ def test_a_thread_with_a_small_stack_is_enough(dtype):
 
 
 def test_the_widest_weights_are_stored():
-    width = join_attention_gradients.MOST_WIDTH + 1
+    width = fuse_attention_gradients.MOST_WIDTH + 1
     given = operands(((), 40, 50, width, 8))
     plan = tg.compile(training(causal))
     inputs = leaves(given[:3])

@@ -30,8 +30,14 @@ def along_rows(x):
 
 
 def along_columns(x):
-    turned = x.t() * 2
-    return turned.sum(0), tg.softmax(turned, 0), (x * x).sum(0), x.max(0).values, tg.tanh(turned)
+    transposed = x.t() * 2
+    return (
+        transposed.sum(0),
+        tg.softmax(transposed, 0),
+        (x * x).sum(0),
+        x.max(0).values,
+        tg.tanh(transposed),
+    )
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)

@@ -106,6 +106,6 @@ def test_effects_without_numbers():
 def test_other_strides_are_noticed_without_a_plan():
     function = tg.compile(lambda x: x.reshape(-1)[1:])
     assert function(tg.ones(4, 4))._view is not None
-    turned = tg.arange(16.0).reshape(4, 4).t()
-    assert function(turned).tolist() == turned.reshape(-1)[1:].tolist()
+    transposed = tg.arange(16.0).reshape(4, 4).t()
+    assert function(transposed).tolist() == transposed.reshape(-1)[1:].tolist()
     assert len(function.compiles) == 2

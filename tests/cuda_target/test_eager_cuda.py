@@ -19,7 +19,7 @@ from test_ops import (
     mixed,
     spaced,
     tensors,
-    turned,
+    transposed,
     values,
 )
 
@@ -161,7 +161,7 @@ def laid(tensor: Any, layout: Any, device: Any) -> Any:
         wide = tg.zeros(*there.shape[:-1], 2 * there.shape[-1], dtype=there.dtype, device=device)
         wide[..., ::2] = there
         return wide[..., ::2]
-    if layout is turned:
+    if layout is transposed:
         axes = tuple(range(there.ndim))[::-1]
         return there.permute(axes).contiguous().permute(axes)
     return there[:1].expand(*there.shape)
@@ -199,7 +199,7 @@ def test_layouts_of_every_dtype(case: OpCase, cuda: Any) -> None:
 def test_gradient_layouts(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected = here.first(*here.arguments())
-    for layout in (spaced, turned):
+    for layout in (spaced, transposed):
         given = [laid(each, layout, cuda) for each in tensors([*there.points, *there.cotangents])]
         points = [each.detach().requires_grad_() for each in given[: len(there.points)]]
         found = there.first(*points, *given[len(points) :])

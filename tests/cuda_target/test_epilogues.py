@@ -113,7 +113,7 @@ JOINED = {
     "a misaligned part": Case(
         lambda x, w, b: x @ w + b[3:43], ((6, 16), (16, 40), (50,)), 1
     ),
-    "turned columns": Case(
+    "transposed columns": Case(
         lambda x, w, b: (x @ w).reshape(6, 5, 8) + b.t(), ((6, 16), (16, 40), (8, 5)), 1
     ),
     "a bias that is a product": Case(

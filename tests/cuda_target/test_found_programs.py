@@ -62,8 +62,8 @@ def test_a_gather_from_a_reshaped_table():
         *(tg.from_numpy(table), tg.from_numpy(at)),
     )
     (found,) = run_program(program, [table, at])
-    turned = table.transpose(1, 0, 2).reshape(24, 8)
-    np.testing.assert_array_equal(found, np.take_along_axis(turned, at, 0) + 1)
+    transposed = table.transpose(1, 0, 2).reshape(24, 8)
+    np.testing.assert_array_equal(found, np.take_along_axis(transposed, at, 0) + 1)
 
 
 @needs_shim

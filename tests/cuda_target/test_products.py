@@ -52,7 +52,7 @@ class Operand:
         return self.memory, self.offset
 
 
-def make_operand(rng, dtype, sizes, rows, columns, *, shared=False, turned=False):
+def make_operand(rng, dtype, sizes, rows, columns, *, shared=False, transposed=False):
     """Axes in random order with gaps between them, some shared by the batch or walked backwards."""
     extents = [*sizes, rows]
     strides = [0] * len(extents)
@@ -66,7 +66,7 @@ def make_operand(rng, dtype, sizes, rows, columns, *, shared=False, turned=False
         step += int(rng.integers(0, 2)) * int(rng.integers(0, 4))
     start = 0
     for axis in range(len(sizes)):
-        if turned and rng.random() < 0.2:
+        if transposed and rng.random() < 0.2:
             start += strides[axis] * max(extents[axis] - 1, 0)
             strides[axis] = -strides[axis]
     offset = int(rng.choice([0, 256, dtype.itemsize, 3 * dtype.itemsize, 16]))
@@ -95,8 +95,8 @@ def random_product(rng):
     dtype = DTYPES[name]
     transpose_a, transpose_b = (bool(rng.integers(0, 2)) for _ in range(2))
     stored_a, stored_b = (k, m) if transpose_a else (m, k), (n, k) if transpose_b else (k, n)
-    a = make_operand(rng, dtype, sizes, *stored_a, shared=True, turned=True)
-    b = make_operand(rng, dtype, sizes, *stored_b, shared=True, turned=True)
+    a = make_operand(rng, dtype, sizes, *stored_a, shared=True, transposed=True)
+    b = make_operand(rng, dtype, sizes, *stored_b, shared=True, transposed=True)
     c = make_operand(rng, dtype, sizes, m, n)
     # Where there is one row, nobody need know where the next would be.
     leading = [

@@ -37,8 +37,8 @@ def along_rows(x):
 
 
 def along_columns(x):
-    turned = x.t() + 1
-    return [tg.softmax(turned, 0), turned.mean(0), x.sum(0), x.argmax(0), (x > -9).all(0)]
+    transposed = x.t() + 1
+    return [tg.softmax(transposed, 0), transposed.mean(0), x.sum(0), x.argmax(0), (x > -9).all(0)]
 
 
 def check(function, x):

@@ -67,7 +67,7 @@ def check(graph, inputs=None):
 def test_kernels_do_what_their_loop_programs_mean(name, reverse):
     for shape, axis in SHAPES:
         program = check(scanned(name, shape, axis, "float32", reverse))
-        assert len(program.launches) <= 1 + reverse  # backwards, others read it turned
+        assert len(program.launches) <= 1 + reverse  # backwards, others read it flipped
 
 
 @needs_shim
@@ -151,8 +151,8 @@ def test_pieces(short_pieces, name, reverse, shape, axis):
     assert len(program.launches) >= 3
     (x,) = inputs_of(graph)
     fold = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum}
-    turned = np.flip(2 * x, axis) if reverse else 2 * x
-    running = fold[name].accumulate(turned, axis)
+    flipped = np.flip(2 * x, axis) if reverse else 2 * x
+    running = fold[name].accumulate(flipped, axis)
     (found,) = run_program(program, [x])
     expected = (np.flip(running, axis) if reverse else running) - 2 * x
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -165,8 +165,8 @@ def test_what_two_kernels_compute_is_drawn_in_both():
 def test_a_view_that_costs_nothing_belongs_to_no_kernel():
     write = Writer()
     x, w = write.input("x", 8, 4), write.input("w", 8, 4)
-    turned = write(p.permute, w, axes=(1, 0))
-    picture = executable_picture(cpu_executable(Graph([x, w], [write.matmul(x, turned)])))
+    transposed = write(p.permute, w, axes=(1, 0))
+    picture = executable_picture(cpu_executable(Graph([x, w], [write.matmul(x, transposed)])))
     assert box(picture, "permute").kind == "free"
     assert ("permute", "matmul") in arrows(picture)
 

@@ -132,8 +132,8 @@ class RandomGraph:
 
     def product_with_itself(self, x):
         batch = tuple(range(x.type.ndim - 2))
-        turned = self.make.permute(x, axes=(*batch, x.type.ndim - 1, x.type.ndim - 2))
-        product = self.make.matmul(turned, x, transpose_a=False, transpose_b=False)
+        transposed = self.make.permute(x, axes=(*batch, x.type.ndim - 1, x.type.ndim - 2))
+        product = self.make.matmul(transposed, x, transpose_a=False, transpose_b=False)
         return self.make.sum(product, axes=batch, keepdims=False)
 
     def convolve(self, x):

@@ -100,14 +100,14 @@ def test_the_forward_form():
 
 def kernel_gradient(make, x, g, strides, padding, w_shape):
     """The gradient of a convolution with respect to its kernels, as a convolution."""
-    turned = make.permute(x, axes=(1, 0, 2, 3)), make.permute(g, axes=(1, 0, 2, 3))
+    transposed = make.permute(x, axes=(1, 0, 2, 3)), make.permute(g, axes=(1, 0, 2, 3))
     excess = [
         x.shape[2 + at] + sum(padding[at]) - ((g.shape[2 + at] - 1) * strides[at] + w_shape[2 + at])
         for at in range(2)
     ]
     cut = tuple((low, high - more) for (low, high), more in zip(padding, excess))
     result = make.convolution(
-        *turned, strides=(1, 1), padding=cut, dilation=strides, input_dilation=(1, 1), groups=1
+        *transposed, strides=(1, 1), padding=cut, dilation=strides, input_dilation=(1, 1), groups=1
     )
     return make.permute(result, axes=(1, 0, 2, 3))
 
@@ -160,8 +160,8 @@ def test_images_are_turned_where_strided_windows_would_be_gathered_one_by_one():
     after = assert_pass_keeps_values(optimize, make.graph(y), rtol=1e-12, special=False)
     (windows,) = (node for node in after.nodes if node.primitive is p.unfold)
     assert windows.attrs["axes"] == (1, 2)
-    turned = windows.inputs[0]
-    assert turned.primitive is p.permute and turned.shape == (2, 9, 9, 5)
+    transposed = windows.inputs[0]
+    assert transposed.primitive is p.permute and transposed.shape == (2, 9, 9, 5)
     make, y = convolution((2, 5, 8, 8), (4, 5, 2, 2), {"strides": (2, 2)})
     after = assert_pass_keeps_values(optimize, make.graph(y), rtol=1e-12, special=False)
     (windows,) = (node for node in after.nodes if node.primitive is p.unfold)

@@ -34,9 +34,11 @@ def test_other_axes(axes, axis):
 def test_operands_that_are_permuted_themselves():
     make = Maker()
     x = make.input(4, 6)
-    turned = make.permute(x, axes=(1, 0))
+    transposed = make.permute(x, axes=(1, 0))
     found = make.permute(make.argsort(x, count=6, descending=False), axes=(1, 0))
-    after = assert_pass_keeps_values(sort_values, make.graph(make.gather(turned, found, axis=0)))
+    after = assert_pass_keeps_values(
+        sort_values, make.graph(make.gather(transposed, found, axis=0))
+    )
     assert "argsort" not in str(after)
 
 
@@ -46,7 +48,9 @@ def test_what_is_no_sort_stays():
     few = gathered((0, 1, 2), 2, count=2, permuted=False)
     square = Maker()
     x = square.input(4, 4)
-    turned = square.permute(x, axes=(1, 0))
-    turned_rows = square.gather(x, square.argsort(turned, count=4, descending=False), axis=1)
-    for graph in (wanted_twice, few[0].graph(few[2]), square.graph(turned_rows)):
+    transposed = square.permute(x, axes=(1, 0))
+    transposed_rows = square.gather(
+        x, square.argsort(transposed, count=4, descending=False), axis=1
+    )
+    for graph in (wanted_twice, few[0].graph(few[2]), square.graph(transposed_rows)):
         assert sort_values(graph) is graph

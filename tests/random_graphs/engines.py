@@ -18,9 +18,9 @@ from tgraph.compiler.kernel.kernel_interpreter import interpret_kernel
 from tgraph.compiler.kernel.kernel_io import BufferLayout
 from tgraph.compiler.passes import (
     attention_pattern,
+    concatenate_updates,
     convolutions,
-    join_attention_gradients,
-    join_updates,
+    fuse_attention_gradients,
     split_scans,
 )
 from tgraph.compiler.passes.replace_empty import replace_empty
@@ -159,9 +159,9 @@ def small_pieces() -> Iterator[None]:
         (convolutions, "FEWEST_OUTPUTS", 1),
         (convolutions, "LEAST_FOR_PHASES", 1),
         (attention_pattern, "FEW_QUERIES", 0),
-        (join_attention_gradients, "STORED_BYTES", 0),
-        (join_attention_gradients, "KEYS_OF_PART", 2),
-        (join_updates, "FEWEST", 2),
+        (fuse_attention_gradients, "STORED_BYTES", 0),
+        (fuse_attention_gradients, "KEYS_OF_PART", 2),
+        (concatenate_updates, "FEWEST", 2),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
         (split_scans, "PIECES", range(3, 1, -1)),

@@ -25,8 +25,8 @@ PAIRS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "same": lambda x: (x, x),
     "same part": lambda x: (x[1:], x[1:]),
     "same columns": lambda x: (x[:, ::2], x[:, ::2]),
-    "turned": lambda x: (x, x.t()),
-    "turned target": lambda x: (x.t(), x),
+    "transposed": lambda x: (x, x.t()),
+    "transposed target": lambda x: (x.t(), x),
     "next rows": lambda x: (x[1:], x[:-1]),
     "rows before": lambda x: (x[:-1], x[1:]),
     "one row": lambda x: (x, x[0]),
@@ -137,7 +137,9 @@ def test_operands_with_gaps_are_read_before(write: Any, pair: Any, compiled: boo
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("name", ["turned", "next rows", "rows before", "one row", "one element"])
+@pytest.mark.parametrize(
+    "name", ["transposed", "next rows", "rows before", "one row", "one element"]
+)
 def test_partial_overlap_is_refused(name: str, compiled: bool) -> None:
     for write in READ_ALONG.values():
         if name != "one row" and name != "one element":
@@ -148,10 +150,10 @@ def test_partial_overlap_is_refused(name: str, compiled: bool) -> None:
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_operands_of_the_outside(compiled: bool) -> None:
     x = data(tg)
-    turned = x.t()
+    transposed = x.t()
 
     def captured() -> None:
-        x.add_(turned)
+        x.add_(transposed)
 
     def given(a: Any, b: Any) -> None:
         a.add_(b)

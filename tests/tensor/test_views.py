@@ -215,12 +215,14 @@ def test_strides_of_empty_tensors() -> None:
 # --- diagonals of every layout --------------------------------------------------------------------
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
-    "turned": lambda x: x.reshape(6, 9).swapaxes(0, 1),
+    "transposed": lambda x: x.reshape(6, 9).swapaxes(0, 1),
     "every second column": lambda x: x.reshape(6, 9)[:, ::2],
     "inner part": lambda x: x.reshape(6, 9)[1:, 2:7],
     "three axes": lambda x: x.reshape(2, 3, 9),
     "four axes": lambda x: x[:36].reshape(2, 3, 3, 2),
-    "four axes turned": lambda x: x[:36].reshape(2, 3, 3, 2).swapaxes(0, 3).swapaxes(1, 2)[:, 1:],
+    "four axes transposed": lambda x: (
+        x[:36].reshape(2, 3, 3, 2).swapaxes(0, 3).swapaxes(1, 2)[:, 1:]
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.compile_graph import compile_graph, joined_gradients, maker
+from ..compiler.compile_graph import compile_graph, fused_gradients, maker
 from ..compiler.ir import Builder, Graph, Node, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.plan.ready_plan import ReadyPlan
@@ -221,7 +221,7 @@ class GraphFunction:
         Attention is joined with its gradients while both are in sight.
         """
         inputs, outputs = self.graph.inputs, self.graph.outputs
-        new = joined_gradients(Graph([*inputs, *incoming], [*outputs, *gradients]))
+        new = fused_gradients(Graph([*inputs, *incoming], [*outputs, *gradients]))
         old = {after: before for before, after in new.items()}
         parts = partition(
             inputs,

@@ -69,8 +69,8 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
             [1., 2.]])
     """
     _check_matrices("linalg.cholesky", A, square=True)
-    factor, _ = apply_several(p.cholesky, _turned(A) if upper else A, check="linalg.cholesky")
-    return _turned(factor) if upper else factor
+    factor, _ = apply_several(p.cholesky, _transposed(A) if upper else A, check="linalg.cholesky")
+    return _transposed(factor) if upper else factor
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -90,7 +90,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         if not left:
             raise RuntimeError(f"{name}: incompatible shapes: left=False takes matrices for B")
         return m.squeeze(_solve(name, A, m.unsqueeze(B, -1)), -1)
-    return _solve(name, A, B) if left else _turned(_solve(name, _turned(A), _turned(B)))
+    return _solve(name, A, B) if left else _transposed(_solve(name, _transposed(A), _transposed(B)))
 
 
 def solve_triangular(
@@ -111,10 +111,10 @@ def solve_triangular(
     _check_operand(name, A, B)
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
-    A, B = _batched(name, A, B if left else _turned(B))
+    A, B = _batched(name, A, B if left else _transposed(B))
     attrs = {"lower": not upper, "transpose": not left, "unit": bool(unitriangular)}
     found = apply(p.triangular_solve, A, B, **attrs)
-    return found if left else _turned(found)
+    return found if left else _transposed(found)
 
 
 def inv(A: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     _check_matrices("linalg.eigh", A, square=True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    read = A if UPLO in "Ll" else _turned(A)
+    read = A if UPLO in "Ll" else _transposed(A)
     values, vectors, _ = apply_several(p.eigh, read, check="linalg.eigh")
     return Eigh(values, vectors)
 
@@ -313,12 +313,12 @@ def _cholesky(
 ) -> Cotangents:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10."""
     g, factor = cotangents[0], outputs[0]
-    inner = creation.tril(matmul(_turned(factor), g))
+    inner = creation.tril(matmul(_transposed(factor), g))
     halved = e.sub(inner, e.mul(_on_diagonal(m.diagonal(inner, 0, -2, -1)), 0.5))
     attrs = {"lower": True, "transpose": True, "unit": False}
     half = apply(p.triangular_solve, factor, halved, **attrs)
-    whole = _turned(apply(p.triangular_solve, factor, _turned(half), **attrs))
-    return [e.mul(e.add(whole, _turned(whole)), 0.5)]
+    whole = _transposed(apply(p.triangular_solve, factor, _transposed(half), **attrs))
+    return [e.mul(e.add(whole, _transposed(whole)), 0.5)]
 
 
 @vjp(p.qr, saves_outputs=(0, 1), saves=(0,))
@@ -346,11 +346,11 @@ def _qr(
 
 
 def _qr_tall(g_q: Tensor, g_r: Tensor, q: Tensor, upper: Tensor) -> Tensor:
-    both = e.sub(_times_transposed(upper, g_r), matmul(_turned(g_q), q))
-    mirrored = e.add(creation.tril(both), _turned(creation.tril(both, -1)))
+    both = e.sub(_times_transposed(upper, g_r), matmul(_transposed(g_q), q))
+    mirrored = e.add(creation.tril(both), _transposed(creation.tril(both, -1)))
     inner = e.add(g_q, matmul(q, mirrored))
     attrs = {"lower": False, "transpose": False, "unit": False}
-    return _turned(apply(p.triangular_solve, upper, _turned(inner), **attrs))
+    return _transposed(apply(p.triangular_solve, upper, _transposed(inner), **attrs))
 
 
 @vjp(p.eigh, saves_outputs=(0, 1))
@@ -362,9 +362,9 @@ def _eigh(
     inner = None if g_values is None else _on_diagonal(g_values)
     if g_vectors is not None:
         apart = e.sub(m.unsqueeze(values, -2), m.unsqueeze(values, -1))
-        turn = e.div(matmul(_turned(vectors), g_vectors), _off_diagonal(apart))
-        turn = e.sub(turn, _on_diagonal(m.diagonal(turn, 0, -2, -1)))
-        inner = turn if inner is None else e.add(inner, turn)
+        rotation = e.div(matmul(_transposed(vectors), g_vectors), _off_diagonal(apart))
+        rotation = e.sub(rotation, _on_diagonal(m.diagonal(rotation, 0, -2, -1)))
+        inner = rotation if inner is None else e.add(inner, rotation)
     return [_times_transposed(matmul(vectors, inner), vectors)]
 
 
@@ -382,19 +382,19 @@ def _svd(
     beside = []
     if g_u is not None:
         g_u = m.narrow(g_u, -1, 0, count)
-        turn = matmul(_turned(u), g_u)
-        part = e.mul(e.div(e.sub(turn, _turned(turn)), apart), across)
+        rotation = matmul(_transposed(u), g_u)
+        part = e.mul(e.div(e.sub(rotation, _transposed(rotation)), apart), across)
         inner = part if inner is None else e.add(inner, part)
         if rows > count:
-            rest = e.div(e.sub(g_u, matmul(u, turn)), across)
+            rest = e.div(e.sub(g_u, matmul(u, rotation)), across)
             beside.append(matmul(rest, vh))
     if g_vh is not None:
         g_vh = m.narrow(g_vh, -2, 0, count)
-        turn = _times_transposed(vh, g_vh)
-        part = e.mul(along, e.div(e.sub(turn, _turned(turn)), apart))
+        rotation = _times_transposed(vh, g_vh)
+        part = e.mul(along, e.div(e.sub(rotation, _transposed(rotation)), apart))
         inner = part if inner is None else e.add(inner, part)
         if columns > count:
-            rest = e.div(e.sub(g_vh, matmul(_turned(turn), vh)), along)
+            rest = e.div(e.sub(g_vh, matmul(_transposed(rotation), vh)), along)
             beside.append(matmul(u, rest))
     found = matmul(matmul(u, inner), vh)
     for each in beside:
@@ -405,12 +405,12 @@ def _svd(
 # --- parts --------------------------------------------------------------------------------------
 
 
-def _turned(x: Tensor) -> Tensor:
+def _transposed(x: Tensor) -> Tensor:
     return m.transpose(x, -2, -1)
 
 
 def _times_transposed(x: Tensor, y: Tensor) -> Tensor:
-    return matmul(x, _turned(y))
+    return matmul(x, _transposed(y))
 
 
 def _as_matrix(x: Tensor) -> Tensor:

@@ -199,11 +199,11 @@ def _hide_later(of: Tiles) -> str:
 def _mask(of: Tiles) -> str:
     """Add the bias to the scores of a panel and the keys from `low` on, and hide what is masked.
 
-    Behind it `turned` tells which scores the mask shows.
+    Behind it `transposed` tells which scores the mask shows.
     """
     head = (
         "internal void @mask(ptr %words, ptr %bias, ptr %mask, i64 %first, i64 %rows, i64 %low, "
-        "i64 %keys, ptr %s, ptr %flags, ptr %turned)"
+        "i64 %keys, ptr %s, ptr %flags, ptr %transposed)"
     )
     write = GemmText(of, head)
     given = Parameters(write, "%words")
@@ -211,10 +211,10 @@ def _mask(of: Tiles) -> str:
         row, column = given.bias_row, given.bias_column
         bias = write.at("%bias", write.mul("%first", row), write.mul("%low", column))
         write.line(
-            f"call void @pack_b(ptr {bias}, i64 {column}, i64 {row}, ptr %turned, i64 %keys, "
+            f"call void @pack_b(ptr {bias}, i64 {column}, i64 {row}, ptr %transposed, i64 %keys, "
             f"i64 %rows, {of.type} 1.0)"
         )
-        write.line("call void @add(ptr %s, ptr %turned, i64 %keys)")
+        write.line("call void @add(ptr %s, ptr %transposed, i64 %keys)")
     with write.when(given.truth("has_mask")):
         row, column = given.mask_row, given.mask_column
         moved = write.add(write.mul("%first", row), write.mul("%low", column))
@@ -226,11 +226,11 @@ def _mask(of: Tiles) -> str:
             "ptr %flags)"
         )
         write.line(
-            f"call void @pack_b(ptr %flags, i64 1, i64 {pitch}, ptr %turned, i64 %keys, "
+            f"call void @pack_b(ptr %flags, i64 1, i64 {pitch}, ptr %transposed, i64 %keys, "
             f"i64 %rows, {of.type} 1.0)"
         )
         fill = given.number("fill")
-        write.line(f"call void @hide(ptr %s, ptr %turned, i64 %keys, {of.type} {fill})")
+        write.line(f"call void @hide(ptr %s, ptr %transposed, i64 %keys, {of.type} {fill})")
     with write.when(given.truth("is_causal")):
         last = write.sub(write.add("%first", given.diagonal), "%low")
         infinity = "0xFFF0000000000000"
@@ -323,7 +323,7 @@ def _mix(of: Tiles) -> str:
     """Add weights times values to sums: rows of `pitch`. Those of weights may be columns."""
     head = (
         "internal void @mix(ptr %s, i64 %down, i64 %along, ptr %v, i64 %row, ptr %o, i64 %rows, "
-        "i64 %keys, i64 %width, i64 %pitch, ptr %turned)"
+        "i64 %keys, i64 %width, i64 %pitch, ptr %transposed)"
     )
     write = GemmText(of, head)
     with write.each("0", "%width", of.columns) as column:
@@ -368,10 +368,10 @@ def _copied_where_narrow(write: GemmText, values: str, columns: str) -> tuple[st
     narrow = write.op(f"icmp slt i64 {columns}, {of.columns}")
     with write.when(narrow):
         write.line(
-            f"call void @pack_b(ptr {values}, i64 %row, i64 1, ptr %turned, i64 %keys, "
+            f"call void @pack_b(ptr {values}, i64 %row, i64 1, ptr %transposed, i64 %keys, "
             f"i64 {columns}, {of.type} 1.0)"
         )
-    place = write.choose(narrow, "%turned", values, "ptr")
+    place = write.choose(narrow, "%transposed", values, "ptr")
     return place, write.choose(narrow, of.columns, "%row")
 
 
@@ -487,7 +487,8 @@ class Batch:
 
 
 _SCRATCH = (
-    "ptr %q, ptr %s, ptr %flags, ptr %turned, ptr %tops, ptr %totals, ptr %factors, ptr %o, ptr %z"
+    "ptr %q, ptr %s, ptr %flags, ptr %transposed, "
+    "ptr %tops, ptr %totals, ptr %factors, ptr %o, ptr %z"
 )
 
 
@@ -510,7 +511,7 @@ def _block(of: Tiles) -> str:
     )
     write.line(
         "call void @mask(ptr %words, ptr %bias, ptr %mask, i64 %first, i64 %rows, i64 %low, "
-        f"i64 {keys}, ptr %s, ptr %flags, ptr %turned)"
+        f"i64 {keys}, ptr %s, ptr %flags, ptr %transposed)"
     )
     write.line(f"call void @weigh(ptr %s, i64 {keys}, ptr %tops, ptr %totals, ptr %factors)")
     write.line("call void @shrink(ptr %o, ptr %factors, i64 %rows, i64 %pitch)")
@@ -518,7 +519,7 @@ def _block(of: Tiles) -> str:
     values = write.at("%v", write.mul("%low", row))
     write.line(
         f"call void @mix(ptr %s, i64 1, i64 {of.columns}, ptr {values}, i64 {row}, ptr %o, "
-        f"i64 %rows, i64 {keys}, i64 {given.value_width}, i64 %pitch, ptr %turned)"
+        f"i64 %rows, i64 {keys}, i64 {given.value_width}, i64 %pitch, ptr %transposed)"
     )
     return write.finish()
 
@@ -547,7 +548,7 @@ def _unit(of: Tiles) -> str:
             write.line(
                 f"call void @block(ptr %words, ptr %k, ptr %v, ptr %bias, ptr %mask, i64 {first}, "
                 f"i64 {panel.rows}, i64 {low}, i64 {high}, i64 %pitch, ptr {panel.queries}, "
-                f"ptr %s, ptr %flags, ptr %turned, ptr {panel.tops}, ptr {panel.totals}, "
+                f"ptr %s, ptr %flags, ptr %transposed, ptr {panel.tops}, ptr {panel.totals}, "
                 f"ptr %factors, ptr {panel.sums}, ptr %z)"
             )
     clear(write, "%z", "%pitch")

@@ -70,7 +70,7 @@ def text(of: Tiles) -> str:
 
 _MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 _OPERANDS = ", ".join(f"ptr %{name}" for name in OPERANDS)
-_SCRATCH = "ptr %q, ptr %g, ptr %s, ptr %t, ptr %flags, ptr %turned, ptr %stats, ptr %z"
+_SCRATCH = "ptr %q, ptr %g, ptr %s, ptr %t, ptr %flags, ptr %transposed, ptr %stats, ptr %z"
 
 
 def _change(of: Tiles) -> str:
@@ -142,7 +142,7 @@ def _block(of: Tiles) -> str:
     )
     write.line(
         "call void @mask(ptr %words, ptr %bias, ptr %mask, i64 %first, i64 %some, i64 %low, "
-        "i64 %keys, ptr %s, ptr %flags, ptr %turned)"
+        "i64 %keys, ptr %s, ptr %flags, ptr %transposed)"
     )
     write.line(
         f"call void @score(ptr {values}, i64 {value_row}, i64 {given.value_column}, ptr %g, "
@@ -151,7 +151,7 @@ def _block(of: Tiles) -> str:
     scale = given.number("scale")
     write.line(f"call void @change(ptr %s, ptr %t, i64 %keys, ptr %stats, {of.type} {scale})")
     with write.when(given.truth("has_mask")):
-        write.line(f"call void @hide(ptr %t, ptr %turned, i64 %keys, {of.type} 0.0)")
+        write.line(f"call void @hide(ptr %t, ptr %transposed, i64 %keys, {of.type} 0.0)")
     with write.when(given.truth("is_causal")):
         last = write.sub(write.add("%first", given.diagonal), "%low")
         write.line(f"call void @hide_later(ptr %t, i64 {last}, i64 %keys, {of.type} 0.0)")
@@ -172,7 +172,7 @@ def _block(of: Tiles) -> str:
         with write.when(given.truth(f"wants_{wanted}")):
             write.line(
                 f"call void @mix(ptr {left}, ptr {right[0]}, i64 {right[1]}, ptr {result}, "
-                f"i64 {rows}, i64 {depth}, i64 {wide}, i64 {wide}, ptr %turned)"
+                f"i64 {rows}, i64 {depth}, i64 {wide}, i64 {wide}, ptr %transposed)"
             )
     return write.finish()
 
@@ -315,10 +315,10 @@ def _body(of: Tiles) -> str:
     ]
     given = Parameters(write, words, WORDS)
     parts, block = given.parts, forward.KEYS * of.columns
-    turned = max(forward.KEYS, of.columns) * of.columns  # masks, and narrow columns of queries
+    transposed = max(forward.KEYS, of.columns) * of.columns  # masks, and narrow columns of queries
     counts = [
         write.mul(given.width, of.columns), write.mul(given.value_width, of.columns), block, block,
-        write.choose(given.truth("has_mask"), block, 0), turned, 3 * of.columns,
+        write.choose(given.truth("has_mask"), block, 0), transposed, 3 * of.columns,
         write.mul(_pitch(write, given), 3),
     ]  # fmt: skip
     places = [write.op(f"alloca {of.type}, i64 {count}, align 64") for count in counts]

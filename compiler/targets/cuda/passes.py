@@ -23,7 +23,7 @@ _INSTEAD = {
 # Threads fold values with their positions as they are; products and attention are a library's, and
 # kernels'.
 _WITHOUT = (
-    "lay_out_windows", "decompose_positions", "join_attention", "join_attention_gradients",
+    "lay_out_windows", "decompose_positions", "fuse_attention", "fuse_attention_gradients",
 )  # fmt: skip
 
 CUDA_PASSES = tuple(_INSTEAD.get(each.name, each) for each in PASSES if each.name not in _WITHOUT)

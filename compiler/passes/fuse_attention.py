@@ -2,7 +2,7 @@
 
 What comes of it is one `attention`, which the CPU computes without storing scores. That pays where
 nobody else wants the scores or the weights, or nobody but the gradients of the same attention
-(`join_attention_gradients.py`). A scale moves to the queries, where eager code multiplies, too;
+(`fuse_attention_gradients.py`). A scale moves to the queries, where eager code multiplies, too;
 conditions on positions, as a causal mask is, become a diagonal, and the keys behind it are not
 computed at all; keys and values that were repeated for heads are read where they lie.
 """
@@ -115,7 +115,7 @@ def _in_groups(build: RewriteBuilder, node: Node, groups: tuple[int, int]) -> No
 RULES = (attention_of_products, positions_are_a_diagonal, groups_of_heads)
 
 
-def join_attention(graph: Graph) -> Graph:
+def fuse_attention(graph: Graph) -> Graph:
     if not graph.primitives.issuperset((p.matmul, p.exp)):
         return graph if graph.primitives.isdisjoint(_ATTENTION) else apply_rules(graph, RULES[1:])
     return apply_rules(graph, RULES, count_reads=True)

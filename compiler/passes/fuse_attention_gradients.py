@@ -34,13 +34,13 @@ MOST_WIDTH = 128
 """A thread has the panels of queries and gradients on its stack."""
 
 
-def join_attention_gradients(graph: Graph) -> Graph:
+def fuse_attention_gradients(graph: Graph) -> Graph:
     """`graph` with each attention that has gradients joined with them."""
-    new = joined_gradients(graph)
+    new = fused_gradients(graph)
     return graph.with_outputs([new.get(node, node) for node in graph.outputs])
 
 
-def joined_gradients(graph: Graph) -> dict[Node, Node]:
+def fused_gradients(graph: Graph) -> dict[Node, Node]:
     """What stands for the nodes of `graph`, where some are joined."""
     if not graph.primitives.issuperset((p.matmul, p.exp)):
         return {}
@@ -76,22 +76,22 @@ class _Notes(RewriteBuilder):
 
 
 class _Matrix(NamedTuple):
-    """A matrix by the node that has its elements, `turned` if rows and columns change places."""
+    """A matrix by the node that has its elements, or their transpose."""
 
     node: Node
-    turned: bool = False
+    is_transposed: bool = False
 
     @property
     def settled(self) -> _Matrix:
         """The same below permutes, so that equal matrices are equal."""
-        node, turned = self
+        node, is_transposed = self
         while node.primitive is p.permute and _swaps(node):
-            node, turned = node.inputs[0], not turned
-        return _Matrix(node, turned)
+            node, is_transposed = node.inputs[0], not is_transposed
+        return _Matrix(node, is_transposed)
 
     @property
     def transposed(self) -> _Matrix:
-        return _Matrix(self.node, not self.turned)
+        return _Matrix(self.node, not self.is_transposed)
 
 
 def _swaps(permute: Node) -> bool:
@@ -106,12 +106,12 @@ def _sides(product: Node) -> tuple[_Matrix, _Matrix]:
 
 
 class _Products(NamedTuple):
-    """Products of one matrix: with it turned from the left, and with it as it stands.
+    """Products of one matrix: with it transposed from the left, and with it as it stands.
 
     Each has the other operand and the product as a matrix, that operand on the right.
     """
 
-    turned: list[tuple[_Matrix, _Matrix]]
+    transposed: list[tuple[_Matrix, _Matrix]]
     plain: list[tuple[_Matrix, _Matrix]]
 
 
@@ -129,7 +129,7 @@ def _products_of(notes: _Notes, matrix: Node) -> _Products | None:
         result = _Matrix(reader)
         if right.node is matrix:  # (A B)ᵀ = Bᵀ Aᵀ
             left, right, result = right.transposed, left.transposed, result.transposed
-        (found.turned if left.turned else found.plain).append((right.settled, result))
+        (found.transposed if left.is_transposed else found.plain).append((right.settled, result))
     return found
 
 
@@ -150,9 +150,9 @@ def _joined(graph: Graph, node: Node) -> dict[Node, Node]:
         return {}
     scores = _gradient_of_softmax(notes, found)
     of_weights = _products_of(notes, weights)
-    if of_weights is None or len(of_weights.plain) > 1 or len(of_weights.turned) > 1:
+    if of_weights is None or len(of_weights.plain) > 1 or len(of_weights.transposed) > 1:
         return {}
-    gradient, of_value = _only(of_weights.turned)
+    gradient, of_value = _only(of_weights.transposed)
     of_query, of_key = None, None
     if scores is not None:
         product, change = scores
@@ -193,8 +193,8 @@ def _unread_result(graph: Graph, product: Node) -> Node | None:
     plain = [each for each in graph.consumers.get(weights, ()) if each.inputs[0] is weights]
     if any(each.primitive is p.matmul and not each.attrs["transpose_a"] for each in plain):
         return None
-    value, turned = product.inputs[1], not product.attrs["transpose_b"]
-    attrs = {"transpose_a": False, "transpose_b": turned}
+    value, is_transposed = product.inputs[1], not product.attrs["transpose_b"]
+    attrs = {"transpose_a": False, "transpose_b": is_transposed}
     return build.apply(p.matmul, [weights, value], attrs, product.where)
 
 
@@ -292,11 +292,11 @@ def _of_scores(
 ) -> tuple[_Matrix | None, _Matrix | None] | None:
     """The gradients of queries and keys, made of `change`, that of their product."""
     products = _products_of(notes, change)
-    if products is None or len(products.plain) > 1 or len(products.turned) > 1:
+    if products is None or len(products.plain) > 1 or len(products.transposed) > 1:
         return None
     query, key = _sides(found.scores.product)
     keys, of_query = _only(products.plain)
-    queries, of_key = _only(products.turned)
+    queries, of_key = _only(products.transposed)
     if keys not in (None, key.transposed.settled) or queries not in (None, query.settled):
         return None
     return of_query, of_key
@@ -315,7 +315,7 @@ def _replacements(
     operands = (found.query, found.key, found.value)
     made = call(notes, p.attention_rows, *operands, *found.masks, **found.attrs)
     result, rows = (call(notes, p.get, made, index=index) for index in range(2))
-    given = swapped(notes, gradient.node) if gradient.turned else gradient.node
+    given = swapped(notes, gradient.node) if gradient.is_transposed else gradient.node
     given = reshape(notes, given, result.shape)
     terms = call(notes, p.mul, result, given)
     sums = call(notes, p.sum_, terms, axes=(terms.type.ndim - 1,), keepdims=False)
@@ -331,7 +331,7 @@ def _replacements(
             made = call(notes, p.get, several, index=index)
             if index == 0:
                 made = call(notes, p.sum_, made, axes=(0,), keepdims=False)
-            made = swapped(notes, made) if each.turned else made
+            made = swapped(notes, made) if each.is_transposed else made
             replaced[each.node] = reshape(notes, made, each.node.shape)
     return replaced
 

@@ -36,7 +36,7 @@ class _Chain(NamedTuple):
     writes: list[_Write]
 
 
-def join_updates(graph: Graph) -> Graph:
+def concatenate_updates(graph: Graph) -> Graph:
     """`graph` with long chains of updates at different places as concatenations."""
     chains = _chains(graph) if p.slice_update in graph.primitives else {}
     if not chains:
@@ -45,7 +45,7 @@ def join_updates(graph: Graph) -> Graph:
 
     def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
         chain = chains.get(node)
-        found = build.rebuild(node, operands) if chain is None else _joined(build, chain, new)
+        found = build.rebuild(node, operands) if chain is None else _concatenated(build, chain, new)
         new[node] = found
         return found
 
@@ -53,7 +53,7 @@ def join_updates(graph: Graph) -> Graph:
 
 
 def _chains(graph: Graph) -> dict[Node, _Chain]:
-    """The long chains that can be joined, by their last update."""
+    """The long chains that can be one concatenation, by their last update."""
     found: dict[Node, _Chain] = {}
     inside: set[Node] = set()
     for node in reversed(graph.nodes):
@@ -117,7 +117,7 @@ def _in_order(
     return _Chain(base, shape, axis, writes)
 
 
-def _joined(build: Builder, chain: _Chain, new: dict[Node, Node]) -> Node:
+def _concatenated(build: Builder, chain: _Chain, new: dict[Node, Node]) -> Node:
     """The concatenation of what is written and what is left of the base."""
     base, shape, axis, writes = chain
     whole = reshape(build, new[base], shape)
