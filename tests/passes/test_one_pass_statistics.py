@@ -11,6 +11,8 @@ from tgraph.compiler.passes import one_pass_statistics as pass_
 
 import tgraph as tg
 
+pytest_plugins = ["cuda_tools.device"]
+
 SMALL = pass_.Limits(row=64, whole=64, piece=24, fewest=4)
 NAN, INF = float("nan"), float("inf")
 
@@ -131,6 +133,17 @@ def test_programs_for_cuda(small, name):
     for found in (run_program(program, arrays, "shuffled", 1), interpret_program(program, arrays)):
         for have, want in zip(found, expected, strict=True):
             np.testing.assert_allclose(have, np.asarray(want), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["std and mean", "batch norm", "logsumexp", "softmax"])
+def test_on_a_device(small, cuda, name):
+    x, compiled = values((3, 2, 101)), tg.compile(FUNCTIONS[name])
+    for one, other in zip(results(FUNCTIONS[name](x)), on_host(compiled(x.cuda())), strict=True):
+        np.testing.assert_allclose(other, one, rtol=2e-5, atol=2e-5)
+
+
+def on_host(found):
+    return [each.cpu().numpy() for each in (found if isinstance(found, tuple) else (found,))]
 
 
 def test_long_rows_are_read_once_and_short_ones_left_alone():
