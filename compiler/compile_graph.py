@@ -21,6 +21,8 @@ from .plan.request import Request
 
 if TYPE_CHECKING:
     from .placement import PlacedExecutable
+    from .plan.plan_sizes import PlanSizes
+    from .plan.sized_plan import SizedPlan
 
 
 @no_collection()
@@ -54,6 +56,28 @@ def compile_graph(
     if key is not None and isinstance(made, ReadyPlan):
         stored_plan.keep(key, request, made)
     return made
+
+
+@no_collection()
+def compile_for_sizes(
+    graph: Graph,
+    sizes: PlanSizes,
+    *,
+    donate: Mapping[int, int] | None = None,
+    strides: Mapping[int, tuple[int, ...]] | None = None,
+    overwritten: Iterable[int] = (),
+) -> SizedPlan:
+    """One plan for a graph whose `sizes` are open, in place of one for each of them.
+
+    It is the plan that `compile_graph` makes for the sizes that are given as hints, and for all
+    others for which the compiler decides as it does for those. NotSizedError where something cannot
+    do without numbers.
+    """
+    _prepare_products(graph)
+    with interrupts.held():
+        from .make_executable import make_sized
+
+    return make_sized(Request(graph, donate, strides, tuple(overwritten)), sizes)
 
 
 def _made_whole(request: Request) -> ReadyPlan:

@@ -7,7 +7,9 @@ import time
 from ..runtime.device import CPU
 from .placement import PlacedExecutable, is_on_cpu
 from .plan.executable import Executable
+from .plan.plan_sizes import NotSizedError, PlanSizes
 from .plan.request import Request
+from .plan.sized_plan import SizedPlan
 from .targets.known_targets import target_of
 
 
@@ -19,3 +21,10 @@ def make_executable(request: Request) -> Executable | PlacedExecutable:
     executable = PlacedExecutable(request, lambda device, part: target_of(device).compile(part))
     executable.seconds = (0.0, time.perf_counter() - start)
     return executable
+
+
+def make_sized(request: Request, sizes: PlanSizes) -> SizedPlan:
+    """One plan for open `sizes`: see `compile_for_sizes`."""
+    if not is_on_cpu(request.graph):
+        raise NotSizedError("it computes on other devices than the CPU")
+    return target_of(CPU).sized(request, sizes)

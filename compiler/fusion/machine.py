@@ -48,8 +48,9 @@ class Machine:
 
     def byte(self, nbytes: int) -> float:
         """The time of each byte of a value of so many bytes."""
+        price = 1.0 * nbytes  # of an open size, it is compared as a price
         for size, time in self.levels:
-            if nbytes <= size:
+            if price <= size:
                 return time
         raise ValueError(f"no level holds {nbytes} bytes")
 

@@ -44,7 +44,7 @@ class Places:
         if self.has_memory(node):
             # Without the node: what several kernels read at equal places is none of this count.
             shape = iteration_shape(node) if has_loops(node) else node.shape
-            places = {shape: float(numel(shape))}
+            places = {shape: 1.0 * numel(shape)}
         for number, operand in enumerate(node.inputs):
             if self.has_memory(operand):
                 continue

@@ -213,6 +213,28 @@ class SizeScope:
         """What is no whole number, such as a size divided by another."""
         return NotImplemented
 
+    def quotient(self, sign: str, left: Any, right: Any, what: str) -> Any:
+        """What is no polynomial: a quotient or remainder by a size."""
+        return self.refuse(right if is_open(right) else left, what)
+
+    def compared(self, relation: str, size: SymInt, other: Any) -> Any:
+        """The order of a size and what is no whole number."""
+        if isinstance(other, (float, complex)):
+            self.refuse(size, "a comparison")
+        return NotImplemented
+
+    def is_same(self, size: SymInt, other: int) -> bool:
+        """Whether they are equal whatever open sizes are; takes nothing for granted."""
+        return is_open(other) and size.terms == other.terms
+
+    def fixed(self, size: SymInt) -> int:
+        """The number itself, which is the same from now on."""
+        self.refuse(size, "a number")
+
+    def written(self, size: SymInt, what: str) -> str:
+        """What stands for a size in a text."""
+        self.refuse(size, what)
+
 
 def _plain(value: Any) -> SymInt:
     assert type(value) is SymInt
@@ -244,7 +266,7 @@ class SymInt:
     (True, ['n > 4'])
     """
 
-    __slots__ = ("_hash", "key", "scope", "terms")
+    __slots__ = ("_key", "scope", "terms")
 
     # isinstance(n, int) holds, yet C code that wants an int asks __index__ and is noticed.
     __class__ = property(lambda self: int)
@@ -252,9 +274,16 @@ class SymInt:
 
     def __init__(self, scope: SizeScope, terms: Mapping[Monomial, int]) -> None:
         self.scope, self.terms = scope, terms
-        parts = sorted(("*".join(each.key for each in atoms), n) for atoms, n in terms.items())
-        self.key = "+".join(f"{n}*{atoms}" for atoms, n in parts)
-        self._hash = hash(self.key)
+        self._key = ""
+
+    @property
+    def key(self) -> str:
+        """The same for the same number, in all of the process."""
+        if not self._key:
+            terms = self.terms.items()
+            parts = sorted(("*".join(each.key for each in atoms), n) for atoms, n in terms)
+            self._key = "+".join(f"{n}*{atoms}" for atoms, n in parts)
+        return self._key
 
     # --- what it is ---
 
@@ -318,6 +347,13 @@ class SymInt:
         return SymInt(self.scope, terms)
 
     def __add__(self, other: Any) -> Any:
+        if type(other) is int:
+            if not other:
+                return self
+            rest = {**self.terms, (): self.constant + other}
+            if not rest[()]:
+                del rest[()]
+            return SymInt(self.scope, rest)
         terms = _terms(other)
         if terms is None:
             return self._other("+", self, other)
@@ -339,6 +375,10 @@ class SymInt:
         return self._other("-", other, self) if _terms(other) is None else -self + other
 
     def __mul__(self, other: Any) -> Any:
+        if type(other) is int:
+            if other == 1 or not other:
+                return self if other else 0
+            return SymInt(self.scope, {atoms: n * other for atoms, n in self.terms.items()})
         terms = _terms(other)
         if terms is None:
             return self._other("*", self, other)
@@ -378,7 +418,7 @@ class SymInt:
     def __rfloordiv__(self, other: Any) -> Any:
         if _terms(other) is None:
             return self._other("//", other, self)
-        return self.scope.refuse(self, "a division")
+        return self.scope.quotient("//", other, self, "a division")
 
     def _by_open(self, other: SymInt) -> Any:
         """Divided by what is open, where that leaves no rest."""
@@ -391,7 +431,7 @@ class SymInt:
             difference = self - guess * other
             if type(difference) is int and difference == 0:
                 return guess
-        return self.scope.refuse(self, "a division by a size")
+        return self.scope.quotient("//", self, other, "a division by a size")
 
     def __mod__(self, other: Any) -> Any:
         if _terms(other) is None:
@@ -399,8 +439,12 @@ class SymInt:
         return self - (self // other) * other
 
     def __rmod__(self, other: Any) -> Any:
-        return self._other("%", other, self) if _terms(other) is None else self.scope.refuse(
-            self, "a remainder")  # fmt: skip
+        if _terms(other) is None:
+            return self._other("%", other, self)
+        return self.scope.quotient("%", other, self, "a remainder")
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -418,55 +462,60 @@ class SymInt:
 
     def __hash__(self) -> int:
         self.scope.may_hash(self)
-        return self._hash
+        return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is SymInt and other.key == self.key:
+        if type(other) is SymInt and other.terms == self.terms:
             return True
         if _terms(other) is None:
-            found: bool = self._compared(other)
+            found: bool = self.scope.compared("==", self, other)
             return found
         difference = self - other
         return self.scope.is_zero(difference) if is_open(difference) else bool(difference == 0)
-
-    def _compared(self, other: object) -> Any:
-        """With a float or the like."""
-        if isinstance(other, (float, complex)):
-            self.scope.refuse(self, "a comparison")
-        return NotImplemented
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
-    def _is_above(self, other: Any, least: int) -> Any:
+    def _is_above(self, other: Any, least: int) -> bool:
         """Whether it is at least `least` above `other`."""
-        if _terms(other) is None:
-            return self._compared(other)
         difference = self - other - (least - 1)
         return difference > 0 if type(difference) is int else self.scope.is_positive(difference)
 
+    def _ordered(self, relation: str, other: Any) -> Any:
+        if _terms(other) is None:
+            return self.scope.compared(relation, self, other)
+        above = self._is_above(other, int(relation in (">", "<=")))
+        return above if relation in (">", ">=") else not above
+
     def __gt__(self, other: Any) -> Any:
-        return self._is_above(other, 1)
+        return self._ordered(">", other)
 
     def __ge__(self, other: Any) -> Any:
-        return self._is_above(other, 0)
+        return self._ordered(">=", other)
 
     def __lt__(self, other: Any) -> Any:
-        above = self._is_above(other, 0)
-        return above if above is NotImplemented else not above
+        return self._ordered("<", other)
 
     def __le__(self, other: Any) -> Any:
-        above = self._is_above(other, 1)
-        return above if above is NotImplemented else not above
+        return self._ordered("<=", other)
 
     def __bool__(self) -> bool:
         return not self.scope.is_zero(self)
 
+    def __str__(self) -> str:
+        return self.scope.written(self, "__str__")
+
+    def __repr__(self) -> str:
+        return self.scope.written(self, "__repr__")
+
+    def __format__(self, spec: str) -> str:
+        return self.scope.written(self, "__format__")
+
     for _name in (
-        "index", "int", "float", "complex", "round", "floor", "ceil", "trunc", "repr", "str",
-        "format", "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rlshift", "rshift",
-        "rrshift", "invert", "rpow", "rdivmod", "reduce",
+        "index", "int", "float", "complex", "round", "floor", "ceil", "trunc", "and", "rand", "or",
+        "ror", "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift", "invert", "rpow",
+        "reduce",
     ):  # fmt: skip
         locals()[f"__{_name}__"] = _needs_value(f"__{_name}__")
     for _name in ("bit_length", "to_bytes", "as_integer_ratio", "conjugate", "is_integer"):
@@ -523,6 +572,11 @@ def is_open(size: object) -> TypeGuard[SymInt]:
 def size_text(size: Any) -> str:
     """A size in the words of a message."""
     return size.text if type(size) is SymInt else str(size)
+
+
+def fixed(size: Any) -> int:
+    """A size as a plain number: of what is made then, it is the same in all."""
+    return size.scope.fixed(size) if type(size) is SymInt else size
 
 
 def size_at(value: Any, sizes: Sizes) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...runtime.dtypes import DType
 from .primitive import Attrs, Primitive, primitive_named
+from .size_number import is_expression
 from .types import IRTypeError, ResultType, TensorType
 
 # An array constant at most this large is compared by its contents, a larger one by identity.
@@ -116,6 +117,8 @@ def attr_key(value: Any) -> Any:
         return "ints", tuple(value)
     if kind is DType:
         return value
+    if is_expression(value):
+        return ("size", value.key)
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
     if isinstance(value, complex):

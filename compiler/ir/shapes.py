@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .dim import SymInt, is_open, size_text
+from .size_number import is_expression
 
 Shape = tuple[int, ...]
 
@@ -27,14 +28,14 @@ def are_plain_ints(sizes: Iterable[object]) -> bool:
 
 def is_same(a: int, b: int) -> bool:
     """Whether two sizes are equal whatever open ones are; asking takes nothing for granted."""
-    if is_open(a) or is_open(b):
-        return is_open(a) and is_open(b) and a.key == b.key
-    return a == b
+    if is_open(a):
+        return a.scope.is_same(a, b)
+    return b.scope.is_same(b, a) if is_open(b) else a == b
 
 
 def is_one(size: int) -> bool:
     """Whether a size is 1 whatever open ones are."""
-    return not is_open(size) and size == 1
+    return size.scope.is_same(size, 1) if is_open(size) else size == 1
 
 
 def are_same(one: Shape, other: Shape) -> bool:
@@ -139,8 +140,8 @@ def _invalid(wanted: Sequence[int], total: int) -> RuntimeError:
 
 def at_least_one(size: int) -> int:
     """The larger of a size and 1."""
-    if is_open(size):
-        larger: int = size.scope.at_least_one(size)
+    if is_expression(size):
+        larger: int = size.scope.at_least_one(size)  # type: ignore[attr-defined]
         return larger
     return max(size, 1)
 

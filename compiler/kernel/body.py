@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,22 @@ import numpy as np
 from ...runtime.dtypes import DType, bool_, int64
 from ..ir import Node
 from ..ir.node import attr_key
+from ..ir.size_number import computed
 from .checks import Check
 from .index import Index, Loaded, Mask, data_atoms, substitute
 from .kernel import EFFECTS, Instr, Param
 from .kernel_io import BufferLayout
 from .views import Need, decided
+
+
+@cache
+def _value_of(dtype: DType) -> Callable[[Any], Any]:
+    return partial(_value, np.dtype(dtype.numpy).type)
+
+
+def _value(type_: Callable[[Any], Any], value: Any) -> Any:
+    """The Python number that a type makes of one."""
+    return type_(value).item()
 
 
 class Parameters:
@@ -79,7 +91,7 @@ class Body:
         return self._known[key]
 
     def constant(self, value: Any, dtype: DType) -> int:
-        return self.add(Instr("const", (), dtype, value=np.dtype(dtype.numpy).type(value).item()))
+        return self.add(Instr("const", (), dtype, value=computed(_value_of(dtype), value)))
 
     # -- positions that are data ---------------------------------------------------------
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
 from ..ir import primitives as p
+from ..ir.dim import fixed
 from ..ir.monoids import MONOID_OF
 from ..ir.scans import running_dtype
 from ..ir.shapes import contiguous_strides, numel
@@ -192,7 +193,7 @@ class Lowering:
         lead = tuple(map(of_axis, self.row_axes))
         if self.unrolled is None:
             return [lead]
-        return [(*lead, constant(value)) for value in range(self.unrolled.size)]
+        return [(*lead, constant(value)) for value in range(fixed(self.unrolled.size))]
 
     def coords_of(self, root: Root, rows: Sequence[Index], inner: Sequence[Index]) -> Coords:
         """Coordinates in the root's iteration shape of a point of the loops."""

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from ..ir import Family, Node
+from ..ir.dim import fixed
 from .index import (
     ZERO,
     Condition,
@@ -235,7 +236,7 @@ def _unrolled(node: Node, coords: Coords, mask: Mask) -> Needs:
     axes, keepdims = node.attrs["axes"], node.attrs["keepdims"]
     sizes = [operand.shape[axis] for axis in axes]
     needs: Needs = []
-    for taps in itertools.product(*map(range, sizes)):
+    for taps in itertools.product(*map(range, map(fixed, sizes))):
         tap = dict(zip(axes, taps, strict=True))
         kept = iter(coords)
         at = []

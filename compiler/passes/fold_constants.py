@@ -7,11 +7,17 @@ the program runs, if it runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from ...runtime.arrays import evaluate
+from ...runtime.dtypes import DType
 from ..ir import Family, Node
 from ..ir import primitives as p
+from ..ir.size_number import computed, is_expression
 from .canonicalize import uniform_constant_is_full
 from .matching import constant, full, is_constant
 from .rewrite import RewriteBuilder, rewrite
@@ -30,9 +36,26 @@ def numbers(build: RewriteBuilder, node: Node) -> Node | None:
     for operand in node.inputs:
         if operand.primitive is not p.full:
             return None
-    operands = [evaluate("full", [], {**each.attrs, "shape": ()}) for each in node.inputs]
+    values = [each.attrs["value"] for each in node.inputs]
+    if any(map(is_expression, values)):
+        function = partial(_number, node.primitive.name, node.attrs, _dtypes(node))
+        return full(build, node.type, computed(function, *values))
+    operands = [_scalar(each.attrs["value"], each.type.dtype) for each in node.inputs]
     value = _evaluated(node, operands)
     return None if value is None else full(build, node.type, value.item())
+
+
+def _scalar(value: Any, dtype: DType) -> Any:
+    return evaluate("full", [], {"shape": (), "value": value, "dtype": dtype})
+
+
+def _number(name: str, attrs: Any, dtypes: Sequence[DType], *values: Any) -> Any:
+    """What `numbers` makes of numbers that are known later."""
+    return evaluate(name, list(map(_scalar, values, dtypes)), attrs).item()
+
+
+def _dtypes(node: Node) -> list[DType]:
+    return [each.type.dtype for each in node.inputs]
 
 
 @rewrite(p.reshape, p.permute, p.broadcast, p.slice_, p.flip)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from ...runtime.arrays import evaluate
@@ -11,6 +13,7 @@ from ..ir import Builder, Node, Primitive, TensorType
 from ..ir import primitives as p
 from ..ir.node import attr_key
 from ..ir.shapes import Shape
+from ..ir.size_number import computed, is_expression, is_made_by
 
 CONSTANTS = frozenset({p.full, p.constant})
 
@@ -33,15 +36,26 @@ def holds(node: Node, value: bool | int | float) -> bool:
     if node.primitive is not p.full:
         return False
     wanted = scalar_as(value, node.type.dtype)
+    if is_expression(node.attrs["value"]):
+        return bool(node.attrs["value"] == wanted)
     return bool(attr_key(node.attrs["value"]) == attr_key(wanted))
 
 
 def scalar_as(value: Any, dtype: DType) -> bool | int | float:
     """`value` as the Python scalar that `dtype` makes of it: rounded, wrapped, truncated."""
+    if is_expression(value):
+        function = _scalar_as(dtype)
+        made: Any = value if is_made_by(function, value) else computed(function, value)
+        return made  # type: ignore[no-any-return]
     array = evaluate("full", [], {"shape": (), "value": value, "dtype": dtype})
     if dtype.kind == "bool":
         return bool(array)
     return float(array) if dtype.is_floating_point else int(array)
+
+
+@functools.cache
+def _scalar_as(dtype: DType) -> Callable[[Any], Any]:
+    return functools.partial(scalar_as, dtype=dtype)
 
 
 def full(build: Builder, type_: TensorType, value: Any) -> Node:

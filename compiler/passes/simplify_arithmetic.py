@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir import Node
 from ..ir import primitives as p
+from ..ir.size_number import computed
 from .matching import broadcast, call, full, holds, scalar, scalar_of
 from .rewrite import RewriteBuilder, elementwise_with, rewrite
 
@@ -165,11 +166,15 @@ def division_by_a_number(build: RewriteBuilder, node: Node) -> Node | None:
 
 def _has_exact_inverse(value: float, node: Node) -> bool:
     """A power of two whose inverse is a normal number of the type."""
+    highest = {"float16": 14, "bfloat16": 126, "float32": 126, "float64": 1022}
+    return bool(computed(_is_power_of_two, value, highest[node.type.dtype.name]))
+
+
+def _is_power_of_two(value: float, highest: int) -> bool:
+    """Whether it is one with an exponent that is not above `highest`, nor as far below 0."""
     if not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5:
         return False
-    exponent = math.frexp(value)[1] - 1
-    highest = {"float16": 14, "bfloat16": 126, "float32": 126, "float64": 1022}
-    return abs(exponent) <= highest[node.type.dtype.name]
+    return abs(math.frexp(value)[1] - 1) <= highest
 
 
 @rewrite(p.div)

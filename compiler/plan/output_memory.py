@@ -41,6 +41,19 @@ class OutputMemory:
         self.empty = [number for number, type_ in enumerate(types) if not type_.numel]
         self.simple = not (self.donate or self.empty)
 
+    @property
+    def count(self) -> int:
+        """How many outputs there are."""
+        return len(self._types)
+
+    def with_types(self, types: Sequence[TensorType]) -> OutputMemory:
+        """The same for outputs of other sizes, of which the same are empty."""
+        other = OutputMemory.__new__(OutputMemory)
+        other.__dict__.update(
+            {name: self.__dict__[name] for name in _OWN if name != "_types"}, _types=tuple(types)
+        )
+        return other
+
     def types(self, numbers: Sequence[int]) -> list[TensorType]:
         """The types of some outputs."""
         return [self._types[number] for number in numbers]
@@ -61,3 +74,6 @@ class OutputMemory:
                 copy_elements(inputs[source], outputs[number])
             outputs[number] = inputs[source]
         return outputs
+
+
+_OWN = ("_types", "kept", "donate", "direct", "places", "fresh", "empty", "simple")

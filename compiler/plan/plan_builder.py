@@ -52,7 +52,11 @@ class PlanBuilder(ABC):
     """Places in the arena of at most this many bytes are not given to other values."""
 
     def __init__(
-        self, fused: FusedGraph, donate: Mapping[int, int], within: Surroundings | None = None
+        self,
+        fused: FusedGraph,
+        donate: Mapping[int, int],
+        within: Surroundings | None = None,
+        space: Space | None = None,
     ) -> None:
         self.within = within
         self.graph = fused.graph
@@ -64,7 +68,7 @@ class PlanBuilder(ABC):
         self.infos: list[StepInfo] = []
         self.info_of_step: dict[int, StepInfo] = {}
         self.steps: list[Step | CudaStep] = []
-        space = Space(self.alignment, self.never_reused)
+        space = space or Space(self.alignment, self.never_reused)
         self.memory = PlanMemory(space) if within is None else within.memory
         self.arena = Arena(self.memory.space)
         self.copies: list[CopyStep] = []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ..ir import TensorType
 from ..kernel.checks import Checks, error_of
 from .executable import Executable
 from .output_memory import OutputMemory
+
+if TYPE_CHECKING:  # who finds a plan on disk imports no more than this
+    from .program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -58,6 +61,31 @@ class ReadyPlan(Executable):
 
     def _raise(self, stopped: int) -> None:
         raise error_of(self.checks[stopped - 1], self.plan.status.tolist())
+
+
+class LatePlan(ReadyPlan):
+    """A plan alone. What else is to be told of it is made when it is asked for."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        outputs: OutputMemory,
+        checks: Mapping[int, Checks],
+        make: Callable[[], ReadyPlan],
+    ) -> None:
+        super().__init__(plan, outputs, checks)
+        self._make = make
+        self._whole: ReadyPlan | None = None
+
+    @property
+    def whole(self) -> ReadyPlan:
+        if self._whole is None:
+            self._whole = self._make()
+        return self._whole
+
+    @property
+    def program(self) -> Program:
+        return self.whole.program
 
 
 def _empty(type_: TensorType) -> Array:

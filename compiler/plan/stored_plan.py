@@ -8,47 +8,17 @@ from __future__ import annotations
 
 from _blake2 import blake2b  # see `cache`
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from ...runtime import cache, jit
 from ...runtime.own_code import own_code
-from ...runtime.plan import Plan
 from ..ir import Graph, Node
 from ..ir.graph_key import graph_key
 from ..kernel.checks import Check, Checks, RoutineCheck
 from .output_memory import OutputMemory
 from .plan_bytes import Checks as NumberedChecks
 from .plan_bytes import NotPlain, from_bytes, to_bytes
-from .ready_plan import ReadyPlan
+from .ready_plan import LatePlan, ReadyPlan
 from .request import Request
-
-if TYPE_CHECKING:
-    from .program import Program
-
-
-class StoredExecutable(ReadyPlan):
-    """A plan that was found on disk. What else is to be told of it is made when it is asked for."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        outputs: OutputMemory,
-        checks: Mapping[int, Checks],
-        make: Callable[[], ReadyPlan],
-    ) -> None:
-        super().__init__(plan, outputs, checks)
-        self._make = make
-        self._whole: ReadyPlan | None = None
-
-    @property
-    def whole(self) -> ReadyPlan:
-        if self._whole is None:
-            self._whole = self._make()
-        return self._whole
-
-    @property
-    def program(self) -> Program:
-        return self.whole.program
 
 
 def key_of(request: Request) -> str | None:
@@ -65,7 +35,7 @@ def key_of(request: Request) -> str | None:
     return f"plan {code} {graph}{' varying' if request.varying else ''}"
 
 
-def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> StoredExecutable | None:
+def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> LatePlan | None:
     """The plan that lies under `key`, if there is one; `make` compiles the graph itself."""
     data = cache.get(key)
     if data is None or not data.startswith(_machine()):
@@ -78,7 +48,7 @@ def find(key: str, request: Request, make: Callable[[], ReadyPlan]) -> StoredExe
     }
     types = [node.type for node in request.graph.outputs]
     outputs = OutputMemory(types, request.donate, request.strides or {})
-    return StoredExecutable(plan, outputs, lines, make)
+    return LatePlan(plan, outputs, lines, make)
 
 
 def keep(key: str, request: Request, made: ReadyPlan) -> None:

@@ -11,8 +11,10 @@ from .. import pipeline
 from ..ir import Graph
 from ..pipeline import Pass
 from ..plan.executable import Executable
+from ..plan.plan_sizes import NotSizedError, PlanSizes
 from ..plan.program import Program
 from ..plan.request import Request
+from ..plan.sized_plan import SizedPlan
 
 P = TypeVar("P", bound=Program)
 
@@ -36,6 +38,10 @@ class Target(ABC, Generic[P]):
     @abstractmethod
     def load(self, program: P, request: Request) -> Executable:
         """Make a program ready to run, as it was asked for."""
+
+    def sized(self, request: Request, sizes: PlanSizes) -> SizedPlan:
+        """One plan for a graph whose sizes are open; NotSizedError where there is none."""
+        raise NotSizedError("plans for this device are made for each size")
 
     def compile(self, request: Request) -> Executable:
         """A graph ready to run."""

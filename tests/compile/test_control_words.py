@@ -472,6 +472,6 @@ def test_another_process_takes_the_plan_from_disk(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         texts.append(done.stdout.splitlines())
-    assert texts[0][0] == "CpuExecutable 6.0" and texts[1][0] == "StoredExecutable 6.0"
+    assert texts[0][0] == "CpuExecutable 6.0" and texts[1][0] == "LatePlan 6.0"
     assert texts[0][1:] == texts[1][1:]
     assert "program.py:17" in texts[1][1] and texts[1][2] == "12586269025"

@@ -17,7 +17,7 @@ from tgraph.compiler.ir import Builder, Graph, Node, Provenance, TensorType, inp
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.ir.graph_key import MOST_CONSTANT_BYTES, graph_key
 from tgraph.compiler.plan import stored_plan
-from tgraph.compiler.plan.stored_plan import StoredExecutable
+from tgraph.compiler.plan.ready_plan import LatePlan
 from tgraph.compiler.targets.cpu.executable import CpuExecutable
 from tgraph.runtime import own_code
 from tgraph.runtime.dtypes import DType, float16, float32, float64, int64
@@ -164,7 +164,7 @@ def scaled(factor: Any = 3.0, where: Provenance | None = None, name: str = "x") 
 def test_a_stored_plan_can_be_explained(folder: Path) -> None:
     x = np.ones((4, 6), np.float32)
     first, second = compile_graph(scaled()), compile_graph(scaled())
-    assert isinstance(first, CpuExecutable) and isinstance(second, StoredExecutable)
+    assert isinstance(first, CpuExecutable) and isinstance(second, LatePlan)
     assert second.run([x])[0].tobytes() == first.run([x])[0].tobytes()
     assert second.plan.describe() == first.plan.describe()
     assert [each.name for each in second.kernels] == [each.name for each in first.kernels]
@@ -178,7 +178,7 @@ def test_what_is_told_of_a_compiled_function(folder: Path) -> None:
     x = tg.randn(30, 30)
     first, second = tg.compile(function), tg.compile(function)
     assert first(x).numpy().tobytes() == second(x).numpy().tobytes()
-    assert isinstance(second.latest.function.plain, StoredExecutable)
+    assert isinstance(second.latest.function.plain, LatePlan)
     assert str(second.explain(x)) == str(first.explain(x))
     assert second.explain(x, measure=True).kernels[0].seconds > 0
     assert str(tg.draw(second, None, x)) == str(tg.draw(first, None, x))
@@ -324,7 +324,7 @@ def test_another_machine_replaces_plans(folder: Path, monkeypatch: pytest.Monkey
     target = stored_plan.jit.target()
     monkeypatch.setattr(stored_plan.jit, "target", lambda: f"{target} +more")
     assert isinstance(compile_graph(scaled()), CpuExecutable)
-    assert isinstance(compile_graph(scaled()), StoredExecutable)
+    assert isinstance(compile_graph(scaled()), LatePlan)
     monkeypatch.setattr(stored_plan.jit, "target", lambda: target)
     assert isinstance(compile_graph(scaled()), CpuExecutable)
 
@@ -352,7 +352,7 @@ def test_damaged_plans_are_made_anew(folder: Path, damage: Callable[[bytes], byt
         compile_graph(scaled(factor))
     for file in folder.glob("*.bin"):
         file.write_bytes(damage(file.read_bytes()))
-    for kind in (CpuExecutable, StoredExecutable):
+    for kind in (CpuExecutable, LatePlan):
         found = compile_graph(scaled(5.0))
         assert type(found) is kind and found.run([x])[0].tobytes() == (5 * x).tobytes()
 

@@ -6,22 +6,24 @@ captured tensors is known by the identity of its array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import TensorType, promotion
 from ..compiler.ir import primitives as p
-from ..compiler.ir import promotion
 from ..core import pytree
 from ..core.state import state
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, ViewStep
 from ..core.trace_state import Source, TraceInput
-from ..core.traced_number import FixedNumber
+from ..core.traced_number import FixedNumber, OpenNumber
 from ..core.views import array_views
 from ..runtime.cuda.arrays import cupy_array
 from ..runtime.cuda.products import get_precision
 from ..runtime.device import CPU, defaults
+from ..runtime.records import record
 from ..tracing.recorded_call import Call, Change, Ref, follows_its_base
 from ..tracing.recording.guards import Guard, same_elements, same_static
 from ..tracing.recording.places import Place
@@ -32,11 +34,20 @@ from .graph_function import GraphFunction
 LOOPED = 200
 
 
+@record()
+class OpenViews:
+    """What stands for the `array_views` of steps whose sizes are open."""
+
+    steps: tuple[ViewStep, ...]
+
+
 class CallWriter:
     """Writes `run(leaves, given)` for one recorded call.
 
     `given` are (args, kwargs) as the user gave them, where there are containers among them.
     `leaves` are followed by what lies in `places`, which each call reads by itself.
+
+    `types` are those of arguments which the leaves at hand need not have.
 
     `captured` lists the tensors of the outside whose memory is bound as A0, A1, ... in
     `namespace`; `fixed_roots` holds the owners of that memory.
@@ -52,7 +63,9 @@ class CallWriter:
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Any,
+        types: Mapping[int, TensorType] = MappingProxyType({}),
     ) -> None:
+        self.types = types
         self.call, self.leaves, self.numbers, self.places = call, leaves, numbers, places
         self.function, self.guards = function, guards
         self.captured: list[Tensor] = []
@@ -118,6 +131,11 @@ class CallWriter:
         head = f"    ({names}) = leaves" if names else "    pass"
         return "\n".join(["def run(leaves, given=None):", head, *self._lines, ""])
 
+    @property
+    def own_names(self) -> list[str]:
+        """The names of what it put into the namespace by itself and may depend on sizes."""
+        return [*self._consts.values(), *(["GRADS"] if self._grad_rows else [])]
+
     # --- pieces ---
 
     def _add(self, line: str) -> None:
@@ -157,7 +175,8 @@ class CallWriter:
             self._tensor_argument(position, leaf)
 
     def _tensor_argument(self, position: int, leaf: Tensor) -> None:
-        name, value, type_ = f"a{position}", f"v{position}", self._const(leaf._type)
+        name, value = f"a{position}", f"v{position}"
+        type_ = self._const(self.types.get(position, leaf._type))
         first = next(at for at, each in enumerate(self.leaves) if each is leaf)
         if first != position:
             self._miss_unless(f"{name} is a{first}")
@@ -279,7 +298,7 @@ class CallWriter:
 
     def _number(self, expression: Any) -> str:
         """A variable with what an expression of Python numbers gives at this call."""
-        if isinstance(expression, FixedNumber):
+        if isinstance(expression, (FixedNumber, OpenNumber)):
             return self._const(expression.value)
         if isinstance(expression, Source) and expression.kind == "number":
             return f"a{expression.key}"
@@ -509,8 +528,10 @@ class CallWriter:
             case "view":
                 base = self._ref(ref.key)
                 steps = self._const(ref.steps)
+                is_open = self.function.fed.open is not None
                 # Made later, when the base has its final value and history.
-                how = f"{self._const(array_views(ref.steps))}, {ref.differentiable}, {ref.apart}"
+                views = OpenViews(ref.steps) if is_open else array_views(ref.steps)
+                how = f"{self._const(views)}, {ref.differentiable}, {ref.apart}"
                 self._views.append(f"{name} = view_of({base}, {steps}, {how})")
                 if ref.leaf:
                     self._views.append(f"{name}._requires_grad = True")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..compiler.ir import Node, effect_of, promotion
+from ..compiler.ir import Node, TensorType, effect_of, promotion
 from ..core.dispatch import settled
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -107,7 +107,8 @@ class CompiledCall:
     `run(leaves, given)` is the hot path: it returns MISS where the plan does not fit.
     `why_not(leaves)` says in words what does not fit. `places` are read at each call as if what
     lies there were arguments. `axes`, by the positions of arguments, are of open size: `why_not`
-    passes over it, as it is asked for all plans of an OpenCall.
+    passes over it, as it is asked for all plans of an OpenCall. `types` are those of arguments
+    whose sizes are not those of the leaves at hand, as they are open.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class CompiledCall:
         eager: Callable[[Sequence[Any], Any], Any],
         reason: str,
         axes: Mapping[int, Mapping[int, str]] = MappingProxyType({}),
+        types: Mapping[int, TensorType] = MappingProxyType({}),
     ) -> None:
         self.call, self.function, self.reason = call, function, reason
         self.names, self.numbers, self.places = list(names), numbers, list(places)
@@ -141,25 +143,35 @@ class CompiledCall:
         self._gradients = [_described_gradient(owner, leaves, axes) for owner, _ in call.grads_read]
         self._eager = eager
         writer = CallWriter(
-            call, leaves, numbers, self.places, function, guards, environment, eager
+            call, leaves, numbers, self.places, function, guards, environment, eager, types
         )
         self.source = writer.write()
-        self._namespace, self._roots = writer.namespace, writer.fixed_roots
+        self.namespace, self._roots = writer.namespace, writer.fixed_roots
+        self.own_names = writer.own_names
         self._captured = [(each, Described(each)) for each in writer.captured]
         self._views = [(each, Described(each)) for each in call.trace.views]
-        exec(compile(self.source, _GENERATED, "exec"), self._namespace)
-        self._generated: Callable[..., Any] = self._namespace["run"]
+        exec(compile(self.source, _GENERATED, "exec"), self.namespace)
+        self._generated: Callable[..., Any] = self.namespace["run"]
         self.run = self._choose_run()
 
     def _choose_run(self) -> Callable[..., Any]:
         """Eager, if captured tensors that are written share memory unknown to each other."""
+        return self._run_eagerly if self._overlaps() else self._generated
+
+    def _overlaps(self) -> bool:
         inputs = self.call.inputs
         written = {write.input for write in self.call.effects.writes if write.output is not None}
         arrays: tuple[list[Any], list[Any]] = ([], [])
         for at, entry in enumerate(inputs):
             if entry.source.kind == "captured" and not entry.shown:
                 arrays[0 if at in written else 1].append(entry.source.key._value)
-        return self._run_eagerly if overlap(*arrays) else self._generated
+        return overlap(*arrays)
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """How long the compiler took for the plan that calls run."""
+        found: tuple[float, float] = self.function.executable.seconds
+        return found
 
     def _run_eagerly(self, leaves: Sequence[Any], given: Any = None) -> Any:
         return self._eager(leaves, given)
@@ -308,8 +320,8 @@ class CompiledCall:
         """Take over the new memory of captured tensors; whether any had new memory."""
         changed = False
         for number, (tensor, _) in enumerate(self._captured):
-            if self._namespace[f"A{number}"] is not tensor._value:
-                self._namespace[f"A{number}"] = tensor._value
+            if self.namespace[f"A{number}"] is not tensor._value:
+                self.namespace[f"A{number}"] = tensor._value
                 changed = True
         if changed:
             self._roots.clear()

@@ -39,7 +39,7 @@ from .dynamic_axes import Axes, checked, places_of
 from .dynamic_axes import Place as AxisPlace
 from .fed import Fed
 from .graph_function import GraphFunction, prepare
-from .open_call import OpenCall, open_axes
+from .open_call import OpenCall, open_axes, types_with
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -212,6 +212,7 @@ class CompiledFunction:
                 self._fix_sizes(plan.axes, spec, f"no plan for these sizes can be made: {error}")
                 plan = found = self._compile(leaves, spec).at(leaves)
             self._use(plan, spec)
+            self._latest = weakref.ref(found)
             return found
 
     def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> AnyPlan:
@@ -232,7 +233,7 @@ class CompiledFunction:
             self._fix_sizes(recording.axes, spec, f"no plan for any size can be made: {error}")
             return self._compile(leaves, spec)
         done = time.perf_counter()
-        spent = plan.at(leaves).function.executable.seconds
+        spent = plan.at(leaves).seconds
         self.compiles.append(CompileRecord(plan.reason, traced - start, done - traced, *spent))
         if len(self.compiles) == MANY_PLANS:
             self._warn_of_many()
@@ -246,24 +247,33 @@ class CompiledFunction:
         reason += _sizes_text(axes, names)
         labels = [*names, *(place.path for place in places)]
 
+        def function(call: Call, fed: Fed | None) -> GraphFunction:
+            return _as_function(call, self.name, fed)
+
         def make(call: Call, fed: Fed | None, leaves: Sequence[Any]) -> CompiledCall:
-            plan = CompiledCall(
+            types = types_with(fed, axes, leaves) if fed and fed.open else {}
+            made = function(call, fed)
+            _ = made.executable
+            return CompiledCall(
                 call,
                 leaves,
                 labels,
                 numbers,
                 places,
-                _as_function(call, self.name, fed),
+                made,
                 list(recorder.guards.values()),
                 recorder.namespace,
                 self._eager,
                 reason,
                 open_axes(axes),
+                types,
             )
-            self._latest = weakref.ref(plan)
-            return plan
 
-        return OpenCall(call, axes, make, labels, leaves) if axes else make(call, None, leaves)
+        return (
+            OpenCall(call, axes, make, function, labels, leaves)
+            if axes
+            else make(call, None, leaves)
+        )
 
     def _open_places(
         self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
@@ -533,7 +543,7 @@ def _sizes_text(axes: Mapping[AxisPlace, Dim], names: Sequence[str]) -> str:
 
 
 def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:
-    """The graph of a call as a function, with its plan made; with `fed` for some of many sizes."""
+    """The graph of a call as a function; with `fed` for some of many sizes."""
     function = GraphFunction(
         call.graph,
         call.trace,
@@ -546,7 +556,6 @@ def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:
         fed,
     )
     function.keeps_arenas = fed is None  # not as many as there are sizes
-    _ = function.executable
     return function
 
 

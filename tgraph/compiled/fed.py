@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from ..compiler.ir import Builder, Node, TensorType, toposort
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import Sizes, SymInt
+from ..compiler.ir.size_number import computed, is_expression
+from ..compiler.plan.plan_sizes import PlanSizes
 from ..core.trace_state import Source
 from ..core.traced_number import NumberExpression, number_value
 from ..tracing.trace_context import scalar_of
@@ -21,11 +24,20 @@ class Fed:
     become some of `inputs`.
     """
 
-    def __init__(self, inputs: Mapping[Node, Node], sizes: Sizes | None = None) -> None:
+    def __init__(
+        self, inputs: Mapping[Node, Node], sizes: Sizes | None = None, varying: bool = True
+    ) -> None:
         self.inputs = dict(inputs)
         self.sizes = sizes or {}
+        self.varying = varying and bool(sizes)
         self._build = Builder()
         self._new = dict(inputs)
+
+    @property
+    def open(self) -> PlanSizes | None:
+        """What its sizes belong to where they are those of a plan for many."""
+        scopes = {size.scope for size in self.sizes.values() if type(size) is SymInt}
+        return next((each for each in scopes if isinstance(each, PlanSizes)), None)
 
     def apply(self, nodes: Sequence[Node]) -> list[Node]:
         """What stands for each node; the same for the same node, whenever it is asked."""
@@ -40,7 +52,7 @@ class Fed:
 
     def with_inputs(self, inputs: Mapping[Node, Node]) -> Fed:
         """The same, with more inputs."""
-        return Fed(self.inputs | inputs, self.sizes)
+        return Fed(self.inputs | inputs, self.sizes, self.varying)
 
     def type_of(self, node: Node) -> TensorType:
         """The type of a node where sizes are known."""
@@ -89,13 +101,13 @@ def attrs_at(attrs: Mapping[str, Any], sizes: Sizes) -> Mapping[str, Any] | None
     if all(found[name] is value for name, value in attrs.items()):
         return None
     if isinstance(attrs.get("value"), (NumberExpression, Source)):
-        found["value"] = scalar_of(found["value"], attrs["dtype"])
+        found["value"] = computed(partial(scalar_of, dtype=attrs["dtype"]), found["value"])
     return found
 
 
 def value_at(value: Any, sizes: Sizes) -> Any:
     """An attribute where sizes are known; itself where nothing of it was open."""
-    if type(value) is SymInt:
+    if is_expression(value):
         return value.at(sizes)
     if type(value) is TensorType:
         return type_at(value, sizes)

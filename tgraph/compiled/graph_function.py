@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.compile_graph import compile_graph, fused_gradients, maker
+from ..compiler.compile_graph import compile_for_sizes, compile_graph, fused_gradients, maker
 from ..compiler.ir import Builder, Graph, Node, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.plan.ready_plan import ReadyPlan
@@ -47,6 +47,7 @@ class Forward(NamedTuple):
     backward: Graph
     gradients: tuple[int | None, ...]  # differentiable input -> output of `backward`
     has_token: bool  # whether its last output is that of the ordered host calls that it makes
+    types: tuple[Any, ...]  # of the outputs of `backward`
 
 
 class Outputs:
@@ -147,13 +148,22 @@ class GraphFunction:
         return self.forward.executable if self.differentiable else self.plain
 
     def _compile(self, graph: Graph) -> Any:
+        sizes = self.fed.open
+        if sizes is not None:
+            return compile_for_sizes(
+                graph,
+                sizes,
+                donate=self.donate,
+                strides=self.strides,
+                overwritten=self.overwritten,
+            )
         return self._settled(
             compile_graph(
                 graph,
                 donate=self.donate,
                 strides=self.strides,
                 overwritten=self.overwritten,
-                varying=bool(self.fed.sizes),
+                varying=self.fed.varying,
                 eager=self.eager,
                 aligned=self.aligned,
             )
@@ -211,7 +221,8 @@ class GraphFunction:
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
         nodes = tuple(self.fed.origins(origins))
-        return Forward(executable, saved, nodes, parts.backward, places, token is not None)
+        types = tuple(node.type for node in parts.backward.outputs)
+        return Forward(executable, saved, nodes, parts.backward, places, token is not None, types)
 
     def _divided(
         self, incoming: Sequence[Node], gradients: Sequence[Node]
@@ -266,6 +277,18 @@ class GraphFunction:
         return found  # type: ignore[no-any-return]
 
     def _make_backward(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
+        graph, places = self.backward_graph(wanted)
+        made = compile_graph(
+            graph,
+            strides=odd_strides(graph),
+            varying=self.fed.varying,
+            eager=self.eager,
+            aligned=self.aligned,
+        )
+        return self._settled(made), places
+
+    def backward_graph(self, wanted: tuple[bool, ...]) -> tuple[Graph, list[int | None]]:
+        """The graph of the backward plan for some inputs, and where their results are."""
         forward = self.forward
         outputs: list[Node] = []
         places: list[int | None] = []
@@ -277,16 +300,7 @@ class GraphFunction:
             outputs.append(forward.backward.outputs[at])
         if forward.has_token:
             outputs.append(forward.backward.outputs[-1])
-        graph = Graph(forward.backward.inputs, outputs)
-        varying = bool(self.fed.sizes)
-        made = compile_graph(
-            graph,
-            strides=odd_strides(graph),
-            varying=varying,
-            eager=self.eager,
-            aligned=self.aligned,
-        )
-        return self._settled(made), places
+        return Graph(forward.backward.inputs, outputs), places
 
     @made_once
     def higher(self) -> GraphFunction:
@@ -450,7 +464,7 @@ class CompiledRecord(Record):
         results = plan.run(arrays)
         forward = self.function.forward
         return [
-            None if at is None else wrap(results[at], forward.backward.outputs[known].type)
+            None if at is None else wrap(results[at], forward.types[known])
             for at, known in zip(places, forward.gradients)
         ]
 

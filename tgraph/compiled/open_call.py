@@ -1,8 +1,8 @@
 """A recorded call that holds for all sizes of some axes of its arguments.
 
-The function was traced once, with open sizes (`dim.SymInt`) in the shapes. `OpenCall` makes a
-`CompiledCall` of that for each size that comes: the graph with numbers in place of sizes, whose
-types are inferred again. Nothing is traced.
+The function was traced once, with open sizes (`dim.SymInt`) in the shapes. `OpenCall` has a
+`CompiledCall` for each size that comes. Most are made of a compilation for many sizes; others of
+the graph with numbers in place of sizes, whose types are inferred again. Nothing is traced.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..compiler.ir import Graph
+from ..compiler.ir import Graph, TensorType
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, size_at
+from ..compiler.plan.plan_sizes import PlanSizes
 from ..core.tensor import Size, ViewStep
 from ..tracing.open_sizes import number_at
 from ..tracing.recorded_call import Call, Change, Effects, Ref
@@ -21,15 +22,27 @@ from ..tracing.recording.guards import Guard
 from .call_helpers import MISS
 from .compiled_call import CompiledCall
 from .fed import Fed, attrs_at
+from .graph_function import GraphFunction
+from .sized_call import Refusal, SizedCall
 
 MAX_SIZES = 64
-"""Plans kept of one recorded call, for so many sizes; the one unused longest goes first."""
+"""Plans kept of one recorded call, for so many sizes; the one made first goes first."""
+
+MOST_SIZED = 16
+"""Compilations kept that serve many sizes each; the one unused longest goes first."""
+
+MOST_REFUSALS = 16
+"""From so many reasons on why sizes are compiled alone, all others are, too."""
 
 
 class OpenCall:
     """Stands among the plans of a function for those of all sizes.
 
-    `make(call, fed, leaves)` makes the CompiledCall of a call whose sizes are known.
+    Sizes that the compiler treats alike share one compilation (`SizedCall`). Where that cannot be,
+    each is compiled alone.
+
+    `make(call, fed, leaves)` makes the CompiledCall of a call at the sizes of `fed`. `function`
+    makes the function of its graph alone.
     """
 
     def __init__(
@@ -37,12 +50,17 @@ class OpenCall:
         call: Call,
         axes: Mapping[tuple[int, int], Dim],
         make: Callable[[Call, Fed, Sequence[Any]], CompiledCall],
+        function: Callable[[Call, Fed], GraphFunction],
         names: Sequence[str],
         leaves: Sequence[Any],
     ) -> None:
         self.call, self.axes, self._make, self._names = call, dict(axes), make, names
+        self._function = function
         self._plans: OrderedDict[tuple[int, ...], CompiledCall] = OrderedDict()
-        self._first = self._plan_at(leaves)  # it knows all but the sizes
+        self._sized: list[SizedCall] = []  # the one used last is the first
+        self._refusals: list[Refusal] = []
+        made = self._plan_at(leaves)
+        self._first = self._sized[0].call if self._sized else made  # it knows all but the sizes
 
     def run(self, leaves: Sequence[Any], given: Any = None) -> Any:
         """The hot path: MISS where there is no plan for the sizes, or it does not fit."""
@@ -57,12 +75,52 @@ class OpenCall:
         return self._plans.get(self._key(leaves)) or self._plan_at(leaves)
 
     def _plan_at(self, leaves: Sequence[Any]) -> CompiledCall:
-        fed = Fed({}, self._sizes(leaves))
-        made = self._make(call_at(self.call, fed), fed, leaves)
+        sizes = self._sizes(leaves)
+        made = self._at_sizes(sizes, leaves) or self._alone(sizes, leaves)
         self._plans[self._key(leaves)] = made
         if len(self._plans) > MAX_SIZES:
             self._plans.popitem(last=False)
         return made
+
+    def _at_sizes(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall | None:
+        """From what is compiled for many sizes, or that now; None where it cannot be."""
+
+        def alone() -> tuple[Call, GraphFunction]:
+            fed = Fed({}, sizes)
+            call = call_at(self.call, fed)
+            return call, self._function(call, fed)
+
+        for number, sized in enumerate(self._sized):
+            found = sized.at(sizes, alone)
+            if found is not None:
+                self._sized.insert(0, self._sized.pop(number))
+                return found
+        numbers = self._numbers(sizes)
+        if len(self._refusals) > MOST_REFUSALS or any(e.holds(numbers) for e in self._refusals):
+            return None
+        opened = PlanSizes()
+        try:
+            sized = SizedCall(
+                opened, sizes, lambda fed: self._make(call_at(self.call, fed), fed, leaves)
+            )
+        except Exception as error:  # such as that of code which takes a size for a number
+            if isinstance(error, MemoryError):
+                raise
+            self._refusals.append(Refusal(opened, error))
+            return None
+        self._sized = [sized, *self._sized][:MOST_SIZED]
+        return sized.at(sizes, alone)
+
+    def _numbers(self, sizes: Sizes) -> tuple[int, ...]:
+        """The sizes of dims, in their order."""
+        return tuple(sizes[dim] for dim in dict.fromkeys(self.axes.values()))
+
+    def _alone(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall:
+        """By all of the compiler, for these sizes alone."""
+        numbers = self._numbers(sizes)
+        varying = all(each.varying for each in self._refusals if each.holds(numbers))
+        fed = Fed({}, sizes, varying)
+        return self._make(call_at(self.call, fed), fed, leaves)
 
     def _key(self, leaves: Sequence[Any]) -> tuple[int, ...]:
         return tuple(leaves[at]._type.shape[axis] for at, axis in self.axes)
@@ -82,7 +140,12 @@ class OpenCall:
             f"{self._names[at]}.shape[{axis}] is any size {dim.name}"
             for (at, axis), dim in self.axes.items()
         ]
-        return notes + [f"where {each} ({each.where})" for each in self.size_guards]
+        notes += [f"where {each} ({each.where})" for each in self.size_guards]
+        notes += [f"one plan where {each.notes}" for each in self._sized]
+        refused = dict.fromkeys(why for each in self._sized for why in each.refused)
+        notes += [f"a backward plan for each size: {why}" for why in refused]
+        refused = dict.fromkeys(each.reason for each in self._refusals)
+        return notes + [f"a plan for each size: {why}" for why in refused]
 
     @property
     def size_guards(self) -> list[SizeGuard]:
@@ -107,7 +170,7 @@ class OpenCall:
         return self._first.moved_numbers(leaves)
 
     def rebind(self) -> None:
-        for plan in self._plans.values():
+        for plan in (*(sized.call for sized in self._sized), *self._plans.values()):
             plan.rebind()
 
     def why_not(self, leaves: Sequence[Any]) -> str | None:
@@ -140,6 +203,18 @@ class OpenCall:
             return False
         sizes = self._sizes(leaves)
         return any(each.relation == "!=" and not each.holds(sizes) for each in self.size_guards)
+
+
+def types_with(
+    fed: Fed, axes: Mapping[tuple[int, int], Dim], leaves: Sequence[Any]
+) -> dict[int, TensorType]:
+    """The types of arguments by their positions, with the sizes of `fed` along `axes`."""
+    found: dict[int, TensorType] = {}
+    for (at, axis), dim in axes.items():
+        type_ = found.get(at, leaves[at]._type)
+        shape = (*type_.shape[:axis], fed.sizes[dim], *type_.shape[axis + 1 :])
+        found[at] = type_.with_shape(shape)
+    return found
 
 
 def open_axes(axes: Mapping[tuple[int, int], Dim]) -> dict[int, dict[int, str]]:

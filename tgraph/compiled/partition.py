@@ -31,6 +31,7 @@ from ..compiler.ir import (
     toposort,
 )
 from ..compiler.ir import primitives as p
+from ..compiler.ir.size_number import typical
 from ..runtime.records import record
 from .minimum_cut import Network
 
@@ -263,4 +264,5 @@ def _minimum_cut(
 
 def _capacity(cost: float) -> float:
     """A whole number: sums of floats would make ties depend on rounding."""
+    cost = typical(cost)
     return cost if cost == _INFINITE else round(10 * cost)

@@ -27,6 +27,13 @@ class FixedNumber:
 
 
 @record()
+class OpenNumber:
+    """A size in an expression, of a plan that is made for many sizes."""
+
+    value: Any
+
+
+@record()
 class NumberExpression:
     """What is computed from numbers by Python itself, at each call: an operator and its operands.
 
@@ -55,7 +62,8 @@ def number_value(expression: Any, read: Callable[[Source], Any]) -> Any:
     """The value of an expression, where `read` gives that of a Source."""
     if isinstance(expression, NumberExpression):
         return expression.value(read)
-    return expression.value if isinstance(expression, FixedNumber) else read(expression)
+    known = isinstance(expression, (FixedNumber, OpenNumber))
+    return expression.value if known else read(expression)
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {

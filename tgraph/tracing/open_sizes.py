@@ -12,7 +12,7 @@ from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SizeScope, SymInt, is_open
 from ..core.provenance import is_internal, user_site
 from ..core.trace_state import Source
 from ..core.traced_float import Specialize
-from ..core.traced_number import FixedNumber, NumberExpression, TracedNumber
+from ..core.traced_number import FixedNumber, NumberExpression, OpenNumber, TracedNumber
 
 _RECORDING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recording") + os.sep
 
@@ -101,7 +101,8 @@ def _sources(size: SymInt) -> frozenset[Source]:
 def number_at(expression: Any, sizes: Mapping[Dim, int]) -> Any:
     """An expression of numbers with sizes in it, where those are known."""
     if isinstance(expression, Source) and expression.kind == "size":
-        return FixedNumber(int, repr(expression.key.at(sizes)))
+        size = expression.key.at(sizes)
+        return OpenNumber(size) if is_open(size) else FixedNumber(int, repr(size))
     if not isinstance(expression, NumberExpression):
         return expression
     operands = tuple(number_at(each, sizes) for each in expression.operands)

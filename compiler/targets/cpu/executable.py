@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ....runtime.plan import Plan
 from ....runtime.plan_steps import LaunchStep, RoutineStep, Step, with_kernel
 from ...ir import Graph
-from ...kernel.checks import Checks
 from ...plan.ready_plan import ReadyPlan
 from .loader import KernelLoader
 from .program import CpuProgram
@@ -17,14 +16,8 @@ class CpuExecutable(ReadyPlan):
     """A program with its plan. What its `loader` knows already is being compiled."""
 
     def __init__(self, program: CpuProgram, loader: KernelLoader | None = None) -> None:
-        checks: dict[int, Checks] = {
-            number: info.kernel.checks
-            for number, info in program.info_of_step.items()
-            if info.kernel is not None and info.kernel.checks
-        }
-        checks |= program.routine_checks
         plan = _loaded(program, loader or KernelLoader())
-        super().__init__(plan, program.planning, checks)
+        super().__init__(plan, program.planning, program.checks)
         self._program = program
 
     @property

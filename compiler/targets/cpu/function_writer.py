@@ -5,12 +5,32 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ....runtime.dtypes import DType
 from ....runtime.llvm_text import Text
+from ...ir.size_number import SizeText, is_expression
+from ...plan.plan_sizes import OneStepError
 from .math.functions import function_name, is_long
 from .scalar import llvm_type
+
+
+def known_number(text: str) -> int | None:
+    """The number that stands in a text, also an open size; None for what is computed."""
+    if type(text) is SizeText:
+        size: int = text.size
+        return size
+    return int(text) if text.isdigit() else None
+
+
+def never_once(steps: Any) -> None:
+    """Let a loop that adds up floats have an open number of steps, unless it is one.
+
+    LLVM makes no loop of what it knows to run once, and then may add up in another order.
+    """
+    if is_expression(steps) and steps == 1:
+        raise OneStepError(f"a loop that adds up has one step where {steps.text} is 1")
+
 
 _SUFFIX = {"float": "f32", "double": "f64"}
 _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
@@ -78,8 +98,9 @@ class Writer(Text):
         """A sum or the like of two integers; known ones are computed here."""
         if (name, str(b)) in (("add", "0"), ("sub", "0"), ("mul", "1")):
             return a
-        if a.isdigit() and str(b).isdigit():
-            return str(_ARITHMETIC[name](int(a), int(b)))
+        first, second = known_number(a), known_number(str(b))
+        if first is not None and second is not None:
+            return str(_ARITHMETIC[name](first, second))
         if name in ("smin", "smax"):
             self.declarations.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
             return self.op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
@@ -92,6 +113,15 @@ class Writer(Text):
     def sealed(self, type: str, value: str) -> str:
         """An integer as a value that LLVM knows nothing of, and so leaves as it is."""
         return self.op(f'call {type} asm "", "=r,0"({type} {value})')
+
+    @contextmanager
+    def in_case(self, case: tuple[int, int] | None) -> Iterator[None]:
+        """What is written inside is done where two numbers are equal, of which one is open."""
+        if case is None:
+            yield
+            return
+        with self.when(self.op(f"icmp eq i64 {case[0]}, {case[1]}")):
+            yield
 
     @contextmanager
     def loop(self, low: str, high: str, vector: VectorLoop | None = None) -> Iterator[str]:

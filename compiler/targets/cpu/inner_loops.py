@@ -12,14 +12,14 @@ from ...kernel.dependences import dependences
 from ...kernel.index import Axis, data_atoms
 from ...kernel.kernel import Instr, Stage
 from ...kernel.regions import Part
-from .function_writer import ONE_BY_ONE, VectorLoop, Writer
+from .function_writer import ONE_BY_ONE, VectorLoop, Writer, known_number, never_once
 from .instructions import StageBody
 from .scan_loops import CHUNK, CHUNK_AXIS, scan_loops
 from .schedule import Schedule
 from .schedule_notes import Notes
 from .storage import Storage
 from .tiles import TileBuffers
-from .vectors import Vectors
+from .vectors import PieceLoop, Vectors
 
 # Vectors that are added up side by side in a block of a sum.
 SIDE_BY_SIDE = 4
@@ -131,9 +131,9 @@ class InnerLoops:
             for piece, first, last in self._pieces(part, regions.whole(stage, axis), low, high):
                 loops = self._scan_loops(steps[0].body, piece)
                 if loops:
-                    self._walk_chunks(steps, piece, loops, int(first), int(last))
+                    self._walk_chunks(steps, piece, loops, *_known(first, last))
                 elif axis in self.cut:
-                    self._walk_blocks(steps, piece, int(first), int(last), self.cut[axis])
+                    self._walk_blocks(steps, piece, *_known(first, last), self.cut[axis])
                 elif self.vectors.takes_together(piece, len(steps)):
                     self._walk_piece(steps, piece, first, last)
                 else:
@@ -179,6 +179,7 @@ class InnerLoops:
         self.notes.loop(part.axis, vector.width)
         block = count * together
         blocks, rest = divmod(high - low, block)
+        never_once(blocks)
         if blocks:
             with self.writer.loop("0", str(blocks)) as number:
                 start = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
@@ -220,19 +221,24 @@ class InnerLoops:
     ) -> None:
         for stage in loops:
             each = replace(part, stages=(stage,))
-            for first, last, vector in self.vectors.loops(each, "0", str(count)):
-                self.notes.loop(part.axis, vector.width)
-                with self.writer.loop(first, last, vector) as at:
+            for loop in self.vectors.loops(each, "0", str(count)):
+                with self._piece_loop(part, loop) as at:
                     self.axes[CHUNK_AXIS] = at
                     self._step_all(steps, each, self.writer.integer("add", at, start))
         if part.axis in self.cut:
             self.storage.carry(part.stages[0])
 
     def _walk_piece(self, steps: Sequence[LoopStep], part: Part, low: str, high: str) -> None:
-        for first, last, vector in self.vectors.loops(part, low, high):
-            self.notes.loop(part.axis, vector.width)
-            with self.writer.loop(first, last, vector) as at:
+        for loop in self.vectors.loops(part, low, high):
+            with self._piece_loop(part, loop) as at:
                 self._step_all(steps, part, at)
+
+    @contextmanager
+    def _piece_loop(self, part: Part, loop: PieceLoop) -> Iterator[str]:
+        self.notes.loop(part.axis, loop.vector.width)
+        inside = self.writer.loop(loop.low, loop.high, loop.vector)
+        with self.writer.in_case(loop.case), inside as at:
+            yield at
 
     def _step_all(self, steps: Sequence[LoopStep], part: Part, at: str) -> None:
         """All phases of a part where its counter is `at`."""
@@ -262,6 +268,13 @@ def rows_together(schedule: Schedule) -> int:
         return 1
     is_cut = regions.boxes(stage, kernel.rows) or scan_loops(stage, set(), 0) is not None
     return 1 if is_cut else ROWS
+
+
+def _known(low: str, high: str) -> tuple[int, int]:
+    """Bounds that are known: those of the last axis of a stage."""
+    first, last = known_number(low), known_number(high)
+    assert first is not None and last is not None
+    return first, last
 
 
 def _checks_alone(stage: Stage) -> Stage:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from ...ir.dim import fixed, is_open
 from ...kernel import regions
 from ...kernel.index import Axis
 from ...kernel.kernel import Stage, long_sums
@@ -309,7 +310,7 @@ class _KernelWriter:
         """
         *outer, last = stage.axes
         if self.inner.cut.keys().isdisjoint(stage.axes) and _steps(stage) <= MOST_JAMMED:
-            ranges = [[(axis, str(at)) for at in range(axis.size)] for axis in stage.axes]
+            ranges = [[(axis, str(at)) for at in range(fixed(axis.size))] for axis in stage.axes]
             self._jammed(stage, rows, lanes, [dict(each) for each in product(*ranges)])
             return
         if outer:
@@ -337,15 +338,18 @@ class _KernelWriter:
         with self.writer.loop("0", str(groups)) as at:
             first = self.writer.integer("add", self.writer.integer("mul", at, JAM), start)
             self._jam_steps(stage, rows, lanes, first, JAM)
-        if rest:
-            first = self.writer.integer("add", start, count - rest)
-            self._jam_steps(stage, rows, lanes, first, rest)
+        first = self.writer.integer("add", start, count - rest)
+        is_any: bool = is_open(rest)
+        for number in range(1, JAM) if is_any else [rest]:
+            if number:
+                with self.writer.in_case((rest, number) if is_any else None):
+                    self._jam_steps(stage, rows, lanes, first, number)
 
     def _jam_steps(
         self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int
     ) -> None:
         last, plus = stage.axes[-1], self.writer.integer
-        steps = [{last: plus("add", first, step)} for step in range(count)]
+        steps = [{last: plus("add", first, step)} for step in range(fixed(count))]
         self._jammed(stage, rows, lanes, steps)
 
     @contextmanager

@@ -28,6 +28,7 @@ from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
 from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter_parts
 from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from ...plan.arena import Space
 from ...plan.control_flow import Surroundings
 from ...plan.library_steps import routine_check
 from ...plan.pattern import Piece
@@ -83,8 +84,9 @@ class CpuPlanBuilder(PlanBuilder):
         donate: Mapping[int, int],
         begin: Callable[[KernelText], None] | None = None,
         within: Surroundings | None = None,
+        space: Space | None = None,
     ) -> None:
-        super().__init__(fused, donate, within)
+        super().__init__(fused, donate, within, space)
         self.begin = begin
         self.texts: dict[int, KernelText] = {}
         self.routine_checks: dict[int, RoutineCheck] = {}

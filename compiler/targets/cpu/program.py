@@ -8,8 +8,9 @@ from ....runtime.plan_steps import CudaStep, KernelStep, Step
 from ... import pipeline
 from ...fusion.fusion import fuse
 from ...ir import Graph, TensorType
-from ...kernel.checks import RoutineCheck
+from ...kernel.checks import Checks, RoutineCheck
 from ...placement import is_on_cpu
+from ...plan.arena import Space
 from ...plan.planning import Planning
 from ...plan.program import Program
 from .module_text import KernelText, kernels_module
@@ -47,11 +48,12 @@ class CpuProgram(Program):
         begin: Callable[[KernelText], None] | None = None,
         types: Sequence[TensorType] | None = None,
         epilogues: bool = True,
+        space: Space | None = None,
     ) -> None:
         planning = Planning(graph, donate, strides, types, machine=CpuRules.machine)
         rules = CpuRules(planning.planned, planning.inputs, planning.overwriting, epilogues)
         fused = fuse(rules)
-        builder = CpuPlanBuilder(fused, planning.places, begin)
+        builder = CpuPlanBuilder(fused, planning.places, begin, space=space)
         builder.build()
         super().__init__(planning, fused.refusals, builder)
         self.texts: Mapping[int, KernelText] = builder.texts
@@ -64,6 +66,17 @@ class CpuProgram(Program):
             for number, node in enumerate(planning.planned.inputs)
             if node not in planning.inputs
         ]
+
+    @property
+    def checks(self) -> dict[int, Checks]:
+        """What steps check, by their numbers."""
+        found: dict[int, Checks] = {
+            number: info.kernel.checks
+            for number, info in self.info_of_step.items()
+            if info.kernel is not None and info.kernel.checks
+        }
+        found.update(self.routine_checks)
+        return found
 
     @property
     def source(self) -> str:

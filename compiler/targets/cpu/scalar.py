@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ....runtime.dtypes import DType, float32, float64
+from ...ir.size_number import computed, is_expression
 
 
 class Emit(Protocol):
@@ -49,11 +50,21 @@ def literal(value: Any, dtype: DType) -> str:
     """A constant of `dtype`, exact."""
     if dtype.kind == "bool":
         return "true" if value else "false"
+    if is_expression(value):
+        return str(computed(_word_of_float, value, dtype is float64) if _float(dtype) else value)
     if dtype.kind != "float":
         return str(int(value))
-    rounded = float(value) if dtype is float64 else float(np.float32(value))
-    bits: int = struct.unpack("<Q", struct.pack("<d", rounded))[0]
-    return f"0x{bits:016X}"
+    return f"0x{_word_of_float(value, dtype is float64) & MASK:016X}"
+
+
+MASK = (1 << 64) - 1
+
+
+def _word_of_float(value: float, is_double: bool) -> int:
+    """The bits of a float, or of the double that is equal to it, as a signed integer."""
+    rounded = float(value) if is_double else float(np.float32(value))
+    word: int = struct.unpack("<q", struct.pack("<d", rounded))[0]
+    return word
 
 
 def _float(dtype: DType) -> bool:

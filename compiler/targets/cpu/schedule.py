@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import prod
 
 from ....runtime.records import record
+from ...ir.shapes import at_least_one
 from ...kernel.cost import cost
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Index, Quotient, Remainder, data_atoms
@@ -268,4 +269,4 @@ def _grain(kernel: Kernel, tasks: tuple[TaskAxis, ...]) -> int:
 
 def grain_of(work: int) -> int:
     """How many tasks of so much work are worth a thread."""
-    return max(1, GRAIN_OPERATIONS // max(1, work))
+    return at_least_one(GRAIN_OPERATIONS // at_least_one(work))

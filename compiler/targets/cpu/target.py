@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from ... import pipeline
 from ...ir import Graph
+from ...plan.plan_sizes import PlanSizes
 from ...plan.request import Request
+from ...plan.sized_plan import SizedPlan
 from ..target import Target
 from .executable import CpuExecutable
 from .loader import KernelLoader
 from .program import CpuProgram
+from .sized_program import sized_plan
 
 
 class CpuTarget(Target[CpuProgram]):
@@ -36,6 +39,9 @@ class CpuTarget(Target[CpuProgram]):
             self.loader.add,
             request.types,
         )
+
+    def sized(self, request: Request, sizes: PlanSizes) -> SizedPlan:
+        return sized_plan(pipeline.optimize(request.graph, passes=self.passes), request, sizes)
 
     def load(self, program: CpuProgram, request: Request) -> CpuExecutable:
         return CpuExecutable(program, self.loader)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...kernel.varying_texts import Families
 from .module_text import KernelText
@@ -33,6 +33,12 @@ _LINE = re.compile(
 )
 _INTEGER = re.compile(r"(?<![%\w.])-?\d+(?!\w)")
 _BITS = re.compile(r"0x[0-9A-F]{16}")  # of a double, also where it is a float
+# What is no number in the way of loops, and yet may be an open size.
+_WORDS = re.compile(
+    rf"  (?:store i64 {_VALUE}, ptr %\w+"
+    rf"|(?:%v\d+ = )?call \w+ @\w+\((?:(?:ptr|i\d+|float|double) {_VALUE}(?:, |\)))+)"
+)
+_NAME = re.compile(r"\?\d+\?")  # of an open size, see `PlanSizes`
 _BODY = "define internal void @NAME_body("
 _CALL = "  call void @NAME_body("
 _BOUNDS = "i64 %lo, i64 %hi"
@@ -57,6 +63,32 @@ def with_varying_numbers(text: KernelText) -> tuple[KernelText, tuple[int, ...]]
         return text, ()
     lifted = _lifted(text.text, {at: numbers[at].type for at in varying})
     return replace(text, text=lifted), tuple(numbers[at].word for at in varying)
+
+
+def with_sizes(text: KernelText, sizes: Mapping[str, Any]) -> tuple[KernelText, tuple[Any, ...]]:
+    """The kernel with parameters for the numbers that `sizes` name, and what those are.
+
+    ValueError where one stands where LLVM must know it.
+    """
+    found: dict[str, str] = {}  # the type of each
+    names: dict[str, str] = {}
+    lines: list[str] = []
+    for line in text.text.splitlines():
+        for name in _NAME.findall(line):
+            names.setdefault(name, f"%w{len(names)}")
+        written = _NAME.sub(lambda match: names[match[0]], line)
+        if written != line:
+            known = _LINE.fullmatch(written)
+            type_ = known["float"] or "i64" if known else "i64" if _WORDS.fullmatch(written) else ""
+            if any(found.setdefault(name, type_) != type_ for name in _NAME.findall(line)):
+                type_ = ""
+            if not type_:
+                raise ValueError(line.strip())
+        lines.append(written)
+    if names:
+        types = list(found.values())
+        lines = [each for line in lines for each in _passed(line, types)]
+    return replace(text, text="\n".join(lines)), tuple(sizes[name] for name in names)
 
 
 def _parted(text: str) -> tuple[tuple[str, ...], tuple[_Number, ...]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from ...ir.dim import is_open
+from ...ir.size_number import computed
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ...kernel.kernel import Instr, Kernel, Stage, compute_dtype
 from ...kernel.regions import Part
-from .function_writer import ONE_BY_ONE, VectorLoop
+from .function_writer import ONE_BY_ONE, VectorLoop, known_number, never_once
 from .storage import Storage
 
 # With more of them LLVM gives up.
@@ -20,6 +23,15 @@ MIN_LANES = 4
 FEW_VECTORS, MANY_VECTORS = 4, 16
 
 
+class PieceLoop(NamedTuple):
+    """An innermost loop over [low, high); with `case`, two numbers, only if they are equal."""
+
+    low: str
+    high: str
+    vector: VectorLoop
+    case: tuple[int, int] | None = None
+
+
 class Vectors:
     """What is known of the vectors of one kernel's loops; a register has `register_bytes`."""
 
@@ -28,33 +40,40 @@ class Vectors:
         self.storage = storage
         self.register_bytes = register_bytes
 
-    def loops(self, part: Part, low: str, high: str) -> Iterator[tuple[str, str, VectorLoop]]:
+    def loops(self, part: Part, low: str, high: str) -> Iterator[PieceLoop]:
         """The innermost loops over a piece of a part, along the lanes or the last axis of a stage.
 
         Where the bounds are known these are whole vectors, several at a time, and then one loop
-        that masks what is too much: single steps would take most of the time of short rows.
+        that masks what is too much: single steps would take most of the time of short rows. Where
+        they are open sizes, and values are added up in the order of those loops, there are all
+        that may be needed, each of them in case it is.
         """
-        is_known = low.isdigit() and high.isdigit()
-        if is_known and int(low) >= int(high):
+        start, end = known_number(low), known_number(high)
+        if start is not None and end is not None and start >= end:
             return
         width = self.width(part.counter, part.stages)
         if self.is_border(part) or not self.can_vectorise(part):
-            yield low, high, ONE_BY_ONE
+            yield PieceLoop(low, high, ONE_BY_ONE)
             return
-        if not is_known:
-            yield low, high, VectorLoop(width)
+        folds = any(instr.op == "reduce" for stage in part.stages for instr in stage.body)
+        if start is None or end is None or (is_open(end - start) and not folds):
+            yield PieceLoop(low, high, VectorLoop(width))
             return
-        start, end = int(low), int(high)
-        vectors, rest = divmod(end - start, width)
-        if vectors < FEW_VECTORS and rest:
-            vectors, rest = 0, end - start
-        together = next(count for count in (4, 2, 1) if vectors % count == 0)
-        if vectors >= MANY_VECTORS:
-            together, rest = 4, rest + vectors % 4 * width
-        if rest < end - start:
-            yield low, str(end - rest), VectorLoop(width, False, together)
+        length = end - start
+        together, rest = (computed(each, length, width) for each in (_together, _rest))
+        if is_open(length):
+            never_once(computed(_steps, length, width))
+            for count in (4, 2, 1):
+                loop = VectorLoop(width, False, count)
+                yield PieceLoop(low, str(end - rest), loop, (together, count))
+            which = computed(_number_of_rest, length, width)
+            for number, loop in enumerate(_rests(width), 1):
+                yield PieceLoop(str(end - rest), high, loop, (which, number))
+            return
+        if together:
+            yield PieceLoop(low, str(end - rest), VectorLoop(width, False, together))
         if rest:
-            yield str(end - rest), high, _rest(rest, width)
+            yield PieceLoop(str(end - rest), high, _rest_loop(rest, width))
 
     def is_border(self, part: Part) -> bool:
         """Whether a part of an axis is too short for vectors."""
@@ -137,7 +156,45 @@ def _is_scattered(store: Instr, axis: Axis, depends: Sequence[frozenset[Axis] | 
     return any(axes is None or axis in axes for axes in sources)
 
 
-def _rest(count: int, width: int) -> VectorLoop:
+def _cut(length: int, width: int) -> tuple[int, int, int]:
+    """A piece as so many vectors, so many of them at a time, and what is left."""
+    vectors, rest = divmod(length, width)
+    if vectors < FEW_VECTORS and rest:
+        vectors, rest = 0, length
+    if vectors >= MANY_VECTORS:
+        return vectors - vectors % 4, 4, rest + vectors % 4 * width
+    return vectors, next(count for count in (4, 2, 1) if vectors % count == 0), rest
+
+
+def _together(length: int, width: int) -> int:
+    vectors, together, _ = _cut(length, width)
+    return together if vectors else 0
+
+
+def _rest(length: int, width: int) -> int:
+    return _cut(length, width)[2]
+
+
+def _steps(length: int, width: int) -> int:
+    """Steps of the loop over whole vectors, or of one over what is left if that is as many."""
+    vectors, together, rest = _cut(length, width)
+    is_whole = rest > 0 and _rest_loop(rest, width) == VectorLoop(rest, False, 1)
+    return 1 if is_whole else vectors // together
+
+
+def _rests(width: int) -> list[VectorLoop]:
+    """The loops that there may be for what is left."""
+    narrow = [VectorLoop(lanes, False, 1) for lanes in (4, 8, 16, 32) if lanes < width]
+    return [ONE_BY_ONE, *narrow, VectorLoop(width, False, 1), VectorLoop(width, True, 1)]
+
+
+def _number_of_rest(length: int, width: int) -> int:
+    """Which of those it is, from 1 on; 0 for none."""
+    rest = _rest(length, width)
+    return 1 + _rests(width).index(_rest_loop(rest, width)) if rest else 0
+
+
+def _rest_loop(count: int, width: int) -> VectorLoop:
     """What is left is one narrower vector where there is such, else masked, or single steps."""
     if count < MIN_LANES:
         return ONE_BY_ONE

@@ -1,0 +1,252 @@
+"""A recorded call that is compiled once for many sizes.
+
+All that is made of a call, its graph, the text of its hot path and the steps of its plans, is made
+with open sizes; what belongs to certain sizes is computed from that, and nothing else is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..compiler.compile_graph import compile_for_sizes, compile_graph
+from ..compiler.ir import Graph, TensorType
+from ..compiler.ir.dim import Dim
+from ..compiler.ir.size_number import is_expression
+from ..compiler.plan.plan_sizes import NotSizedError, OneStepError, PlanSizes, reason_of
+from ..compiler.plan.size_code import SizeCode, in_words
+from ..compiler.plan.sized_plan import SizedPlan
+from ..core.compile_lock import made_once
+from ..core.tensor import Size, ViewStep
+from ..core.views import array_views
+from ..tracing.recorded_call import Call
+from .call_writer import OpenViews
+from .compiled_call import CompiledCall
+from .fed import Fed
+from .graph_function import GraphFunction, odd_strides, without_large_arena
+
+Alone = Callable[[], tuple[Call, GraphFunction]]
+
+
+class Refusal:
+    """Why there is no SizedCall for sizes for which the compiler decides alike.
+
+    `varying` tells whether texts of their kernels may be shared with other sizes.
+    """
+
+    def __init__(self, sizes: PlanSizes, error: Exception) -> None:
+        self.reason = reason_of(error)
+        self.varying = not isinstance(error, OneStepError)
+        code = SizeCode(sizes.dims)
+        code.ask(sizes.questions.values())
+        self._holds = code.giving(True)
+
+    def holds(self, numbers: tuple[int, ...]) -> bool:
+        """Whether it is the same for these sizes, in the order of dims."""
+        try:
+            return bool(self._holds(*numbers))
+        except ArithmeticError:
+            return False
+
+
+class SizedCall:
+    """One compilation of a call, for all sizes for which the compiler decides alike.
+
+    `make` makes the CompiledCall with the sizes of what it is given, which are open ones, those of
+    `sizes`; `hints` are the sizes of the call at hand.
+    """
+
+    def __init__(
+        self, sizes: PlanSizes, hints: Mapping[Dim, int], make: Callable[[Fed], CompiledCall]
+    ) -> None:
+        self.sizes = sizes
+        self.open = {dim: self.sizes.new(dim.name, size) for dim, size in hints.items()}
+        self.call = make(Fed({}, self.open))
+        self.function = function = self.call.function
+        self.plan = function.executable
+        if not isinstance(self.plan, SizedPlan):
+            raise NotSizedError("there is no plan")
+        self._names = [name for name in self.call.own_names if self._is_open(name)]
+        self._methods = {
+            name: value.__name__
+            for name, value in self.call.namespace.items()
+            if isinstance(value, MethodType) and value.__self__ in (self.plan, function)
+        }
+        self.refused: dict[str, None] = {}  # why backward plans are made for each size
+        self.backwards: dict[tuple[bool, ...], list[SizedPlan] | None] = {}
+        gradients = function.forward.types if function.differentiable else ()
+        values = tuple(self.call.namespace[name] for name in self._names)
+        code = SizeCode(self.sizes.dims)
+        code.ask(self.sizes.questions.values())
+        self._values = code.giving((values, list(function.types), gradients))
+
+    def _is_open(self, name: str) -> bool:
+        value = self.call.namespace[name]
+        if name == "GRADS":
+            return True
+        of_sizes = is_expression(value) or type(value) in (TensorType, Size, OpenViews)
+        return of_sizes or (type(value) is tuple and any(type(each) is ViewStep for each in value))
+
+    def at(self, sizes: Mapping[Dim, int], alone: Alone) -> CallAtSizes | None:
+        """The call for some sizes; None where the compiler would decide otherwise.
+
+        `alone` makes it for those alone, for who looks into it.
+        """
+        numbers = tuple(sizes[dim] for dim in self.open)
+        plan = plan_at(self.plan, numbers)
+        if plan is None:
+            return None
+        found = self._values(*numbers)
+        if found is None:
+            return None
+        values, types, gradients = found
+        function = FunctionAtSizes(self, numbers, plan, types, gradients, alone)
+        namespace = dict(self.call.namespace)
+        for name, value in zip(self._names, values):
+            of_views = type(value) is OpenViews
+            namespace[name] = array_views(value.steps) if of_views else value
+        for name, method in self._methods.items():
+            is_simple = method == "run" and function.outputs.simple
+            namespace[name] = plan.run if is_simple else getattr(function, method)
+        if "NAMESPACE" in namespace:
+            namespace["NAMESPACE"] = namespace
+        return CallAtSizes(self.call, namespace, function)
+
+    @property
+    def notes(self) -> str:
+        """For which sizes it is, in words."""
+        return in_words(self.sizes)
+
+
+def plan_at(plan: SizedPlan, numbers: tuple[int, ...]) -> Any:
+    """A plan for some sizes; None where it is another one."""
+    found = plan.at(numbers, lambda: plan_alone(plan, numbers))
+    return None if found is None else without_large_arena(found)
+
+
+def plan_alone(plan: SizedPlan, numbers: tuple[int, ...]) -> Any:
+    """What the compiler makes of the same graph for some sizes alone."""
+    request = plan.request
+    made = compile_graph(
+        _graph_at(request.graph, dict(zip(plan.sizes.dims, numbers))),
+        donate=request.donate,
+        strides=request.strides,
+        overwritten=request.overwritten,
+        varying=True,
+    )
+    return without_large_arena(made)
+
+
+def _graph_at(graph: Graph, sizes: Mapping[Dim, Any]) -> Graph:
+    """A graph with others in the place of its sizes."""
+    nodes = Fed({}, sizes).apply([*graph.inputs, *graph.outputs])
+    count = len(graph.inputs)
+    return Graph(nodes[:count], nodes[count:])
+
+
+class FunctionAtSizes(GraphFunction):
+    """The function of a SizedCall at some sizes, with the plan that calls run.
+
+    `types` are those of its outputs, `gradients` of the results of its backward plan.
+    """
+
+    def __init__(
+        self,
+        sized: SizedCall,
+        numbers: tuple[int, ...],
+        plan: Any,
+        types: list[TensorType],
+        gradients: tuple[TensorType, ...],
+        alone: Alone,
+    ) -> None:
+        own = vars(self)
+        own.update(vars(sized.function))
+        for name in ("graph", "fed", "plain", "forward", "higher"):  # of open sizes
+            own.pop(name, None)
+        self.types, self._backwards = types, {}
+        self._sized, self._numbers, self._alone = sized, numbers, alone
+        if self.differentiable:
+            forward = sized.function.forward
+            own["forward"] = forward._replace(executable=plan, types=gradients)
+        else:
+            own["plain"] = plan
+
+    @made_once
+    def made(self) -> tuple[Call, GraphFunction]:
+        """The call for these sizes alone, and its function."""
+        return self._alone()
+
+    @made_once
+    def graph(self) -> Graph:  # type: ignore[override]
+        return self.made[1].graph
+
+    @made_once
+    def fed(self) -> Fed:  # type: ignore[override]
+        return self.made[1].fed
+
+    @made_once
+    def plain(self) -> Any:
+        return self.made[1].plain
+
+    @made_once
+    def reaches(self) -> dict[int, int]:
+        return self._sized.function.reaches
+
+    def _make_backward(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
+        """Backward plans are for many sizes, too, each for those that it holds for."""
+        graph, places = self._sized.function.backward_graph(wanted)
+        known = self._sized.backwards.setdefault(wanted, [])
+        for plan in known or ():
+            found = plan_at(plan, self._numbers)
+            if found is not None:
+                return found, places
+        hints = dict(zip(self._sized.sizes.dims, self._numbers))
+        if known is not None:
+            sizes = PlanSizes()
+            opened = {dim: sizes.new(dim.name, size) for dim, size in hints.items()}
+            try:
+                again = _graph_at(graph, opened)
+                plan = compile_for_sizes(again, sizes, strides=odd_strides(again))
+            except Exception as error:
+                if isinstance(error, MemoryError):
+                    raise
+                self._sized.backwards[wanted] = None
+                self._sized.refused[reason_of(error)] = None
+            else:
+                known.insert(0, plan)
+                return plan_at(plan, self._numbers), places
+        alone = _graph_at(graph, hints)
+        made = compile_graph(alone, strides=odd_strides(alone), varying=True)
+        return without_large_arena(made), places
+
+
+class CallAtSizes(CompiledCall):
+    """A SizedCall at some sizes."""
+
+    def __init__(
+        self, sized: CompiledCall, namespace: dict[str, Any], function: FunctionAtSizes
+    ) -> None:
+        own = vars(self)
+        own.update(vars(sized))
+        del own["call"]
+        self._sized, self.function, self.namespace = sized, function, namespace
+        of_all = sized._generated
+        assert isinstance(of_all, FunctionType)
+        self._generated = FunctionType(
+            of_all.__code__, namespace, of_all.__name__, of_all.__defaults__
+        )
+        self.run = self._choose_run()
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    @property
+    def call(self) -> Call:  # type: ignore[override]
+        function = self.function
+        assert isinstance(function, FunctionAtSizes)
+        return function.made[0]
+
+    def _overlaps(self) -> bool:
+        return self._sized._overlaps()
