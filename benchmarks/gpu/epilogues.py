@@ -164,9 +164,9 @@ class Together:
 class Apart:
     """A product and the kernels behind it, as a plan has them without epilogues.
 
-    If it is `tiled`, the product is one kernel with those that read it, where there is such;
-    `calls` are the products that cublasLt is left with. `results` are those of the first call;
-    others leave small ones where the plan has computed them.
+    If it is `tiled`, the product is one kernel with what reads it, but for sums, where there is
+    such; `calls` are the products that cublasLt is left with. `results` are those of the first
+    call; others leave small ones where the plan has computed them.
     """
 
     def __init__(self, kind: Kind, tensors: Tensors, device: Any, tiled: bool = False) -> None:

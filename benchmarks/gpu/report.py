@@ -34,14 +34,15 @@ FIRST_NOTE = (
 )
 EPILOGUE_NOTE = (
     "Of a layer with so many rows × inputs × outputs: tgraph's product and the kernels behind it, "
-    "*apart*, cublasLt's product with an epilogue, *together*, and *one kernel* of tgraph that "
-    "multiplies and does the rest, where there is one; float32 of cublasLt with TensorFloat32. "
-    "Medians over interleaved rounds of captured repetitions; ratios are those to *apart*, round "
-    "by round: below 1 *apart* is slower. Differences are relative to the greatest value."
+    "*apart*, cublasLt's product with an epilogue, *together*, and an *own kernel* of tgraph that "
+    "multiplies and does the rest, sums apart, where there is one; float32 of cublasLt with "
+    "TensorFloat32. Medians over interleaved rounds of captured repetitions; ratios are those to "
+    "*apart*, round by round: below 1 *apart* is slower. Differences are relative to the greatest "
+    "value."
 )
 EPILOGUE_COLUMNS = [
     *("epilogue", "size", "dtype", "apart", "together", "ratio", "difference"),
-    *("one kernel", "ratio", "difference"),
+    *("own kernel", "ratio", "difference"),
 ]
 ERROR_NOTE = (
     "Of outputs the greatest error relative to the greatest value, of training steps the error of "
