@@ -6,6 +6,7 @@ wanted in several places. The others are *virtual*.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..ir import Family, Node
@@ -154,18 +155,18 @@ class Roots:
 
     def _mark_shared_roots(self, cost: Mapping[Node, float]) -> None:
         """Mark costly nodes that are read on the way to more than one root."""
-        reaches: dict[Node, set[Node]] = {}
+        reaches: dict[Node, dict[Node, None]] = {}
         for node in reversed(self.graph.nodes):
-            found: set[Node] = set()
+            found: dict[Node, None] = {}
             for reader in self.graph.consumers[node]:
                 if self.has_memory(reader):
-                    found.add(reader)
+                    found[reader] = None
                 else:
                     found |= reaches[reader]
             shared = len(found) > 1 and self._pays_to_store(node, cost[node], len(found) - 1)
             if shared and not is_virtual_source(node) and not self.has_memory(node):
                 self._choose(node)
-            reaches[node] = found if len(found) <= 4 else set(list(found)[:4])
+            reaches[node] = found if len(found) <= 4 else dict.fromkeys(itertools.islice(found, 4))
 
     def _mark_repeated_roots(self, cost: Mapping[Node, float]) -> None:
         """Mark costly nodes that one kernel would compute again for each place that reads them.
