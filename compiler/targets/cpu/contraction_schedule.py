@@ -44,12 +44,12 @@ class _Matrix(NamedTuple):
     """An operand: its parameter, where it begins, and its strides along the batch.
 
     Its lines are rows of A or columns of B; they lie `leading` elements apart, or side by side if
-    it `is_turned`, with so many from one step along k to the next.
+    it `is_transposed`, with so many from one step along k to the next.
     """
 
     param: int
     offset: int
-    is_turned: bool
+    is_transposed: bool
     leading: int
     batch: tuple[int, ...]
 
@@ -102,7 +102,8 @@ class ContractionSchedule:
         strides = contiguous_strides((*of.batch, of.m, of.n))
         return GemmStep(
             name, dtype.name, of.m, of.n, of.k, a, b, a,
-            of.left.is_turned, not of.right.is_turned, of.left.leading, of.right.leading, of.n,
+            of.left.is_transposed, not of.right.is_transposed, of.left.leading, of.right.leading,
+            of.n,
             tuple(zip(of.batch, of.left.batch, of.right.batch, strides)), then=EpilogueStep(then),
         )  # fmt: skip
 

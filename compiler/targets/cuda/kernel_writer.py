@@ -131,7 +131,7 @@ class _ScheduleWriter(KernelWriter):
         points = prod(axis.size for axis in self.kernel.rows)
         # There threads without a point return.
         returns = schedule.layout in (Layout.POINTWISE, Layout.TRANSPOSED_TILE)
-        everybody = returns or self._is_even(points, schedule.points)
+        everybody = returns or self._is_even(points, schedule.items_per_block)
         self.active = "" if everybody else "active"
         first_member = "member == 0" if schedule.group > 1 else ""
         self.owner = " && ".join(each for each in (self.active, first_member) if each)
@@ -164,17 +164,17 @@ class _ScheduleWriter(KernelWriter):
             self._find_point()
             self._compute()
             return
-        first = f"({self.integer}){self.block_number} * {schedule.points} + threadIdx.x"
+        first = f"({self.integer}){self.block_number} * {schedule.items_per_block} + threadIdx.x"
         items = self.number(schedule.items, free=True)
         if schedule.strides_over_grid:
-            step = schedule.grid * schedule.points
+            step = schedule.grid * schedule.items_per_block
             head = f"for ({self.integer} item = {first}; item < {items}; item += {step})"
             with self.block(head):
                 self.decode("item", self.kernel.rows, schedule.vector)
                 self._compute()
             return
         self.line(f"const {self.integer} item = {first};")
-        if not self._is_even(schedule.items, schedule.points):
+        if not self._is_even(schedule.items, schedule.items_per_block):
             self.line(f"if (item >= {items}) return;")
         self.decode("item", self.kernel.rows, schedule.vector)
         self._compute()
@@ -186,7 +186,7 @@ class _ScheduleWriter(KernelWriter):
 
     def _find_point(self) -> None:
         schedule = self.schedule
-        first = f"({self.integer}){self.block_number} * {schedule.points}"
+        first = f"({self.integer}){self.block_number} * {schedule.items_per_block}"
         if schedule.layout is Layout.COLUMN:
             member, mine = "threadIdx.y", "threadIdx.x"
         else:
@@ -194,8 +194,12 @@ class _ScheduleWriter(KernelWriter):
         if schedule.group > 1:
             shared = f"of the {schedule.group} that share a point"
             self.line(f"const int member = {member};  // {shared}")
-        mine = f" + {mine}" if schedule.points > 1 else ""
-        point = f"{first}{mine}" if schedule.points > 1 else f"({self.integer}){self.block_number}"
+        mine = f" + {mine}" if schedule.items_per_block > 1 else ""
+        point = (
+            f"{first}{mine}"
+            if schedule.items_per_block > 1
+            else f"({self.integer}){self.block_number}"
+        )
         if not self.active:
             self.line(f"const {self.integer} point = {point};")
         else:
@@ -405,7 +409,7 @@ class _ScheduleWriter(KernelWriter):
         schedule, join = self.schedule, JOIN[monoid]
         shared = f"({result_type(instr)}*){'shared' if schedule.joined else '0'}"
         if schedule.layout is Layout.COLUMN:
-            call = f"tg_join_columns<{join}, {schedule.group}, {schedule.points}>"
+            call = f"tg_join_columns<{join}, {schedule.group}, {schedule.items_per_block}>"
         else:
             call = f"tg_join_neighbours<{join}, {schedule.group}>"
         self.line(f"r{number} = {call}(r{number}, {shared});")
@@ -416,7 +420,7 @@ def _fits_int(schedule: CudaSchedule) -> bool:
     kernel = schedule.kernel
     if max((param.elements for param in kernel.params), default=0) >= _INT_LIMIT:
         return False
-    threads = schedule.grid * schedule.points * schedule.group
+    threads = schedule.grid * schedule.items_per_block * schedule.group
     if (schedule.items + threads) * schedule.vector >= _INT_LIMIT:
         return False
     step = schedule.group * BLOCK_STEPS

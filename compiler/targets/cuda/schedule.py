@@ -72,17 +72,17 @@ class Layout(Enum):
 class CudaSchedule:
     """`kernel` with simplified loops, and the shape of its launch.
 
-    `group` threads share a point and `points` points share a block; `vector` neighbours are loaded
-    at once: along the last row axis of pointwise kernels, along the loops of the others. In the
-    layout TRANSPOSED_TILE, the two last row axes are those of the tiles. Rows that are cached from
-    stage to stage lie in registers, or in shared memory that the launch asks for. `reuse_tile`
-    belongs to the layout REUSE_TILE.
+    `group` threads share a point, and `items_per_block` points share a block; `vector` neighbours
+    are loaded at once: along the last row axis of pointwise kernels, along the loops of the others.
+    In the layout TRANSPOSED_TILE, the two last row axes are those of the tiles. Rows that are
+    cached from stage to stage lie in registers, or in shared memory that the launch asks for.
+    `reuse_tile` belongs to the layout REUSE_TILE.
     """
 
     kernel: Kernel
     layout: Layout
     group: int
-    points: int
+    items_per_block: int
     vector: int
     cached_in_shared: bool = False
     reuse_tile: ReuseTile | None = None
@@ -110,7 +110,7 @@ class CudaSchedule:
             return f"reuse tile: {self.reuse_tile.summary()}; {self.grid:,} blocks"
         threads = "a thread" if self.group == 1 else f"{self.group} threads"
         vector = f", {self.vector} elements at once" if self.vector > 1 else ""
-        shape = f"{self.grid:,} blocks of {self.points} points"
+        shape = f"{self.grid:,} blocks of {self.items_per_block} points"
         cached = f"; rows in {self.shared:,} bytes of shared memory" if self.shared else ""
         return f"{self.layout.value}: {threads} per point{vector}; {shape}{cached}"
 
@@ -121,13 +121,13 @@ class CudaSchedule:
         if self.reuse_tile is not None:
             others = prod(axis.size for axis in self.kernel.rows) // self.reuse_tile.results
             return others * prod(self.reuse_tile.tiles)
-        blocks = -(-self.items // self.points)
+        blocks = -(-self.items // self.items_per_block)
         return min(blocks, MAX_BLOCKS) if self._may_stride else blocks
 
     @property
     def strides_over_grid(self) -> bool:
         """Whether a thread computes several points, a whole grid of threads apart."""
-        return self._may_stride and self.items > MAX_BLOCKS * self.points
+        return self._may_stride and self.items > MAX_BLOCKS * self.items_per_block
 
     @property
     def _may_stride(self) -> bool:
@@ -147,7 +147,7 @@ class CudaSchedule:
         if self.reuse_tile is not None:
             values = self.reuse_tile.threads if self.group > 1 else 0
         elif self.layout is Layout.COLUMN:
-            values = self.group * self.points if self.group > 1 else 0
+            values = self.group * self.items_per_block if self.group > 1 else 0
         sizes = [self._joined_bytes(instr) for instr in self.kernel.instructions()]
         return values * max(sizes, default=0)
 
@@ -169,12 +169,12 @@ class CudaSchedule:
     @property
     def block(self) -> tuple[int, int]:
         if self.layout is Layout.COLUMN:
-            return self.points, self.group
+            return self.items_per_block, self.group
         if self.layout is Layout.TRANSPOSED_TILE:
             return TILE, TILE_ROWS
         if self.reuse_tile is not None:
             return prod(self.reuse_tile.lanes), self.group
-        return self.group * self.points, 1
+        return self.group * self.items_per_block, 1
 
 
 def schedule_cuda(kernel: Kernel, shared: int = 0, aligned: bool = True) -> CudaSchedule:
