@@ -37,7 +37,8 @@ from .matching import call, cast, constant, part, reshape, scalar
 
 class Limits(NamedTuple):
     """What a target's caches hold: rows of at least `row` bytes, of `whole` bytes in all, come from
-    memory twice, pieces of `piece` elements do not. Of fewer than `fewest` nothing is won."""
+    memory twice, pieces of `piece` floats, or half as many doubles, do not. Of fewer elements than
+    `fewest` nothing is won."""
 
     row: int
     whole: int
@@ -146,14 +147,15 @@ def _cut(x: Node, axes: Axes, limits: Limits) -> Cut | None:
     if axes[-1] != x.type.ndim - 1:  # elements of a piece do not lie side by side
         return None
     inner, first = 1, len(axes)
-    while first > 0 and inner * shape[axes[first - 1]] <= limits.piece:
+    piece = limits.piece * 4 // max(4, item)
+    while first > 0 and inner * shape[axes[first - 1]] <= piece:
         first -= 1
         inner *= shape[axes[first]]
     if first == 0:
         return None
     if inner >= limits.fewest:
         return Cut(axes[first:], None, 0)
-    size, most = shape[axes[first - 1]], limits.piece // inner
+    size, most = shape[axes[first - 1]], piece // inner
     even = (each for each in range(most, most // 2, -1) if size % each == 0)
     return Cut(axes[first:], axes[first - 1], next(even, most))
 
