@@ -83,14 +83,14 @@ class DirectPlan:
         self._lock = threading.RLock()  # memory may run out, and be released, inside
         register_keeper(self)
         self._synchronous = os.environ.get(SYNCHRONOUS, "0") not in ("", "0")
+        self._from_arrays: list[tuple[int, int, int]] = []  # word, place in the call, offset
+        self._from_memory: list[tuple[int, int]] = []  # word, offset in the memory of a call
+        self._from_status: list[tuple[int, int]] = []
         self._name_words(at, starts)
 
     def _name_words(self, at: Mapping[int, int], values: Mapping[int, int]) -> None:
         """Write the words that are the same in all calls, and note where the others come from."""
         words, table = self._runner.words, self._runner.table
-        self._from_arrays: list[tuple[int, int, int]] = []  # word, place in the call, offset
-        self._from_memory: list[tuple[int, int]] = []  # word, offset in the memory of a call
-        self._from_status: list[tuple[int, int]] = []
         for word, ref in enumerate(ref for step in self.steps for ref in words_of(step)):
             if ref.slot in values:
                 assert not ref.offset
