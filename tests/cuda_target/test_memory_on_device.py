@@ -27,6 +27,15 @@ pytest_plugins = ["cuda_tools.device"]
 WARM, ROUNDS = 4, 8
 
 
+@pytest.fixture(autouse=True, scope="module")
+def without_what_is_there():
+    """The many collections do not look at what other tests have left, which takes seconds each."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def taken() -> tuple[int, int]:
     """Bytes that are in use on the device, and that the pool holds."""
     gc.collect()
