@@ -38,13 +38,21 @@ def whatever_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
 always = pytest.mark.usefixtures("whatever_it_costs")
 
 
-def as_one_and_apart(function: Function, *arguments: tg.Tensor) -> CpuExecutable:
-    """The plan of a function with contractions, whose results have the bits of the one without."""
+def as_one_and_apart(function: Function, *arguments: tg.Tensor, folds: int = 0) -> CpuExecutable:
+    """The plan of a function with contractions, whose results have the bits of the one without.
+
+    The last `folds` results are sums, whose order may be another in a kernel of their own.
+    """
     graph, arrays = optimize(trace(function, *arguments)), [each.numpy() for each in arguments]
     whole, apart = (CpuExecutable(CpuProgram(graph, epilogues=each)) for each in (True, False))
     assert apart.program.arena_bytes >= whole.program.arena_bytes and not contractions(apart)
-    for have, want in zip(whole.run(arrays), apart.run(arrays), strict=True):
-        assert have.dtype == want.dtype and have.tobytes() == want.tobytes()
+    pairs = list(zip(whole.run(arrays), apart.run(arrays), strict=True))
+    for number, (have, want) in enumerate(pairs):
+        assert have.dtype == want.dtype
+        if number < len(pairs) - folds:
+            assert have.tobytes() == want.tobytes()
+        else:
+            np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-4)
     return whole
 
 
@@ -131,7 +139,7 @@ def test_what_folds_over_results_is_a_kernel_of_its_own() -> None:
         return before, before.sum(0), before.abs().sum()
 
     arguments = values(100, 30), values(30, 60), values(100, 60)
-    executable = as_one_and_apart(gradients, *arguments)
+    executable = as_one_and_apart(gradients, *arguments, folds=2)
     first, *others = executable.kernels
     assert isinstance(first.schedule, ContractionSchedule) and others
     assert all(info.kind == "kernel" and info.schedule is not None for info in others)
