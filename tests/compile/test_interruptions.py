@@ -210,7 +210,7 @@ def output(program: str, *args: str) -> str:
 
 
 LIMITED = """
-import resource, sys
+import errno, resource, sys
 import tgraph as tg
 
 def limit(more):
@@ -246,6 +246,9 @@ for number, kilobytes in enumerate(map(int, sys.argv[2:])):
         try:
             compiled(x)
         except MemoryError:
+            refused += 1
+        except OSError as error:  # from an import that lists a folder
+            assert error.errno == errno.ENOMEM, error
             refused += 1
         except SystemError as error:  # CPython 3.11, with no memory for a frame of Python's own
             assert "exception" in str(error), error  # "... without setting an exception" and alike
