@@ -56,7 +56,8 @@ class FusionRules:
     """The rules for one graph. A target has its own by a subclass.
 
     `inputs` tells how those inputs lie that are not dense; `overwriting` are nodes that are to be
-    computed in the memory of inputs.
+    computed in the memory of inputs. Without `contractions`, matrix products stay steps of their
+    own.
     """
 
     machine: Machine
@@ -68,8 +69,10 @@ class FusionRules:
         graph: Graph,
         inputs: Mapping[Node, BufferLayout] | None = None,
         overwriting: Collection[Node] = (),
+        contractions: bool = True,
     ) -> None:
         self.graph = graph
+        self.contractions = contractions
         self.inputs = inputs or {}
         self.overwriting = overwriting
         self.pieces = pieces_of(graph)

@@ -21,7 +21,7 @@ from ..plan_steps import ARENA_SLOT, STATUS_SLOT, CudaStep
 from . import backend, failures
 from .arrays import ALIGNMENT, current, upload
 from .loaded_modules import loaded_module
-from .memory import register_keeper, watch, when_full
+from .memory import forgotten, register_keeper, watch, when_full
 from .plan import SYNCHRONOUS, enter_thread
 from .plan_layout import aligned_copy, packed
 from .step_runner import NUMBER_SLOT, StepRunner, products_of, words_of
@@ -189,10 +189,4 @@ class DirectPlan:
 
     def forget(self, stream: int) -> bool:
         """Give back what belongs to a stream that is gone; False while the plan runs elsewhere."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            self._statuses.pop(stream, None)
-        finally:
-            self._lock.release()
-        return True
+        return forgotten(self._statuses, self._lock, stream)

@@ -10,7 +10,7 @@ import gc
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, Protocol, TypeVar
 
 from ..device import Device
@@ -62,6 +62,17 @@ def register_keeper(keeper: Keeper) -> None:
     """Let `keeper.forget(stream)` be called some time after a watched stream is gone."""
     with _registering:
         _keepers.add(keeper)
+
+
+def forgotten(kept: MutableMapping[int, Any], lock: threading.RLock, stream: int) -> bool:
+    """Drop what is kept for a stream, by its pointer; False while another thread has the lock."""
+    if not lock.acquire(blocking=False):
+        return False
+    try:
+        kept.pop(stream, None)
+    finally:
+        lock.release()
+    return True
 
 
 def _all(registered: weakref.WeakSet[Any]) -> list[Any]:

@@ -28,7 +28,7 @@ from . import backend, failures
 from .arrays import ALIGNMENT, current, upload
 from .capture import CaptureError, capture_of, told
 from .loaded_modules import loaded_module
-from .memory import note_peak, register_cache, register_keeper, watch, when_full
+from .memory import forgotten, note_peak, register_cache, register_keeper, watch, when_full
 from .plan_layout import Part, Place, aligned_copy, packed, parts_of
 from .step_runner import NUMBER_SLOT, StepRunner, products_of, words_of
 
@@ -172,13 +172,7 @@ class CudaPlan:
 
     def forget(self, stream: int) -> bool:
         """Give back what belongs to a stream that is gone; False while the plan runs elsewhere."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            self._frames.pop(stream, None)
-        finally:
-            self._lock.release()
-        return True
+        return forgotten(self._frames, self._lock, stream)
 
 
 class _Frame:

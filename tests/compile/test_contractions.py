@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from control_graphs import Maker, below, graph, types_of, up
 from tgraph.compiler.fusion import contractions as fusion_contractions
 from tgraph.compiler.pipeline import optimize
 from tgraph.compiler.targets.cpu.contraction_schedule import ContractionSchedule
@@ -275,3 +276,20 @@ def test_sizes_that_vary() -> None:
             rtol=1e-4,
             atol=1e-5,
         )
+
+
+@always
+@pytest.mark.parametrize("epilogues", [True, False])
+def test_graphs_inside_have_kernels_in_products_as_the_one_around(epilogues: bool) -> None:
+    def body(m: Maker, i: Any, x: Any, w: Any, last: Any) -> list[Any]:
+        return [up(m, i), m("exp", m("neg", m("matmul", x, w, **PLAIN)))]
+
+    types = types_of([np.zeros(()).astype(int), *np.zeros((2, 64, 64), "f4"), np.array(3)])
+    made = graph(types, lambda m, *given: m.loop(given, 2, below, body))
+    program = CpuProgram(optimize(made), epilogues=epilogues)
+    inside = [each for info in program.info_of_step.values() for each in info.whole]
+    found = [each for each in inside if isinstance(each.schedule, ContractionSchedule)]
+    assert bool(found) == epilogues
+
+
+PLAIN = {"transpose_a": False, "transpose_b": False}

@@ -104,7 +104,10 @@ class CpuPlanBuilder(PlanBuilder):
         self, node: Node, graph: Graph, donate: Mapping[int, int], within: Surroundings
     ) -> CpuPlanBuilder:
         planning = Planning(graph, donate, machine=CpuRules.machine)
-        fused = fuse(CpuRules(planning.planned, planning.inputs, planning.overwriting))
+        rules = CpuRules(
+            planning.planned, planning.inputs, planning.overwriting, self.fused.rules.contractions
+        )
+        fused = fuse(rules)
         begin_attention(fused.graph)
         kept = replace(within, outputs=tuple(within.outputs[at] for at in planning.kept))
         return CpuPlanBuilder(fused, planning.places, self.begin, kept)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import prod
 
 from ....runtime.dtypes import float32, float64
 from ...fusion.rules import FusionRules, is_virtual_source
-from ...ir import Graph, Node
+from ...ir import Node
 from ...ir import primitives as p
 from ...kernel.kernel import Kernel
-from ...kernel.kernel_io import BufferLayout
 from ...kernel.kernel_needs import KernelNeeds, Traffic
 from ...kernel.memory_views import alias_base, spread_view, unfolded, view_base
 from .contraction_schedule import BLOCK_BYTES, BLOCK_TIME, BLOCK_WIDTH, schedule_contraction
@@ -22,20 +20,10 @@ from .packed_panels import Operand, operand_of, shared_operands
 
 
 class CpuRules(FusionRules):
-    """The rules of plans for the CPU. `epilogues` as in `CpuProgram`."""
+    """The rules of plans for the CPU."""
 
     machine = CPU
     scatters_in_place = True
-
-    def __init__(
-        self,
-        graph: Graph,
-        inputs: Mapping[Node, BufferLayout] | None = None,
-        overwriting: Collection[Node] = (),
-        epilogues: bool = True,
-    ) -> None:
-        super().__init__(graph, inputs, overwriting)
-        self.epilogues = epilogues
 
     def find_operand(self, step: Node, operand: Node) -> Node:
         images = self.windows_base(step, operand)
@@ -47,7 +35,7 @@ class CpuRules(FusionRules):
         return shared_operands(self.graph)
 
     def has_epilogues(self, node: Node) -> bool:
-        if not self.epilogues or node.primitive is not p.matmul:
+        if not self.contractions or node.primitive is not p.matmul:
             return False
         if node.type.dtype not in (float32, float64):
             return False

@@ -119,38 +119,34 @@ def _results(program: CudaProgram) -> tuple[dict[int, TensorType], dict[int, Ten
 
 def _load(program: CudaProgram, device: Device, from_host: Sequence[int]) -> CudaPlan:
     """The plan of a program on a device, its kernels compiled and loaded."""
-    inputs = program.graph.inputs
     small, _ = _results(program)
-    return CudaPlan(
-        device,
-        program.source,
-        program.cuda_steps,
-        program.arena_bytes,
-        program.num_slots,
-        program.constants,
-        {1 + number: inputs[number].type.nbytes for number in from_host},
-        {slot: type_.nbytes for slot, type_ in small.items()},
-        [1 + source for source in program.planning.direct.values()],
-        partial(_failed, program.checks) if program.checks else None,
-    )
+    sizes = {slot: type_.nbytes for slot, type_ in small.items()}
+    return CudaPlan(**_given(program, device, from_host), small=sizes)
 
 
 def _load_direct(program: CudaProgram, device: Device, from_host: Sequence[int]) -> DirectPlan:
     """The plan of a program of eager mode on a device, its kernels compiled and loaded."""
-    inputs = program.graph.inputs
     return DirectPlan(
-        device,
-        program.source,
-        program.cuda_steps,
-        program.arena_bytes,
-        program.num_slots,
-        program.constants,
-        {1 + number: inputs[number].type.nbytes for number in from_host},
-        [1 + number for number in program.by_value],
-        [1 + source for source in program.planning.direct.values()],
-        program.needs_alignment,
-        partial(_failed, program.checks) if program.checks else None,
+        **_given(program, device, from_host),
+        by_value=[1 + number for number in program.by_value],
+        needs_alignment=program.needs_alignment,
     )
+
+
+def _given(program: CudaProgram, device: Device, from_host: Sequence[int]) -> dict[str, Any]:
+    """What both kinds of plans are given."""
+    inputs = program.graph.inputs
+    return {
+        "device": device,
+        "source": program.source,
+        "steps": program.cuda_steps,
+        "arena_bytes": program.arena_bytes,
+        "num_slots": program.num_slots,
+        "constants": program.constants,
+        "from_host": {1 + number: inputs[number].type.nbytes for number in from_host},
+        "written": [1 + source for source in program.planning.direct.values()],
+        "on_failure": partial(_failed, program.checks) if program.checks else None,
+    }
 
 
 def _failed(

@@ -5,11 +5,10 @@ These nodes are convolutions, and additions at positions that are worth a sort.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from ...fusion.rules import FusionRules, is_step, is_virtual_source
-from ...ir import Family, Graph, Node
+from ...ir import Family, Node
 from ...ir import primitives as p
 from ...kernel.kernel import Kernel
 from ...kernel.kernel_io import BufferLayout
@@ -27,23 +26,13 @@ MANY_READERS = 4096
 
 
 class CudaRules(FusionRules):
-    """The rules of plans for CUDA. `tiled` as in `CudaProgram`."""
+    """The rules of plans for CUDA."""
 
     machine = GPU
 
-    def __init__(
-        self,
-        graph: Graph,
-        inputs: Mapping[Node, BufferLayout] | None = None,
-        overwriting: Collection[Node] = (),
-        tiled: bool = False,
-    ) -> None:
-        super().__init__(graph, inputs, overwriting)
-        self.tiled = tiled
-
     def has_epilogues(self, node: Node) -> bool:
         """Only where that is asked for: beside cublasLt it has not been measured."""
-        return self.tiled and node.primitive is p.matmul and node.type.dtype.kind == "float"
+        return self.contractions and node.primitive is p.matmul and node.type.dtype.kind == "float"
 
     def contraction_price(self, kernel: Kernel, needs: KernelNeeds) -> float:
         """Nothing: what it takes beside cublasLt is not known, and who asks for it is to get it."""
