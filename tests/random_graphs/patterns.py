@@ -450,6 +450,10 @@ def own_extreme(program: Program) -> None:
         program.preferred.append(program.keep(found))
         return
     picked = program.op(p.gather, value, program.op(place, value, **keep), axis=axis)
+    if value.dtype.is_half and value.shape[axis] == 1:
+        # There is nothing to decide on, for which a value would be rounded at once.
+        program.preferred.append(program.keep(program.op(p.sub, extreme, picked)))
+        return
     rest = program.op(p.sub, extreme, picked, bound=0.0, error=0.0)
     program.preferred.append(program.keep(program.known(rest.node, 0.0, 0.0, 0)))
 
