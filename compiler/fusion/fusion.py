@@ -20,10 +20,11 @@ from math import prod
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir.shapes import numel
+from ..ir.size_number import decided
 from ..kernel.kernel_io import Root, has_loops, iteration_shape, own_root, row_sizes
 from .contractions import with_contractions
 from .fused_graph import Assessment, FusedGraph, Group, GroupKernels, Refusal
-from .machine import nanoseconds
+from .machine import Machine, nanoseconds
 from .roots import Roots
 from .rules import FusionRules, is_stored_source
 from .running_order import RunningOrder
@@ -397,19 +398,17 @@ class _Merging:
         computes in memory for longer. Single numbers, which many kernels read, are no reason for
         kernels of many numbers to become one, and to differ from all others then.
         """
-        byte, start = self.rules.machine.byte, self.rules.machine.start
         touched = {*first.reads, *first.nodes}
         common = [read for read in second.reads if read in touched]
         if all(each.type.numel == 1 for each in common):
             return any(node.type.numel > 1 for node in (*first.nodes, *second.nodes))
         shared = sum(each.type.nbytes for each in common)
-        moved = min(
+        moved = [
             sum(node.type.nbytes for node in (*group.reads, *group.nodes))
             for group in (first, second)
-        )
-        if shared * byte(shared) > start or moved * byte(moved) < start:
-            return False
-        return shared < LEAST_SHARED * moved
+        ]
+        found: bool = decided(_is_little, self.rules.machine, shared, *moved)
+        return found
 
     def _writes_what_was_safe(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
         """Whether one of two groups writes over inputs, and can still come behind all checks."""
@@ -459,6 +458,13 @@ class _Merging:
                     state[group] = 2
                     order.append(group)
         return order
+
+
+def _is_little(machine: Machine, shared: int, *moved: int) -> bool:
+    least = min(moved)
+    if shared * machine.byte(shared) > machine.start or least * machine.byte(least) < machine.start:
+        return False
+    return shared < LEAST_SHARED * least
 
 
 def _scans(nodes: Iterable[Node]) -> bool:

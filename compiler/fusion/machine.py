@@ -12,6 +12,7 @@ from math import inf
 
 from ...runtime.records import record
 from ..ir import TensorType
+from ..ir.size_number import priced
 from ..kernel.kernel_needs import KernelNeeds, Traffic
 
 NOT_OVERLAPPED = 0.25
@@ -48,9 +49,12 @@ class Machine:
 
     def byte(self, nbytes: int) -> float:
         """The time of each byte of a value of so many bytes."""
-        price = 1.0 * nbytes  # of an open size, it is compared as a price
+        found: float = self._byte(nbytes) if type(nbytes) is int else priced(self._byte, nbytes)
+        return found
+
+    def _byte(self, nbytes: int) -> float:
         for size, time in self.levels:
-            if price <= size:
+            if nbytes <= size:
                 return time
         raise ValueError(f"no level holds {nbytes} bytes")
 
@@ -63,8 +67,12 @@ class Machine:
         work = sum(max(size, LEAST_WIDTH) * count for size, count in needs.operations)
         computing = work * self.operation
         moving = sum(map(self._moved, (*needs.reads, *needs.writes)))
+        found: float = priced(self._time, computing, moving, needs.rows)
+        return found
+
+    def _time(self, computing: float, moving: float, rows: int) -> float:
         time = max(computing, moving) + NOT_OVERLAPPED * min(computing, moving)
-        return self.start + time * self.units / max(1, min(self.units, needs.rows))
+        return self.start + time * self.units / max(1, min(self.units, rows))
 
     def _moved(self, traffic: Traffic) -> float:
         first = traffic.nbytes * self.byte(traffic.elements * traffic.itemsize)

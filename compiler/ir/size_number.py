@@ -57,8 +57,8 @@ class SizeNumber:
 
     With the sign "of", `left` is a function, and `right` what it is called with. `hint` is the
     value at the sizes that the plan is made at, `typical` that at the sizes by which prices are
-    compared, `key` the same for the same number. A price is computed from sizes by arithmetic that
-    is not of whole numbers: it decides what is worth while, never what is right.
+    compared, `key` the same for the same number. A price (`priced`, or what arithmetic that is not
+    of whole numbers makes of sizes and prices) decides what is worth while, never what is right.
     """
 
     __slots__ = ("hint", "is_price", "key", "left", "right", "scope", "sign", "typical")
@@ -68,14 +68,16 @@ class SizeNumber:
     __array_ufunc__ = None
 
     def __init__(
-        self, scope: Any, key: str, sign: str, left: Any, right: Any, hint: Any, typical: Any
-    ) -> None:
+        self, scope: Any, key: str, sign: str, left: Any, right: Any, hint: Any, typical: Any,
+        priced: bool = False,
+    ) -> None:  # fmt: skip
         self.scope, self.key, self.sign = scope, key, sign
         self.hint, self.typical = hint, typical
         self.left, self.right = left, right
         operands = right if sign == "of" else (left, right)
         is_computed = sign != "of" or left is operator.neg
-        self.is_price = type(hint) is float and is_computed and all(map(_may_price, operands))
+        of_prices = type(hint) is float and is_computed and all(map(_may_price, operands))
+        self.is_price = priced or of_prices
 
     @property
     def text(self) -> str:
@@ -152,9 +154,16 @@ def is_made_by(function: Callable[..., Any], value: Any) -> bool:
     return type(value) is SizeNumber and value.left is function
 
 
-def typical(value: Any) -> Any:
-    """A number for what is judged by prices: of an open one, what it is at sizes about as large."""
-    return value.scope.typical_of(value) if is_expression(value) else value
+def priced(function: Callable[..., Any], *values: Any) -> Any:
+    """As `computed`, of what only decides what is worth while."""
+    scope = next((each.scope for each in values if is_expression(each)), None)
+    return function(*values) if scope is None else scope.called(function, *values, priced=True)
+
+
+def decided(function: Callable[..., Any], *values: Any) -> Any:
+    """What `function` chooses as worth while by numbers; where it chooses otherwise is noted."""
+    found = priced(function, *values)
+    return found.scope.chosen(found) if type(found) is SizeNumber else found
 
 
 def _name(function: Any) -> str:

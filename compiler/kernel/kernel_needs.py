@@ -12,6 +12,7 @@ from math import prod
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
+from ..ir.size_number import computed
 from .index import Axis, Coords, Mask, data_atoms, loop_atoms
 from .kernel import compute_dtype
 from .stages import Contract, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store
@@ -31,7 +32,8 @@ class Traffic:
     @property
     def nbytes(self) -> int:
         """Bytes of what is accessed, each once."""
-        return min(self.accesses, self.elements) * self.itemsize
+        least: int = computed(min, self.accesses, self.elements)
+        return least * self.itemsize
 
     @property
     def repeated(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ..ir.size_number import computed
 from .cost import cost
 from .dependences import dependences
 from .kernel import Kernel
@@ -32,6 +33,6 @@ def moved_bytes(kernel: Kernel) -> int:
             if instr.op in ("load", "store"):
                 accesses[instr.param] += steps
     return sum(
-        min(count, param.elements) * param.dtype.itemsize
+        computed(min, count, param.elements) * param.dtype.itemsize
         for count, param in zip(accesses, kernel.params, strict=True)
     )

@@ -68,10 +68,10 @@ def moved_numbers(build: RewriteBuilder, node: Node) -> Node | None:
 def small_results(build: RewriteBuilder, node: Node) -> Node | None:
     if not node.inputs or not is_constant(node.inputs[0]):
         return None  # most nodes, for little
-    if node.type.numel > MAX_ELEMENTS or not all(map(_is_known, node.inputs)):
-        return None
     if node.primitive is p.broadcast:
         return None  # as cheap to read where it is needed as to store
+    if not all(map(_is_known, node.inputs)) or node.type.numel > MAX_ELEMENTS:
+        return None
     operands = [evaluate(each.primitive.name, [], each.attrs) for each in node.inputs]
     value = _evaluated(node, operands)
     return None if value is None else constant(build, node.type, _owned(value))

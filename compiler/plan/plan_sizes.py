@@ -7,14 +7,16 @@ made the same plan but for numbers, which are known as expressions of the sizes.
 without a number is an error, and then there is no such plan. (King, "Symbolic execution and program
 testing", 1976.)
 
-Prices are no such questions: which kernels are worth while is decided for all sizes about as large
-together. So what a size gets depends on that size alone, and on none that came before.
+Prices are questions of another kind: which kernels are worth while is decided at one size for all
+that are about as large. A plan is for all sizes at which these answers are the same, too. So what a
+size gets depends on that size alone, and on none that came before.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from ..ir import Node
@@ -24,14 +26,11 @@ from .arena import Space
 
 _serials = itertools.count()  # what was found out once is known by keys, for all plans
 MOST_QUESTIONS = 4_000
+MOST_PRICES = 50_000
 
 
 class NotSizedError(Exception):
     """Why a plan cannot have sizes as parameters."""
-
-
-class OneStepError(NotSizedError):
-    """LLVM must know how many steps a loop has."""
 
 
 class Question(NamedTuple):
@@ -49,6 +48,8 @@ class PlanSizes(SizeScope):
     def __init__(self) -> None:
         super().__init__()
         self.questions: dict[tuple[str, str, str], Question] = {}
+        self.prices: dict[tuple[str, str, str], Question] = {}
+        self._judged: dict[tuple[int, ...], bool] = {}
         self._numbers: dict[tuple[Any, ...], SizeNumber] = {}
         self._texts: dict[str, SizeText] = {}
         self._hints: dict[Dim, int] = {}
@@ -56,10 +57,7 @@ class PlanSizes(SizeScope):
 
     def new(self, name: str, hint: int) -> SymInt:
         size = super().new(name, hint)
-        low, high = _about_as_large(hint)
-        self._hints[self.dims[-1]], self._typical[self.dims[-1]] = hint, max(low, high // 2)
-        self.asked("<=", size, high)
-        self.asked(">=", size, low)
+        self._hints[self.dims[-1]], self._typical[self.dims[-1]] = hint, _typical(hint)
         return size
 
     # --- questions ---
@@ -88,16 +86,51 @@ class PlanSizes(SizeScope):
     def asked(self, relation: str, left: Any, right: Any) -> bool:
         """The answer at the hints, from now on."""
         key = relation, key_of(left), key_of(right)
-        found = self.questions.get(key)
+        found = self.questions.get(key) or self.prices.get(key)
         if found is None:
             if is_price(left) or is_price(right):
-                prices = self.typical_of(left), self.typical_of(right)
-                return bool(RELATIONS[relation](*prices))
+                answer = bool(RELATIONS[relation](self.typical_of(left), self.typical_of(right)))
+                found = self.prices[key] = Question(relation, left, right, answer)
+                return answer
             answer = bool(RELATIONS[relation](self.hint_of(left), self.hint_of(right)))
             found = self.questions[key] = Question(relation, left, right, answer)
             if len(self.questions) > MOST_QUESTIONS:
                 raise NotSizedError("too much depends on the sizes")
         return found.answer
+
+    def prices_hold(self, *numbers: int) -> bool:
+        """Whether what is worth while is the same for other sizes, in the order of `dims`."""
+        typical = tuple(map(_typical, numbers))
+        found = self._judged.get(typical)
+        if found is None:
+            sizes = dict(zip(self.dims, typical))
+            is_own = all(self._typical[dim] == size for dim, size in sizes.items())
+            found = self._judged[typical] = is_own or self._are_alike(sizes)
+        return found
+
+    def _are_alike(self, sizes: Sizes) -> bool:
+        """Whether all that was asked of prices has the same answer at other sizes."""
+        if len(self.prices) > MOST_PRICES:
+            return False
+        known: dict[str, Any] = {}
+
+        def number(value: Any) -> Any:
+            if type(value) is SizeNumber:
+                return known[value.key]
+            return value.at(sizes) if is_open(value) else value
+
+        for each in self._numbers.values():  # operands come first
+            apply = each.left if each.sign == "of" else SIGNS[each.sign]
+            operands = each.right if each.sign == "of" else (each.left, each.right)
+            with suppress(ArithmeticError, KeyError):  # or what depends on places in the arena
+                known[each.key] = apply(*map(number, operands))
+        try:
+            return all(
+                bool(RELATIONS[each.relation](number(each.left), number(each.right))) == each.answer
+                for each in self.prices.values()
+            )
+        except KeyError:
+            return False
 
     def fixed(self, size: SymInt) -> int:
         hint = self.hint_of(size)
@@ -149,16 +182,23 @@ class PlanSizes(SizeScope):
             self._numbers[key] = found
         return found
 
-    def called(self, function: Callable[..., Any], *values: Any) -> SizeNumber:
+    def called(
+        self, function: Callable[..., Any], *values: Any, priced: bool = False
+    ) -> SizeNumber:
         """What a function gives for numbers."""
         key = "of", function, *map(key_of, values)
         found = self._numbers.get(key)
         if found is None:
-            hint = function(*map(self.hint_of, values))
             typical = function(*map(self.typical_of, values))
-            found = SizeNumber(self, _new_key(), "of", function, values, hint, typical)
+            hint = typical if priced else function(*map(self.hint_of, values))
+            found = SizeNumber(self, _new_key(), "of", function, values, hint, typical, priced)
             self._numbers[key] = found
         return found
+
+    def chosen(self, price: SizeNumber) -> Any:
+        """The value of a price, for who decides by it at once."""
+        self.prices["==", price.key, ""] = Question("==", price, price.typical, True)
+        return price.typical
 
     # --- texts ---
 
@@ -180,14 +220,14 @@ class PlanSizes(SizeScope):
         raise NotSizedError(f"{what} asks for the value of {size.text}")
 
 
-def _about_as_large(size: int) -> tuple[int, int]:
-    """The least and the largest of the sizes that are judged alike: up to a power of four."""
+def _typical(size: int) -> int:
+    """The size by which all are judged that are about as large: up to a power of four."""
     if size <= 1:
-        return size, size
+        return size
     high = 4
     while high < size:
         high *= 4
-    return max(high // 4 + 1, 2), high
+    return high // 2
 
 
 def _at_least_one(number: int) -> int:

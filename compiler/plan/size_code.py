@@ -6,13 +6,13 @@ Values may be numbers, and tuples, lists, dicts, records and named tuples with n
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ..ir.dim import AtLeastOne, Dim, Quotient, SymInt
 from ..ir.size_number import SizeNumber
-from .plan_sizes import NotSizedError, PlanSizes, Question
+from .plan_sizes import NotSizedError, PlanSizes
 
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
@@ -28,12 +28,15 @@ class SizeCode:
         self._lines: list[str] = []
         self._count = len(dims)
 
-    def ask(self, questions: Iterable[Question]) -> None:
-        """Let the function return None where one of them has another answer."""
-        for each in questions:
+    def ask(self, sizes: PlanSizes) -> None:
+        """Let the function return None where what was asked of `sizes` has another answer."""
+        for each in sizes.questions.values():
             left, right = self._number(each.left), self._number(each.right)
             no = "" if not each.answer else "not "
             self._lines.append(f"if {no}({left} {each.relation} {right}): return None")
+        parameters = ", ".join(f"d{at}" for at in range(self._count))
+        prices_hold = self._constant(sizes.prices_hold)
+        self._lines.append(f"if not {prices_hold}({parameters}): return None")
 
     def giving(self, value: Any) -> Callable[..., Any]:
         """The function, which returns `value` where sizes are numbers."""
@@ -143,16 +146,17 @@ def _parts(value: Any) -> list[Any] | None:
 
 
 LARGEST_TOLD = 1 << 12
+FAR_LARGER = 1 << 24
 MOST_RUNS = 3
 
 
 def in_words(sizes: PlanSizes) -> str:
     """For which sizes what was asked has the same answers, each by itself: "n is 5 to 16".
 
-    Sizes above LARGEST_TOLD are not looked at, unless the hint is one.
+    Of sizes above LARGEST_TOLD only one is looked at, and the hint if it is one.
     """
     code = SizeCode(sizes.dims)
-    code.ask(sizes.questions.values())
+    code.ask(sizes)
     holds, told = code.giving(True), []
     hints = [dim.hint for dim in sizes.dims]
     for at, dim in enumerate(sizes.dims):
@@ -166,6 +170,8 @@ def in_words(sizes: PlanSizes) -> str:
         runs = _runs(list(filter(is_held, range(LARGEST_TOLD + 1)))) or [(dim.hint, dim.hint)]
         texts = [str(low) if low == high else f"{low} to {high}" for low, high in runs[:MOST_RUNS]]
         more = f" and {len(runs) - MOST_RUNS} more" if len(runs) > MOST_RUNS else ""
+        if runs[-1][1] == LARGEST_TOLD and is_held(FAR_LARGER):
+            more += " and larger"
         told.append(f"{dim.name} is {', '.join(texts)}{more}")
     return ", ".join(told)
 

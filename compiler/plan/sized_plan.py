@@ -46,7 +46,7 @@ class SizedPlan:
         self._slots, self._constants = slots, dict(constants)
         self._kinds = list(written), list(dense), list(pointers)
         code = SizeCode(sizes.dims)
-        code.ask(sizes.questions.values())
+        code.ask(sizes)
         self._taken = code.giving(tuple(space.taken))
         code = SizeCode([*sizes.dims, *space.places])
         self._numbers = code.giving((list(steps), outputs.types(range(outputs.count))))

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from tgraph.compiler.ir.dim import size_at
-from tgraph.compiler.ir.size_number import RELATIONS, computed
+from tgraph.compiler.ir.size_number import RELATIONS, computed, decided
 from tgraph.compiler.kernel.lower import Lowering
 from tgraph.compiler.plan.arena import Space
 from tgraph.compiler.plan.plan_sizes import NotSizedError, PlanSizes, SizedSpace
@@ -97,11 +97,7 @@ def found(call, n):
     ]
 
 
-ADDED_UP = ("all", "training", "gradients of layers")
-"""Sums along the open axis, of which some sizes need loops of one step, and are compiled alone."""
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ADDED_UP])
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_compiled_for_another_size(name, monkeypatch):
     compiled, call = made(name)
     for n in FIRST:
@@ -130,7 +126,7 @@ def test_a_size_has_its_numbers_whatever_came_before(name):
     if name == "training":
         pytest.skip("its state depends on all that came before")
     _, call = made(name)
-    sizes = [*random.Random(name).sample(range(2, 1100), 4), 1, 0, 64, 16, 65]
+    sizes = [*random.Random(name).sample(range(2, 1100), 4), 5000, 1, 0, 64, 16, 65]
     for n in sizes:
         if n < 2 and "all" in name:  # no variance
             continue
@@ -183,7 +179,7 @@ def test_numbers_are_computed_as_python_computes_them():
         sizes = PlanSizes()
         results = _walk(random.Random(seed), sizes.new("n", n))
         code = SizeCode(sizes.dims)
-        code.ask(sizes.questions.values())
+        code.ask(sizes)
         at = code.giving(tuple(results))
         held = [each for each in range(64) if _tried(at, each) is not None]
         assert n in held
@@ -232,9 +228,24 @@ def test_prices_are_judged_alike_for_sizes_about_as_large():
         sizes = PlanSizes()
         n = sizes.new("n", hint)
         answers.add(0.5 * n > 16.5)
-        assert len(sizes.questions) == 2  # how large it is about
-        assert in_words(sizes) == "n is 17 to 64"
+        assert not sizes.questions
+        assert in_words(sizes) == "n is 0 to 64"
     assert answers == {False}
+    sizes = PlanSizes()
+    assert 0.5 * sizes.new("n", 65) > 16.5
+    assert in_words(sizes) == "n is 65 to 4096 and larger"
+
+
+def test_what_is_decided_holds_where_the_decision_is_the_same():
+    """Whatever is compared on the way to it."""
+    sizes = PlanSizes()
+    assert decided(_nearest, sizes.new("n", 100)) == 90
+    assert in_words(sizes) == "n is 65 to 1024"  # by 128 and 512; 32 is nearer to 10
+    assert not sizes.questions
+
+
+def _nearest(n):
+    return min((10, 90, 1000), key=lambda each: abs(each - n))
 
 
 def test_an_arena_is_laid_out_as_where_sizes_are_known():

@@ -24,12 +24,9 @@ class Fed:
     become some of `inputs`.
     """
 
-    def __init__(
-        self, inputs: Mapping[Node, Node], sizes: Sizes | None = None, varying: bool = True
-    ) -> None:
+    def __init__(self, inputs: Mapping[Node, Node], sizes: Sizes | None = None) -> None:
         self.inputs = dict(inputs)
         self.sizes = sizes or {}
-        self.varying = varying and bool(sizes)
         self._build = Builder()
         self._new = dict(inputs)
 
@@ -52,7 +49,7 @@ class Fed:
 
     def with_inputs(self, inputs: Mapping[Node, Node]) -> Fed:
         """The same, with more inputs."""
-        return Fed(self.inputs | inputs, self.sizes, self.varying)
+        return Fed(self.inputs | inputs, self.sizes)
 
     def type_of(self, node: Node) -> TensorType:
         """The type of a node where sizes are known."""

@@ -163,7 +163,7 @@ class GraphFunction:
                 donate=self.donate,
                 strides=self.strides,
                 overwritten=self.overwritten,
-                varying=self.fed.varying,
+                varying=bool(self.fed.sizes),
                 eager=self.eager,
                 aligned=self.aligned,
             )
@@ -281,7 +281,7 @@ class GraphFunction:
         made = compile_graph(
             graph,
             strides=odd_strides(graph),
-            varying=self.fed.varying,
+            varying=bool(self.fed.sizes),
             eager=self.eager,
             aligned=self.aligned,
         )

@@ -28,7 +28,7 @@ from .sized_call import Refusal, SizedCall
 MAX_SIZES = 64
 """Plans kept of one recorded call, for so many sizes; the one made first goes first."""
 
-MOST_SIZED = 16
+MOST_SIZED = 48
 """Compilations kept that serve many sizes each; the one unused longest goes first."""
 
 MOST_REFUSALS = 16
@@ -117,9 +117,7 @@ class OpenCall:
 
     def _alone(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall:
         """By all of the compiler, for these sizes alone."""
-        numbers = self._numbers(sizes)
-        varying = all(each.varying for each in self._refusals if each.holds(numbers))
-        fed = Fed({}, sizes, varying)
+        fed = Fed({}, sizes)
         return self._make(call_at(self.call, fed), fed, leaves)
 
     def _key(self, leaves: Sequence[Any]) -> tuple[int, ...]:

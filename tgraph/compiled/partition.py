@@ -16,6 +16,7 @@ PyTorch's functorch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from ..compiler.ir import (
     Builder,
@@ -31,7 +32,7 @@ from ..compiler.ir import (
     toposort,
 )
 from ..compiler.ir import primitives as p
-from ..compiler.ir.size_number import typical
+from ..compiler.ir.size_number import decided
 from ..runtime.records import record
 from .minimum_cut import Network
 
@@ -245,24 +246,35 @@ def _minimum_cut(
     computing it again, which needs its operands on the backward's side too.
     """
     source, sink = 2 * len(ancestors), 2 * len(ancestors) + 1
-    network = Network(sink + 1)
+    edges: list[tuple[int, int]] = []
+    costs: list[float] = []
+
+    def connect(start: int, end: int, cost: float) -> None:
+        edges.append((start, end))
+        costs.append(cost)
+
     number = {node: index for index, node in enumerate(ancestors)}
     for node, index in number.items():
         before, after = 2 * index, 2 * index + 1
-        network.connect(before, after, _capacity(_save_cost(node, primals)))
-        network.connect(source, before, _capacity(_recompute_cost(node, banned)))
+        connect(before, after, _save_cost(node, primals))
+        connect(source, before, _recompute_cost(node, banned))
         for operand in dict.fromkeys(node.inputs):
             # If `node` is computed again, its operand must be at hand.
-            network.connect(2 * number[operand] + 1, before, _INFINITE)
+            connect(2 * number[operand] + 1, before, _INFINITE)
         if node in read:
-            network.connect(after, sink, _INFINITE)
-    behind = network.cut_off(source, sink)
+            connect(after, sink, _INFINITE)
+    behind = decided(partial(_cut_off, sink + 1, edges), *costs)
     return {
         node for node, index in number.items() if not behind[2 * index] and behind[2 * index + 1]
     }
 
 
-def _capacity(cost: float) -> float:
-    """A whole number: sums of floats would make ties depend on rounding."""
-    cost = typical(cost)
-    return cost if cost == _INFINITE else round(10 * cost)
+def _cut_off(count: int, edges: Sequence[tuple[int, int]], *costs: float) -> list[bool]:
+    """Which of `count` vertices are on the sink's side; the last two are source and sink.
+
+    Costs are made whole numbers: sums of floats would make ties depend on rounding.
+    """
+    network = Network(count)
+    for (start, end), cost in zip(edges, costs, strict=True):
+        network.connect(start, end, cost if cost == _INFINITE else round(10 * cost))
+    return network.cut_off(count - 2, count - 1)

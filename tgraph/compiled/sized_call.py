@@ -14,7 +14,7 @@ from ..compiler.compile_graph import compile_for_sizes, compile_graph
 from ..compiler.ir import Graph, TensorType
 from ..compiler.ir.dim import Dim
 from ..compiler.ir.size_number import is_expression
-from ..compiler.plan.plan_sizes import NotSizedError, OneStepError, PlanSizes, reason_of
+from ..compiler.plan.plan_sizes import NotSizedError, PlanSizes, reason_of
 from ..compiler.plan.size_code import SizeCode, in_words
 from ..compiler.plan.sized_plan import SizedPlan
 from ..core.compile_lock import made_once
@@ -30,16 +30,12 @@ Alone = Callable[[], tuple[Call, GraphFunction]]
 
 
 class Refusal:
-    """Why there is no SizedCall for sizes for which the compiler decides alike.
-
-    `varying` tells whether texts of their kernels may be shared with other sizes.
-    """
+    """Why there is no SizedCall for sizes for which the compiler decides alike."""
 
     def __init__(self, sizes: PlanSizes, error: Exception) -> None:
         self.reason = reason_of(error)
-        self.varying = not isinstance(error, OneStepError)
         code = SizeCode(sizes.dims)
-        code.ask(sizes.questions.values())
+        code.ask(sizes)
         self._holds = code.giving(True)
 
     def holds(self, numbers: tuple[int, ...]) -> bool:
@@ -78,7 +74,7 @@ class SizedCall:
         gradients = function.forward.types if function.differentiable else ()
         values = tuple(self.call.namespace[name] for name in self._names)
         code = SizeCode(self.sizes.dims)
-        code.ask(self.sizes.questions.values())
+        code.ask(self.sizes)
         self._values = code.giving((values, list(function.types), gradients))
 
     def _is_open(self, name: str) -> bool:

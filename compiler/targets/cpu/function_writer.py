@@ -5,12 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ....runtime.dtypes import DType
 from ....runtime.llvm_text import Text
-from ...ir.size_number import SizeText, is_expression
-from ...plan.plan_sizes import OneStepError
+from ...ir.size_number import SizeText
 from .math.functions import function_name, is_long
 from .scalar import llvm_type
 
@@ -21,15 +20,6 @@ def known_number(text: str) -> int | None:
         size: int = text.size
         return size
     return int(text) if text.isdigit() else None
-
-
-def never_once(steps: Any) -> None:
-    """Let a loop that adds up floats have an open number of steps, unless it is one.
-
-    LLVM makes no loop of what it knows to run once, and then may add up in another order.
-    """
-    if is_expression(steps) and steps == 1:
-        raise OneStepError(f"a loop that adds up has one step where {steps.text} is 1")
 
 
 _SUFFIX = {"float": "f32", "double": "f64"}
@@ -115,12 +105,15 @@ class Writer(Text):
         return self.op(f'call {type} asm "", "=r,0"({type} {value})')
 
     @contextmanager
-    def in_case(self, case: tuple[int, int] | None) -> Iterator[None]:
-        """What is written inside is done where two numbers are equal, of which one is open."""
+    def in_case(self, case: tuple[int, int] | None, relation: str = "eq") -> Iterator[None]:
+        """What is written inside is done where two numbers are equal, of which one is open.
+
+        Or where they are related as LLVM calls it by `relation`.
+        """
         if case is None:
             yield
             return
-        with self.when(self.op(f"icmp eq i64 {case[0]}, {case[1]}")):
+        with self.when(self.op(f"icmp {relation} i64 {case[0]}, {case[1]}")):
             yield
 
     @contextmanager

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...ir.size_number import is_expression
 from ...kernel import regions
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, data_atoms
 from ...kernel.kernel import Instr, Stage
 from ...kernel.regions import Part
-from .function_writer import ONE_BY_ONE, VectorLoop, Writer, known_number, never_once
+from .function_writer import ONE_BY_ONE, VectorLoop, Writer, known_number
 from .instructions import StageBody
 from .scan_loops import CHUNK, CHUNK_AXIS, scan_loops
 from .schedule import Schedule
@@ -179,17 +180,18 @@ class InnerLoops:
         self.notes.loop(part.axis, vector.width)
         block = count * together
         blocks, rest = divmod(high - low, block)
-        never_once(blocks)
-        if blocks:
+        if is_expression(blocks) or blocks:
             with self.writer.loop("0", str(blocks)) as number:
                 start = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
                 start = self.writer.integer("add", start, low)
                 with self.writer.loop("0", str(block), vector) as at:
                     self._step_all(steps, part, self.writer.plus(start, at))
                 self.storage.carry(part.stages[0])
-        if rest:
-            self._walk_piece(steps, part, str(high - rest), str(high))
-            self.storage.carry(part.stages[0])
+        is_any = is_expression(rest)
+        if is_any or rest:
+            with self.writer.in_case((rest, 0) if is_any else None, "ne"):
+                self._walk_piece(steps, part, str(high - rest), str(high))
+                self.storage.carry(part.stages[0])
 
     def _scan_loops(self, body: StageBody, part: Part) -> tuple[Stage, ...]:
         """The loops of a part with scans, where one after another is faster than all in one."""

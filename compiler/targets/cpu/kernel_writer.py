@@ -171,7 +171,9 @@ class _KernelWriter:
         """The bounds of a part of an axis: `size` values, but for the last."""
         start = self.writer.op(f"mul nuw nsw i64 {number}, {size}")
         end = self.writer.plus(start, str(size))
-        return start, end if axis.size % size == 0 else self.writer.integer("smin", end, axis.size)
+        if not is_open(axis.size) and axis.size % size == 0:
+            return start, end
+        return start, self.writer.integer("smin", end, axis.size)
 
     # -- loops ---------------------------------------------------------------------------
 
@@ -326,9 +328,11 @@ class _KernelWriter:
             first = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
             self._jam_part(stage, rows, lanes, first, block)
             self._carry(stage, lanes)
-        if rest:
-            self._jam_part(stage, rows, lanes, str(blocks * block), rest)
-            self._carry(stage, lanes)
+        is_any: bool = is_open(rest)
+        if is_any or rest:
+            with self.writer.in_case((rest, 0) if is_any else None, "ne"):
+                self._jam_part(stage, rows, lanes, str(blocks * block), rest)
+                self._carry(stage, lanes)
 
     def _jam_part(
         self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], start: str, count: int

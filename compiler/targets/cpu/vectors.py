@@ -11,7 +11,7 @@ from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ...kernel.kernel import Instr, Kernel, Stage, compute_dtype
 from ...kernel.regions import Part
-from .function_writer import ONE_BY_ONE, VectorLoop, known_number, never_once
+from .function_writer import ONE_BY_ONE, VectorLoop, known_number
 from .storage import Storage
 
 # With more of them LLVM gives up.
@@ -49,7 +49,7 @@ class Vectors:
         that may be needed, each of them in case it is.
         """
         start, end = known_number(low), known_number(high)
-        if start is not None and end is not None and start >= end:
+        if start is not None and end is not None and not is_open(end - start) and start >= end:
             return
         width = self.width(part.counter, part.stages)
         if self.is_border(part) or not self.can_vectorise(part):
@@ -62,7 +62,6 @@ class Vectors:
         length = end - start
         together, rest = (computed(each, length, width) for each in (_together, _rest))
         if is_open(length):
-            never_once(computed(_steps, length, width))
             for count in (4, 2, 1):
                 loop = VectorLoop(width, False, count)
                 yield PieceLoop(low, str(end - rest), loop, (together, count))
@@ -173,13 +172,6 @@ def _together(length: int, width: int) -> int:
 
 def _rest(length: int, width: int) -> int:
     return _cut(length, width)[2]
-
-
-def _steps(length: int, width: int) -> int:
-    """Steps of the loop over whole vectors, or of one over what is left if that is as many."""
-    vectors, together, rest = _cut(length, width)
-    is_whole = rest > 0 and _rest_loop(rest, width) == VectorLoop(rest, False, 1)
-    return 1 if is_whole else vectors // together
 
 
 def _rests(width: int) -> list[VectorLoop]:
