@@ -2,7 +2,8 @@
 
 `dataclasses` looks at every field and writes and compiles up to six methods for every class, which
 was a third of the time that importing our modules takes. Here those methods that must be quick are
-written, in one text, the others are shared, and what `dataclasses` would know is made when it asks.
+written when they are first needed, the others are shared, and what `dataclasses` would know is made
+when it asks.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def record(*, eq: bool = True, frozen: bool = True) -> Callable[[type[T]], type[
     def make(cls: type[T]) -> type[T]:
         fields = _fields(cls)
         names = ("__init__", "__eq__", "__hash__") if eq and frozen else ("__init__",)
-        methods: dict[str, Any] = {name: _Written(name, cls, eq, frozen) for name in names}
+        methods: dict[str, Any] = {name: _Written(name, cls, frozen) for name in names}
         methods["__repr__"] = _repr
         for name, method in {**methods, **(_REFUSING if frozen else {})}.items():
             if name not in vars(cls):
@@ -80,16 +81,21 @@ def _fields(cls: type) -> dict[str, _Field]:
 
 
 class _Written:
-    """A method that is written, with the others of its class, when one of them is first needed."""
+    """A method that is written when it is first needed."""
 
-    def __init__(self, name: str, cls: type, eq: bool, frozen: bool) -> None:
-        self._name, self._cls, self._eq, self._frozen = name, cls, eq, frozen
+    def __init__(self, name: str, cls: type, frozen: bool) -> None:
+        self._name, self._cls, self._frozen = name, cls, frozen
 
     def __get__(self, instance: object, owner: type) -> Any:
         cls: Any = self._cls
-        for name, method in _written(cls, cls._record_fields, self._eq, self._frozen).items():
-            if isinstance(vars(cls).get(name), _Written):
-                setattr(cls, name, method)
+        if self._name == "__init__":
+            text, known = _init(cls, cls._record_fields, self._frozen)
+        else:
+            text, known = _comparison(self._name, cls._record_fields.values()), {}
+        made: dict[str, FunctionType] = {}
+        exec(text, known, made)
+        if isinstance(vars(cls).get(self._name), _Written):
+            setattr(cls, self._name, made[self._name])
         return vars(cls)[self._name].__get__(instance, owner)
 
 
@@ -116,10 +122,8 @@ class _Asked:
         return found
 
 
-def _written(
-    cls: type, fields: dict[str, _Field], eq: bool, frozen: bool
-) -> dict[str, FunctionType]:
-    """The methods that would be slow if they did not know the names of the fields."""
+def _init(cls: type, fields: dict[str, _Field], frozen: bool) -> tuple[str, dict[str, Any]]:
+    """The text of `__init__`, and the names that it reads."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_made": dataclasses.MISSING}
     parameters, sets = ["self"], ["pass"]
     for each in fields.values():
@@ -135,22 +139,19 @@ def _written(
         )
     if hasattr(cls, "__post_init__"):
         sets.append("self.__post_init__()")
-    text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(sets)
-    if eq and frozen:
-        text += _comparisons(fields.values())
-    made: dict[str, FunctionType] = {}
-    exec(text, known, made)
-    return made
+    return f"def __init__({', '.join(parameters)}):\n " + "\n ".join(sets), known
 
 
-def _comparisons(fields: Iterable[_Field]) -> str:
+def _comparison(name: str, fields: Iterable[_Field]) -> str:
+    """The text of `__eq__` or `__hash__`."""
     # Tuples, in which the same object is equal to itself, as NaN is not.
     own = "".join(f"self.{each.name}, " for each in fields if each.compare)
+    if name == "__hash__":
+        return f"def __hash__(self):\n return hash(({own}))"
     others = own.replace("self.", "other.")
     return (
-        "\ndef __eq__(self, other):\n if other.__class__ is not self.__class__:\n"
+        "def __eq__(self, other):\n if other.__class__ is not self.__class__:\n"
         f"  return NotImplemented\n return ({own}) == ({others})"
-        f"\ndef __hash__(self):\n return hash(({own}))"
     )
 
 
