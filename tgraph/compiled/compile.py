@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from ..runtime import interrupts
+from ..runtime.garbage import no_collection
 
 if TYPE_CHECKING:
     from ..compiler.ir import Graph
@@ -121,7 +122,7 @@ def compile(function: Any = None, *, check: bool = False, dynamic: Axes | None =
     if sys.is_finalizing():  # nothing can be imported; without a plan a call runs as it is written
         return function
     # Imported here, as a quarter of tgraph serves compiled functions alone.
-    with interrupts.held():
+    with interrupts.held(), no_collection():
         from .compiled_function import compiled
 
     return compiled(function, check, dynamic)
