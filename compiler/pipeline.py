@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..runtime import interrupts
 from ..runtime.garbage import no_collection
-from .ir import Graph, map_whole
-from .passes.concatenate_updates import concatenate_updates
+from .ir import Graph, Primitive, map_whole
+from .ir import primitives as p
+from .ir.complex_numbers import has_complex
 from .passes.decompose import decompose
 from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
 from .passes.eliminate_dead_code import eliminate_dead_code
-from .passes.fuse_attention import fuse_attention
-from .passes.fuse_attention_gradients import fuse_attention_gradients
 from .passes.lay_out_windows import lay_out_windows
-from .passes.one_pass_statistics import one_pass_statistics
 from .passes.propagate_layouts import propagate_layouts
 from .passes.simplify import simplify
 from .passes.simplify_control import simplify_control
 from .passes.sort_values import sort_values
-from .passes.split_complex import split_complex
 from .passes.split_reductions import split_reductions
 from .passes.split_scans import split_scans
 
@@ -33,15 +32,40 @@ class Pass(NamedTuple):
     reason: str
 
 
+def _late(name: str, is_for: Callable[[Graph], bool], reason: str) -> Pass:
+    """A pass whose module, of the same name, is imported for the first graph that it is for."""
+
+    def run(graph: Graph) -> Graph:
+        if not is_for(graph):
+            return graph
+        with interrupts.held():
+            module = importlib.import_module(f".passes.{name}", __package__)
+        changed: Graph = getattr(module, name)(graph)
+        return changed
+
+    return Pass(name, run, reason)
+
+
+def _has(*primitives: Primitive) -> Callable[[Graph], bool]:
+    return lambda graph: graph.primitives.issuperset(primitives)
+
+
+def _may_have_attention(graph: Graph) -> bool:
+    return _has_products_of_weights(graph) or not graph.primitives.isdisjoint(_ATTENTION)
+
+
+_ATTENTION = (p.attention, p.attention_rows, p.attention_gradient)
+_has_products_of_weights = _has(p.matmul, p.exp)
+
 PASSES = (
     # Before the algebra, which is that of real numbers.
-    Pass("split_complex", split_complex, "complex values are pairs of real ones from here on"),
+    _late("split_complex", has_complex, "complex values are pairs of real ones from here on"),
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
     # Before the algebra, as where a joint graph is divided into plans: there and here alike.
-    Pass("fuse_attention_gradients", fuse_attention_gradients, "gradients store no weights"),
+    _late("fuse_attention_gradients", _has_products_of_weights, "gradients store no weights"),
     Pass("simplify", simplify, "one form for each value; fewer, cheaper and safer operations"),
     Pass("simplify_control", simplify_control, "loops carry nothing that stays as it is"),
-    Pass("concatenate_updates", concatenate_updates, "slices written in a loop are one whole"),
+    _late("concatenate_updates", _has(p.slice_update), "slices written in a loop are one whole"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
@@ -51,9 +75,11 @@ PASSES = (
     Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),
     # After the algebra, whose rules know its parts, and not the whole.
-    Pass("fuse_attention", fuse_attention, "scores are never stored, nor those that are masked"),
+    _late(
+        "fuse_attention", _may_have_attention, "scores are never stored, nor those that are masked"
+    ),
     # The algebra would join the pieces again.
-    Pass("one_pass_statistics", one_pass_statistics, "long rows come from memory once"),
+    _late("one_pass_statistics", _has(p.sub, p.sum_), "long rows come from memory once"),
     Pass("split_reductions", split_reductions, "long reductions in pieces that threads share"),
     Pass("split_scans", split_scans, "and long scans"),
 )

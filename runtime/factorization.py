@@ -15,7 +15,7 @@ import numpy as np
 
 from . import blas, lapack, lapack_native
 from .lapack_calls import CALLS, TRIANGULAR_SOLVE_OF_COPY, LibraryCall
-from .linalg_error import LinAlgError, failure
+from .linalg_error import LinAlgError, decode, failure
 from .memo import Memo
 from .parallel import shared_out
 from .plan import Plan
@@ -111,7 +111,7 @@ class Factorization:
 
     def error(self, status: int) -> LinAlgError:
         """What a step raises that has set the status."""
-        member, said, is_finite = lapack_native.decode(status)
+        member, said, is_finite = decode(status)
         element = member if len(self.shape) > 2 else None
         return failure(self.call.primitive, self.check, element, said, is_finite)
 

@@ -18,12 +18,11 @@ import numpy as np
 
 from . import jit, lapack, transpose_native
 from .lapack_calls import Call, Clear, Copy, LibraryCall, Permutation, Transpose, View
+from .linalg_error import STATUS_BASE
 from .llvm_text import FunctionText
 
 HEAD = ("members", "units", "unit.bytes", "checks", "dims")
 """Words before those of a call's numbers; behind them are the words of its batch."""
-_STATUS_BASE = (1 << 62) - 1
-"""The status is this minus what failed: of two failures that of the first matrix is larger."""
 
 _LLVM = {"float32": "float", "float64": "double"}
 _ITEM = {"float32": 4, "float64": 8}
@@ -51,16 +50,6 @@ def load(call: LibraryCall, dtype: str) -> int:
         module = jit.compile_module(text(call, dtype, library.integer_bytes), opt=1)
         address = _loaded[key] = module.address("body")
     return address
-
-
-def decode(status: int) -> tuple[int, int, bool]:
-    """Which matrix of a batch failed first, what LAPACK said, and whether its elements are finite.
-
-    >>> decode(_STATUS_BASE - (3 << 32 | 1 << 31 | 7))
-    (3, 7, False)
-    """
-    word = _STATUS_BASE - status
-    return word >> 32, word & (1 << 31) - 1, not word >> 31 & 1
 
 
 # -- sizes -----------------------------------------------------------------------------------
@@ -356,7 +345,7 @@ class _Body(FunctionText):
             unknown = self._has_infinite()
             low = self.op(f"or i64 {self.op(f'zext i32 {said} to i64')}, {unknown}")
             word = self.op(f"or i64 {low}, {self.op(f'shl i64 {member}, 32')}")
-            word = self.sub(_STATUS_BASE, word)
+            word = self.sub(STATUS_BASE, word)
             self.line(f"{self.fresh('%before')} = atomicrmw umax ptr {status}, i64 {word} release")
 
     def _has_infinite(self) -> str:

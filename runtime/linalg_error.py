@@ -4,6 +4,8 @@ from __future__ import annotations
 
 NOT_FINITE = 1 << 31
 """Beside what was said of a matrix, where a step tells both in one word."""
+STATUS_BASE = (1 << 62) - 1
+"""The status is this minus what failed: of two failures that of the first matrix is larger."""
 
 
 class LinAlgError(RuntimeError):
@@ -34,3 +36,13 @@ def failure(
         what = "is ill-conditioned" if is_finite else "contained non-finite values"
         why = f"The algorithm failed to converge because the input matrix {what}."
     return LinAlgError(f"{function}: {of}{why}")
+
+
+def decode(status: int) -> tuple[int, int, bool]:
+    """Which matrix of a batch failed first, what LAPACK said, and whether its elements are finite.
+
+    >>> decode(STATUS_BASE - (3 << 32 | 1 << 31 | 7))
+    (3, 7, False)
+    """
+    word = STATUS_BASE - status
+    return word >> 32, word & (1 << 31) - 1, not word >> 31 & 1

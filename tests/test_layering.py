@@ -26,7 +26,8 @@ LATE = (
     "hypothesis",
 )
 # The doors to parts of ours that `import tgraph` leaves out: what traces and compiles, passes and
-# code generation, which the first compilation needs, checks and pictures, products on a GPU.
+# code generation, which the first compilation needs, checks and pictures, products on a GPU; and
+# those to what few compilations need.
 DOORS = {
     "tgraph.compiled.compile": ("tgraph.compiled.compiled_function",),
     "tgraph.core.planned": ("tgraph.compiled.eager_plan",),
@@ -41,6 +42,11 @@ DOORS = {
         "tgraph.compiler.passes.fuse_attention_gradients",
     ),
     "tgraph.compiler.targets.known_targets": ("tgraph.compiler.targets.cuda.target",),
+    "tgraph.compiler.targets.cpu.plan_builder": (
+        "tgraph.compiler.targets.cpu.native_steps", "tgraph.compiler.targets.cpu.attention_step",
+    ),
+    "tgraph.compiler.targets.cpu.target": ("tgraph.compiler.targets.cpu.sized_program",),
+    "tgraph.compiler.targets.cpu.loader": ("tgraph.compiler.targets.cpu.varying_numbers",),
     "tgraph.compiled.compiled_function": ("tgraph.compiled.check", "tgraph.compiled.explain"),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
     "tgraph.drawing.draw": (
@@ -55,7 +61,18 @@ DOORS = {
 # What `tgraph` imports when one of its names is first asked for, and what comes with `tgraph.nn`.
 LATE_NAMES = (
     "tgraph.core.dtype_info", "tgraph.cuda", "tgraph.nn", "tgraph.ops.layers", "tgraph.ops.losses",
-    "tgraph.optim", "tgraph.runtime.cuda.products",
+    "tgraph.optim", "tgraph.runtime.cuda.precision",
+)  # fmt: skip
+# What a small function compiles without: passes and native steps that few programs have, products
+# on a GPU, modules of networks.
+NOT_FOR_SMALL_FUNCTIONS = (
+    "tgraph.compiler.passes.split_complex", "tgraph.compiler.passes.complex_arithmetic",
+    "tgraph.compiler.passes.fuse_attention", "tgraph.compiler.passes.attention_pattern",
+    "tgraph.compiler.passes.concatenate_updates", "tgraph.compiler.passes.one_pass_statistics",
+    "tgraph.compiler.targets.cpu.native_steps", "tgraph.compiler.targets.cpu.attention_step",
+    "tgraph.compiler.targets.cpu.varying_numbers", "tgraph.compiler.targets.cuda",
+    "tgraph.runtime.lapack_calls", "tgraph.runtime.order_native", "tgraph.runtime.cuda.products",
+    "tgraph.runtime.cuda.cublas_lt", "tgraph.nn", "tgraph.optim", "decimal",
 )  # fmt: skip
 
 
@@ -326,6 +343,15 @@ def test_eager_operations_need_no_compiler():
     )
     late = (*LATE_NAMES, *(name for names in DOORS.values() for name in names), "ml_dtypes")
     assert not [name for name in late if f"'{name}" in found]
+
+
+def test_a_small_function_compiles_without_what_few_programs_need():
+    found = run_python(
+        "import sys, tgraph as tg; print(tg.compile(lambda x: x * 2 + 1)(tg.ones(3)))\n"
+        "print(sorted(sys.modules))"
+    )
+    assert "tgraph.compiler.pipeline" in found
+    assert not [name for name in NOT_FOR_SMALL_FUNCTIONS if f"'{name}" in found]
 
 
 def test_a_traced_function_may_be_the_first_to_ask_for_a_late_name():

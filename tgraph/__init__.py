@@ -82,8 +82,8 @@ from .tracing.recording.world import TraceWarning
 if _TYPE_CHECKING:
     from . import cuda, linalg, nn, optim
     from .core.dtype_info import finfo, iinfo
-    from .runtime.cuda.products import get_precision as get_float32_matmul_precision
-    from .runtime.cuda.products import set_precision as set_float32_matmul_precision
+    from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
+    from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
 
 # What is imported when it is first asked for: packages that many programs do without, and functions
 # of large modules.
@@ -94,8 +94,8 @@ _LATE = {
     "optim": (".optim", None),
     "finfo": (".core.dtype_info", "finfo"),
     "iinfo": (".core.dtype_info", "iinfo"),
-    "get_float32_matmul_precision": (".runtime.cuda.products", "get_precision"),
-    "set_float32_matmul_precision": (".runtime.cuda.products", "set_precision"),
+    "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
+    "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
 }
 _NAMESPACES = ("autograd", "cuda", "linalg", "nn", "optim", "pytree", "tracing")
 

@@ -10,18 +10,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from ...runtime.dtypes import float32, float64
+from ...runtime.dtypes import complex64, complex128, float32, float64
 from .primitive import Attrs, Family, Primitive, register
 from .shapes import broadcast
 from .types import IRTypeError, TensorType
 
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .node import Node
+
 Types = Sequence[TensorType]
+
+_COMPLEX = frozenset({complex64, complex128})
 
 
 def real_type(type_: TensorType) -> TensorType:
     """The type of the floats that lie in the memory of complex numbers."""
     return TensorType((*type_.shape, 2), type_.dtype.to_real(), type_.device)
+
+
+def has_complex(graph: Graph) -> bool:
+    """Whether any value of a graph is complex; graphs among attributes are not looked at."""
+    for node in graph.nodes:
+        type_ = node.type
+        if type(type_) is TensorType:
+            if type_.dtype in _COMPLEX:
+                return True
+        elif is_complex(node):
+            return True
+    return False
+
+
+def is_complex(node: Node) -> bool:
+    """Whether a value is complex, or one of several results."""
+    types: Any = node.type
+    return any(each.dtype.is_complex for each in types) if type(types) is tuple else (
+        types.dtype.is_complex
+    )  # fmt: skip
 
 
 def pair_strides(strides: tuple[int, ...]) -> tuple[int, ...]:

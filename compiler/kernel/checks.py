@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...runtime.lapack_native import decode
-from ...runtime.linalg_error import NOT_FINITE, failure
+from ...runtime.linalg_error import NOT_FINITE, decode, failure
 from ..ir import Provenance
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ...runtime.array_functions_complex import view_as_complex, view_as_real
-from ...runtime.dtypes import bool_, complex64, complex128, float64
+from ...runtime.dtypes import bool_, float64
 from ...runtime.records import record
-from ..ir import Builder, Family, Graph, Node, Primitive, TensorType
+from ..ir import Builder, Family, Graph, Node, Primitive
 from ..ir import primitives as p
-from ..ir.complex_numbers import pair_strides, real_type
+from ..ir.complex_numbers import has_complex, is_complex, pair_strides, real_type
 from ..ir.host_calls import effect_of
 from ..ir.primitive import Attrs
 from ..ir.shapes import numel
@@ -27,12 +27,11 @@ from .rewrite import RewriteBuilder
 
 Array = np.ndarray[Any, Any]
 Operands = Sequence[Node | Pair]
-_PAIRS = frozenset({complex64, complex128})
 
 
 def split_complex(graph: Graph) -> Graph:
     """`graph` without complex values; itself, where it has none."""
-    return _Splitting(graph).graph() if _has_complex(graph) else graph
+    return _Splitting(graph).graph() if has_complex(graph) else graph
 
 
 def _split_graphs(attribute: Any) -> Any:
@@ -40,24 +39,6 @@ def _split_graphs(attribute: Any) -> Any:
     if type(attribute) is tuple:
         return tuple(map(_split_graphs, attribute))
     return split_complex(attribute) if isinstance(attribute, Graph) else attribute
-
-
-def _has_complex(graph: Graph) -> bool:
-    for node in graph.nodes:
-        type_ = node.type
-        if type(type_) is TensorType:
-            if type_.dtype in _PAIRS:
-                return True
-        elif _is_complex(node):
-            return True
-    return False
-
-
-def _is_complex(node: Node) -> bool:
-    types: Any = node.type
-    return any(each.dtype.is_complex for each in types) if type(types) is tuple else (
-        types.dtype.is_complex
-    )  # fmt: skip
 
 
 class _Splitting:
@@ -79,7 +60,7 @@ class _Splitting:
         return Graph(self.inputs, outputs)
 
     def _input(self, node: Node) -> Node:
-        if not _is_complex(node):
+        if not is_complex(node):
             self.values[node] = node
             return node
         type_, attrs = real_type(node.type), dict(node.attrs)
@@ -121,9 +102,9 @@ class _Splitting:
             return self._host_call(node)
         if primitive.family is Family.CONTROL:
             return self._control(node)
-        if primitive is p.get and _is_complex(node):
+        if primitive is p.get and is_complex(node):
             return self._unpacked(node, build.rebuild(node, [_real(operands[0])]))
-        if not (_is_complex(node) or any(isinstance(each, Pair) for each in operands)):
+        if not (is_complex(node) or any(isinstance(each, Pair) for each in operands)):
             return build.rebuild(node, [_real(each) for each in operands])
         if primitive in FUNCTIONS:
             made = FUNCTIONS[primitive](*operands)
@@ -142,13 +123,13 @@ class _Splitting:
 
     def _host_call(self, node: Node) -> Node:
         """A Python function, which still gets and gives complex arrays."""
-        if not (_is_complex(node) or any(map(_is_complex, node.inputs))):
+        if not (is_complex(node) or any(map(is_complex, node.inputs))):
             return self.build.rebuild(node, [_real(self.values[each]) for each in node.inputs])
         results = node.attrs["results"]
         arrays = node.inputs[:-1] if effect_of(node) == "ordered" else node.inputs
         function = _OfPairs(
             node.attrs["function"],
-            tuple(map(_is_complex, arrays)),
+            tuple(map(is_complex, arrays)),
             tuple(each.dtype.is_complex for each in results),
         )
         types = tuple(real_type(each) if each.dtype.is_complex else each for each in results)

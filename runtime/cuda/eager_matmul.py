@@ -12,7 +12,8 @@ import numpy as np
 
 from ..plan_steps import BufferRef, GemmStep
 from . import backend
-from .products import Product, get_precision, prepare, workspaces_of
+from .precision import get_precision
+from .products import Product, prepare, workspaces_of
 
 Array = Any  # of CuPy
 

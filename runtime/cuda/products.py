@@ -18,7 +18,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol
 
 from ..plan_steps import GemmStep, merged_batch, references
 from . import backend, cublas_lt
@@ -37,8 +37,7 @@ from .cublas_lt import (
     ReductionScheme,
 )
 from .memory import register_keeper, watch
-
-Precision = Literal["highest", "high", "medium"]
+from .precision import get_precision
 
 ALIGNMENT = 256
 """What places in memory are a multiple of, views apart; more does not help cublasLt."""
@@ -73,29 +72,6 @@ _TYPES: Mapping[str, _Type] = {
         DataType.R_64F, 8, ComputeType.COMPUTE_64F, DataType.R_64F, ctypes.c_double
     ),
 }  # fmt: skip
-
-# -- the precision of float32 --------------------------------------------------------------------
-
-_precision: Precision = "highest"
-
-
-def set_precision(precision: Precision) -> None:
-    """How products of float32 are computed that are prepared from now on.
-
-    "highest" computes in float32; "high" and "medium" let tensor cores round the operands to
-    TensorFloat32 (10 bits behind the point) and sum in float32. Prepared products stay as they are.
-    """
-    global _precision
-    if precision not in get_args(Precision):
-        expected = ", ".join(map(repr, get_args(Precision)))
-        raise ValueError(f"float32 matmul precision: expected one of {expected}, got {precision!r}")
-    _precision = precision
-
-
-def get_precision() -> Precision:
-    """What `set_precision` was last called with, at first "highest"."""
-    return _precision
-
 
 # -- the workspace -------------------------------------------------------------------------------
 
@@ -291,7 +267,7 @@ class Product:
         self.step = step
         self.operands = len(references(step))
         self.operation = _operation(step, name)
-        self.precision = _precision
+        self.precision = get_precision()
         _check(step, name, self.operation)
         self._type = _TYPES[step.dtype]
         self._epilogue = EPILOGUES[name]

@@ -177,7 +177,7 @@ def test_a_sort_that_fails_leaves_everything_as_it_was(monkeypatch):
         x.mul_(2)
         return tg.sort(x * y).values
 
-    monkeypatch.setattr("tgraph.compiler.targets.cpu.plan_builder.put_in_order", refuse)
+    monkeypatch.setattr("tgraph.compiler.targets.cpu.native_steps.put_in_order", refuse)
     x, y = tg.ones(1, 1 << 17), tg.randn(1, 1 << 17)  # one long row, for all threads
     with pytest.raises(MemoryError):
         tg.compile(f)(x, y)

@@ -24,6 +24,7 @@ from cuda_tools.products import (
 )
 from tgraph.runtime.cuda import cublas_lt, products
 from tgraph.runtime.cuda.cublas_lt import ComputeType, CublasLtError, Status
+from tgraph.runtime.cuda.precision import get_precision, set_precision
 from tgraph.runtime.plan_steps import BufferRef, GemmStep
 
 pytest_plugins = ["cuda_tools.product_fixtures"]
@@ -32,7 +33,7 @@ pytest_plugins = ["cuda_tools.product_fixtures"]
 @pytest.fixture(autouse=True)
 def _precision_afterwards():
     yield
-    products.set_precision("highest")
+    set_precision("highest")
 
 
 # -- products of a random kind -------------------------------------------------------------------
@@ -214,8 +215,8 @@ def test_precision_is_that_of_when_it_was_prepared(machine):
     exact = Run(machine, plain(64, 64, 64))
     exact.check(exact.c, exact.plain)
     for precision in ("high", "medium"):
-        products.set_precision(precision)
-        assert products.get_precision() == precision
+        set_precision(precision)
+        assert get_precision() == precision
         rough = Run(machine, plain(64, 64, 64))
         assert 1e-4 < np.abs(rough.c - rough.plain).max() < 5e-2
     memory = HostMemory(4 * 64 * 64)
@@ -227,7 +228,7 @@ def test_precision_is_that_of_when_it_was_prepared(machine):
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_precision_is_of_float32_only(machine, dtype):
     before = Run(machine, plain(5, 6, 7, dtype))
-    products.set_precision("medium")
+    set_precision("medium")
     after = Run(machine, plain(5, 6, 7, dtype))
     assert np.array_equal(before.c, after.c)
 
@@ -243,7 +244,7 @@ def test_precision_is_of_float32_only(machine, dtype):
     ],
 )
 def test_what_it_is_computed_in(library, dtype, precision, compute):
-    products.set_precision(precision)
+    set_precision(precision)
     Run(Host(), plain(5, 6, 7, dtype))
     scale = cublas_lt.DataType.R_64F if dtype == "float64" else cublas_lt.DataType.R_32F
     assert (library.log().compute, library.log().scale) == (compute, scale)
@@ -251,7 +252,7 @@ def test_what_it_is_computed_in(library, dtype, precision, compute):
 
 def test_a_precision_that_is_none():
     with pytest.raises(ValueError, match="one of 'highest', 'high', 'medium', got 'low'"):
-        products.set_precision("low")
+        set_precision("low")
 
 
 # -- choosing an algorithm -----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ..core.trace_state import Source, TraceInput
 from ..core.traced_number import FixedNumber, OpenNumber
 from ..core.views import array_views
 from ..runtime.cuda.arrays import cupy_array
-from ..runtime.cuda.products import get_precision
+from ..runtime.cuda.precision import get_precision
 from ..runtime.device import CPU, defaults
 from ..runtime.records import record
 from ..tracing.recorded_call import Call, Change, Ref, follows_its_base

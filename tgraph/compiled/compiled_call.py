@@ -12,7 +12,7 @@ from ..core.dispatch import settled
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import Source
-from ..runtime.cuda.products import get_precision
+from ..runtime.cuda.precision import get_precision
 from ..runtime.device import defaults
 from ..tracing.recorded_call import Call
 from ..tracing.recording.guards import GONE, Guard, brief, same_static

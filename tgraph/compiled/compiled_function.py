@@ -25,10 +25,9 @@ from ..core.provenance import is_internal
 from ..core.state import state
 from ..core.trace_state import RecompileWarning, Source
 from ..core.traced_float import Specialize
-from ..nn.module import Module
 from ..runtime.garbage import no_collection
 from ..runtime.records import record
-from ..tracing.record_call import leaf_names, record_call
+from ..tracing.record_call import called, is_module, leaf_names, record_call
 from ..tracing.recorded_call import Call
 from ..tracing.recording.places import Place, Places, is_number
 from ..tracing.recording.recorder import Recorder
@@ -176,9 +175,8 @@ class CompiledFunction:
 
     @functools.cached_property
     def _sees_order(self) -> bool:
-        called = self.function.forward if isinstance(self.function, Module) else self.function
         try:
-            parameters = inspect.signature(called).parameters.values()
+            parameters = inspect.signature(called(self.function)).parameters.values()
         except (TypeError, ValueError):
             return True
         return any(each.kind is each.VAR_KEYWORD for each in parameters)
@@ -565,8 +563,8 @@ def compiled(
     """What `compile` makes of a function, or of one that is compiled already."""
     if isinstance(function, CompiledFunction):
         function = function.function
-    is_module = hasattr(function, "_parameter_names")
-    made = (CompiledModule if is_module else CompiledFunction)(function, check, dynamic)
+    kind = CompiledModule if is_module(function) else CompiledFunction
+    made = kind(function, check, dynamic)
     if made.enabled:
         prepare()
     return made

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..nn.module import Module
+from ..tracing.record_call import called
 
 Axes = Mapping[str, int | Sequence[int]]
 Place = tuple[int, int]
@@ -30,9 +30,8 @@ def checked(function: Callable[..., Any], dynamic: Axes | None) -> dict[str, tup
 
 
 def _check_name(function: Callable[..., Any], name: str) -> None:
-    called = function.forward if isinstance(function, Module) else function
     try:
-        parameters = inspect.signature(called).parameters
+        parameters = inspect.signature(called(function)).parameters
     except (TypeError, ValueError):
         return
     if any(each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters.values()):

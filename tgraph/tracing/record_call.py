@@ -15,7 +15,6 @@ from ..core.eager_context import EAGER
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import Source, TraceError, TraceInput
-from ..nn.module import Module
 from .collector import Collector, Given, is_mutable
 from .recorded_call import Call
 from .recording.places import Place, standing_in
@@ -140,12 +139,21 @@ def settled_outside(tensor: Tensor) -> Tensor:
         return settled(tensor)
 
 
+def is_module(function: Any) -> bool:
+    """Whether it is a `tgraph.nn.Module`, asked without importing that, which takes long."""
+    return hasattr(type(function), "named_parameters")
+
+
+def called(function: Any) -> Any:
+    """What runs when `function` is called: a module's `forward`, which has the signature."""
+    return function.forward if is_module(function) else function
+
+
 def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]:
     """What the user calls each leaf of (args, kwargs)."""
     args, kwargs = spec.children
-    called = function.forward if isinstance(function, Module) else function
     try:
-        parameters = list(inspect.signature(called).parameters.values())
+        parameters = list(inspect.signature(called(function)).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ....runtime import jit
+from ....runtime import interrupts, jit
 from .math.functions import late_definitions
 from .module_text import KernelText, kernels_module
-from .varying_numbers import with_varying_numbers
 
 CHARACTERS = 12_000
 """Kernels are compiled as modules of about so much text: cheaper than one by one; several modules
@@ -43,7 +42,7 @@ class KernelLoader:
         if text in self._texts:
             return
         as_it_is = not self.varying or text in _addresses
-        self._texts[text] = (text, ()) if as_it_is else with_varying_numbers(text)
+        self._texts[text] = (text, ()) if as_it_is else _with_varying_numbers(text)
         text, _ = self._texts[text]
         if text in _addresses or text in self._new[text.small]:
             return
@@ -76,3 +75,10 @@ class KernelLoader:
         whole = kernels_module(named)
         source = jit.Source(whole, 1 if small else 3, late=late_definitions(whole))
         self._batches.append((source, texts))
+
+
+def _with_varying_numbers(text: KernelText) -> tuple[KernelText, tuple[int, ...]]:
+    with interrupts.held():
+        from .varying_numbers import with_varying_numbers
+
+    return with_varying_numbers(text)

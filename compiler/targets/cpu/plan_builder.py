@@ -7,16 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ....runtime import jit
+from ....runtime import interrupts, jit
 from ....runtime.memo import Memo
-from ....runtime.order import put_in_order
 from ....runtime.plan_gemm import product_summary
 from ....runtime.plan_steps import (
     BufferRef,
     CopyStep,
     GemmStep,
     KernelStep,
-    PythonStep,
 )
 from ...fusion.fused_graph import FusedGraph, Group
 from ...fusion.fusion import fuse
@@ -30,25 +28,15 @@ from ...kernel.scatter_parts import ScatterPart, checks_of, copies_base, scatter
 from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
 from ...plan.arena import Space
 from ...plan.control_flow import Surroundings
-from ...plan.library_steps import routine_check
 from ...plan.pattern import Piece
 from ...plan.plan_builder import PlanBuilder
 from ...plan.planning import Planning
 from ...plan.step_info import LibraryStep, StepInfo
-from .attention_step import (
-    attention_gradient_step,
-    attention_step,
-    attention_summary,
-    begin_attention,
-    flops_of,
-)
 from .contraction_schedule import (
     ContractionSchedule,
     contraction_summary,
     schedule_contraction,
 )
-from .factorization_step import factorization_of, places_of_results
-from .factorization_step import is_native as is_factorized_natively
 from .kernel_writer import kernel_text, schedule_summary
 from .module_text import KernelText
 from .packed_panels import (
@@ -62,17 +50,13 @@ from .packed_panels import (
 )
 from .rules import CpuRules
 from .schedule import Schedule, schedule_cpu
-from .sorting_step import (
-    argsort_step,
-    is_native,
-    lists_bytes,
-    selection_step,
-    sort_step,
-    sorting_summary,
-)
 
 # By the id of a schedule, which is held, and the size of vectors; with where parameters begin.
 _texts: Memo[tuple[int, int], tuple[Schedule, KernelText, tuple[int, ...]]] = Memo(4_000)
+
+_ATTENTION = frozenset((p.attention, p.attention_rows, p.attention_gradient))
+# What native code computes that is no kernel, beside attention.
+_NATIVE = (Family.SEVERAL, Family.SORT, Family.LIBRARY)
 
 
 class CpuPlanBuilder(PlanBuilder):
@@ -95,7 +79,7 @@ class CpuPlanBuilder(PlanBuilder):
 
     def build(self) -> None:
         """Write all steps; `begin` is told of each kernel, and `texts` has them by their steps."""
-        begin_attention(self.graph)
+        _begin_attention(self.graph)
         self.place_outputs()
         self.write()
         self._tell_of_copies()
@@ -108,7 +92,7 @@ class CpuPlanBuilder(PlanBuilder):
             planning.planned, planning.inputs, planning.overwriting, self.fused.rules.contractions
         )
         fused = fuse(rules)
-        begin_attention(fused.graph)
+        _begin_attention(fused.graph)
         kept = replace(within, outputs=tuple(within.outputs[at] for at in planning.kept))
         return CpuPlanBuilder(fused, planning.places, self.begin, kept)
 
@@ -152,28 +136,17 @@ class CpuPlanBuilder(PlanBuilder):
         return product_summary(step)
 
     def library_step(self, node: Node) -> LibraryStep:
-        if node.primitive is p.attention:
-            whole = attention_step(node, self.operands.arrays(node), [self.place[node]])
-            return self._attention_step(node, whole)
-        if node.primitive.family is Family.SEVERAL:
-            return self._attention_step(node, self._attention(node))
-        if node.primitive.family is Family.SORT and is_native(node):
-            return LibraryStep(self._sorting(node), "sort", 0, partial(sorting_summary, node))
-        if node.primitive is p.sort:
-            function = partial(put_in_order, descending=node.attrs["descending"])
-            results = (self.operands.result(node),)
-            by_numpy = PythonStep("sort", function, self.operands.arrays(node), results)
-            return LibraryStep(by_numpy, "python")
-        if node.primitive.family is Family.LIBRARY and is_factorized_natively(node):
-            return self._factorization(node)
+        if node.primitive in _ATTENTION or node.primitive.family in _NATIVE:
+            with interrupts.held():
+                from .native_steps import step_of
+
+            if (native := step_of(self, node)) is not None:
+                return native
         found = super().library_step(node)
         if isinstance(found.step, GemmStep) and self._shares_panels(node, found.step):
             step = with_panels(found.step, self._panels(node, found.step))
             return found._replace(step=step, tell=partial(self.tell_product, step))
         return found
-
-    def _attention_step(self, node: Node, step: KernelStep) -> LibraryStep:
-        return LibraryStep(step, "attention", flops_of(node), partial(attention_summary, node))
 
     def _shares_panels(self, node: Node, step: GemmStep) -> bool:
         return self.sharers[operand_of(node)] > 0 and can_share(node, step)
@@ -196,38 +169,6 @@ class CpuPlanBuilder(PlanBuilder):
         if not self.sharers[operand]:
             self.arena.release(operand)
         return self.panels[operand]
-
-    def _attention(self, node: Node) -> KernelStep:
-        """Attention with what its gradient needs, or that."""
-        places = self._places_of_results(node)
-        if node.primitive is p.attention_gradient:
-            gradients = [places.get(index) for index in range(3)]
-            return attention_gradient_step(node, self.operands.arrays(node), gradients)
-        rows = [places[1]] if 1 in places else []
-        return attention_step(node, self.operands.arrays(node), [places.get(0), *rows])
-
-    def _places_of_results(self, call: Node) -> dict[int, BufferRef]:
-        return {each.attrs["index"]: self.place[each] for each in self.results(call)}
-
-    def _sorting(self, node: Node) -> KernelStep:
-        (operand,) = self.operands.arrays(node)
-        if node.primitive is p.sort:
-            return sort_step(node, operand, self.place[node])
-        if node.primitive is p.select_nth:
-            return selection_step(node, operand, self.place[node])
-        with self.arena.borrowed(lists_bytes(node)) as lists:
-            return argsort_step(node, operand, self.place[node], lists)
-
-    def _factorization(self, node: Node) -> LibraryStep:
-        places = {0: self.place[node]} if node in self.place else self._places_of_results(node)
-        operands = self.operands.arrays(node)
-        found = factorization_of(node, operands)
-        results = places_of_results(found, places)
-        if (check := routine_check(node)) is not None:
-            self.routine_checks[len(self.steps)] = check
-        with self.arena.borrowed(found.scratch_bytes(results)) as scratch:
-            step = found.step([each.ref for each in operands], results, scratch)
-        return LibraryStep(step, "library", found.flops, found.summary)
 
     # -- scatters ------------------------------------------------------------------------
 
@@ -301,3 +242,13 @@ class CpuPlanBuilder(PlanBuilder):
             self.begin(text)
         self.texts[len(self.steps)] = text
         return KernelStep(info.name, 0, args, schedule.extent, schedule.grain)
+
+
+def _begin_attention(graph: Graph) -> None:
+    """Begin to compile what steps of attention call, if `graph` has any."""
+    if graph.primitives.isdisjoint(_ATTENTION):
+        return
+    with interrupts.held():
+        from .attention_step import begin_attention
+
+    begin_attention(graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....runtime import interrupts
 from ... import pipeline
 from ...ir import Graph
 from ...plan.plan_sizes import PlanSizes
@@ -13,7 +14,6 @@ from ..target import Target
 from .executable import CpuExecutable
 from .loader import KernelLoader
 from .program import CpuProgram
-from .sized_program import sized_plan
 
 
 class CpuTarget(Target[CpuProgram]):
@@ -41,6 +41,9 @@ class CpuTarget(Target[CpuProgram]):
         )
 
     def sized(self, request: Request, sizes: PlanSizes) -> SizedPlan:
+        with interrupts.held():
+            from .sized_program import sized_plan
+
         return sized_plan(pipeline.optimize(request.graph, passes=self.passes), request, sizes)
 
     def load(self, program: CpuProgram, request: Request) -> CpuExecutable:

@@ -19,12 +19,12 @@ from . import world
 from .guards import is_a, is_static
 from .known_functions import (
     CACHED,
-    GETTERS,
     ITEM_METHODS,
     LENGTH_METHODS,
     SPECIAL,
     WRITING_METHODS,
     family_of,
+    is_getter,
 )
 from .questions import (
     CONTAINERS,
@@ -140,7 +140,7 @@ class Calls(Stores):
             replaced = special(self, arguments)
             return function if replaced is None else replaced
         self._check_world(function)
-        if function in GETTERS:
+        if is_getter(function):
             self.record(function(), function, "()", f"{function.__name__}()")
         owner = getattr(function, "__self__", None)
         if is_a(owner, dict) and function.__name__ == "update":

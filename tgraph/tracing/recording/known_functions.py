@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import functools
 import gc
 import operator
@@ -155,9 +154,9 @@ SPECIAL: dict[Any, Callable[[Any, tuple[Any, ...]], Any]] = {
     issubclass: _issubclass, __build_class__: _nothing,
 }  # fmt: skip
 # Functions of others that tell of their state; asked again at each call.
-GETTERS: frozenset[Any] = frozenset({
+_GETTERS: frozenset[Any] = frozenset({
     sys.getrecursionlimit, sys.getswitchinterval, sys.gettrace, sys.getprofile, gc.isenabled,
-    gc.get_threshold, threading.get_ident, decimal.getcontext,
+    gc.get_threshold, threading.get_ident,
 })  # fmt: skip
 CACHED = type(functools.cache(len))
 ITEM_METHODS = frozenset({"get", "__getitem__", "setdefault", "pop", "__delitem__"})
@@ -169,6 +168,13 @@ WRITING_METHODS: dict[type, frozenset[str]] = {
     set: frozenset({"add", "update", "discard"}),
     dict: frozenset({"__setitem__"}),
 }
+
+
+def is_getter(function: Any) -> bool:
+    """Whether a function tells of its module's state: `decimal` is not imported for that."""
+    if function in _GETTERS:
+        return True
+    return function.__name__ == "getcontext" and function.__module__ == "decimal"
 
 
 def family_of(value: Any) -> type:
