@@ -118,6 +118,14 @@ def test_truth_of_columns_is_folded_by_vectors() -> None:
     assert re.search(r"store <\d+ x i8>", text) and not re.search(r"store (<\d+ x )?i1", text)
 
 
+def test_tiles_of_whole_vectors_leave_nothing_to_scalar_loops() -> None:
+    """LLVM sees how many columns a tile has: what it made for others was half of the code."""
+    make = Make()
+    (schedule,) = scheduled(make.graph(make.sum(make.input(300, 256), axes=(0,), keepdims=False)))
+    text = optimised_text(schedule)
+    assert re.search(r"load <\d+ x float>", text) and "load float" not in text
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_lowering_is_deterministic(name: str) -> None:
     """Equal graphs give equal texts, which the cache of compiled objects relies on."""

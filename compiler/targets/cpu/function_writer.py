@@ -134,7 +134,8 @@ class Writer(Text):
         self.line("")
         yield counter
         following = self.op(f"add nuw nsw i64 {counter}, 1")
-        again = self.op(f"icmp slt i64 {following}, {high}")
+        # Not "less than", of which LLVM would not see how many steps a tile of known size has.
+        again = self.op(f"icmp ne i64 {following}, {high}")
         hint, is_innermost = "", self._inner_loops == 0
         self._inner_loops = outer + 1
         if is_innermost:
