@@ -11,7 +11,7 @@ import pytest
 from cuda_tools import shim
 from cuda_tools.fake_device import installed
 from tgraph.compiler.targets.cuda import reuse_tile_schedule
-from tgraph.runtime.cuda import cublas_lt, products
+from tgraph.runtime.cuda import cublas_lt, precision
 from tgraph.runtime.cuda.cublas_lt import Status
 from tgraph.runtime.memo import Memo
 
@@ -28,10 +28,10 @@ def device() -> Iterator[None]:
     """The host in the place of a device."""
     if shim.available() is not None:
         pytest.skip(str(shim.available()))
-    before = products.get_precision()
+    before = precision.get_precision()
     with installed(lazy=True):
         yield
-    products.set_precision(before)
+    precision.set_precision(before)
 
 
 def test_both_ways_give_the_same(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
