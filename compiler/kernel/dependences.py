@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .index import Axis, data_atoms, loop_atoms
-from .kernel import Instr, Kernel, Stage
+from .index import Axis, loop_atoms
+from .kernel import Kernel, Stage
 
-
-def sources(instr: Instr) -> list[int]:
-    """The instructions whose values an instruction uses."""
-    return [*instr.args, *(atom.key for index in instr.indices for atom in data_atoms(index))]
+_STAY = frozenset(("store", "reduce", "contract", "scan", "save", "saved"))
 
 
 def dependences(
@@ -23,16 +20,17 @@ def dependences(
     """
     found: list[frozenset[Axis] | None] = []
     for instr in stage.body:
-        axes: set[Axis] = set()
-        stays = instr.op in ("store", "reduce", "contract", "scan", "save", "saved")
-        stays |= instr.op == "load" and kernel.params[instr.param].written
+        axes: frozenset[Axis] = frozenset()
+        stays = instr.op in _STAY or (instr.op == "load" and kernel.params[instr.param].written)
         if instr.op == "result":
-            axes.update(result_axes)
+            axes = axes.union(result_axes)
         for index in instr.indices:
             axes |= loop_atoms(index)
-        for source in sources(instr):
+        for source in instr.sources:
             inner = found[source]
-            stays |= inner is None
-            axes |= inner or frozenset()
-        found.append(None if stays else frozenset(axes))
+            if inner is None:
+                stays = True
+            elif not inner <= axes:
+                axes |= inner
+        found.append(None if stays else axes)
     return found

@@ -7,7 +7,7 @@ itself data. Every atom knows its range, which is what simplification lives on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 from typing import Any
 
@@ -28,13 +28,15 @@ class Axis:
 class Index:
     """An immutable integer expression in normal form: equal expressions compare equal."""
 
-    __slots__ = ("_bounds", "_hash", "const", "terms")
+    __slots__ = ("_bounds", "_data_atoms", "_hash", "_loop_atoms", "const", "terms")
 
     def __init__(self, terms: Mapping[Any, int], const: int = 0) -> None:
         self.terms = terms
         self.const = const
         self._hash: int | None = None
         self._bounds: tuple[int, int] | None = None
+        self._loop_atoms: frozenset[Axis] | None = None
+        self._data_atoms: tuple[Loaded, ...] | None = None
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -86,6 +88,20 @@ class Index:
                 high += coefficient * (most if coefficient > 0 else least)
             self._bounds = (low, high)
         return self._bounds
+
+    def _find_atoms(self) -> None:
+        loops: set[Axis] = set()
+        positions: dict[Loaded, None] = {}
+        pending = [self]
+        while pending:
+            for atom in pending.pop().terms:
+                if isinstance(atom, Axis):
+                    loops.add(atom)
+                elif isinstance(atom, Loaded):
+                    positions[atom] = None
+                else:
+                    pending.append(atom.index)
+        self._loop_atoms, self._data_atoms = frozenset(loops), tuple(positions)
 
     def __floordiv__(self, divisor: int) -> Index:
         if divisor == 1:
@@ -341,27 +357,23 @@ def _regroup(
     return unflatten(offset, target)
 
 
-def loop_atoms(index: Index) -> set[Axis]:
+def loop_atoms(index: Index) -> frozenset[Axis]:
     """Every axis that `index` depends on, except through data."""
-    found: set[Axis] = set()
-    pending = [index]
-    while pending:
-        for atom in pending.pop().terms:
-            if isinstance(atom, Axis):
-                found.add(atom)
-            elif isinstance(atom, (Quotient, Remainder)):
-                pending.append(atom.index)
-    return found
+    if index._loop_atoms is None:
+        index._find_atoms()
+    return index._loop_atoms or frozenset()
 
 
-def data_atoms(index: Index) -> list[Loaded]:
+def data_atoms(index: Index) -> tuple[Loaded, ...]:
     """Every position read from data that `index` depends on."""
-    found: dict[Loaded, None] = {}
-    pending = [index]
-    while pending:
-        for atom in pending.pop().terms:
-            if isinstance(atom, Loaded):
-                found[atom] = None
-            elif isinstance(atom, (Quotient, Remainder)):
-                pending.append(atom.index)
-    return list(found)
+    if index._data_atoms is None:
+        index._find_atoms()
+    return index._data_atoms or ()
+
+
+def positions_in(coords: Iterable[Index], mask: Mask = ()) -> list[Any]:
+    """The keys of all positions read from data that coordinates and conditions depend on."""
+    found = [atom.key for index in coords for atom in data_atoms(index)]
+    for condition in mask:
+        found += [atom.key for atom in data_atoms(condition.index)]
+    return found

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
+from functools import cached_property
 from typing import Any
 
 from ...runtime.dtypes import DType, float32
 from ...runtime.records import record
 from ..ir.monoids import SUM
 from .checks import Check
-from .index import Axis, Index, Mask
+from .index import Axis, Index, Mask, positions_in
 
 
 @record()
@@ -74,11 +75,17 @@ class Instr:
     mask: Mask = ()
     value: Any = None
 
-    @property
-    def indices(self) -> list[Index]:
+    @cached_property
+    def indices(self) -> tuple[Index, ...]:
         """The index expressions of its conditions and its address."""
-        own = [] if self.index is None else [self.index]
-        return [*(condition.index for condition in self.mask), *own]
+        own = () if self.index is None else (self.index,)
+        return (*(condition.index for condition in self.mask), *own) if self.mask else own
+
+    @cached_property
+    def sources(self) -> tuple[int, ...]:
+        """The instructions of the same body whose values it uses."""
+        positions = positions_in(self.indices)
+        return (*self.args, *positions) if positions else self.args
 
     def with_indices(self, change: Callable[[Index], Index]) -> Instr:
         """The same instruction with every index expression changed."""

@@ -13,7 +13,7 @@ from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.size_number import computed
-from .index import Axis, Coords, Mask, data_atoms, loop_atoms
+from .index import Axis, Coords, Mask, loop_atoms, positions_in
 from .kernel import compute_dtype
 from .stages import Contract, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store
 from .views import Need
@@ -117,11 +117,7 @@ class _Counter:
     def _element(self, stage: StagePlan, need: Need) -> list[Need]:
         """Count one element; gives those that it is made of."""
         node, coords, mask = need
-        positions = [
-            atom.key
-            for index in (*coords, *(condition.index for condition in mask))
-            for atom in data_atoms(index)
-        ]
+        positions = positions_in(coords, mask)
         self.may_fail |= bool(positions)
         if node not in self.plan.nodes:
             self._add(self.read, node, _times(coords, mask))
@@ -151,14 +147,15 @@ class _Counter:
 
 def _times(coords: Coords, mask: Mask = ()) -> int:
     """How often an element at these coordinates is computed."""
-    axes: dict[Axis, None] = {}
-    pending = [*coords, *(condition.index for condition in mask)]
+    axes: set[Axis] = set()
     seen: set[Need] = set()
+    pending: list[tuple[Coords, Mask]] = [(coords, mask)]
     while pending:
-        index = pending.pop()
-        axes.update(dict.fromkeys(loop_atoms(index)))
-        for atom in data_atoms(index):
-            if atom.key not in seen:
-                seen.add(atom.key)
-                pending += [*atom.key[1], *(condition.index for condition in atom.key[2])]
+        coords, mask = pending.pop()
+        for index in (*coords, *(condition.index for condition in mask)):
+            axes |= loop_atoms(index)
+        for need in positions_in(coords, mask):
+            if need not in seen:
+                seen.add(need)
+                pending.append(need[1:])
     return prod(axis.size for axis in axes)

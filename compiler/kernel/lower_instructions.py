@@ -15,7 +15,7 @@ from ..ir import primitives as p
 from ..ir.monoids import MONOID_OF
 from .body import Body, Parameters
 from .checks import Check
-from .index import Coords, Mask, data_atoms, flatten
+from .index import Coords, Mask, data_atoms, flatten, positions_in
 from .kernel import Instr, Stage, compute_dtype
 from .kernel_io import BufferLayout
 from .lower_elements import emit
@@ -89,12 +89,7 @@ class _StageWriter:
             if self._is_saved(node, coords):
                 return []
             found = self.stage.operands(need)
-        positions = [
-            atom.key
-            for index in (*coords, *(condition.index for condition in mask))
-            for atom in data_atoms(index)
-        ]
-        return [*positions, *found]
+        return [*positions_in(coords, mask), *found]
 
     def _is_saved(self, node: Node, coords: Coords) -> bool:
         """Whether an earlier stage over the same axes saved the value."""

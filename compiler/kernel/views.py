@@ -75,6 +75,8 @@ def operand_needs(node: Node, coords: Coords, mask: Mask) -> Needs:
 
 def _broadcast(operand: Node, coords: Coords) -> Coords:
     shape = operand.shape
+    if len(shape) == len(coords) and 1 not in shape:
+        return coords
     lead = len(coords) - len(shape)
     return tuple(ZERO if size == 1 else at for size, at in zip(shape, coords[lead:], strict=True))
 

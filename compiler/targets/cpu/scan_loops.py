@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from ....runtime.dtypes import DType
 from ...kernel.cost import cost
-from ...kernel.dependences import sources
 from ...kernel.index import Axis, of_axis
 from ...kernel.kernel import Instr, Stage
 
@@ -59,7 +58,7 @@ def _consumers(body: tuple[Instr, ...], scans: list[int]) -> set[int]:
     """What depends on the value of a scan."""
     found: set[int] = set()
     for number, instr in enumerate(body):
-        if any(source in found or source in scans for source in sources(instr)):
+        if any(source in found or source in scans for source in instr.sources):
             found.add(number)
     return found
 
@@ -74,7 +73,7 @@ class _Cut:
         self.body = stage.body
         self.scans, self.after = scans, after
         # What costs nothing is written in every loop that uses it.
-        free = {n for n, each in enumerate(self.body) if each.op in _FREE and not sources(each)}
+        free = {n for n, each in enumerate(self.body) if each.op in _FREE and not each.sources}
         self.everywhere = written | free
         self.before = set(range(len(self.body))) - after - set(scans) - self.everywhere
         self.first_row = first_row
@@ -95,7 +94,7 @@ class _Cut:
     def _kept(self, consumers: Iterable[int]) -> set[int]:
         """What these use of the first loop."""
         return {
-            source for each in consumers for source in sources(self.body[each])
+            source for each in consumers for source in self.body[each].sources
             if source in self.before
         }  # fmt: skip
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from math import prod
 
 from ...ir.monoids import LINEAR
-from ...kernel.dependences import sources
 from ...kernel.index import Axis
 from ...kernel.kernel import Instr, Stage
 from .scalar import c_type, convert, literal
@@ -79,7 +78,7 @@ class ScanLoop(StageBody):
         found = {
             source
             for number, instr in enumerate(self.stage.body)
-            for source in sources(instr)
+            for source in instr.sources
             if self.part[source] < self.part[number] and not self._is_everywhere(source)
         }
         return sorted(found.difference(self.scans))
@@ -94,7 +93,7 @@ class ScanLoop(StageBody):
 
     def _is_written_again(self, number: int) -> bool:
         instr = self.stage.body[number]
-        return instr.op in _FREE and not sources(instr)
+        return instr.op in _FREE and not instr.sources
 
     def _declare(self) -> None:
         for number, name in self.kept.items():
@@ -157,7 +156,7 @@ class ScanLoop(StageBody):
     def _write_instructions(self, own: Sequence[int]) -> None:
         self.guard = self.writer.active
         body = self.stage.body
-        used = {source for number in own for source in sources(body[number])}
+        used = {source for number in own for source in body[number].sources}
         for number in sorted({*own, *used}.difference(self.values)):
             if number in own:
                 self.values[number] = self._instr(number, body[number])
@@ -208,6 +207,6 @@ def _parts(body: Sequence[Instr]) -> list[int]:
     """For every instruction, how many scans it waits for that wait for each other."""
     found: list[int] = []
     for instr in body:
-        behind = (found[source] + (body[source].op == "scan") for source in sources(instr))
+        behind = (found[source] + (body[source].op == "scan") for source in instr.sources)
         found.append(max(behind, default=0))
     return found
