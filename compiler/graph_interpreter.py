@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..runtime.arrays import FUNCTIONS, Array, Function
+from ..runtime.records import NamedTuple
 from .ir import Graph, Node
 from .ir import primitives as p
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ..runtime import interrupts
 from ..runtime.garbage import no_collection
+from ..runtime.records import NamedTuple
 from .ir import Graph, Primitive, map_whole
 from .ir import primitives as p
 from .ir.complex_numbers import has_complex

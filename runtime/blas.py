@@ -12,9 +12,10 @@ import importlib.util
 import os
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import interrupts, locks
+from .records import NamedTuple
 
 _NAMES = ("sgemv", "dgemv")
 

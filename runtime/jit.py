@@ -30,9 +30,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from . import cache, interrupts, llvm, locks, memory, prebuilt
+from .records import NamedTuple
 
 # Part of the key of cached objects: raise it when passes or code generation options change.
 PIPELINE_VERSION = 2

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import NamedTuple
 
 from . import blas, interrupts, locks
+from .records import NamedTuple
 
 PREFIXES = {"float32": "s", "float64": "d"}
 _OF_BLAS = ("trsm",)

@@ -12,9 +12,9 @@ number, or a number by itself; characters are in quotes: a letter, or the name o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from .records import record
+from .records import NamedTuple, record
 
 Numbers = dict[str, int]
 

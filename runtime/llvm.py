@@ -17,7 +17,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
+
+from .records import NamedTuple
 
 _P, _S, _INT, _BOOL, _SIZE = (
     ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_bool, ctypes.c_size_t

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import replace
-from typing import NamedTuple
 
 from . import blas, gemm_epilogue, gemm_native, gemm_text, jit, plan_native
 from .parallel import shared_out
@@ -21,6 +20,7 @@ from .plan_steps import (
     Spread,
     merged_batch,
 )
+from .records import NamedTuple
 
 MIN_FLOPS = 500_000
 """The least work that is worth a thread: some microseconds."""

@@ -37,11 +37,12 @@ import ctypes
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import jit, locks, parallel, thread_pool
+from .records import NamedTuple
 
 END, NATIVE, PYTHON, BRANCH, JUMP, BIND = 0, 1, 2, 3, 4, 5
 HEAD = 6

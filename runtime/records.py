@@ -1,4 +1,5 @@
-"""Immutable classes of named fields: what `dataclass(frozen=True)` makes, in a quarter of the time.
+"""Immutable classes of named fields: what `dataclass(frozen=True)` and `NamedTuple` make, in a
+quarter of the time.
 
 `dataclasses` looks at every field and writes and compiles up to six methods for every class, which
 was a third of the time that importing our modules takes. Here those methods that must be quick are
@@ -8,11 +9,41 @@ when it asks.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+
+    class _TupleMaker(type):
+        """Makes a class of tuples instead of each class that has `NamedTuple` for its base."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
+            if not bases:
+                return super().__new__(cls, name, bases, namespace)
+            fields = namespace["__annotations__"]
+            defaults = [namespace.pop(each) for each in fields if each in namespace]
+            module = namespace["__module__"]
+            made = collections.namedtuple(name, fields, defaults=defaults, module=module)
+            for key, value in namespace.items():
+                setattr(made, key, value)
+            return made
+
+    class NamedTuple(metaclass=_TupleMaker):
+        """Like `typing.NamedTuple`, which compiles the annotation of each field to look at it.
+
+        >>> class Point(NamedTuple):
+        ...     x: int
+        ...     y: int = 0
+        >>> Point(1)._replace(y=2)
+        Point(x=1, y=2)
+        """
+
 
 T = TypeVar("T")
 

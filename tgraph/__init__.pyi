@@ -46,8 +46,8 @@ from tgraph.ops.random import default_generator as default_generator
 from tgraph.ops.reductions import Dims as _Dims
 from tgraph.ops.scans import Cumulative as _Cumulative
 from tgraph.ops.sorting import Sorted as _Sorted
-from tgraph.runtime.cuda.products import get_precision as _get_precision
-from tgraph.runtime.cuda.products import set_precision as _set_precision
+from tgraph.runtime.cuda.precision import get_precision as _get_precision
+from tgraph.runtime.cuda.precision import set_precision as _set_precision
 from tgraph.runtime.device import Device as _Device
 from tgraph.runtime.device import default_device as _default_device
 from tgraph.runtime.device import set_default_device as set_default_device

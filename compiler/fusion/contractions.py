@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
+from ...runtime.records import NamedTuple
 from ..ir import Node
 from ..kernel.kernel_io import Root, contracted_sizes, has_loops, own_root
 from ..kernel.kernel_needs import KernelNeeds, Traffic

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...runtime.memo import Memo
+from ...runtime.records import NamedTuple
 from ..ir import Node
 from ..kernel.kernel_io import BufferLayout, Root
 

@@ -17,9 +17,11 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
+
+from ...runtime.records import NamedTuple
 
 Sizes = Mapping["Dim", int]
 Bound = int | None

@@ -6,11 +6,12 @@ import itertools
 import struct
 from collections.abc import Hashable, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...runtime.dtypes import DType
+from ...runtime.records import NamedTuple
 from .primitive import Attrs, Primitive, primitive_named
 from .size_number import is_expression
 from .types import IRTypeError, ResultType, TensorType

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from ...runtime.device import CPU, Device
 from ...runtime.dtypes import DType
+from ...runtime.records import NamedTuple
 from .dim import size_text
 from .shapes import Shape
 

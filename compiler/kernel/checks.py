@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...runtime.linalg_error import NOT_FINITE, decode, failure
+from ...runtime.records import NamedTuple
 from ..ir import Provenance
 
 

@@ -15,9 +15,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import gcd, lcm, prod
-from typing import NamedTuple
 
-from ...runtime.records import record
+from ...runtime.records import NamedTuple, record
 from .body import live
 from .index import Axis, Condition, Divides, Index, of_axis, substitute
 from .kernel import Instr, Stage

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
 
 from ...runtime.dtypes import int64
+from ...runtime.records import NamedTuple
 from .body import live, renumber
 from .index import Axis, loop_atoms
 from .kernel import Instr, Kernel, Stage

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...runtime.dtypes import float32, float64
+from ...runtime.records import NamedTuple
 from ..ir import Node
 from ..ir import primitives as p
 from .matching import call, permute, scalar_of

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...runtime.dtypes import DType, float64
+from ...runtime.records import NamedTuple
 from ..ir import Builder, Node, Primitive
 from ..ir import primitives as p
 from .matching import cast, scalar

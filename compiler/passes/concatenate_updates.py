@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
+from ...runtime.records import NamedTuple
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
 from ..ir.shapes import contiguous_strides

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from math import gcd
-from typing import NamedTuple
 
+from ...runtime.records import NamedTuple
 from ..ir import Node
 from ..ir import primitives as p
 from ..ir.shapes import numel

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
 
 from ...runtime.device import CPU
+from ...runtime.records import NamedTuple
 from ..ir import Builder, Graph, Node
 from ..ir import primitives as p
 from .attention_pattern import Attention, attention_in, factor_of, swapped

@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...runtime.dtypes import DType, float64
+from ...runtime.records import NamedTuple
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
 from .matching import call, cast, constant, part, reshape, scalar

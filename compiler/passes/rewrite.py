@@ -17,9 +17,9 @@ import operator
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from ...runtime.records import record
+from ...runtime.records import NamedTuple, record
 from ..ir import PRIMITIVES, UNKNOWN, Builder, Family, Graph, Node, Primitive, Provenance
 from ..ir.primitive import Attrs
 from ..ir.types import ResultType

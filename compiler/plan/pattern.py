@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...runtime.memo import Memo
+from ...runtime.records import NamedTuple
 from ..ir import Node
 from ..kernel.kernel import Kernel
 from ..kernel.kernel_work import moved_bytes, operations

@@ -17,8 +17,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
+from ...runtime.records import NamedTuple
 from ..ir import Node
 from ..ir.dim import Dim, Sizes, SizeScope, SymInt, is_open
 from ..ir.size_number import RELATIONS, SIGNS, SizeNumber, SizeText, is_expression, is_price

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ...runtime.plan_steps import GemmStep, RoutineStep, Step
-from ...runtime.records import record
+from ...runtime.records import NamedTuple, record
 from ..ir import Node
 from ..kernel.kernel import Kernel
 from ..kernel.scheduled_kernel import ScheduledKernel

@@ -7,7 +7,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from ..records import NamedTuple
 
 INSTALL = "pip install 'tgraph[cuda13]' (or 'tgraph[cuda12]', by the version of the driver)"
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..device import Device
+from ..records import NamedTuple
 from . import backend, failures
 
 ARCHITECTURES = {

@@ -10,9 +10,10 @@ import re
 import warnings
 from collections.abc import Sequence
 from functools import cache as remembered
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import cache
+from ..records import NamedTuple
 
 # Not CuPy's own, which flush denormals to zero. Contraction is the compiler's default; said here
 # since results of reductions depend on it; other sums are written as __fadd_rn. No include paths:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..plan_steps import ArrayRef, CudaStep, PythonStep, RoutineStep
+from ..records import NamedTuple
 from . import backend
 from .arrays import bounds
 

@@ -18,9 +18,10 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from ..plan_steps import GemmStep, merged_batch, references
+from ..records import NamedTuple
 from . import backend, cublas_lt
 from .cublas_lt import (
     Algorithm,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from types import MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from ..core.state import state
 from ..core.trace_state import RecompileWarning, Source
 from ..core.traced_float import Specialize
 from ..runtime.garbage import no_collection
-from ..runtime.records import record
+from ..runtime.records import NamedTuple, record
 from ..tracing.record_call import called, is_module, leaf_names, record_call
 from ..tracing.recorded_call import Call
 from ..tracing.recording.places import Place, Places, is_number

@@ -8,7 +8,7 @@ trace, what is saved obeys versions, and a call is recorded as one step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..core.traced_number import number_value
 from ..runtime.arrays import writes_meet
 from ..runtime.cuda.arrays import ALIGNMENT
 from ..runtime.device import CPU
+from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import trace_gradients
 from .graph_function import CompiledRecord, GraphFunction

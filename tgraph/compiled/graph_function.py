@@ -9,7 +9,7 @@ a function, of the inputs, the cotangents and what the forward saved, derived fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..core.trace_state import HandleState, TraceError
 from ..core.traced_float import Specialize
 from ..runtime import jit, locks, plan_native
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place
+from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import TracedGradients, trace_gradients
 from .fed import Fed

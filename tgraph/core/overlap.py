@@ -9,9 +9,10 @@ we: here an operation reads all of its operands before it writes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import primitives as p
+from ..runtime.records import NamedTuple
 from .tensor import Tensor, root_of, stride_step, strides_of
 
 

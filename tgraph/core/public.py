@@ -8,7 +8,9 @@ that write in place (`ops/methods.py`), and the stubs for type checkers and edit
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from ..runtime.records import NamedTuple
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -7,7 +7,7 @@ function of a module named after its family.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..compiler.ir import Node, Primitive, TensorType
 from ..compiler.ir.layouts import node_strides, step_strides
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
+from ..runtime.records import NamedTuple
 
 
 class Size(tuple[int, ...]):

@@ -11,6 +11,7 @@ from ..compiler.ir.layouts import step_strides
 from ..runtime.device import CPU
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
+from ..runtime.records import NamedTuple
 from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _Iterator
 from collections.abc import Sequence
@@ -28,7 +29,6 @@ from tgraph.ops.sorting import Sorted as _Sorted
 from tgraph.runtime.cuda.streams import Stream as _Stream
 from tgraph.runtime.dtypes import DType as _DType
 from typing import Any
-from typing import NamedTuple
 from typing import SupportsIndex as _SupportsIndex
 from typing import TYPE_CHECKING
 import numpy as _np

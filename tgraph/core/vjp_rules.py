@@ -13,9 +13,10 @@ rule, `@input_vjp` one for a single input of an operation with one result.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ..compiler.ir import Primitive
+from ..runtime.records import NamedTuple
 
 OUTPUT = "output"
 """Names the result of an operation with one in `saves`."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..runtime.records import NamedTuple
 from .picture import Arrow, Box, Cluster, Picture
 
 _INSTALL = "pip install tgraph[draw]"

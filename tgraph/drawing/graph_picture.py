@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import Family, Graph, Node, Provenance, TensorType
 from ..compiler.ir import primitives as p
@@ -24,6 +24,7 @@ from ..compiler.ir.text import (
 from ..compiler.plan.executable import Executable
 from ..compiler.plan.program import Program
 from ..compiler.plan.step_info import StepInfo
+from ..runtime.records import NamedTuple
 from .picture import Arrow, Box, Cluster, Picture
 
 # A constant of at most this many elements is written inside of what reads it.

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import NamedTuple
+
+from ..runtime.records import NamedTuple
 
 # More boxes than this are not laid out one by one: that would take minutes.
 MAX_BOXES = 2000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..core.tensor import Tensor
 from ..ops.creation import as_device, as_tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
+from ..runtime.records import NamedTuple
 from .parameter import Parameter, replace_value
 
 Self = TypeVar("Self", bound="Module")

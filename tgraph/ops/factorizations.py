@@ -6,7 +6,7 @@ in float32 and float64.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
@@ -17,6 +17,7 @@ from ..core.operands import require_tensor
 from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import float32, float64
+from ..runtime.records import NamedTuple
 from . import comparison as c
 from . import creation
 from . import elementwise as e

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..runtime.array_functions_indexing import write_at
 from ..runtime.arrays import array_module, current
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import bool_, int32, int64, uint8
+from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
@@ -22,6 +22,7 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import DType, bool_, float32, int64, uint8
+from ..runtime.records import NamedTuple
 from . import elementwise as e
 
 Dims = int | Sequence[int] | None

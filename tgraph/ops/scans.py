@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
@@ -17,6 +17,7 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import DType, bool_, int64, uint8
+from ..runtime.records import NamedTuple
 from . import comparison as c
 from . import creation
 from . import elementwise as e

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, float64, int32, int64
+from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r

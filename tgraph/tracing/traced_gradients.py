@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..autograd.engine import run_backward
 from ..compiler.ir import Node
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import Source, TraceError
+from ..runtime.records import NamedTuple
 from .trace_context import Trace
 
 NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
 
 from ....runtime import gemm_epilogue, gemm_text, jit
 from ....runtime.dtypes import DType
 from ....runtime.memo import Memo
 from ....runtime.plan_gemm import product_summary
 from ....runtime.plan_steps import BufferRef, EpilogueStep, GemmStep, KernelStep
-from ....runtime.records import record
+from ....runtime.records import NamedTuple, record
 from ...ir.shapes import contiguous_strides
 from ...kernel.cost import cost
 from ...kernel.index import Axis, of_axis

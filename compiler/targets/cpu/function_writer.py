@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from ....runtime.dtypes import DType
 from ....runtime.llvm_text import Text
+from ....runtime.records import NamedTuple
 from ...ir.size_number import SizeText
 from .math.functions import function_name, is_long
 from .scalar import llvm_type

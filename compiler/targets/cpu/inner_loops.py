@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 
+from ....runtime.records import NamedTuple
 from ...ir.size_number import is_expression
 from ...kernel import regions
 from ...kernel.dependences import dependences

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ....runtime import interrupts, jit
+from ....runtime.records import NamedTuple
 from .math.functions import late_definitions
 from .module_text import KernelText, kernels_module
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
-from typing import NamedTuple
 
 from ....runtime.dtypes import DType
+from ....runtime.records import NamedTuple
 from ...kernel.cost import cost
 from ...kernel.index import Axis, of_axis
 from ...kernel.kernel import Instr, Stage

@@ -10,8 +10,9 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from ....runtime.records import NamedTuple
 from ...kernel.varying_texts import Families
 from .module_text import KernelText
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from ....runtime.records import NamedTuple
 from ...ir.dim import is_open
 from ...ir.size_number import computed
 from ...kernel.dependences import dependences

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
 
 from ....runtime.dtypes import DType
+from ....runtime.records import NamedTuple
 from ...ir.shapes import contiguous_strides
 from ...kernel.body import renumber
 from ...kernel.index import Axis, Index, data_atoms, flatten, loop_atoms, of_axis

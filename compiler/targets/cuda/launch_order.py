@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
 from ....runtime.dtypes import dtype_named
 from ....runtime.plan_steps import (
@@ -20,6 +19,7 @@ from ....runtime.plan_steps import (
     GemmStep,
     RoutineStep,
 )
+from ....runtime.records import NamedTuple
 
 
 class Access(NamedTuple):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ....runtime.dtypes import DType
+from ....runtime.records import NamedTuple
 from ...ir.monoids import ALL, ANY, ARGMAX, ARGMIN, LINEAR, MAX, MIN, PROD, SUM, Monoid
 from ...kernel.dependences import dependences
 from ...kernel.index import (

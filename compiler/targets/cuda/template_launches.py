@@ -7,9 +7,8 @@ arena and is given back behind the last of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from ....runtime.records import record
+from ....runtime.records import NamedTuple, record
 from ...fusion.fused_graph import FusedGraph
 from ...ir import Node
 from ...ir import primitives as p

@@ -16,8 +16,8 @@ in full, and floats, such as what a mean divides by.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from ....runtime.records import NamedTuple
 from ...kernel.varying_texts import Families
 
 MOST_PARAMETERS = 64

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import prod
-from typing import NamedTuple
 
-from ....runtime.records import record
+from ....runtime.records import NamedTuple, record
 from ...kernel.kernel import Kernel, Param
 from .template import TemplateSchedule, kernel_without_loops
 from .varying_numbers import TAKEN_HERE, Number, Written

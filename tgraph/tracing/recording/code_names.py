@@ -6,8 +6,8 @@ import dis
 import functools
 from collections.abc import Iterator
 from types import CodeType
-from typing import NamedTuple
 
+from ...runtime.records import NamedTuple
 from .guards import is_a
 
 

@@ -11,9 +11,11 @@ from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from types import CellType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from ...runtime.records import NamedTuple
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """What stands for nothing at a place."""
