@@ -53,6 +53,7 @@ DOORS = {
         "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",
         "tgraph.drawing.graph_picture", "tgraph.drawing.picture", "tgraph.compiler.plan.program",
         "tgraph.compiled.compiled_function", "tgraph.compiler.plan.ready_plan", "tgraph.nn.module",
+        "tgraph.drawing.built_picture", "tgraph.graphs.graph",
     ),
     "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),
     "tgraph.runtime.array_functions_factorizations": ("tgraph.runtime.factorization",),
@@ -80,7 +81,8 @@ NOT_FOR_SMALL_FUNCTIONS = (
 # (`tgraph` itself, `tgraph.cuda`, `compile_graph`) stand above all rooms of their floor.
 ROOMS = {
     "tgraph": (
-        "core", "autograd", "ops", "nn", "interop", "tracing", "compiled", "optim", "drawing",
+        "core", "autograd", "ops", "nn", "interop", "tracing", "compiled", "optim", "graphs",
+        "drawing",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",

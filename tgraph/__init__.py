@@ -82,6 +82,11 @@ from .tracing.recording.world import TraceWarning
 if _TYPE_CHECKING:
     from . import cuda, linalg, nn, optim
     from .core.dtype_info import finfo, iinfo
+    from .graphs.graph import Graph
+    from .graphs.operation import Operation
+    from .graphs.placeholder import placeholder
+    from .graphs.scopes import assign, control_dependencies, gradients, group, name_scope
+    from .graphs.session import Session, function_of
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
     from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
 
@@ -94,6 +99,16 @@ _LATE = {
     "optim": (".optim", None),
     "finfo": (".core.dtype_info", "finfo"),
     "iinfo": (".core.dtype_info", "iinfo"),
+    "Graph": (".graphs.graph", "Graph"),
+    "Operation": (".graphs.operation", "Operation"),
+    "Session": (".graphs.session", "Session"),
+    "assign": (".graphs.scopes", "assign"),
+    "control_dependencies": (".graphs.scopes", "control_dependencies"),
+    "function_of": (".graphs.session", "function_of"),
+    "gradients": (".graphs.scopes", "gradients"),
+    "group": (".graphs.scopes", "group"),
+    "name_scope": (".graphs.scopes", "name_scope"),
+    "placeholder": (".graphs.placeholder", "placeholder"),
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
 }

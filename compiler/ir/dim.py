@@ -229,6 +229,10 @@ class SizeScope:
         """Whether they are equal whatever open sizes are; takes nothing for granted."""
         return is_open(other) and size.terms == other.terms
 
+    def agree(self, size: SymInt, other: Any) -> bool:
+        """Whether two sizes that are not the same, and would have to be, are from now on."""
+        return False
+
     def fixed(self, size: SymInt) -> int:
         """The number itself, which is the same from now on."""
         self.refuse(size, "a number")

@@ -38,6 +38,11 @@ def is_one(size: int) -> bool:
     return size.scope.is_same(size, 1) if is_open(size) else size == 1
 
 
+def _agree(a: int, b: int) -> bool:
+    """Whether two sizes that have to be equal are taken to be."""
+    return (is_open(a) and a.scope.agree(a, b)) or (is_open(b) and b.scope.agree(b, a))
+
+
 def are_same(one: Shape, other: Shape) -> bool:
     """`is_same` for all sizes of two shapes."""
     return one is other or (len(one) == len(other) and all(map(is_same, one, other)))
@@ -64,6 +69,8 @@ def broadcast(*shapes: Shape) -> Shape:
             if is_one(size) or is_same(size, result[position]):
                 continue
             if not is_one(result[position]):
+                if _agree(size, result[position]):
+                    continue
                 raise ValueError(
                     f"The size of tensor a ({size_text(result[position])}) must match the size of "
                     f"tensor b ({size_text(size)}) at non-singleton dimension {position}"
@@ -76,7 +83,7 @@ def broadcastable_to(shape: Shape, target: Shape) -> bool:
     """Whether `shape` broadcasts to exactly `target`."""
     lead = len(target) - len(shape)
     return lead >= 0 and all(
-        is_one(size) or is_same(size, wanted)
+        is_one(size) or is_same(size, wanted) or _agree(size, wanted)
         for size, wanted in zip(shape, target[lead:], strict=True)
     )
 

@@ -11,7 +11,7 @@ from ..compiler.ir import Family, Node
 from ..compiler.plan.step_info import StepInfo
 from ..runtime.records import record
 from .compiled_call import CompiledCall
-from .measure import Speed, measured
+from .measure import Speed, measured, speeds_of
 
 
 @record()
@@ -219,6 +219,16 @@ def explain_plan(
         speeds = [list(each) for each in measured(plan, leaves)]
     explained = tuple(_explained(*each, found) for each, found in zip(plans, speeds))
     return Explanation(name, reason, explained, sizes)
+
+
+def explain_executable(
+    name: str, sizes: tuple[str, ...], executable: Any, inputs: Sequence[Any] | None
+) -> Explanation:
+    """The report on one executable; with `inputs`, its kernels are measured."""
+    speeds: Sequence[Speed | None] = [None] * len(executable.kernels)
+    if inputs is not None:
+        speeds = speeds_of(executable, inputs)
+    return Explanation(name, "a graph", (_explained("plan", executable, speeds),), sizes)
 
 
 def _explained(title: str, executable: Any, speeds: Sequence[Speed | None]) -> PlanExplanation:

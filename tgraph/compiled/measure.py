@@ -52,12 +52,12 @@ def measured(plan: CompiledCall, leaves: Sequence[Any]) -> list[list[Speed]]:
         )
     inputs = call_inputs(plan, plan.with_places(leaves))
     if not function.differentiable:
-        return [_speeds(function.plain, inputs)]
+        return [speeds_of(function.plain, inputs)]
     forward = _on_cpu(function.forward.executable)
     values = forward.run(_own(forward, inputs))
     backward, _ = function.backward_plan((True,) * len(function.asked))
     given = _backward_inputs(function, inputs, values)
-    return [_speeds(forward, inputs), _speeds(backward, given)]
+    return [speeds_of(forward, inputs), speeds_of(backward, given)]
 
 
 def _backward_inputs(
@@ -74,7 +74,8 @@ def _backward_inputs(
     return [*found, *(np.ones(each.shape, each.dtype.numpy) for each in types)]
 
 
-def _speeds(executable: Any, inputs: Sequence[Array]) -> list[Speed]:
+def speeds_of(executable: Any, inputs: Sequence[Array]) -> list[Speed]:
+    """The speed of every kernel of an executable on some inputs, none of which it writes."""
     executable = _on_cpu(executable)
     executable.run(_own(executable, inputs))  # raises what a call would
     times = step_times(executable, _own(executable, inputs))

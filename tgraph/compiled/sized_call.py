@@ -125,7 +125,7 @@ def plan_alone(plan: SizedPlan, numbers: tuple[int, ...]) -> Any:
     """What the compiler makes of the same graph for some sizes alone."""
     request = plan.request
     made = compile_graph(
-        _graph_at(request.graph, dict(zip(plan.sizes.dims, numbers))),
+        graph_at(request.graph, dict(zip(plan.sizes.dims, numbers))),
         donate=request.donate,
         strides=request.strides,
         overwritten=request.overwritten,
@@ -134,7 +134,7 @@ def plan_alone(plan: SizedPlan, numbers: tuple[int, ...]) -> Any:
     return without_large_arena(made)
 
 
-def _graph_at(graph: Graph, sizes: Mapping[Dim, Any]) -> Graph:
+def graph_at(graph: Graph, sizes: Mapping[Dim, Any]) -> Graph:
     """A graph with others in the place of its sizes."""
     nodes = Fed({}, sizes).apply([*graph.inputs, *graph.outputs])
     count = len(graph.inputs)
@@ -202,7 +202,7 @@ class FunctionAtSizes(GraphFunction):
             sizes = PlanSizes()
             opened = {dim: sizes.new(dim.name, size) for dim, size in hints.items()}
             try:
-                again = _graph_at(graph, opened)
+                again = graph_at(graph, opened)
                 plan = compile_for_sizes(again, sizes, strides=odd_strides(again))
             except Exception as error:
                 if isinstance(error, MemoryError):
@@ -212,7 +212,7 @@ class FunctionAtSizes(GraphFunction):
             else:
                 known.insert(0, plan)
                 return plan_at(plan, self._numbers), places
-        alone = _graph_at(graph, hints)
+        alone = graph_at(graph, hints)
         made = compile_graph(alone, strides=odd_strides(alone), varying=True)
         return without_large_arena(made), places
 

@@ -6,7 +6,9 @@ to its graph. `apply` in `dispatch.py` asks the current one.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -126,6 +128,13 @@ class Context:
         """A number that no other random host call has, where equal ones would be one."""
         raise NotImplementedError
 
+    def operation(self, name: str, closing: bool = False) -> AbstractContextManager[Any]:
+        """What is written in a `with` block belongs to one operation of a graph that is built.
+
+        With `closing`, so does what was written before it. None where no graph is built.
+        """
+        return nullcontext()
+
     def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
         """Call a function that gives nothing and writes some of its arguments: `fused_update`."""
         function(*args)
@@ -143,6 +152,10 @@ class Context:
     def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Replace the accumulated gradient of `tensor`."""
         tensor._grad = grad
+
+
+GRAPHS: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The contexts of graphs that are built up front (`graphs/graph_trace.py`)."""
 
 
 class use_context:

@@ -28,7 +28,7 @@ from ..runtime.cuda import backend
 from ..runtime.cuda.memory import when_full
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, from_numpy_dtype, int64, uint8
-from .context import ALIASING, Context
+from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
 from .state import state
 from .tensor import Tensor, intern_type, wrap
@@ -239,6 +239,9 @@ def _as_arrays(result: Any) -> Any:
 def raise_leaked(tensor: Tensor) -> None:
     """RuntimeError for a tensor whose trace is over."""
     where = tensor._value.where if isinstance(tensor._value, Node) else "unknown"
+    for graph in GRAPHS:
+        if graph.owns(tensor._value):
+            raise graph.outside(tensor._value, tensor._type)
     raise RuntimeError(
         f"a tensor of type {tensor._type} has no value: it was made inside a traced function, at "
         f"{where}, and kept after the trace. Return it from the traced function instead."

@@ -35,6 +35,7 @@ def draw(
     `obj` is
 
     - a graph, as `tg.trace` gives it;
+    - a `tg.Graph`: all of it, or what is needed for the fetches that `args` has;
     - a function (or module), which is traced with `args` and `kwargs` and not optimised;
     - a compiled function: the plan for a call with `args` and `kwargs`, with a frame around the
       operations of each fused kernel; the plan that was made last where none are given;
@@ -83,10 +84,14 @@ def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
     from ..compiled.compiled_function import CompiledFunction
     from ..compiler.plan.program import Program
     from ..compiler.plan.ready_plan import ReadyPlan
+    from ..graphs.graph import Graph as BuiltGraph
     from .autograd_picture import autograd_picture
+    from .built_picture import built_picture
     from .function_picture import compiled_picture, traced_picture
     from .graph_picture import executable_picture, graph_picture
 
+    if isinstance(obj, BuiltGraph):
+        return built_picture(obj, *args, **kwargs)
     if isinstance(obj, (Graph, Program, ReadyPlan, Tensor)) and (args or kwargs):
         raise TypeError(
             f"tg.draw takes arguments for functions only, got some for a {type(obj).__name__}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..compiler.ir import Family, Graph, Node, Provenance, TensorType
 from ..compiler.ir import primitives as p
+from ..compiler.ir.dim import is_open
 from ..compiler.ir.text import (
     format_attr,
     format_graph,
@@ -371,7 +372,7 @@ class _Drawing:
     def _tooltip(self, node: Node) -> str:
         lines = [format_node(node, self.names) if node.inputs or node.attrs else ""]
         lines += [part for each in named_graphs(node) for part in _graph_lines(*each)]
-        if isinstance(node.type, TensorType):
+        if isinstance(node.type, TensorType) and not is_open(node.type.nbytes):
             lines.append(si(node.type.nbytes, "B"))
         return "\n".join(filter(None, (*lines, *place_lines(node.where))))
 

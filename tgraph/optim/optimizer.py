@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.api import grad
+from ..core.eager_context import current_context
 from ..core.grad_mode import enable_grad, no_grad
 from ..core.provenance import is_internal
 from ..core.state import state
@@ -113,6 +115,35 @@ class Optimizer:
                 if parameters:
                     self._update_group(group, parameters)
         return loss
+
+    def minimize(self, loss: Tensor) -> Any:
+        """Take a step against the gradient of `loss`, a number, without a change of any `.grad`.
+
+        In a graph that is built up front this adds gradients and updates, and gives the operation
+        that a session fetches to make them. The operation also makes what was written in place
+        before it (such as running statistics), so that a run does what the lines so far do.
+
+        >>> import tgraph as tg
+        >>> x = tg.tensor([1.0], requires_grad=True)
+        >>> tg.optim.SGD([x], lr=0.25).minimize((x * x).sum())
+        >>> x
+        tensor([0.5000], requires_grad=True)
+        """
+        every = [each for group in self.param_groups for each in group["params"]]
+        learned = [each for each in every if each.requires_grad]
+        found = grad(loss, learned, retain_graph=is_tracing(), allow_unused=True)
+        kept = [each.grad for each in every]
+        with current_context().operation(type(self).__name__, closing=True) as operation:
+            try:
+                for each in every:
+                    each.grad = None
+                for each, gradient in zip(learned, found, strict=True):
+                    each.grad = gradient
+                self.step()
+            finally:
+                for each, gradient in zip(every, kept, strict=True):
+                    each.grad = gradient
+        return operation
 
     def _at_the_line_of_the_step(self) -> AbstractContextManager[None]:
         """Spares a trace from looking for it at each operation, unless the user wrote those."""

@@ -1,0 +1,1 @@
+"""Define and run: graphs that are built up front, with placeholders, and run in sessions."""

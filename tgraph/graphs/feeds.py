@@ -1,0 +1,153 @@
+"""What a run is fed: values for placeholders, checked against what was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import Node
+from ..compiler.ir.dim import Dim, is_open
+from ..core.dispatch import settled
+from ..core.tensor import Tensor
+from ..runtime.arrays import place, to_host
+from ..runtime.device import CPU
+from .graph_trace import GraphTrace
+from .needed import Needed
+from .placeholder import Placeholder
+
+Array = Any  # of NumPy or CuPy
+
+
+def placeholder_of(trace: GraphTrace, key: Any) -> Placeholder:
+    """The placeholder that is to be fed; TypeError or ValueError for what is none of the graph."""
+    found: Placeholder | None = trace.graph.placeholders.get(id(key))
+    if found is not None and found.tensor is key:
+        return found
+    if isinstance(key, Tensor) and type(key._value) is Node:
+        where = key._value.where
+        if trace.owns(key._value):
+            raise ValueError(f"only placeholders can be fed, not the tensor made at {where}")
+        raise ValueError(f"the tensor made at {where} is fed, which belongs to another graph")
+    raise TypeError(
+        f"feed_dict has a {type(key).__name__} among its keys; they are the placeholders themselves"
+    )
+
+
+def array_of(placeholder: Placeholder, value: Any) -> Array:
+    """The array of a value that is fed, on the device of its placeholder."""
+    type_ = placeholder.type
+    if isinstance(value, Tensor):
+        if type(value._value) is Node:
+            raise TypeError(f"{placeholder} is fed a tensor of a graph, which has no value")
+        array = settled(value)._value
+        if value._type.dtype is not type_.dtype:
+            raise TypeError(_mismatch(placeholder, value._type.dtype.name, array.shape))
+        if value._type.device is not type_.device:
+            array = place(to_host(array), type_.device)
+    elif isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        _check_dtype(placeholder, array)
+    else:
+        array = _of_python(placeholder, value)
+    if type(array) is np.ndarray and type_.device is not CPU:
+        array = place(array, type_.device)
+    return array
+
+
+def _of_python(placeholder: Placeholder, value: Any) -> Array:
+    """Numbers in lists have no dtype; they are taken for the placeholder's if they can be."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"{placeholder} is fed a {type(value).__name__}: {error}") from None
+    dtype = placeholder.type.dtype.numpy
+    came = _KINDS.get(array.dtype.kind)
+    if came is None:
+        raise TypeError(f"{placeholder} is fed a {type(value).__name__}, which is no tensor")
+    if came > _KINDS.get(dtype.kind, 2):  # bfloat16 is of no kind that NumPy knows
+        raise TypeError(_mismatch(placeholder, array.dtype.name, array.shape))
+    return array.astype(dtype)
+
+
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+"""Kinds of NumPy's dtypes; numbers of one become those of a later one without loss."""
+
+
+def _check_dtype(placeholder: Placeholder, array: Array) -> None:
+    if array.dtype != placeholder.type.dtype.numpy:
+        raise TypeError(_mismatch(placeholder, array.dtype.name, array.shape))
+
+
+def _mismatch(placeholder: Placeholder, dtype: str, shape: Sequence[int]) -> str:
+    given = f"{dtype}[{', '.join(map(str, shape))}]"
+    return f"{placeholder}, made at {placeholder.node.where}, is fed {given}"
+
+
+def sizes_of(
+    trace: GraphTrace,
+    placeholders: Sequence[Placeholder],
+    arrays: Sequence[Array],
+) -> dict[Dim, int]:
+    """The sizes of dims that what is fed tells; ValueError where shapes do not fit."""
+    found: dict[Dim, tuple[int, str]] = {}
+    for each, array in zip(placeholders, arrays, strict=True):
+        shape, wanted = array.shape, each.type.shape
+        if len(shape) != len(wanted):
+            raise ValueError(_mismatch(each, str(array.dtype), shape))
+        if array.dtype != each.type.dtype.numpy:
+            raise TypeError(_mismatch(each, str(array.dtype), shape))
+        for axis, (size, declared) in enumerate(zip(shape, wanted, strict=True)):
+            if not is_open(declared):
+                if size != declared:
+                    raise ValueError(
+                        f"{_mismatch(each, str(array.dtype), shape)}: axis {axis} is {size} in "
+                        f"place of {declared}"
+                    )
+                continue
+            (dim,) = declared.dims
+            own = f"axis {axis} of placeholder '{each.name}'"
+            one = trace.sizes.one_of(dim)
+            known, where = found.setdefault(one, (size, own))
+            if known != size:
+                raise ValueError(
+                    f"{own} is fed {size} and {where} {known}, which are to be the same size"
+                    f"{_because(trace, dim, one)}"
+                )
+    return {dim: size for dim, (size, _) in found.items()}
+
+
+def _because(trace: GraphTrace, dim: Dim, one: Dim) -> str:
+    """Where in the graph two sizes were taken to be equal."""
+    for guard in list(trace.sizes.guards.values()):
+        if guard.relation == "==" and dim in guard.size.dims:
+            return f" ({guard.size.text} is taken to be 0 at {guard.where})"
+    return f" (both are named '{one.name}')"
+
+
+def check_assumptions(trace: GraphTrace, sizes: Mapping[Dim, int], needed: Needed) -> None:
+    """ValueError for sizes that are others than what is needed takes for granted."""
+    known = {each: sizes[trace.sizes.one_of(each)] for each in trace.sizes.dims
+             if trace.sizes.one_of(each) in sizes}  # fmt: skip
+    for guard in trace.sizes.assumed_by(needed.readers):
+        dims = guard.size.dims
+        if dims <= known.keys() and not guard.holds(known):
+            fed = ", ".join(f"{each.name} is {known[each]}" for each in dims)
+            raise ValueError(
+                f"the graph was built for sizes where {guard}, as {guard.where} asks, and is fed "
+                f"others: {fed} ({trace.sizes.told(guard.size)})"
+            )
+
+
+def check_fed(needed: Needed, placeholders: Sequence[Placeholder], trace: GraphTrace) -> None:
+    """ValueError for a placeholder that is needed and was not fed."""
+    fed = {each.node for each in placeholders}
+    every = {each.node: each for each in trace.graph.placeholders.values()}
+    for node in needed.graph.inputs:
+        missing = every.get(node)
+        if missing is not None and node not in fed:
+            raise ValueError(
+                f"{missing}, made at {node.where}, is not fed. It is needed by what is fetched: "
+                f"{needed.path_to(node)} <- '{missing.name}'"
+            )

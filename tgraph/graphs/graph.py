@@ -1,0 +1,126 @@
+"""Graphs that are built up front: `with Graph() as g`, placeholders, operations, scopes."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from ..compiler.ir import Graph as IRGraph
+from ..core.state import state
+from ..core.tensor import Tensor
+from ..nn.parameter import Parameter
+from .build_errors import explain_error
+from .fetches import fetches_of
+from .graph_trace import GraphTrace
+from .needed import Needed, needed
+from .operation import Operation
+from .placeholder import Placeholder
+
+
+class Graph:
+    """A graph that is built once and run in sessions, as in TensorFlow 1.
+
+    Inside `with graph:` every operation of this thread is added to the graph instead of being
+    computed, on placeholders, and on tensors and modules of the outside. Of those, Parameters, and
+    tensors that the graph writes in place, are its *variables*: each session has values of its own
+    for them, which begin as those of the tensors. Others are read anew by each run.
+
+    What is written in place is seen by what is built after it, as in eager code, and a run makes
+    the writes that its fetches were computed from. An *operation* (`operation`, `minimize`,
+    `assign`) ends what it writes: whatever is built behind it reads variables as a run finds them,
+    unless `control_dependencies` says otherwise. `minimize` takes in what was written before it.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g:
+    ...     x = tg.placeholder(tg.float32, (None, 2), "x")
+    ...     y = (x * 3).sum(dim=1)
+    >>> session = tg.Session(g)
+    >>> session.run(y, {x: [[1.0, 2.0], [3.0, 4.0]]})
+    tensor([ 9., 21.])
+    """
+
+    def __init__(self) -> None:
+        self.trace = GraphTrace(self)
+        self.placeholders: dict[int, Placeholder] = {}  # by the id of the tensor
+        self.plans: dict[Any, Any] = {}  # of sessions, by what is fetched
+        self.lock = threading.RLock()
+        self._outer: list[Any] = []
+        self._thread = 0
+
+    # --- construction ---
+
+    def __enter__(self) -> Graph:
+        previous, here = state.context, threading.get_ident()
+        with self.lock:
+            if self._outer and self._thread != here:
+                raise RuntimeError("the graph is being built by another thread")
+            if previous is not None and previous.tracing and not isinstance(previous, GraphTrace):
+                raise RuntimeError("a graph cannot be built in a function that is being traced")
+            self._outer.append(previous)
+            self._thread = here
+        if isinstance(previous, GraphTrace):
+            previous.leave()
+        self.trace.enter()
+        state.context = self.trace
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.trace.leave()
+        previous = state.context = self._outer.pop()
+        if isinstance(previous, GraphTrace):
+            previous.enter()
+        if error is not None:
+            explain_error(self.trace, error)
+
+    def finalize(self) -> None:
+        """Nothing can be added from now on; a RuntimeError says so where somebody tries."""
+        self.trace.is_final = True
+
+    def operation(self, name: str = "operation") -> AbstractContextManager[Operation]:
+        """What is written in place in a `with` block, as one operation that runs can fetch.
+
+        Behind the block, variables are what they were before it.
+        """
+        return self.trace.operation(name)
+
+    # --- what there is ---
+
+    def is_variable(self, tensor: Tensor) -> bool:
+        """Whether a tensor of the outside is a variable of the graph."""
+        return any(each is tensor for each in self.variables.values())
+
+    @property
+    def variables(self) -> dict[str, Tensor]:
+        """Parameters that the graph uses, and tensors that it writes, by their names in it."""
+        written = {id(mark.variable) for mark in self.trace.markers.values()}
+        found: dict[str, Tensor] = {}
+        for entry in list(self.trace.inputs):
+            tensor = entry.source.key
+            if entry.source.kind != "captured" or entry.shown:
+                continue
+            if isinstance(tensor, Parameter) or id(tensor) in written:
+                found[entry.node.attrs["name"]] = tensor
+        return found
+
+    def ir(self, fetches: Any = None) -> IRGraph:
+        """What a run for `fetches` computes, as a graph that `print` and `tg.draw` take.
+
+        Its outputs are the fetched tensors, then new values of variables. Without `fetches`, all
+        that the graph has is in it.
+        """
+        return self.part(fetches).graph
+
+    def part(self, fetches: Any = None) -> Needed:
+        """The part of the graph that a run for `fetches` needs; all of it for None."""
+        trace = self.trace
+        if fetches is None:
+            return needed(trace, trace.ends(), compete=True)
+        asked = fetches_of(trace, fetches)
+        return needed(trace, asked.nodes, asked.others)

@@ -1,0 +1,324 @@
+"""The context that records operations into a graph which is built up front.
+
+It is a trace that is left and entered again. Three things differ from that of a compiled function:
+
+- what is written into a tensor of the outside is *marked*: later reads see an `input` node that
+  stands for the value, so that a run can tell which writes it needs;
+- operations end: what they wrote is undone behind them, so that whatever is built later reads
+  variables as a run finds them;
+- draws of random numbers are marked, too: a run counts only those that it makes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.ir import Node, Primitive, TensorType, input_node
+from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import node_strides
+from ..compiler.ir.shapes import are_same, contiguous_strides
+from ..core.context import GRAPHS
+from ..core.dispatch import apply
+from ..core.eager_context import EAGER
+from ..core.provenance import user_site
+from ..core.state import state
+from ..core.tensor import Tensor, intern_type, storage_of, wrap
+from ..core.trace_state import HandleState, TraceError
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import int64
+from ..tracing.trace_context import Trace
+from .graph_sizes import GraphSizes
+from .names import name_of
+from .operation import Marker, Operation
+
+
+class _Before(NamedTuple):
+    """A variable as it was before something was written into it."""
+
+    tensor: Tensor
+    state: HandleState
+    node: Node
+
+
+class GraphTrace(Trace):
+    """Records into `graph`, a `graphs.graph.Graph`, while its construction goes on."""
+
+    def __init__(self, graph: Any) -> None:
+        super().__init__({}, frozenset(), "a graph")
+        self.graph = graph
+        self.sizes: GraphSizes = GraphSizes(self)
+        self.is_final = False
+        self.rebinds = 0  # how often a tensor got another value
+        self.markers: dict[Node, Marker] = {}
+        self._recorded: dict[Node, None] = {}  # in order
+        self.required: tuple[Node, ...] = ()  # by all that is recorded now
+        self._serials_of_marks = itertools.count()
+        self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
+        self._first: dict[int, _Before] = {}  # variables as a run finds them
+        self._loose: dict[int, Tensor] = {}  # written, but in no operation
+        self._open: list[dict[int, _Before]] = []  # what the operations under way have written
+        self._left: list[HandleState] = []
+        GRAPHS.add(self)
+
+    # --- leaving and entering again ---
+
+    def enter(self) -> None:
+        """Put tensors of the outside into the state in which the construction left them."""
+        for each in self._left:
+            self.journal[id(each.tensor)] = HandleState.of(each.tensor)
+            each.restore(grad=False)
+
+    def leave(self) -> None:
+        """Put them back as they were."""
+        self._left = self.roll_back()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """As if inside of `with graph:`, for a moment."""
+        previous, state.context = state.context, self
+        if isinstance(previous, GraphTrace):
+            previous.leave()
+        self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+            if isinstance(previous, GraphTrace):
+                previous.enter()
+            state.context = previous
+
+    def unique(self, name: str) -> str:
+        """What the next input of this name will be called."""
+        count = self._taken.get(name, 0)
+        return f"{name}_{count + 1}" if count else name
+
+    def refuse_if_final(self) -> None:
+        if self.is_final:
+            raise RuntimeError(
+                f"the graph is final: it was finalized, and nothing can be added to it, as "
+                f"{user_site()} tries to"
+            )
+
+    def owns(self, node: Node) -> bool:
+        """Whether a node was made in this graph."""
+        return node in self._own
+
+    # --- values ---
+
+    def new_input(self, source: Any, name: str, type_: TensorType, strides: Any = None) -> Any:
+        self.refuse_if_final()
+        return super().new_input(source, name, type_, strides)
+
+    def record(self, *what: Any, **more: Any) -> Node:
+        node = super().record(*what, **more)
+        self._recorded[node] = None
+        return node
+
+    @property
+    def recorded_count(self) -> int:
+        return len(self._recorded)
+
+    def recorded_at(self, start: int, where: Any) -> Iterator[Node]:
+        """What was recorded from number `start` on, as long as that was at the line `where`."""
+        for node in itertools.islice(list(self._recorded), start, None):
+            if node.where != where:
+                return
+            yield node
+
+    def ends(self) -> list[Node]:
+        """All that nothing else in the graph reads."""
+        every = [*self._recorded, *self.markers]
+        read = {each for node in every for each in node.inputs}
+        read.update(mark.value for mark in self.markers.values() if mark.value is not None)
+        ends = [node for node in every if node not in read]
+        return [node for node in ends if type(node.type) is TensorType and self._is_whole(node)]
+
+    def _is_whole(self, node: Node) -> bool:
+        mark = self.markers.get(node)
+        return mark is None or mark.value is not None
+
+    def evaluate(
+        self, primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
+    ) -> Any:
+        self.refuse_if_final()
+        value = super().evaluate(primitive, tensors, attrs, type_)
+        if not self.required:
+            return value
+        if type(value) is tuple:
+            return tuple(map(self._behind, value))
+        return self._behind(value)
+
+    def _behind(self, node: Node) -> Node:
+        """`node`, once what is required now has been done."""
+        return self._mark(node.type, "after", node, requires=self.required)
+
+    def _mark(self, type_: TensorType, name: str, value: Node | None, **what: Any) -> Node:
+        where = self.site()
+        node = input_node(name, type_, where)
+        if value is not None:
+            strides = node_strides(value)
+            if not are_same(strides, contiguous_strides(type_.shape)):
+                attrs = type(node.attrs)({**node.attrs, "strides": strides})
+                node = Node(node.primitive, (), attrs, type_, where)
+        self._own.add(node)
+        serial = next(self._serials_of_marks)
+        self.markers[node] = Marker(serial, value, where=str(where), **what)
+        return node
+
+    def _capture(self, tensor: Tensor) -> Node:
+        storage_of(tensor)  # there is one from now on, as views of it look there for changes
+        if id(tensor) not in self.names:
+            self.names[id(tensor)] = name_of(tensor)
+        node = super()._capture(tensor)
+        if tensor._view is None:
+            self._first[id(tensor)] = _Before(tensor, HandleState.of(tensor), node)
+        return node
+
+    def leaked(self, node: Node) -> TraceError:
+        return TraceError(
+            f"a tensor that was made at {node.where} in another graph, or in a traced function, is "
+            f"used in this graph at {user_site()}. Graphs share no tensors: build both parts in "
+            "one graph, or fetch the one and feed it to a placeholder of the other."
+        )
+
+    def outside(self, node: Node, type_: TensorType) -> TraceError:
+        """The error for a tensor of the graph that is used where the graph is not built."""
+        return TraceError(
+            f"a tensor of type {type_} of a graph, made at {node.where}, has no value at "
+            f"{user_site()}: it gets one whenever a session runs the graph. Fetch it, by "
+            "session.run(tensor), or go on building inside `with graph:`."
+        )
+
+    def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        if type(tensor._value) is Node:
+            where = f"was made at {tensor._value.where}"
+        elif self.graph.is_variable(tensor):
+            where = f"is the variable `{self.name_of(tensor)}`"
+        else:
+            return EAGER.host_array(tensor, operation)
+        raise TraceError(
+            f"{operation} needs the value of a tensor at {user_site()}, which {where} and has a "
+            "value only in a session that runs the graph: fetch it, by session.run(tensor). To "
+            "choose between values in the graph, use tg.where."
+        )
+
+    # --- gradients: those of the graph, which no run writes into tensors of the outside ---
+
+    def read_grad(self, tensor: Tensor) -> Tensor | None:
+        if not self._is_outside(tensor):
+            return tensor._grad
+        found = self._gradients.get(id(tensor))
+        return None if found is None else found[1]
+
+    def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        if self._is_outside(tensor):
+            self._gradients[id(tensor)] = tensor, grad
+        else:
+            tensor._grad = grad
+
+    # --- variables ---
+
+    def update(self, function: Any, args: Sequence[Any]) -> None:
+        function(*args)  # marks are not repeated by stamps
+
+    def rebind(self, tensor: Tensor, node: Node) -> None:
+        self.refuse_if_final()
+        self.rebinds += 1
+        if type(tensor._value) is Node or tensor._view is not None:
+            super().rebind(tensor, node)
+            return
+        key, previous = id(tensor), self.table[id(tensor)]
+        if not self._open:
+            self._loose[key] = tensor
+        elif key not in self._open[-1]:
+            self._open[-1][key] = _Before(tensor, HandleState.of(tensor), previous)
+        name = f"{self.name_of(tensor)}'"
+        self.table[key] = self._mark(
+            node.type, name, node, requires=self.required, variable=tensor, previous=previous
+        )
+
+    @contextmanager
+    def operation(self, name: str, closing: bool = False) -> Iterator[Operation]:
+        self.refuse_if_final()
+        made = Operation(self.graph, name)
+        self._open.append({})
+        try:
+            yield made
+        except BaseException:
+            self._undo(self._open.pop().values())
+            raise
+        own = self._open.pop()
+        ends = {key: (before.tensor, self.table[key]) for key, before in own.items()}
+        if closing and not self._open:
+            ends |= {key: (each, self.table[key]) for key, each in self._loose.items()}
+            own |= {key: self._first[key] for key in self._loose}
+            self._loose.clear()
+        made.written = ends
+        made.nodes = (*self.required, *(node for _, node in ends.values()))
+        self._undo(own.values())
+
+    def _undo(self, written: Any) -> None:
+        """Let variables have the value, the version and the history of before."""
+        for tensor, before, node in written:
+            self._show(tensor, node, before)
+
+    def _show(self, tensor: Tensor, node: Node, as_in: HandleState | None = None) -> None:
+        """Let the value of a variable be `node` from now on; views look again."""
+        changes = storage_of(tensor).changes
+        if as_in is not None:
+            as_in.restore(grad=False)
+        storage_of(tensor).changes = changes + 1
+        self.table[id(tensor)] = node
+
+    @contextmanager
+    def after(self, operations: Sequence[Operation], nodes: Sequence[Node]) -> Iterator[None]:
+        """All that is recorded meanwhile needs `nodes`, and sees what operations have written."""
+        shown: dict[int, _Before] = {}
+        for each in operations:
+            for key, (tensor, node) in each.written.items():
+                if key in shown:
+                    raise ValueError(
+                        f"two operations that were given to control_dependencies() both write "
+                        f"`{self.name_of(tensor)}`: wait for one inside of the other instead"
+                    )
+                shown[key] = _Before(tensor, HandleState.of(tensor), self.table[key])
+                self._show(tensor, node)
+        outer = self.required
+        self.required = tuple(
+            dict.fromkeys([*outer, *nodes, *(node for each in operations for node in each.nodes)])
+        )
+        seen = {key: self.table[key] for key in shown}
+        try:
+            yield
+        finally:
+            self.required = outer
+            self._undo(shown[key] for key in shown if self.table[key] is seen[key])
+
+    # --- randomness ---
+
+    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+        use = self._use(generator)
+        type_ = intern_type((), int64)
+        counter = wrap(self._mark(type_, "draw", None, generator=generator), type_)
+        if device is CPU:
+            return use.key, counter
+        key, counter = (apply(p.transfer, each, device=device) for each in (use.key, counter))
+        return key, counter
+
+    def random_state(self, generator: Any) -> Tensor:
+        raise self._fixed_state("read")
+
+    def seeded(self, generator: Any, seed: int) -> None:
+        raise self._fixed_state("set")
+
+    def _fixed_state(self, what: str) -> TraceError:
+        return TraceError(
+            f"the state of a random generator is {what} at {user_site()}, while a graph is built. "
+            "Each run of the graph goes on from the state that the generator has by then: seed it "
+            "outside of `with graph:`."
+        )

@@ -1,0 +1,40 @@
+"""What users call the tensors of the outside that a graph reads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from ..core.provenance import is_internal
+from ..core.tensor import Tensor
+from ..nn.module import Module
+
+
+def name_of(tensor: Tensor) -> str:
+    """The path that leads to a tensor from a variable of the callers, the outermost of these."""
+    found, frame = "captured", sys._getframe(1)
+    seen: FrameType | None = frame
+    while seen is not None:
+        if not is_internal(seen.f_code.co_filename):
+            own = next(_names_in(seen.f_locals, tensor), None)
+            if own is None and seen.f_locals is not seen.f_globals:
+                own = next(_names_in(seen.f_globals, tensor), None)
+            if own is not None:
+                found = own
+        seen = seen.f_back
+    return found
+
+
+def _names_in(namespace: Mapping[str, Any], tensor: Tensor) -> Iterator[str]:
+    """A variable's own name first, then paths in modules, `self` last."""
+    items = [(name, value) for name, value in namespace.items() if not name.startswith("__")]
+    for name, value in items:
+        if value is tensor:
+            yield name
+    modules = [(name, value) for name, value in items if isinstance(value, Module)]
+    for name, value in sorted(modules, key=lambda each: each[0] == "self"):
+        for path, each in (*value.named_parameters(), *value.named_buffers()):
+            if each is tensor:
+                yield f"{name}.{path}"

@@ -1,0 +1,158 @@
+"""What a run of a graph needs: the part of it that leads to what is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..compiler.ir import Builder, Graph, Node, TensorType, effect_of, toposort
+from ..compiler.ir import primitives as p
+from ..core.tensor import Tensor
+from ..core.trace_state import TraceInput
+from ..runtime.dtypes import int64
+from .graph_trace import GraphTrace
+from .operation import Marker
+
+
+class Needed(NamedTuple):
+    """A graph without marks, and what it means.
+
+    Its outputs are the nodes that were asked for, what host calls give that are called for what
+    they do, then new values of variables. `writes` are those, and the inputs of which they take
+    the memory. `draws` tells how many numbers are drawn from each generator. `readers` tells of
+    each node of the graph with marks who wanted it.
+    """
+
+    graph: Graph
+    inputs: list[TraceInput]
+    writes: list[tuple[Tensor, int]]
+    draws: list[tuple[Any, int]]
+    readers: dict[Node, Node | None]
+
+    def path_to(self, node: Node) -> str:
+        """The way from what is fetched to a node that it needs."""
+        steps: list[str] = []
+        found: Node | None = node
+        while found is not None:
+            if found.primitive is not p.input_:
+                steps.append(f"{found.primitive.name} at {found.where}")
+            found = self.readers[found]
+        shown = steps[::-1]
+        if len(shown) > 8:
+            shown = [*shown[:4], f"... {len(shown) - 8} more", *shown[-4:]]
+        return " <- ".join(shown)
+
+
+def needed(
+    trace: GraphTrace, nodes: Sequence[Node], others: Sequence[Node] = (), compete: bool = False
+) -> Needed:
+    """What computes `nodes`, and makes the writes that they, or `others`, were computed from.
+
+    ValueError where two writes are for one variable and neither follows the other, unless they may
+    `compete`, as in a graph that is only looked at.
+    """
+    readers = _reached(trace, [*nodes, *others])
+    marks = [(trace.markers[each], each) for each in readers if each in trace.markers]
+    marks.sort(key=lambda pair: pair[0].serial)
+    build = Builder()
+    new: dict[Node, Node] = {}
+
+    def plain(node: Node) -> Node:
+        for each in toposort([node], known=new):
+            if each not in new:
+                is_input = each.primitive is p.input_
+                operands = [new[operand] for operand in each.inputs]
+                new[each] = each if is_input else build.rebuild(each, operands)
+        return new[node]
+
+    counters: dict[int, Node] = {}
+    draws: dict[int, int] = {}
+    one = build.full((), 1, int64)
+    for mark, node in marks:
+        if mark.value is not None:
+            new[node] = plain(mark.value)
+            continue
+        key = id(mark.generator)
+        use = trace.generators[key]
+        now = counters.get(key)
+        new[node] = plain(use.counter._value) if now is None else build.apply(p.add, [now, one])
+        counters[key], draws[key] = new[node], draws.get(key, 0) + 1
+    outputs = [plain(each) for each in nodes]
+    last = _last_writes(trace, marks, compete)
+    written = [plain(node) for _, node in last.values()]
+    inner = set(toposort([*outputs, *written]))
+    calls = [plain(each) for each in readers if effect_of(each) != "pure"]
+    outputs += [_first_result(build, each) for each in calls if each not in inner]
+    outputs += written
+    inner.update(toposort(outputs))
+    inputs = [entry for entry in trace.inputs if entry.node in inner or _is_of(entry, last)]
+    numbers = {id(entry.source.key): at for at, entry in enumerate(inputs)}
+    return Needed(
+        Graph([entry.node for entry in inputs], outputs),
+        inputs,
+        [(tensor, numbers[id(tensor)]) for tensor, _ in last.values()],
+        [(trace.generators[key].generator, count) for key, count in draws.items()],
+        readers,
+    )
+
+
+def _first_result(build: Builder, node: Node) -> Node:
+    if type(node.type) is TensorType:
+        return node
+    return build.apply(p.get, [node], {"index": 0})
+
+
+def _is_of(entry: TraceInput, written: dict[int, Any]) -> bool:
+    return entry.source.kind == "captured" and not entry.shown and id(entry.source.key) in written
+
+
+def _reached(trace: GraphTrace, nodes: Sequence[Node]) -> dict[Node, Node | None]:
+    """Every node that is needed, through marks, and who wants it."""
+    readers: dict[Node, Node | None] = dict.fromkeys(nodes)
+    waiting = list(readers)
+    while waiting:
+        node = waiting.pop()
+        for each in _below(trace, node):
+            if each not in readers:
+                readers[each] = node
+                waiting.append(each)
+    return readers
+
+
+def _below(trace: GraphTrace, node: Node) -> Iterator[Node]:
+    mark = trace.markers.get(node)
+    if mark is None:
+        yield from node.inputs
+    elif mark.value is not None:
+        yield mark.value
+        yield from mark.requires
+
+
+def _last_writes(
+    trace: GraphTrace, marks: Sequence[tuple[Marker, Node]], compete: bool
+) -> dict[int, tuple[Tensor, Node]]:
+    """The last value of each variable that is written; ValueError where two writes compete."""
+    found: dict[int, tuple[Tensor, Node]] = {}
+    for mark, node in marks:
+        tensor = mark.variable
+        if tensor is None:
+            continue
+        before = found.get(id(tensor))
+        if before is not None and not compete and not _follows(trace, mark, before[1]):
+            other = trace.markers[before[1]]
+            raise ValueError(
+                f"a run would write `{trace.name_of(tensor)}` twice, at {other.where} and at "
+                f"{mark.where}, each time from the value that it has before. Run the operations "
+                "one after another, or build the second under control_dependencies() of the first."
+            )
+        found[id(tensor)] = tensor, node
+    return found
+
+
+def _follows(trace: GraphTrace, mark: Marker | None, earlier: Node) -> bool:
+    """Whether a variable was written by `earlier` before it was by `mark`."""
+    while mark is not None and mark.previous is not None:
+        if mark.previous is earlier:
+            return True
+        mark = trace.markers.get(mark.previous)
+    return False

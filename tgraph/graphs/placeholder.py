@@ -1,0 +1,91 @@
+"""Placeholders: tensors of a graph that each run is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.ir import Node, TensorType
+from ..core.state import state
+from ..core.tensor import Tensor, intern_type, wrap
+from ..core.trace_state import Source
+from ..ops.creation import as_device
+from ..runtime.dtypes import DType
+from ..runtime.records import record
+from .graph_trace import GraphTrace
+
+
+@record(eq=False)
+class Placeholder:
+    """A tensor that is fed: its name, its node in the graph, and how its shape was given."""
+
+    tensor: Tensor
+    name: str
+    node: Node
+    shape: tuple[Any, ...]
+
+    @property
+    def type(self) -> TensorType:
+        type_: TensorType = self.node.type
+        return type_
+
+    def __str__(self) -> str:
+        shape = ", ".join("None" if each is None else str(each) for each in self.shape)
+        return f"placeholder '{self.name}', {self.type.dtype.name}[{shape}]"
+
+
+def building(what: str) -> GraphTrace:
+    """The graph under construction, which `what` adds to."""
+    context = state.context
+    if isinstance(context, GraphTrace):
+        return context
+    raise RuntimeError(f"{what} adds to a graph under construction: call it inside `with graph:`")
+
+
+def placeholder(
+    dtype: DType,
+    shape: Sequence[int | str | None] = (),
+    name: str = "placeholder",
+    *,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor that each run of the graph is fed, by `session.run(..., {tensor: value})`.
+
+    Axes of unknown size are None, or a name, which is the same size wherever it is used in the
+    graph. Unknown sizes that have to be equal, as in `x + y`, are taken to be, which is checked
+    when they are fed. Inside of `with graph:` only.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g:
+    ...     x = tg.placeholder(tg.float32, ("batch", 8), "x")
+    ...     y = tg.placeholder(tg.int64, ("batch",), "y")
+    ...     loss = tg.nn.functional.cross_entropy(x, y)
+    >>> tg.Session(g).run(loss, {x: tg.zeros(5, 8), y: [0, 1, 2, 3, 4]})
+    tensor(2.0794)
+    """
+    trace = building("placeholder()")
+    if not isinstance(dtype, DType):
+        raise TypeError(f"placeholder(): expected a dtype such as tg.float32, got {dtype!r}")
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    for size in given:
+        if not (size is None or isinstance(size, str) or (type(size) is int and size >= 0)):
+            raise TypeError(
+                f"placeholder(): a size is a number, None or a name, such as 'batch', not {size!r}"
+            )
+    label = f"{state.module_path}.{name}" if state.module_path else name
+    source = Source("placeholder", label)
+    taken = trace.unique(label)
+    sizes = []
+    for axis, size in enumerate(given):
+        if not isinstance(size, int):
+            own = f"{taken}[{axis}]" if size is None else size
+            where = f"axis {axis} of placeholder '{taken}' ({trace.site()})"
+            size = trace.sizes.of_axis(own, where)
+        sizes.append(size)
+    type_ = intern_type(tuple(sizes), dtype, as_device(device))
+    node = trace.new_input(source, label, type_).node
+    tensor = wrap(node, type_)
+    tensor.requires_grad_(requires_grad)
+    trace.graph.placeholders[id(tensor)] = Placeholder(tensor, taken, node, given)
+    return tensor

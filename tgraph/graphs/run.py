@@ -1,0 +1,143 @@
+"""One run of a part of a graph, made ready to be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiled.call_helpers import random_state
+from ..core.eager_context import EAGER
+from ..core.tensor import Tensor, wrap
+from ..core.trace_state import Source, TraceError, TraceInput
+from ..core.traced_number import number_value
+from ..runtime.arrays import contiguous
+from ..tracing.recording.guards import brief
+from ..tracing.trace_context import strides_if_odd
+from .fetch_plan import FetchPlan
+from .fetches import Fetches
+from .graph_trace import GraphTrace
+from .placeholder import Placeholder
+from .variables import Variables
+
+Array = Any  # of NumPy or CuPy
+
+
+class Run:
+    """Runs a plan on arrays of certain shapes, with the variables of one session."""
+
+    def __init__(
+        self,
+        asked: Fetches,
+        fed: Sequence[Placeholder],
+        plan: FetchPlan,
+        executable: Any,
+        types: Sequence[Any],
+        variables: Variables,
+        trace: GraphTrace,
+    ) -> None:
+        self.plan, self.executable = plan, executable
+        self._asked, self._held = asked, fed  # so that ids stay theirs
+        self._variables = variables
+        self._static = trace.static_reads
+        needed, nodes = plan.needed, [each.node for each in fed]
+        self._draws = needed.draws
+        self._template: list[Array] = [None] * len(needed.inputs)
+        self._fed: list[tuple[int, int]] = []
+        self._reads: list[tuple[int, Callable[[], Array]]] = []
+        for at, entry in enumerate(needed.inputs):
+            if entry.node in nodes:
+                self._fed.append((nodes.index(entry.node), at))
+            elif entry.source.kind == "captured" and variables.has(entry.source.key):
+                self._template[at] = variables.array(entry.source.key)
+            else:
+                self._reads.append((at, _reader(entry)))
+        self._expand = None if plan.outputs.simple else plan.outputs.expand
+        self._results = [_result(place, types, variables) for place in asked.places]
+        self._build = _builder(asked)
+
+    def __call__(self, arrays: Sequence[Array]) -> Any:
+        for source, value, name in self._static:
+            if source.key() != value:
+                raise _changed(name, value, source.key())
+        with self._variables.lock:
+            inputs = self.inputs(arrays)
+            for generator, count in self._draws:
+                generator.counter += count
+            values = self.executable.run(inputs)
+            if self._expand is not None:
+                values = self._expand(values, inputs)
+            return self._build([make(values) for make in self._results])
+
+    def inputs(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays of all inputs of the plan."""
+        inputs = self._template.copy()
+        for at, number in self._fed:
+            array = arrays[at]
+            inputs[number] = array if array.flags.c_contiguous else contiguous(array)
+        for number, read in self._reads:
+            inputs[number] = read()
+        return inputs
+
+
+def _builder(asked: Fetches) -> Callable[[list[Any]], Any]:
+    """Puts results together as the fetches are nested."""
+    if asked.is_single:
+        return lambda results: results[0]
+    return asked.tree.unflatten
+
+
+def _result(place: int | Tensor | None, types: Sequence[Any], variables: Variables) -> Any:
+    """What gives a result from the values of a plan."""
+    if place is None:
+        return lambda values: None
+    if isinstance(place, Tensor):
+        return lambda values: variables.get(place)
+    type_ = types[place]
+    return lambda values: wrap(values[place], type_)
+
+
+def _changed(name: str, before: Any, now: Any) -> TraceError:
+    return TraceError(
+        f"{name} changed since the graph was built: {brief(before)} -> {brief(now)}. It decides "
+        "which operations there are: build the graph again."
+    )
+
+
+def _reader(entry: TraceInput) -> Callable[[], Array]:
+    """What gives the array of an input that is neither fed nor a variable."""
+    source, key = entry.source, entry.source.key
+    if source.kind == "number":
+        return lambda: np.array(number_value(key, _number))
+    if source.kind == "random":
+        return lambda: random_state(key)
+    if source.kind == "host":
+        return key  # type: ignore[no-any-return]
+    return _outside(entry, key)
+
+
+def _number(source: Source) -> Any:
+    return source.key()
+
+
+def _outside(entry: TraceInput, tensor: Tensor) -> Callable[[], Array]:
+    """Reads a tensor of the outside, which has to be of the type that it had."""
+    type_, strides = entry.node.type, entry.node.attrs.get("strides")
+
+    def read() -> Array:
+        array = EAGER.value_of(tensor)
+        is_dense = strides is None and array.flags.c_contiguous
+        if tensor._type is not type_ and tensor._type != type_:
+            raise TraceError(
+                f"`{entry.node.attrs['name']}`, which the graph reads, is of another type now: "
+                f"{type_} -> {tensor._type}"
+            )
+        if not is_dense and strides_if_odd(tensor) != strides:
+            raise TraceError(
+                f"`{entry.node.attrs['name']}`, which the graph reads, lies otherwise in memory "
+                "now; clone() it before the graph is built"
+            )
+        return array
+
+    return read

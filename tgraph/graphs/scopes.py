@@ -1,0 +1,130 @@
+"""What is written inside of `with graph:` beside operations: scopes, writes, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ..autograd.api import grad
+from ..compiler.ir import Node
+from ..core.grad_mode import no_grad
+from ..core.state import state
+from ..core.tensor import Tensor
+from ..ops.creation import as_tensor, ones_like
+from .operation import Operation
+from .placeholder import building
+
+
+class name_scope:
+    """Names of what is made inside begin with `name`, also in pictures and errors.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g, tg.name_scope("input"):
+    ...     x = tg.placeholder(tg.float32, (), "x")
+    >>> print(g.ir(x))
+    graph(%input.x: float32[])
+      return %input.x
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._outer: list[str] = []
+
+    def __enter__(self) -> str:
+        outer = state.module_path
+        self._outer.append(outer)
+        state.module_path = f"{outer}.{self.name}" if outer else self.name
+        return state.module_path
+
+    def __exit__(self, *error: object) -> None:
+        state.module_path = self._outer.pop()
+
+
+def control_dependencies(inputs: Sequence[Operation | Tensor]) -> AbstractContextManager[None]:
+    """What is built in the `with` block waits for operations, and sees what they have written.
+
+    A run that needs something of the block also does `inputs`. For tensors among them, that means
+    that the writes that they were computed from are made.
+
+    >>> import tgraph as tg
+    >>> n = tg.zeros(())
+    >>> with tg.Graph() as g:
+    ...     count = tg.assign(n, n + 1)
+    ...     before = n * 10
+    ...     with tg.control_dependencies([count]):
+    ...         after = n * 10
+    >>> session = tg.Session(g)
+    >>> session.run(before), session.run([before, after])
+    (tensor(0.), [tensor(0.), tensor(10.)])
+    """
+    trace = building("control_dependencies()")
+    operations = [each for each in inputs if isinstance(each, Operation)]
+    tensors = [each for each in inputs if isinstance(each, Tensor)]
+    if len(operations) + len(tensors) < len(inputs):
+        raise TypeError("control_dependencies(): expected operations and tensors")
+    for each in operations:
+        if each.graph.trace is not trace:
+            raise ValueError(f"operation '{each.name}' belongs to another graph")
+    nodes: list[Node] = [trace.value_of(each) for each in tensors]
+    return trace.after(operations, nodes)
+
+
+def assign(variable: Tensor, value: Any) -> Operation:
+    """An operation that writes `value` into a tensor of the outside, a variable of the graph.
+
+    `value` broadcasts to its shape. What is built afterwards still reads the variable as a run
+    finds it; see `control_dependencies`.
+    """
+    trace = building("assign()")
+    if type(variable._value) is Node:
+        raise ValueError(
+            f"assign(): expected a tensor of the outside, such as a Parameter, not the one made at "
+            f"{variable._value.where}, which is computed by each run"
+        )
+    with trace.operation("assign") as made, no_grad():
+        variable.copy_(value if isinstance(value, Tensor) else as_tensor(value))
+    return made
+
+
+def group(*inputs: Operation | Tensor, name: str = "group") -> Operation:
+    """One operation that does several; tensors among them are computed."""
+    if not inputs:
+        raise ValueError("group(): expected operations or tensors")
+    first = inputs[0]
+    trace = first.graph.trace if isinstance(first, Operation) else building("group()")
+    made = Operation(trace.graph, name)
+    nodes: list[Node] = []
+    for each in inputs:
+        if isinstance(each, Operation):
+            if each.graph.trace is not trace:
+                raise ValueError(f"operation '{each.name}' belongs to another graph")
+            nodes += each.nodes
+            made.written |= each.written
+        else:
+            nodes.append(trace.value_of(each))
+    made.nodes = tuple(dict.fromkeys(nodes))
+    return made
+
+
+def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Tensor | None]:
+    """The gradients of the sum of all `ys` with respect to each of `xs`, None where there is none.
+
+    `grad_ys` are factors of the shapes of `ys`. The gradients can be differentiated again, and so
+    can `ys`. Each of `xs` has to require gradients, as Parameters do.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g:
+    ...     x = tg.placeholder(tg.float32, (None,), "x", requires_grad=True)
+    ...     (slope,) = tg.gradients(x**3, x)
+    ...     (bend,) = tg.gradients(slope, x)
+    >>> tg.Session(g).run([slope, bend], {x: [1.0, 2.0]})
+    [tensor([ 3., 12.]), tensor([ 6., 12.])]
+    """
+    results = list(ys) if isinstance(ys, (tuple, list)) else [ys]
+    asked = list(xs) if isinstance(xs, (tuple, list)) else [xs]
+    factors = grad_ys if isinstance(grad_ys, (tuple, list)) else [grad_ys] * len(results)
+    if len(factors) != len(results):
+        raise ValueError(f"gradients(): got {len(results)} ys and {len(factors)} grad_ys")
+    given = [ones_like(y) if own is None else own for y, own in zip(results, factors)]
+    return list(grad(results, asked, given, create_graph=True, allow_unused=True))

@@ -1,0 +1,215 @@
+"""Sessions: they run parts of a graph, and have values of their own for its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiled.explain import Explanation, explain_executable
+from ..core.tensor import Tensor
+from .feeds import array_of, check_assumptions, check_fed, placeholder_of, sizes_of
+from .fetch_plan import FetchPlan
+from .fetches import Fetches, fetches_of
+from .graph import Graph
+from .needed import needed
+from .run import Run
+from .variables import Variables
+
+MAX_RUNS = 256
+"""Kept for so many fetches and shapes of feeds; the one made first goes first."""
+MAX_PLANS = 64
+"""Plans of a graph that its sessions share."""
+
+
+class Session:
+    """Runs parts of a graph; the values of its variables live in the session.
+
+    They begin as the values that the tensors have when the session is made (or, for a variable
+    that comes later, when it is first used), and only `run`, `set` and `restore` change them. A
+    session is used by one thread at a time; several sessions may run one graph at once.
+
+    >>> import tgraph as tg
+    >>> w = tg.nn.Parameter(tg.tensor([1.0, 2.0]))
+    >>> with tg.Graph() as g:
+    ...     x = tg.placeholder(tg.float32, (None, 2), "x")
+    ...     loss = ((x @ w) ** 2).mean()
+    ...     train = tg.optim.SGD([w], lr=0.1).minimize(loss)
+    >>> with tg.Session(g) as session:
+    ...     session.run([train, loss, w], {x: [[1.0, 0.0]]})
+    [None, tensor(1.), tensor([0.8000, 2.0000])]
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise TypeError(
+                f"Session(): expected a tg.Graph, got a {type(graph).__name__}; a function is run "
+                "by tg.compile"
+            )
+        self.graph = graph
+        self.variables = Variables(graph)
+        self._trace = graph.trace
+        self._runs: dict[tuple[Any, ...], Run] = {}
+        self._is_closed = False
+
+    # --- running ---
+
+    def run(self, fetches: Any, feed_dict: Mapping[Tensor, Any] | None = None) -> Any:
+        """The values of `fetches`, nested as they are; `feed_dict` gives those of placeholders.
+
+        Tensors give tensors, operations None, variables their value after the run. No more is
+        computed than the fetches need. A run that raises an error has written nothing.
+
+        ValueError for a placeholder that is needed and not fed, for shapes that do not fit, and for
+        what belongs to another graph; TypeError for a value of another dtype.
+        """
+        kind = type(fetches)
+        many = kind is list or kind is tuple
+        asked: list[Any] = [kind, *map(id, fetches)] if many else [id(fetches)]
+        arrays = []
+        fed: list[Any] = [self._trace.rebinds]
+        if feed_dict:
+            for tensor, value in feed_dict.items():
+                if type(value) is not _ndarray:
+                    value = array_of(placeholder_of(self._trace, tensor), value)
+                arrays.append(value)
+                fed += id(tensor), value.shape, value.dtype
+        run = self._runs.get((*fed, *asked))
+        if run is None:
+            run = self._prepared(fetches, feed_dict or {}, arrays, asked, fed)
+        return run(arrays)
+
+    def _prepared(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Tensor, Any],
+        arrays: Sequence[Any],
+        asked: Sequence[Any],
+        fed: Sequence[Any],
+    ) -> Run:
+        """What runs; remembered by the leaves of the fetches, which it holds."""
+        with self.variables.lock:
+            if self._is_closed:
+                raise RuntimeError("the session is closed")
+            found = fetches_of(self._trace, fetches)
+            ids = list(map(id, found.leaves))
+            if ids != list(asked[-len(ids) :]) or len(asked) - len(ids) not in (0, 1):
+                asked = [found.tree, *ids]  # nested: the containers may be others next time
+            run = self._runs.get((*fed, *asked))
+            if run is None:
+                run = self._made(found, list(feed_dict), arrays)
+                if len(self._runs) >= MAX_RUNS:
+                    self._runs.pop(next(iter(self._runs)))
+                self._runs[(*fed, *asked)] = run
+            return run
+
+    def _made(self, asked: Fetches, keys: Sequence[Tensor], arrays: Sequence[Any]) -> Run:
+        fed = [placeholder_of(self._trace, each) for each in keys]
+        sizes = sizes_of(self._trace, fed, arrays)
+        plan = self._plan(asked)
+        check_fed(plan.needed, fed, self._trace)
+        check_assumptions(self._trace, sizes, plan.needed)
+        executable, types = plan.at(sizes)
+        return Run(asked, fed, plan, executable, types, self.variables, self._trace)
+
+    def _plan(self, asked: Fetches) -> FetchPlan:
+        """The plan for what is fetched, which the sessions of a graph share."""
+        graph, trace = self.graph, self._trace
+        key = (asked.nodes, asked.others)
+        with graph.lock:
+            plan = graph.plans.get(key)
+            if plan is None:
+                alike = {dim: trace.sizes.one_of(dim) for dim in trace.sizes.dims}
+                found = needed(trace, asked.nodes, asked.others)
+                if len(graph.plans) >= MAX_PLANS:
+                    graph.plans.pop(next(iter(graph.plans)))
+                plan = graph.plans[key] = FetchPlan(found, alike)
+            return plan
+
+    # --- variables ---
+
+    def get(self, variable: Tensor | str) -> Tensor:
+        """The value of a variable in this session, a copy; by the tensor, or by its name."""
+        return self.variables.get(variable)
+
+    def set(self, variable: Tensor | str, value: Any) -> None:
+        """Give a variable another value, of its shape and dtype."""
+        self.variables.set(variable, value)
+
+    def initialize(self) -> None:
+        """Let all variables begin again as the values that their tensors have now."""
+        self.variables.initialize()
+
+    def save(self, path: Any) -> None:
+        """Write the values of all variables to an `.npz` file, whole or not at all."""
+        self.variables.save(path)
+
+    def restore(self, path: Any) -> None:
+        """Read what `save` wrote, of the same variables by name; ValueError where they differ."""
+        self.variables.restore(path)
+
+    # --- what runs ---
+
+    def executable(self, fetches: Any, feed_dict: Mapping[Tensor, Any] | None = None) -> Any:
+        """What the compiler made for a run: its kernels and steps, which `tg.draw` shows."""
+        return self._run_for(fetches, feed_dict or {})[0].executable
+
+    def explain(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Tensor, Any] | None = None,
+        measure: bool = False,
+    ) -> Explanation:
+        """What each kernel of a run computes, moves and, with `measure`, how long it takes.
+
+        Nothing is written: kernels are measured on copies of what they write.
+        """
+        run, arrays = self._run_for(fetches, feed_dict or {})
+        inputs = run.inputs(arrays) if measure else None
+        return explain_executable("session.run", run.plan.notes, run.executable, inputs)
+
+    def _run_for(self, fetches: Any, feed_dict: Mapping[Tensor, Any]) -> tuple[Run, list[Any]]:
+        arrays = [array_of(placeholder_of(self._trace, k), v) for k, v in feed_dict.items()]
+        return self._made(fetches_of(self._trace, fetches), list(feed_dict), arrays), arrays
+
+    def close(self) -> None:
+        """Let go of the values of variables; no more runs are made."""
+        self._is_closed = True
+        self._runs.clear()
+        self.variables.clear()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+_ndarray = np.ndarray
+
+
+def function_of(
+    session: Session, fetches: Any, feeds: Sequence[Tensor] | Tensor
+) -> Callable[..., Any]:
+    """A function of the values of `feeds`, in their order, that runs `fetches` in a session.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g:
+    ...     x = tg.placeholder(tg.float32, (None,), "x")
+    ...     y = x * 2
+    >>> double = tg.function_of(tg.Session(g), y, [x])
+    >>> double([1.0, 2.0])
+    tensor([2., 4.])
+    """
+    placeholders = [feeds] if isinstance(feeds, Tensor) else list(feeds)
+    names = [placeholder_of(session.graph.trace, each).name for each in placeholders]
+
+    def call(*values: Any) -> Any:
+        if len(values) != len(placeholders):
+            raise TypeError(
+                f"expected {len(placeholders)} values, for {', '.join(names)}, got {len(values)}"
+            )
+        return session.run(fetches, dict(zip(placeholders, values)))
+
+    return call

@@ -1,0 +1,128 @@
+"""The values that one session has for the variables of its graph, in memory and in files."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiled.call_inputs import copies
+from ..core.context import use_context
+from ..core.eager_context import EAGER
+from ..core.tensor import Tensor, wrap
+from ..ops.creation import as_tensor
+from ..runtime.arrays import copy_elements, copy_of, place, to_host
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+Array = Any  # of NumPy or CuPy
+
+
+class Variables:
+    """Arrays that plans write in place. One that is first asked for begins as its tensor is."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._arrays: dict[int, tuple[Tensor, Array]] = {}
+        self.lock = threading.RLock()
+        for tensor in graph.variables.values():
+            self.array(tensor)
+
+    def has(self, tensor: Tensor) -> bool:
+        """Whether a tensor of the outside is a variable."""
+        return id(tensor) in self._arrays or self._graph.is_variable(tensor)
+
+    def array(self, tensor: Tensor) -> Array:
+        """The array of a variable, which stays the same one."""
+        found = self._arrays.get(id(tensor))
+        if found is None:
+            (array,) = copies([EAGER.value_of(tensor)])
+            found = self._arrays[id(tensor)] = tensor, array
+        return found[1]
+
+    def get(self, variable: Tensor | str) -> Tensor:
+        tensor = self._find(variable)
+        with self.lock:
+            return wrap(copy_of(self.array(tensor)), tensor._type)
+
+    def set(self, variable: Tensor | str, value: Any) -> None:
+        tensor = self._find(variable)
+        with use_context(EAGER):
+            given = value if isinstance(value, Tensor) else as_tensor(value, dtype=tensor.dtype)
+            _check(self._name(tensor), tensor, given._type.shape, given._type.dtype.name)
+            array = EAGER.value_of(given)
+            if given._type.device is not tensor._type.device:
+                array = place(to_host(array), tensor._type.device)
+        with self.lock:
+            copy_elements(self.array(tensor), array)
+
+    def initialize(self) -> None:
+        with self.lock:
+            for tensor, array in self._arrays.values():
+                copy_elements(array, EAGER.value_of(tensor))
+
+    def clear(self) -> None:
+        self._arrays.clear()
+
+    def _find(self, variable: Tensor | str) -> Tensor:
+        every = self._graph.variables
+        found = every.get(variable) if isinstance(variable, str) else variable
+        if found is None or not self._graph.is_variable(found):
+            shown = variable if isinstance(variable, str) else f"tensor of {variable._type}"
+            raise KeyError(f"the graph has no variable {shown}; it has {', '.join(every)}")
+        return found
+
+    def _name(self, tensor: Tensor) -> str:
+        return next(name for name, each in self._graph.variables.items() if each is tensor)
+
+    # --- files ---
+
+    def save(self, path: Any) -> None:
+        target = os.fspath(path)
+        with self.lock:
+            arrays = {
+                name: to_host(self.array(each)) for name, each in self._graph.variables.items()
+            }
+            temporary = f"{target}.{os.getpid()}-{threading.get_ident()}.tmp"
+            try:
+                with open(temporary, "wb") as file:
+                    np.savez(file, **arrays)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, target)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+
+    def restore(self, path: Any) -> None:
+        every = self._graph.variables
+        with np.load(os.fspath(path), allow_pickle=False) as file:
+            saved = {name: file[name] for name in file.files}
+        missing, unknown = every.keys() - saved.keys(), saved.keys() - every.keys()
+        if missing or unknown:
+            raise ValueError(
+                f"{os.fspath(path)} has other variables than the graph: "
+                f"missing {sorted(missing)}, unknown {sorted(unknown)}"
+            )
+        arrays: list[tuple[Tensor, Any]] = []
+        for name, tensor in every.items():
+            array, dtype = saved[name], tensor._type.dtype.numpy
+            if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+                array = array.view(dtype)  # a type that NumPy's files do not know
+            _check(name, tensor, array.shape, array.dtype.name)
+            arrays.append((tensor, array))
+        with self.lock:
+            for tensor, array in arrays:
+                copy_elements(self.array(tensor), place(array, tensor._type.device))
+
+
+def _check(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: str) -> None:
+    type_ = tensor._type
+    if tuple(shape) != type_.shape or dtype != type_.dtype.name:
+        given = f"{dtype}[{', '.join(map(str, shape))}]"
+        raise ValueError(f"variable '{name}' is {type_}, and is given {given}")
