@@ -321,3 +321,27 @@ def test_what_is_told_of_a_run():
     assert explanation.seconds > 0 and explanation.bytes > 0
     assert "outer.x" in str(g.ir(y)) and "outer.x" in tg.draw(g)
     assert all(node.where.module == "outer" for node in g.ir(y).nodes)
+
+
+def test_host_calls_are_made_by_the_operations_that_they_belong_to():
+    seen = []
+
+    def tell(tensor, mark):
+        tg.tracing.host_call(lambda a: seen.append(f"{mark}{a:.0f}"), tensor, effect="ordered")
+
+    w = nn.Parameter(tg.tensor(1.0))
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, (), "x")
+        tell(x, "x")
+        train = tg.optim.SGD([w], lr=1.0).minimize(w * x)
+        with g.operation("tell") as told:
+            tell(w, "w")
+        with tg.control_dependencies([told]):
+            tell(x, "after ")
+            double = x * 2
+    session = tg.Session(g)
+    runs = ((x, ""), (told, "w1"), (train, "x3"), (double, "w-2"), ([told, train], "w-2 x3"))
+    for fetches, want in runs:
+        seen.clear()
+        session.run(fetches, {x: 3})
+        assert sorted(seen) == want.split()

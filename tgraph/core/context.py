@@ -46,6 +46,13 @@ class Context:
         """The current value of any tensor, in this context's own terms (ndarray or Node)."""
         raise NotImplementedError
 
+    def state_of(self, tensor: Tensor) -> Any:
+        """The value of a tensor that becomes the state of something, such as a Parameter."""
+        return self.value_of(tensor)
+
+    def check_state(self, tensor: Tensor) -> None:
+        """An error where a tensor cannot be kept as the state of something."""
+
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         """The elements, for `operation` such as "item()"; an error where there are none yet."""
         raise NotImplementedError

@@ -19,10 +19,10 @@ _KINDS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
 def explain_error(trace: GraphTrace, error: BaseException) -> None:
     """Add to an error that leaves `with graph:` which line and which placeholders it is about."""
     if isinstance(error, Specialize):
-        numbers = " or ".join(sorted({each.kind for each in error.sources})) or "number"
         raise TraceError(
-            f"the value of a {numbers} that each run reads anew is asked for while a graph is "
-            f"built, at {_user_line(error.__traceback__)}"
+            f"the value of a number is asked for at {_user_line(error.__traceback__)}, while a "
+            "graph is built, which each run reads anew: one of tg.host(), or a hyperparameter of "
+            "an optimizer. Compute with it as it is."
         ) from None
     if not isinstance(error, _KINDS) or isinstance(error, TraceError) or len(error.args) != 1:
         return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import Node
-from ..compiler.ir.dim import Dim, is_open
+from ..compiler.ir.dim import Dim, SizeGuard, is_open
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.arrays import place, to_host
@@ -126,11 +126,13 @@ def _because(trace: GraphTrace, dim: Dim, one: Dim) -> str:
     return f" (both are named '{one.name}')"
 
 
-def check_assumptions(trace: GraphTrace, sizes: Mapping[Dim, int], needed: Needed) -> None:
-    """ValueError for sizes that are others than what is needed takes for granted."""
+def check_assumptions(
+    trace: GraphTrace, sizes: Mapping[Dim, int], guards: Sequence[SizeGuard]
+) -> None:
+    """ValueError for sizes for which the `guards` do not hold."""
     known = {each: sizes[trace.sizes.one_of(each)] for each in trace.sizes.dims
              if trace.sizes.one_of(each) in sizes}  # fmt: skip
-    for guard in trace.sizes.assumed_by(needed.readers):
+    for guard in guards:
         dims = guard.size.dims
         if dims <= known.keys() and not guard.holds(known):
             fed = ", ".join(f"{each.name} is {known[each]}" for each in dims)

@@ -11,7 +11,7 @@ from ..compiled.graph_function import Outputs, odd_strides, prepare
 from ..compiled.sized_call import Refusal, graph_at, plan_at
 from ..compiler.compile_graph import compile_for_sizes, compile_graph
 from ..compiler.ir import Graph, TensorType
-from ..compiler.ir.dim import Dim
+from ..compiler.ir.dim import Dim, SizeGuard
 from ..compiler.plan.plan_sizes import PlanSizes
 from ..compiler.plan.sized_plan import SizedPlan
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
@@ -19,6 +19,7 @@ from ..core.context import use_context
 from ..core.eager_context import EAGER
 from ..core.tensor import intern_type
 from ..runtime.garbage import no_collection
+from .graph_sizes import GraphSizes
 from .needed import Needed
 
 MAX_SIZES = 64
@@ -62,7 +63,15 @@ class FetchPlan:
         self._plans: OrderedDict[tuple[int, ...], Any] = OrderedDict()
         self._sized: list[SizedPlan] = []
         self._refusals: list[Refusal] = []
+        self._guards: tuple[int, list[SizeGuard]] | None = None
         self.compiles = 0  # how often the compiler has run
+
+    def guards(self, sizes: GraphSizes) -> list[SizeGuard]:
+        """What the part of the graph takes for granted of sizes."""
+        count = sizes.questions
+        if self._guards is None or self._guards[0] != count:
+            self._guards = count, sizes.assumed_by(self.needed.readers)
+        return self._guards[1]
 
     def at(self, sizes: Mapping[Dim, int]) -> tuple[Any, list[TensorType]]:
         """The executable, and the types of `nodes`, where the sizes of dims are known."""

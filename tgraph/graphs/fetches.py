@@ -30,6 +30,11 @@ class Fetches(NamedTuple):
         """Whether what is fetched is one leaf by itself."""
         return bool(self.tree == pytree.LEAF)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is a container with nothing but leaves in it."""
+        return all(child == pytree.LEAF for child in self.tree.children)
+
 
 def fetches_of(trace: GraphTrace, fetches: Any) -> Fetches:
     """What `fetches` asks of a graph; TypeError or ValueError for what it does not have."""

@@ -48,6 +48,7 @@ class Graph:
         self.lock = threading.RLock()
         self._outer: list[Any] = []
         self._thread = 0
+        self._variables: tuple[Any, dict[str, Tensor], set[int]] | None = None
 
     # --- construction ---
 
@@ -94,20 +95,28 @@ class Graph:
 
     def is_variable(self, tensor: Tensor) -> bool:
         """Whether a tensor of the outside is a variable of the graph."""
-        return any(each is tensor for each in self.variables.values())
+        return id(tensor) in self._known_variables()[1]
 
     @property
     def variables(self) -> dict[str, Tensor]:
         """Parameters that the graph uses, and tensors that it writes, by their names in it."""
-        written = {id(mark.variable) for mark in self.trace.markers.values()}
-        found: dict[str, Tensor] = {}
-        for entry in list(self.trace.inputs):
-            tensor = entry.source.key
-            if entry.source.kind != "captured" or entry.shown:
-                continue
-            if isinstance(tensor, Parameter) or id(tensor) in written:
-                found[entry.node.attrs["name"]] = tensor
-        return found
+        return dict(self._known_variables()[0])
+
+    def _known_variables(self) -> tuple[dict[str, Tensor], set[int]]:
+        """By name, and their ids; looked up again when the graph has changed."""
+        trace = self.trace
+        version = trace.rebinds, len(trace.inputs)
+        if self._variables is None or self._variables[0] != version:
+            written = {id(mark.variable) for mark in list(trace.markers.values())}
+            found: dict[str, Tensor] = {}
+            for entry in list(trace.inputs):
+                tensor = entry.source.key
+                if entry.source.kind != "captured" or entry.shown:
+                    continue
+                if isinstance(tensor, Parameter) or id(tensor) in written:
+                    found[entry.node.attrs["name"]] = tensor
+            self._variables = version, found, set(map(id, found.values()))
+        return self._variables[1:]
 
     def ir(self, fetches: Any = None) -> IRGraph:
         """What a run for `fetches` computes, as a graph that `print` and `tg.draw` take.

@@ -61,6 +61,7 @@ class GraphSizes(OpenSizes):
         self.named: dict[str, SymInt] = {}
         self.axes_of: dict[Dim, str] = {}
         self._asked: dict[tuple[str, str], list[Any]] = {}  # by what, for each guard
+        self.questions = 0
         self._same: dict[Dim, SymInt] = {}  # a dim -> the one that it is equal to
 
     def of_axis(self, name: str, axis: str) -> SymInt:
@@ -120,6 +121,7 @@ class GraphSizes(OpenSizes):
         by_user = not is_internal(frame.f_code.co_filename)
         now = None if by_user else (self.trace.recorded_count, self.trace.site())
         self._asked.setdefault((size.key, relation), []).append(now)
+        self.questions += 1
 
     def assumed_by(self, needed: Collection[Node]) -> list[SizeGuard]:
         """What is taken for granted of sizes by what makes `needed` nodes of the trace.

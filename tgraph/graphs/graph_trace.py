@@ -194,6 +194,18 @@ class GraphTrace(Trace):
             "session.run(tensor), or go on building inside `with graph:`."
         )
 
+    def state_of(self, tensor: Tensor) -> Any:
+        self.check_state(tensor)
+        return EAGER.value_of(tensor)
+
+    def check_state(self, tensor: Tensor) -> None:
+        if type(tensor._value) is Node:
+            raise TraceError(
+                f"a Parameter or a module is made at {user_site()}, inside of `with graph:`, where "
+                "its values would be computed anew by each run: make it before the graph, or under "
+                "tg.tracing.suspend_tracing()"
+            )
+
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         if type(tensor._value) is Node:
             where = f"was made at {tensor._value.where}"
@@ -247,19 +259,26 @@ class GraphTrace(Trace):
         self.refuse_if_final()
         made = Operation(self.graph, name)
         self._open.append({})
+        token = self.last_token
         try:
             yield made
         except BaseException:
             self._undo(self._open.pop().values())
+            self.last_token = token
             raise
         own = self._open.pop()
         ends = {key: (before.tensor, self.table[key]) for key, before in own.items()}
-        if closing and not self._open:
+        closing = closing and not self._open
+        if closing or self.last_token is not token:
+            made.token = self.last_token
+        self.last_token = None if closing else token
+        if closing:
             ends |= {key: (each, self.table[key]) for key, each in self._loose.items()}
             own |= {key: self._first[key] for key in self._loose}
             self._loose.clear()
         made.written = ends
-        made.nodes = (*self.required, *(node for _, node in ends.values()))
+        called = () if made.token is None else (made.token,)
+        made.nodes = (*self.required, *called, *(node for _, node in ends.values()))
         self._undo(own.values())
 
     def _undo(self, written: Any) -> None:
@@ -293,10 +312,15 @@ class GraphTrace(Trace):
             dict.fromkeys([*outer, *nodes, *(node for each in operations for node in each.nodes)])
         )
         seen = {key: self.table[key] for key in shown}
+        token = self.last_token
+        called = [each.token for each in operations if each.token is not None]
+        first = self.last_token = called[-1] if called else token
         try:
             yield
         finally:
             self.required = outer
+            if self.last_token is first:
+                self.last_token = token
             self._undo(shown[key] for key in shown if self.table[key] is seen[key])
 
     # --- randomness ---

@@ -10,21 +10,38 @@ from typing import Any
 from ..core.provenance import is_internal
 from ..core.tensor import Tensor
 from ..nn.module import Module
+from ..optim.optimizer import Optimizer
 
 
 def name_of(tensor: Tensor) -> str:
-    """The path that leads to a tensor from a variable of the callers, the outermost of these."""
+    """The path that leads to a tensor from a variable of the callers, the outermost of these.
+
+    State of an optimizer that is making a step is named after the parameter.
+    """
     found, frame = "captured", sys._getframe(1)
     seen: FrameType | None = frame
     while seen is not None:
-        if not is_internal(seen.f_code.co_filename):
+        if is_internal(seen.f_code.co_filename):
+            owner = seen.f_locals.get("self")
+            key = _key_in(owner, tensor) if isinstance(owner, Optimizer) else None
+            if key is not None:
+                return f"{name_of(key[0])}.{key[1]}"
+        else:
             own = next(_names_in(seen.f_locals, tensor), None)
             if own is None and seen.f_locals is not seen.f_globals:
                 own = next(_names_in(seen.f_globals, tensor), None)
-            if own is not None:
-                found = own
+            found = own or found
         seen = seen.f_back
     return found
+
+
+def _key_in(optimizer: Optimizer, tensor: Tensor) -> tuple[Tensor, str] | None:
+    """The parameter whose state a tensor is, and what it is of it."""
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            if value is tensor:
+                return parameter, key
+    return None
 
 
 def _names_in(namespace: Mapping[str, Any], tensor: Tensor) -> Iterator[str]:

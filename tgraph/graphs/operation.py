@@ -31,13 +31,14 @@ class Operation:
     """Something to be done by a run of a graph, such as a step of an optimizer.
 
     A run that fetches it gives None in its place. `nodes` are those that it needs; `variables`
-    those that it writes.
+    those that it writes. Ordered host calls are a part of it, too.
     """
 
     def __init__(self, graph: Any, name: str) -> None:
         self.graph, self.name = graph, name
         self.nodes: tuple[Node, ...] = ()
         self.written: dict[int, tuple[Tensor, Node]] = {}  # id of a variable -> it, its mark
+        self.token: Node | None = None  # of the last ordered host call that it makes
 
     @property
     def variables(self) -> list[Tensor]:

@@ -85,6 +85,8 @@ def _builder(asked: Fetches) -> Callable[[list[Any]], Any]:
     """Puts results together as the fetches are nested."""
     if asked.is_single:
         return lambda results: results[0]
+    if asked.tree.container in (list, tuple) and asked.is_flat:
+        return asked.tree.container
     return asked.tree.unflatten
 
 

@@ -101,6 +101,7 @@ def group(*inputs: Operation | Tensor, name: str = "group") -> Operation:
                 raise ValueError(f"operation '{each.name}' belongs to another graph")
             nodes += each.nodes
             made.written |= each.written
+            made.token = each.token or made.token
         else:
             nodes.append(trace.value_of(each))
     made.nodes = tuple(dict.fromkeys(nodes))

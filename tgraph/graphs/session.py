@@ -109,7 +109,7 @@ class Session:
         sizes = sizes_of(self._trace, fed, arrays)
         plan = self._plan(asked)
         check_fed(plan.needed, fed, self._trace)
-        check_assumptions(self._trace, sizes, plan.needed)
+        check_assumptions(self._trace, sizes, plan.guards(self._trace.sizes))
         executable, types = plan.at(sizes)
         return Run(asked, fed, plan, executable, types, self.variables, self._trace)
 

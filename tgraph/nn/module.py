@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -153,6 +154,8 @@ class Module:
                 f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
                 "(tgraph.Tensor or None required)"
             )
+        if tensor is not None:
+            current_context().check_state(tensor)
         if name in self.__dict__ and name not in self.__dict__.get("_buffer_names", ()):
             raise KeyError(f"attribute '{name}' already exists")
         self._register("_buffer_names", "buffers", name, tensor)

@@ -46,7 +46,7 @@ def replace_value(tensor: Tensor, data: Tensor) -> None:
     """Let `tensor` be what `data` is: its memory, shape and dtype, without its history."""
     if data._view is not None:
         data = apply(p.copy, data.detach())
-    tensor._value = current_context().value_of(data)
+    tensor._value = current_context().state_of(data)
     tensor._type = data._type
     tensor._storage = storage_of(data)
     tensor._view = None
