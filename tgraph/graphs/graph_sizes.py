@@ -43,7 +43,8 @@ def _dims_below(nodes: Collection[Node]) -> dict[Node, set[Dim]]:
     found: dict[Node, set[Dim]] = {}
     for node in toposort(nodes):
         own = found[node] = set().union(*(found[each] for each in node.inputs))
-        types = (node.type,) if type(node.type) is TensorType else node.type
+        several = type(node.type) is not TensorType
+        types: tuple[TensorType, ...] = node.type if several else (node.type,)
         own.update(d for type_ in types for size in type_.shape if is_open(size) for d in size.dims)
     return found
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ class GraphTrace(Trace):
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
         self._first: dict[int, _Before] = {}  # variables as a run finds them
         self._loose: dict[int, Tensor] = {}  # written, but in no operation
-        self._open: list[dict[int, _Before]] = []  # what the operations under way have written
+        self._under_way: list[dict[int, _Before]] = []  # what the operations under way have written
         self._left: list[HandleState] = []
         GRAPHS.add(self)
 
@@ -163,7 +164,7 @@ class GraphTrace(Trace):
         if value is not None:
             strides = node_strides(value)
             if not are_same(strides, contiguous_strides(type_.shape)):
-                attrs = type(node.attrs)({**node.attrs, "strides": strides})
+                attrs = MappingProxyType({**node.attrs, "strides": strides})
                 node = Node(node.primitive, (), attrs, type_, where)
         self._own.add(node)
         serial = next(self._serials_of_marks)
@@ -245,10 +246,10 @@ class GraphTrace(Trace):
             super().rebind(tensor, node)
             return
         key, previous = id(tensor), self.table[id(tensor)]
-        if not self._open:
+        if not self._under_way:
             self._loose[key] = tensor
-        elif key not in self._open[-1]:
-            self._open[-1][key] = _Before(tensor, HandleState.of(tensor), previous)
+        elif key not in self._under_way[-1]:
+            self._under_way[-1][key] = _Before(tensor, HandleState.of(tensor), previous)
         name = f"{self.name_of(tensor)}'"
         self.table[key] = self._mark(
             node.type, name, node, requires=self.required, variable=tensor, previous=previous
@@ -258,17 +259,17 @@ class GraphTrace(Trace):
     def operation(self, name: str, closing: bool = False) -> Iterator[Operation]:
         self.refuse_if_final()
         made = Operation(self.graph, name)
-        self._open.append({})
+        self._under_way.append({})
         token = self.last_token
         try:
             yield made
         except BaseException:
-            self._undo(self._open.pop().values())
+            self._undo(self._under_way.pop().values())
             self.last_token = token
             raise
-        own = self._open.pop()
+        own = self._under_way.pop()
         ends = {key: (before.tensor, self.table[key]) for key, before in own.items()}
-        closing = closing and not self._open
+        closing = closing and not self._under_way
         if closing or self.last_token is not token:
             made.token = self.last_token
         self.last_token = None if closing else token

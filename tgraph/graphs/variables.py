@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -90,7 +92,7 @@ class Variables:
             temporary = f"{target}.{os.getpid()}-{threading.get_ident()}.tmp"
             try:
                 with open(temporary, "wb") as file:
-                    np.savez(file, **arrays)
+                    _write(file, arrays)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(temporary, target)
@@ -119,6 +121,14 @@ class Variables:
         with self.lock:
             for tensor, array in arrays:
                 copy_elements(self.array(tensor), place(array, tensor._type.device))
+
+
+def _write(file: Any, arrays: Mapping[str, Any]) -> None:
+    """As `np.savez` does, which has other uses for some names."""
+    with ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _check(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: str) -> None:
