@@ -8,6 +8,7 @@ from typing import Any
 
 from ..compiled.fed import type_at
 from ..compiled.graph_function import Outputs, odd_strides, prepare
+from ..compiled.open_call import MAX_SIZES, MOST_REFUSALS, MOST_SIZED
 from ..compiled.sized_call import Refusal, graph_at, plan_at
 from ..compiler.compile_graph import compile_for_sizes, compile_graph
 from ..compiler.ir import Graph, TensorType
@@ -21,11 +22,6 @@ from ..core.tensor import intern_type
 from ..runtime.garbage import no_collection
 from .graph_sizes import GraphSizes
 from .needed import Needed
-
-MAX_SIZES = 64
-"""Plans kept for as many sizes; the one made first goes first."""
-MOST_SIZED = 16
-MOST_REFUSALS = 16
 
 
 class _Asked(Mapping[Dim, Any]):
@@ -108,8 +104,7 @@ class FetchPlan:
             found = self._sized_at(numbers)
             if found is not None:
                 return found
-        varying = all(each.varying for each in self._refusals if each.holds(numbers))
-        return compile_graph(graph_at(self.graph, known), **self._request, varying=varying)
+        return compile_graph(graph_at(self.graph, known), **self._request, varying=True)
 
     def _sized_at(self, numbers: tuple[int, ...]) -> Any:
         """From a compilation for many sizes that is made now; None where there can be none."""
