@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import Node
 from ..core import pytree
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
+from ..runtime.records import NamedTuple
 from .graph_trace import GraphTrace
 from .operation import Operation
 

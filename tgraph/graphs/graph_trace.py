@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..core.tensor import Tensor, intern_type, storage_of, wrap
 from ..core.trace_state import HandleState, TraceError
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import int64
+from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from .graph_sizes import GraphSizes
 from .names import name_of

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import Builder, Graph, Node, TensorType, effect_of, toposort
 from ..compiler.ir import primitives as p
 from ..core.tensor import Tensor
 from ..core.trace_state import TraceInput
 from ..runtime.dtypes import int64
+from ..runtime.records import NamedTuple
 from .graph_trace import GraphTrace
 from .operation import Marker
 
