@@ -38,8 +38,10 @@ def is_one(size: int) -> bool:
     return size.scope.is_same(size, 1) if is_open(size) else size == 1
 
 
-def _agree(a: int, b: int) -> bool:
-    """Whether two sizes that have to be equal are taken to be."""
+def agree(a: int, b: int) -> bool:
+    """Whether two sizes that have to be equal are, or are taken to be from now on."""
+    if is_same(a, b):
+        return True
     return (is_open(a) and a.scope.agree(a, b)) or (is_open(b) and b.scope.agree(b, a))
 
 
@@ -69,7 +71,7 @@ def broadcast(*shapes: Shape) -> Shape:
             if is_one(size) or is_same(size, result[position]):
                 continue
             if not is_one(result[position]):
-                if _agree(size, result[position]):
+                if agree(size, result[position]):
                     continue
                 raise ValueError(
                     f"The size of tensor a ({size_text(result[position])}) must match the size of "
@@ -83,7 +85,7 @@ def broadcastable_to(shape: Shape, target: Shape) -> bool:
     """Whether `shape` broadcasts to exactly `target`."""
     lead = len(target) - len(shape)
     return lead >= 0 and all(
-        is_one(size) or is_same(size, wanted) or _agree(size, wanted)
+        is_one(size) or agree(size, wanted)
         for size, wanted in zip(shape, target[lead:], strict=True)
     )
 

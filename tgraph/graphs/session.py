@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..compiled.explain import Explanation, explain_executable
+from ..core.provenance import user_site
+from ..core.state import state
 from ..core.tensor import Tensor
+from ..core.trace_state import TraceError
 from .feeds import array_of, check_assumptions, check_fed, placeholder_of, sizes_of
 from .fetch_plan import FetchPlan
 from .fetches import Fetches, fetches_of
 from .graph import Graph
+from .graph_trace import GraphTrace
 from .needed import needed
 from .run import Run
 from .variables import Variables
@@ -64,6 +68,12 @@ class Session:
         ValueError for a placeholder that is needed and not fed, for shapes that do not fit, and for
         what belongs to another graph; TypeError for a value of another dtype.
         """
+        context = state.context
+        if context is not None and context.tracing and type(context) is not GraphTrace:
+            raise TraceError(
+                "session.run() is called in a function that is being traced, which would run it "
+                f"once for all calls, at {user_site()}: call it outside, or by tg.host()"
+            )
         kind = type(fetches)
         many = kind is list or kind is tuple
         asked: list[Any] = [kind, *map(id, fetches)] if many else [id(fetches)]

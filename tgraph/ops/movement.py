@@ -15,13 +15,13 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import (
     SIZE_TYPES,
+    agree,
     are_plain,
     are_same,
     broadcast,
     contiguous_strides,
     infer_reshape,
     is_one,
-    is_same,
     normalize_axes,
     normalize_axis,
 )
@@ -261,7 +261,7 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
                     f"the tensor (-1) isn't allowed in a leading, non-existing dimension {at}"
                 )
             wanted[at] = size
-        elif not (size is None or is_one(size) or is_same(size, target)):
+        elif not (size is None or is_one(size) or agree(size, target)):
             raise RuntimeError(
                 f"The expanded size of the tensor ({target}) must match the existing size ({size}) "
                 f"at non-singleton dimension {at}.  Target sizes: {wanted}.  Tensor sizes: "
