@@ -8,7 +8,7 @@ from test_ops import COMPILED, as_tuple, ids, tensors
 
 import tgraph as tg
 
-# One of so many rows: the paths are those of `compile(dynamic=...)`, which all rows are tested with.
+# One of so many rows; `compile(dynamic=...)`, whose ways these are, is tested with all.
 SHARE = 8
 
 

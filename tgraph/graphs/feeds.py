@@ -12,7 +12,6 @@ from ..compiler.ir.dim import Dim, SizeGuard, is_open
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.arrays import place, to_host
-from ..runtime.device import CPU
 from .graph_trace import GraphTrace
 from .needed import Needed
 from .placeholder import Placeholder
@@ -36,7 +35,7 @@ def placeholder_of(trace: GraphTrace, key: Any) -> Placeholder:
 
 
 def array_of(placeholder: Placeholder, value: Any) -> Array:
-    """The array of a value that is fed, on the device of its placeholder."""
+    """The array of a value that is fed; one of NumPy may be for another device."""
     type_ = placeholder.type
     if isinstance(value, Tensor):
         if type(value._value) is Node:
@@ -51,8 +50,6 @@ def array_of(placeholder: Placeholder, value: Any) -> Array:
         _check_dtype(placeholder, array)
     else:
         array = _of_python(placeholder, value)
-    if type(array) is np.ndarray and type_.device is not CPU:
-        array = place(array, type_.device)
     return array
 
 

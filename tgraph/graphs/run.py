@@ -12,7 +12,8 @@ from ..core.eager_context import EAGER
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import Source, TraceError, TraceInput
 from ..core.traced_number import number_value
-from ..runtime.arrays import contiguous
+from ..runtime.arrays import contiguous, place
+from ..runtime.device import CPU, Device
 from ..tracing.recording.guards import brief
 from ..tracing.trace_context import strides_if_odd
 from .fetch_plan import FetchPlan
@@ -45,10 +46,13 @@ class Run:
         self._draws = needed.draws
         self._template: list[Array] = [None] * len(needed.inputs)
         self._fed: list[tuple[int, int]] = []
+        self._placed: list[tuple[int, Device]] = []  # what is fed to other devices
         self._reads: list[tuple[int, Callable[[], Array]]] = []
         for at, entry in enumerate(needed.inputs):
             if entry.node in nodes:
                 self._fed.append((nodes.index(entry.node), at))
+                if entry.node.type.device is not CPU:
+                    self._placed.append((at, entry.node.type.device))
             elif entry.source.kind == "captured" and variables.has(entry.source.key):
                 self._template[at] = variables.array(entry.source.key)
             else:
@@ -76,6 +80,9 @@ class Run:
         for at, number in self._fed:
             array = arrays[at]
             inputs[number] = array if array.flags.c_contiguous else contiguous(array)
+        for number, device in self._placed:
+            if type(inputs[number]) is np.ndarray:
+                inputs[number] = place(inputs[number], device)
         for number, read in self._reads:
             inputs[number] = read()
         return inputs
