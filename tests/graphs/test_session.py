@@ -345,3 +345,77 @@ def test_host_calls_are_made_by_the_operations_that_they_belong_to():
         seen.clear()
         session.run(fetches, {x: 3})
         assert sorted(seen) == want.split()
+
+
+def test_variables_of_any_name_and_type_are_saved(tmp_path):
+    file = nn.Parameter(tg.ones(3, dtype=tg.bfloat16))
+    turned = nn.Parameter(tg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).t())
+    flag = tg.tensor([True, False])
+    several = [nn.Parameter(tg.tensor(float(at))) for at in range(3)]
+    with tg.Graph() as g:
+        total = file.sum() + turned.sum()
+        for each in several:
+            total = total + each * 2
+        swap = tg.assign(flag, ~flag)
+    session, other = tg.Session(g), tg.Session(g)
+    assert list(g.variables) == ["file", "turned", "each", "each_2", "each_3", "flag"]
+    session.run(swap)
+    session.set(turned, [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    session.set("each_3", 9)
+    session.save(tmp_path / "state")
+    other.restore(tmp_path / "state")
+    for name in g.variables:
+        assert other.get(name).tolist() == session.get(name).tolist()
+    assert other.run(total).item() == 3 + 15 + 2 + 18 and other.get(file).dtype is tg.bfloat16
+    with pytest.raises(KeyError, match="no variable other; it has file, turned"):
+        session.get("other")
+
+
+def test_averages_follow_a_step():
+    w = nn.Parameter(tg.tensor([1.0, 2.0]))
+    average = w.detach().clone()
+    with tg.Graph() as g:
+        train = tg.optim.SGD([w], lr=1.0).minimize(w.sum())
+        with tg.control_dependencies([train]), g.operation("average") as averaged:
+            average.lerp_(w.detach(), 0.5)
+    session = tg.Session(g)
+    session.run(averaged)
+    assert session.get(w).tolist() == [0.0, 1.0] and session.get(average).tolist() == [0.5, 1.5]
+
+
+def test_state_and_runs_stand_where_they_can_be_meant():
+    with pytest.raises(tg.TraceError, match="a Parameter or a module is made at"), tg.Graph():
+        nn.Linear(2, 2)
+    with tg.Graph() as g:
+        with tg.tracing.suspend_tracing():
+            layer = nn.Linear(2, 2)
+        x = tg.placeholder(float, (None, 2), "x")
+        y = layer(x)
+    session = tg.Session(g)
+    with pytest.raises(tg.TraceError, match=r"being traced.*once for all calls"):
+        tg.compile(lambda a: a + session.run(y, {x: BATCH}))(tg.ones(2))
+    with pytest.raises(tg.TraceError, match="random generator is set at"), g:
+        tg.manual_seed(0)
+    with pytest.raises(RuntimeError, match="traced"):
+        tg.compile(lambda a: g.__enter__() and a)(tg.ones(2))
+    failed = []
+
+    def build():
+        try:
+            g.__enter__()
+        except RuntimeError as error:
+            failed.append(str(error))
+
+    with g:
+        thread = threading.Thread(target=build)
+        thread.start()
+        thread.join()
+    assert failed == ["the graph is being built by another thread"]
+    for count in range(300):
+        session.run({"y": y, "count": [y] * (count % 3)}, {x: np.ones((2 + count, 2), np.float32)})
+    assert len(session._runs) <= 256
+    (plan, *_) = g.plans.values()
+    assert len(plan._plans) <= 64
+    session.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        session.run(y, {x: [[1.0, 2.0]]})

@@ -57,8 +57,10 @@ class GraphTrace(Trace):
         self.is_final = False
         self.rebinds = 0  # how often a tensor got another value
         self.markers: dict[Node, Marker] = {}
-        self._recorded: dict[Node, None] = {}  # in order
+        self._recorded: list[Node] = []
+        self._known: set[Node] = set()  # all of them
         self.required: tuple[Node, ...] = ()  # by all that is recorded now
+        self._names: set[str] = set()  # of inputs
         self._serials_of_marks = itertools.count()
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
         self._first: dict[int, _Before] = {}  # variables as a run finds them
@@ -96,8 +98,12 @@ class GraphTrace(Trace):
 
     def unique(self, name: str) -> str:
         """What the next input of this name will be called."""
-        count = self._taken.get(name, 0)
-        return f"{name}_{count + 1}" if count else name
+        if name not in self._names:
+            return name
+        count = 2
+        while f"{name}_{count}" in self._names:
+            count += 1
+        return f"{name}_{count}"
 
     def refuse_if_final(self) -> None:
         if self.is_final:
@@ -114,11 +120,15 @@ class GraphTrace(Trace):
 
     def new_input(self, source: Any, name: str, type_: TensorType, strides: Any = None) -> Any:
         self.refuse_if_final()
+        name = self.unique(name)
+        self._names.add(name)
         return super().new_input(source, name, type_, strides)
 
     def record(self, *what: Any, **more: Any) -> Node:
         node = super().record(*what, **more)
-        self._recorded[node] = None
+        if node not in self._known:
+            self._known.add(node)
+            self._recorded.append(node)
         return node
 
     @property
@@ -127,10 +137,10 @@ class GraphTrace(Trace):
 
     def recorded_at(self, start: int, where: Any) -> Iterator[Node]:
         """What was recorded from number `start` on, as long as that was at the line `where`."""
-        for node in itertools.islice(list(self._recorded), start, None):
-            if node.where != where:
+        for at in range(start, len(self._recorded)):
+            if self._recorded[at].where != where:
                 return
-            yield node
+            yield self._recorded[at]
 
     def ends(self) -> list[Node]:
         """All that nothing else in the graph reads."""

@@ -9,7 +9,7 @@ from ..compiler.ir import Node, TensorType
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source
-from ..ops.creation import as_device
+from ..ops.creation import as_device, as_dtype
 from ..runtime.dtypes import DType
 from ..runtime.records import record
 from .graph_trace import GraphTrace
@@ -65,7 +65,8 @@ def placeholder(
     tensor(2.0794)
     """
     trace = building("placeholder()")
-    if not isinstance(dtype, DType):
+    kind = as_dtype(dtype)
+    if kind is None:
         raise TypeError(f"placeholder(): expected a dtype such as tg.float32, got {dtype!r}")
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     for size in given:
@@ -83,7 +84,7 @@ def placeholder(
             where = f"axis {axis} of placeholder '{taken}' ({trace.site()})"
             size = trace.sizes.of_axis(own, where)
         sizes.append(size)
-    type_ = intern_type(tuple(sizes), dtype, as_device(device))
+    type_ = intern_type(tuple(sizes), kind, as_device(device))
     node = trace.new_input(source, label, type_).node
     tensor = wrap(node, type_)
     tensor.requires_grad_(requires_grad)
