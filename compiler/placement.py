@@ -7,14 +7,14 @@ makes no cut: its segment gets the input as it is there when a call begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from ..runtime.arrays import copy_elements, transferred
 from ..runtime.device import CPU, Device
 from ..runtime.plan import ReadOnlyError
-from ..runtime.records import record
+from ..runtime.records import record, replace
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
 from .plan.executable import Executable

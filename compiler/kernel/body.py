@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from ...runtime.dtypes import DType, bool_, int64
+from ...runtime.records import replace
 from ..ir import Node
 from ..ir.node import attr_key
 from ..ir.size_number import computed

@@ -17,12 +17,12 @@ added, and in which tiles, is a schedule's to choose.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from ...runtime.dtypes import DType, float32
-from ...runtime.records import record
+from ...runtime.records import record, replace
 from ..ir.monoids import SUM
 from .checks import Check
 from .index import Axis, Index, Mask, positions_in

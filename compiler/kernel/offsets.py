@@ -6,8 +6,7 @@ one text, and are compiled once.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from ...runtime.records import replace
 from .kernel import Instr, Kernel, Stage
 
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import gcd, lcm, prod
 
-from ...runtime.records import NamedTuple, record
+from ...runtime.records import NamedTuple, record, replace
 from .body import live
 from .index import Axis, Condition, Divides, Index, of_axis, substitute
 from .kernel import Instr, Stage

@@ -9,11 +9,10 @@ memory as it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from ...runtime.dtypes import int64
-from ...runtime.records import NamedTuple
+from ...runtime.records import NamedTuple, replace
 from .body import live, renumber
 from .index import Axis, loop_atoms
 from .kernel import Instr, Kernel, Stage

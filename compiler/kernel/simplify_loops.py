@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
+from ...runtime.records import replace
 from .index import Axis, Index, Quotient, Remainder, of_axis, substitute
 from .kernel import Kernel, Stage
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...runtime.memo import Memo
-from ...runtime.records import NamedTuple
+from ...runtime.records import NamedTuple, replace
 from ..ir import Node
 from ..kernel.kernel import Kernel
 from ..kernel.kernel_work import moved_bytes, operations

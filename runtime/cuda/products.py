@@ -17,11 +17,10 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, Protocol
 
 from ..plan_steps import GemmStep, merged_batch, references
-from ..records import NamedTuple
+from ..records import NamedTuple, replace
 from . import backend, cublas_lt
 from .cublas_lt import (
     Algorithm,

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 from tgraph.runtime.plan_steps import BufferRef
-from tgraph.runtime.records import record
+from tgraph.runtime.records import record, replace
 
 
 def both(**options):
@@ -87,6 +87,15 @@ def test_without_being_frozen_fields_can_be_set():
         assert len({one, other}) == 2
         assert repr(one).endswith("Counted(x=5, names=['a'])")
         assert dataclasses.replace(one, x=7).x == 7
+
+
+def test_replace_is_as_that_of_dataclasses():
+    one, _ = both()
+    for changes in ({}, {"x": 3}, {"x": 3, "y": 7}):
+        point = one(1.5)
+        assert replace(point, **changes) == dataclasses.replace(point, **changes)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'another'"):
+        replace(one(1.5), another=1)
 
 
 def test_dataclasses_may_build_on_records():

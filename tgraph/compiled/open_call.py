@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..compiler.ir import Graph, TensorType
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, size_at
 from ..compiler.plan.plan_sizes import PlanSizes
 from ..core.tensor import Size, ViewStep
+from ..runtime.records import replace
 from ..tracing.open_sizes import number_at
 from ..tracing.recorded_call import Call, Change, Effects, Ref
 from ..tracing.recording.guards import Guard

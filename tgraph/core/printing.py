@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ..compiler.ir import Node, promotion
 from ..runtime.arrays import to_host
 from ..runtime.device import CPU
 from ..runtime.dtypes import DType, bool_, int64
-from ..runtime.records import record
+from ..runtime.records import record, replace
 from .dispatch import settled
 from .tensor import Tensor
 

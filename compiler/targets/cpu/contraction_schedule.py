@@ -9,7 +9,6 @@ changes: in a block on the stack, which the kernel reads from the first or secon
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from ....runtime import gemm_epilogue, gemm_text, jit
@@ -17,7 +16,7 @@ from ....runtime.dtypes import DType
 from ....runtime.memo import Memo
 from ....runtime.plan_gemm import product_summary
 from ....runtime.plan_steps import BufferRef, EpilogueStep, GemmStep, KernelStep
-from ....runtime.records import NamedTuple, record
+from ....runtime.records import NamedTuple, record, replace
 from ...ir.shapes import contiguous_strides
 from ...kernel.cost import cost
 from ...kernel.index import Axis, of_axis

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
-from ....runtime.records import NamedTuple
+from ....runtime.records import NamedTuple, replace
 from ...ir.size_number import is_expression
 from ...kernel import regions
 from ...kernel.dependences import dependences

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from math import prod
 
+from ....runtime.records import replace
 from ...ir.dim import fixed, is_open
 from ...kernel import regions
 from ...kernel.index import Axis

@@ -8,10 +8,10 @@ steps of a recurrent network, each step would pack the same weights anew.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from ....runtime import gemm_native, gemm_text, jit
 from ....runtime.plan_steps import BufferRef, GemmStep, KernelStep
+from ....runtime.records import replace
 from ...ir import Graph, Node
 from ...ir import primitives as p
 

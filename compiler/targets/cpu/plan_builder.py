@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from ....runtime.plan_steps import (
     GemmStep,
     KernelStep,
 )
+from ....runtime.records import replace
 from ...fusion.fused_graph import FusedGraph, Group
 from ...fusion.fusion import fuse
 from ...ir import Family, Graph, Node

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import cached_property
 from math import prod
 
 from ....runtime.dtypes import float32, float64
+from ....runtime.records import replace
 from ...fusion.rules import FusionRules, is_virtual_source
 from ...ir import Node
 from ...ir import primitives as p

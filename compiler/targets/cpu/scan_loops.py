@@ -10,10 +10,9 @@ section 2.6.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import replace
 
 from ....runtime.dtypes import DType
-from ....runtime.records import NamedTuple
+from ....runtime.records import NamedTuple, replace
 from ...kernel.cost import cost
 from ...kernel.index import Axis, of_axis
 from ...kernel.kernel import Instr, Stage

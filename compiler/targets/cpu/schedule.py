@@ -9,10 +9,9 @@ axes; a task's result does not depend on which thread runs it, so neither do the
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
-from ....runtime.records import record
+from ....runtime.records import record, replace
 from ...ir.shapes import at_least_one
 from ...kernel.cost import cost
 from ...kernel.dependences import dependences

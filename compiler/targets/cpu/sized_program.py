@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ....runtime.plan_steps import KernelStep, PythonStep, Step
+from ....runtime.records import replace
 from ...ir import Graph
 from ...plan.plan_sizes import NotSizedError, PlanSizes, SizedSpace
 from ...plan.request import Request

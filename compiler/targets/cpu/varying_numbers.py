@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from ....runtime.records import NamedTuple
+from ....runtime.records import NamedTuple, replace
 from ...kernel.varying_texts import Families
 from .module_text import KernelText
 

@@ -7,9 +7,7 @@ is computed with the sum, one kernel does all of that, and reads the product as 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ....runtime.records import NamedTuple
+from ....runtime.records import NamedTuple, replace
 from ...fusion.fused_graph import FusedGraph, Group
 from ...fusion.roots import stored_operands
 from ...ir import Family, Node

@@ -6,11 +6,10 @@ They are scratch rows of the type that they have in memory; where they lie is le
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from math import prod
 
 from ....runtime.dtypes import DType
-from ....runtime.records import NamedTuple
+from ....runtime.records import NamedTuple, replace
 from ...ir.shapes import contiguous_strides
 from ...kernel.body import renumber
 from ...kernel.index import Axis, Index, data_atoms, flatten, loop_atoms, of_axis

@@ -9,8 +9,7 @@ measures them (`CudaProgram`, `python -m benchmarks.gpu --only epilogues`).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from ....runtime.records import replace
 from ...ir.monoids import SUM
 from ...kernel.kernel import Instr, Kernel, Stage
 from ...kernel.kernel_io import CannotFuse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any, TypeGuard
@@ -21,6 +20,7 @@ from ....runtime.plan_steps import (
     Step,
     references,
 )
+from ....runtime.records import replace
 from ...fusion.fused_graph import FusedGraph, Group
 from ...ir import Family, Node, TensorType, input_node
 from ...ir import primitives as p

@@ -9,10 +9,9 @@ that want it, and a thread holds a few results, so that what it reads there serv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import inf, prod
 
-from ....runtime.records import record
+from ....runtime.records import record, replace
 from ...kernel.index import Axis, data_atoms, loop_atoms
 from ...kernel.kernel import Instr, Kernel, Stage
 

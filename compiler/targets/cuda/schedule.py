@@ -15,12 +15,11 @@ own, see `reuse_tile_schedule`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 from math import prod
 
 from ....runtime.dtypes import DType
-from ....runtime.records import record
+from ....runtime.records import record, replace
 from ...kernel.index import Axis, Quotient, Remainder, data_atoms
 from ...kernel.kernel import Instr, Kernel, Stage
 from ...kernel.simplify_loops import mentions, simplify_loops

@@ -9,11 +9,10 @@ the block's number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from math import prod
 
-from ....runtime.records import NamedTuple, record
+from ....runtime.records import NamedTuple, record, replace
 from ...kernel.kernel import Kernel, Param
 from .template import TemplateSchedule, kernel_without_loops
 from .varying_numbers import TAKEN_HERE, Number, Written

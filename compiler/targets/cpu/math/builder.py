@@ -17,9 +17,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 
-from .....runtime.records import record
+from .....runtime.records import record, replace
 
 ATTRIBUTES = "alwaysinline nounwind willreturn memory(none)"
 
