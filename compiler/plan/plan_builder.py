@@ -204,7 +204,8 @@ class PlanBuilder(ABC):
 
         What cannot come after the last step that may fail is written elsewhere and copied.
         """
-        failing = {group for group in self.groups if self.donate and self._may_fail(group)}
+        keeps = self.donate and self.within is None  # the state of a loop is lost with the call
+        failing = {group for group in self.groups if keeps and self._may_fail(group)}
         if failing:
             late = {self.in_memory(self.graph.outputs[number]) for number in self.donate}
             writers: set[Group] = set()

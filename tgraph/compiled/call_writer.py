@@ -580,10 +580,13 @@ class CallWriter:
             self._add(self._with_history(self._owner(owner), output))
         for line in self._views:
             self._add(line)
-        for generator, calls, seed in effects.generators:
+        for generator, calls, seed, counter in effects.generators:
             name = self._const(generator)
-            restarted = f"{name}.restart({seed}, {calls})"
-            self._add(f"{name}.counter += {calls}" if seed is None else restarted)
+            reached = calls if counter is None else f"int(o[{counter}])"
+            if seed is not None:
+                self._add(f"{name}.restart({seed}, {reached})")
+            else:
+                self._add(f"{name}.counter {'+=' if counter is None else '='} {reached}")
         for owner, grad in grads:
             self._add(f"{self._owner(owner)}._grad = {grad}")
         values: list[str | None] = []

@@ -70,7 +70,10 @@ class EagerPlan(Plan):
         self._types, self._written = traced.types, traced.written
         arguments = [e.source.key for e in traced.trace.inputs if e.source.kind == "argument"]
         self._only_read = [at for at in arguments if at not in traced.written]
-        self._draws = [(use.generator, use.calls) for use in traced.trace.generators.values()]
+        uses = traced.trace.generators.values()
+        if any(use.counts for use in uses):
+            raise NotPlannableError("it draws random numbers in a branch or loop")
+        self._draws = [(use.generator, use.calls) for use in uses]
         self._sources = [entry.source for entry in traced.trace.inputs]
         self._reads = tuple(map(_reader, self._sources))
         executable = self._function.executable  # compiled here: calls find nothing left to do

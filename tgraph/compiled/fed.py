@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from ..compiler.ir import Builder, Node, TensorType, toposort
+from ..compiler.ir import Builder, Graph, Node, TensorType, toposort
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import Sizes, SymInt
 from ..compiler.ir.size_number import computed, is_expression
@@ -110,10 +110,20 @@ def value_at(value: Any, sizes: Sizes) -> Any:
         return type_at(value, sizes)
     if isinstance(value, (NumberExpression, Source)):
         return number_value(value, lambda source: source.key.at(sizes))
+    if isinstance(value, Graph):
+        return graph_at(value, sizes)
     if type(value) in (tuple, list):
         found = type(value)(value_at(each, sizes) for each in value)
         return value if all(map(_is, found, value)) else found
     return value
+
+
+def graph_at(graph: Graph, sizes: Sizes) -> Graph:
+    """A graph inside of a node where sizes are known; itself where nothing of it was open."""
+    fed = Fed({}, sizes)
+    inputs, outputs = fed.apply(graph.inputs), fed.apply(graph.outputs)
+    is_same = all(map(_is, (*inputs, *outputs), (*graph.inputs, *graph.outputs)))
+    return graph if is_same else Graph(inputs, outputs)
 
 
 def _is(one: Any, other: Any) -> bool:

@@ -142,6 +142,39 @@ class Context:
         """
         return nullcontext()
 
+    def body(
+        self, function: Callable[..., Sequence[Tensor]], types: Sequence[TensorType],
+        watched: Sequence[Callable[..., Any]],
+    ) -> Any:  # fmt: skip
+        """A function of tensors of `types` as the body of a branch or loop, in a trace.
+
+        `watched` are the user's functions that it calls. Its `types` are those of the results.
+        """
+        raise NotImplementedError
+
+    def branch(self, index: Tensor, bodies: Sequence[Any]) -> list[Tensor]:
+        """What the body number `index` gives, one that takes nothing."""
+        raise NotImplementedError
+
+    def loop(self, condition: Any, body: Any, carried: Sequence[Tensor]) -> list[Tensor]:
+        """The first state, from `carried` on, for which the body `condition` gives false."""
+        raise NotImplementedError
+
+    def scan(
+        self, step: Any, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,
+        reverse: bool,
+    ) -> list[Tensor]:  # fmt: skip
+        """The last state, and stacked results, of a body that takes a state and rows of `xs`."""
+        raise NotImplementedError
+
+    def no_draws(self, where: str) -> AbstractContextManager[None]:
+        """In a trace: an error where random numbers are drawn inside, which is `where`."""
+        return nullcontext()
+
+    def at_home(self, tensor: Tensor) -> AbstractContextManager[None]:
+        """Operations inside belong to where `tensor` was made, in whatever body that is."""
+        return nullcontext()
+
     def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
         """Call a function that gives nothing and writes some of its arguments: `fused_update`."""
         function(*args)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
 from ..runtime.device import CPU, Device
-from .context import ALIASING
+from .context import ALIASING, Context
 from .eager_context import EAGER, current_context
 from .provenance import user_site
 from .record import Edge, Record, Saved
@@ -143,9 +143,14 @@ def link_view(source: Tensor, steps: tuple[ViewStep, ...], result: Tensor) -> No
 
 def refresh_view(tensor: Tensor) -> None:
     """Derive value and history of a view again, after its memory was written through another."""
+    context = current_context()
+    with context.at_home(tensor):
+        _refresh_view(context, tensor)
+
+
+def _refresh_view(context: Context, tensor: Tensor) -> None:
     view = tensor._view
     assert view is not None
-    context = current_context()
     base = view.base
     if not context.tracing and not base._requires_grad:
         view.changes = view.memory.changes

@@ -182,6 +182,7 @@ class GeneratorUse:
     counter: Tensor
     calls: int = 0
     seed: int | None = None  # where it was seeded in the trace
+    counts: bool = False  # only the counter tells how many: there were some in branches or loops
 
 
 @record(eq=False, frozen=False)

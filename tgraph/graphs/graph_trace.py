@@ -114,7 +114,7 @@ class GraphTrace(Trace):
 
     def owns(self, node: Node) -> bool:
         """Whether a node was made in this graph."""
-        return node in self._own
+        return node in self.root.own
 
     # --- values ---
 
@@ -126,7 +126,7 @@ class GraphTrace(Trace):
 
     def record(self, *what: Any, **more: Any) -> Node:
         node = super().record(*what, **more)
-        if node not in self._known:
+        if node not in self._known and not self.is_in_body:
             self._known.add(node)
             self._recorded.append(node)
         return node
@@ -159,7 +159,7 @@ class GraphTrace(Trace):
     ) -> Any:
         self.refuse_if_final()
         value = super().evaluate(primitive, tensors, attrs, type_)
-        if not self.required:
+        if not self.required or self.is_in_body:  # which as a whole waits for what is required
             return value
         if type(value) is tuple:
             return tuple(map(self._behind, value))
@@ -234,13 +234,15 @@ class GraphTrace(Trace):
     # --- gradients: those of the graph, which no run writes into tensors of the outside ---
 
     def read_grad(self, tensor: Tensor) -> Tensor | None:
-        if not self._is_outside(tensor):
-            return tensor._grad
+        if self.is_in_body or not self._is_outside(tensor):
+            return super().read_grad(tensor)
         found = self._gradients.get(id(tensor))
         return None if found is None else found[1]
 
     def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
-        if self._is_outside(tensor):
+        if self.is_in_body:
+            super().write_grad(tensor, grad)
+        elif self._is_outside(tensor):
             self._gradients[id(tensor)] = tensor, grad
         else:
             tensor._grad = grad
@@ -338,6 +340,11 @@ class GraphTrace(Trace):
     # --- randomness ---
 
     def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+        if self.is_in_body:
+            raise TraceError(
+                f"random numbers are drawn in the body of a branch or loop, at {user_site()}, "
+                "while a graph is built: draw them before it, or in a compiled function"
+            )
         use = self._use(generator)
         type_ = intern_type((), int64)
         counter = wrap(self._mark(type_, "draw", None, generator=generator), type_)

@@ -15,6 +15,7 @@ from . import (
     comparison,
     complex_numbers,
     concatenation,
+    control,
     conversion,
     creation,
     distinct,
@@ -30,8 +31,9 @@ from . import (
 )
 
 FAMILIES = (
-    activations, comparison, complex_numbers, concatenation, conversion, creation, distinct,
-    elementwise, gather_scatter, indexing, linalg, movement, random, reductions, scans, sorting,
+    activations, comparison, complex_numbers, concatenation, control, conversion, creation,
+    distinct, elementwise, gather_scatter, indexing, linalg, movement, random, reductions, scans,
+    sorting,
 )  # fmt: skip
 
 

@@ -1,4 +1,8 @@
-"""Branches and loops have no gradients yet, which is an error and not silently no gradient."""
+"""Branches and loops that are made of graphs by hand have no gradients, which is an error.
+
+Those of users' functions are recorded with the bodies that their graphs were traced from, whose
+gradients are known: see `tracing/control_flow.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,6 @@ def _refuse(
 ) -> NoReturn:
     name = "loop" if "body" in attrs else "branch"
     raise NotImplementedError(
-        f"{name}: there are no gradients of graphs inside a {name} yet; detach its operands, or "
+        f"{name}: there are no gradients of graphs inside a {name}; detach its operands, or "
         "write it as Python code, whose operations are recorded one by one"
     )

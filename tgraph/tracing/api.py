@@ -105,7 +105,8 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
 
     Outputs are the tensors of the result, then new values of arguments and of tensors of the
     outside that the function changes in place, then gradients that its `backward()` leaves, then
-    the token of the last `host_call` that is ordered, if there is any.
+    the counters of generators from which branches and loops draw, then the token of the last
+    `host_call` that is ordered, if there is any.
 
     >>> import tgraph as tg
     >>> print(tg.trace(lambda x: (x * 2).sum(), tg.ones(3)))

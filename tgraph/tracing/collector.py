@@ -314,8 +314,9 @@ class Collector:
             tensor = before.tensor
             if id(tensor) not in trace.by_handle and not follows_its_base(tensor):
                 self._changed_outside(tensor, before, found)
-        uses = trace.generators.values()
-        found.generators = [(use.generator, use.calls, use.seed) for use in uses]
+        for use in trace.generators.values():
+            counter = self.output(trace.value_of(use.counter)) if use.counts else None
+            found.generators.append((use.generator, use.calls, use.seed, counter))
         return found
 
     def _grad(self, owner: Tensor, found: Effects) -> None:

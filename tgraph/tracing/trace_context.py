@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.ir import Builder, Node, Primitive, Provenance, TensorType, input_node
+from ..compiler.ir import Node, Primitive, Provenance, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
@@ -43,6 +43,8 @@ from ..core.views import would_alias
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
+from . import control_flow
+from .bodies import Body, Scope, decision_of, drawing, trace_body
 from .open_sizes import OpenSizes
 from .recording.entered import without_hooks
 from .stamps import Stamps
@@ -65,7 +67,8 @@ class Trace(Context):
     tracing = True
 
     def __post_init__(self) -> None:
-        self.builder = Builder()
+        self.root = Scope()
+        self._enter(self.root)
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
         self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
@@ -80,12 +83,10 @@ class Trace(Context):
         self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
         self.last_token: Node | None = None  # of the last ordered host call
         self.where: Provenance | None = None
-        self._own: set[Node] = set()
         self._serials = itertools.count(1)
         self._taken: dict[str, int] = {}
         self._sites: dict[Any, Provenance] = {}
         self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
-        self._constants: dict[Any, Node] = {}  # a number, its kind, dtype and device -> a node
         self.sizes = OpenSizes(self)
         self._log: list[Node] | None = None  # of what is recorded, while somebody wants to know
         self._stamps = Stamps(self)
@@ -101,7 +102,7 @@ class Trace(Context):
         if strides is not None:
             attrs = MappingProxyType({**node.attrs, "strides": strides})
             node = Node(node.primitive, (), attrs, type_, node.where)
-        self._own.add(node)
+        self.root.own.add(node)
         entry = TraceInput(source, node)
         self.inputs.append(entry)
         return entry
@@ -197,12 +198,102 @@ class Trace(Context):
 
     def value_of(self, tensor: Tensor) -> Node:
         value = tensor._value
-        if type(value) is Node:
-            if value not in self._own:
-                raise self.leaked(value)
+        if type(value) is Node and value in self._own:
             return value
+        if self.is_in_body:
+            return self.scope.capture(self, tensor)
+        if type(value) is Node:
+            raise self.leaked(value)
         found = self.table.get(id(tensor))
         return self._capture(tensor) if found is None else found
+
+    # --- bodies of branches and loops ---
+
+    def _enter(self, scope: Scope) -> None:
+        self.scope = scope
+        self.builder = scope.builder
+        self._own = scope.own
+        self._constants = scope.constants  # a number, its kind, dtype and device -> a node
+
+    @property
+    def is_in_body(self) -> bool:
+        """Whether the body of a branch or loop is traced now."""
+        return self.scope is not self.root
+
+    @contextmanager
+    def within(self, scope: Scope) -> Iterator[None]:
+        """Record into `scope`."""
+        previous = self.scope
+        self._enter(scope)
+        try:
+            yield
+        finally:
+            self._enter(previous)
+
+    @contextmanager
+    def at_home(self, tensor: Tensor) -> Iterator[None]:
+        scope: Scope = self.scope
+        value = tensor._value
+        while scope.outer is not None and (type(value) is not Node or value not in scope.own):
+            scope = scope.outer
+        with self.within(scope):
+            yield
+
+    def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
+        """A `node` of a body, on other inputs, in the running scope."""
+        made = self.builder.rebuild(node, inputs)
+        self._own.add(made)
+        return made
+
+    def body(self, function: Any, types: Sequence[TensorType], watched: Sequence[Any]) -> Body:
+        return trace_body(self, function, types, watched, state.grad_enabled)
+
+    @contextmanager
+    def no_draws(self, where: str) -> Iterator[None]:
+        scope = self.scope
+        before, scope.no_draws = scope.no_draws, where
+        try:
+            yield
+        finally:
+            scope.no_draws = before
+
+    def _counters(self, bodies: Sequence[Body]) -> list[GeneratorUse]:
+        """Of what any of the bodies draws from."""
+        found = {id(each): each for body in bodies for each in body.generators}
+        return [self._use(each) for each in found.values()]
+
+    def _drawn(self, uses: Sequence[GeneratorUse], results: Sequence[Tensor]) -> list[Tensor]:
+        """The results behind the counters, which the generators go on from."""
+        for use, counter in zip(uses, results):
+            use.counter, use.counts = counter, True
+        return list(results[len(uses) :])
+
+    def branch(self, index: Tensor, bodies: Sequence[Body]) -> list[Tensor]:
+        uses = self._counters(bodies)
+        bodies = drawing(bodies, [use.generator for use in uses])
+        return self._drawn(uses, control_flow.branch(index, bodies, [u.counter for u in uses]))
+
+    def loop(self, condition: Body, body: Body, carried: Sequence[Tensor]) -> list[Tensor]:
+        uses = self._counters([body])
+        drawn = [use.generator for use in uses]
+        condition = decision_of(condition, drawn)
+        carried = [*(use.counter for use in uses), *carried]
+        return self._drawn(uses, control_flow.loop(condition, body, carried))
+
+    def scan(
+        self, step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,
+        reverse: bool,
+    ) -> list[Tensor]:  # fmt: skip
+        uses = self._counters([step])
+        carried = [*(use.counter for use in uses), *carried]
+        return self._drawn(uses, control_flow.scan(step, carried, xs, length, reverse))
+
+    def _refuse_in_body(self, what: str) -> None:
+        if self.is_in_body:
+            raise TraceError(
+                f"the body of a branch or loop {what}, at {user_site()}, which cannot be compiled; "
+                "do it outside, or write the branch or loop in Python"
+            )
 
     def leaked(self, node: Node) -> TraceError:
         """The error for a value that belongs to a trace that is over."""
@@ -295,7 +386,7 @@ class Trace(Context):
     # --- what is recorded again ---
 
     def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
-        if self.sizes.axes or self._log is not None:
+        if self.sizes.axes or self._log is not None or self.is_in_body:
             function(*args)
         else:
             self._stamps.call(function, args)
@@ -340,7 +431,7 @@ class Trace(Context):
 
     def _full(self, attrs: dict[str, Any], value: TracedNumber) -> Node:
         number = self.constant(value, attrs["dtype"], attrs.get("device", CPU))
-        return self.record(p.broadcast, [number._value], {"shape": attrs["shape"]})
+        return self.record(p.broadcast, [self.value_of(number)], {"shape": attrs["shape"]})
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         raise TraceError(
@@ -367,6 +458,9 @@ class Trace(Context):
         if type(value) is SymInt:
             value = self.sizes.as_number(value)
         is_traced = type(value) is TracedNumber
+        if is_traced and self.is_in_body:
+            with self.within(self.root):
+                return self.constant(value, dtype, device)
         if is_traced:
             value.check()
             key = value.expression, value.kind, dtype, device
@@ -409,6 +503,8 @@ class Trace(Context):
     # --- mutation ---
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
+        if self.is_in_body:
+            self.scope.check_write(tensor)
         node = self.value_of(new)
         self.value_of(tensor)  # captured, if it has to be
         view = tensor._view
@@ -457,6 +553,10 @@ class Trace(Context):
         self._rebind(tensor, self.value_of(derived))
 
     def touch(self, tensor: Tensor) -> None:
+        if self.is_in_body and type(tensor._value) is not Node:
+            self._refuse_in_body(
+                "changes a tensor of the outside (it can be a part of the state instead)"
+            )
         if type(tensor._value) is not Node and id(tensor) not in self.journal:
             self.journal[id(tensor)] = HandleState.of(tensor)
 
@@ -468,6 +568,7 @@ class Trace(Context):
     def read_grad(self, tensor: Tensor) -> Tensor | None:
         if not self._is_outside(tensor):
             return tensor._grad
+        self._refuse_in_body("reads a gradient of the outside")
         self.touch(tensor)
         access = self.grads.setdefault(id(tensor), GradAccess())
         if access.read or access.written:
@@ -483,6 +584,8 @@ class Trace(Context):
         return grad
 
     def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        if type(tensor._value) is not Node or tensor._value not in self._own:
+            self._refuse_in_body("writes a gradient of the outside")
         self.touch(tensor)
         if self._is_outside(tensor):
             self.grads.setdefault(id(tensor), GradAccess()).written = True
@@ -505,6 +608,19 @@ class Trace(Context):
     # --- randomness ---
 
     def _use(self, generator: Any) -> GeneratorUse:
+        scope = self.scope
+        if self.is_in_body:
+            if scope.no_draws:
+                raise TraceError(
+                    f"random numbers are drawn in {scope.no_draws}, at {user_site()}, which cannot "
+                    "be compiled; draw them before it"
+                )
+            if id(generator) not in scope.draws:
+                assert scope.outer is not None
+                with self.within(scope.outer):
+                    outer = self._use(generator)
+                scope.draws[id(generator)] = scope.use(outer)
+            return scope.draws[id(generator)]
         use = self.generators.get(id(generator))
         if use is None:
             source, type_ = Source("random", generator), intern_type((2,), int64)
@@ -530,6 +646,7 @@ class Trace(Context):
         return made
 
     def seeded(self, generator: Any, seed: int) -> None:
+        self._refuse_in_body("seeds a generator")
         self.seeds.setdefault(
             id(generator), (generator, (generator.initial_seed(), generator.counter))
         )
@@ -540,6 +657,7 @@ class Trace(Context):
     # --- host calls ---
 
     def token(self, device: Device) -> Tensor:
+        self._refuse_in_body("makes an ordered host_call")
         if self.last_token is None:
             return self.constant(0, uint8, device)
         token = wrap(self.last_token, self.last_token.type)
@@ -549,6 +667,7 @@ class Trace(Context):
         self.last_token = self.value_of(token)
 
     def serial(self) -> int:
+        self._refuse_in_body("makes a random host_call")
         return next(self._serials)
 
     # --- beginning and end ---

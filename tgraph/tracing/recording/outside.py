@@ -65,6 +65,10 @@ class Outside:
             for each in untouched:
                 each.before = each.copy() if each.changed() else each.before
 
+    def changed(self) -> dict[int, str]:
+        """Objects of the outside that are not as they were, by id, and where they are reached."""
+        return {key: each.path for key, each in self._snapshots.items() if each.changed()}
+
     def is_outside(self, value: Any) -> bool:
         """Whether an object was there before, as far as is known."""
         return id(value) in self._paths

@@ -1,0 +1,409 @@
+"""`cond`, `switch`, `while_loop`, `fori_loop`, `scan`, `map`: eager, compiled, differentiated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from tgraph.core import pytree
+
+Function = Callable[..., Any]
+
+
+def of(*shape: int, seed: int = 0) -> tg.Tensor:
+    return tg.tensor(np.random.default_rng(seed).uniform(0.4, 1.6, shape))
+
+
+CELL = tg.nn.Linear(3, 3).double()
+
+
+def newton(a: tg.Tensor) -> tg.Tensor:
+    return tg.while_loop(
+        lambda x: ((x * x - a).abs() > 1e-9).any(), lambda x: (x + a / x) / 2, a, max_iterations=12
+    )
+
+
+def products(xs: tg.Tensor) -> Any:
+    return tg.scan(
+        lambda total, x: (total * x, {"all": total * x, "none": None}), 1.0 + 0 * xs[0], xs
+    )
+
+
+def recurrent(h: tg.Tensor, xs: tg.Tensor) -> Any:
+    def step(h: tg.Tensor, x: tg.Tensor) -> Any:
+        h = tg.tanh(CELL(h) + x)
+        return h, h
+
+    return tg.scan(step, h, xs, reverse=True)
+
+
+def branches_in_loops(a: tg.Tensor, b: tg.Tensor) -> Any:
+    def body(n: tg.Tensor, x: tg.Tensor) -> Any:
+        return n + 1, tg.cond(n % 2 == 0, lambda: x * a, lambda: tg.sin(x) + b.sum())
+
+    return tg.while_loop(lambda n, x: n < 5, body, (0, a), max_iterations=8)
+
+
+def captured_by_one(x: tg.Tensor, w: tg.Tensor, v: tg.Tensor) -> Any:
+    """Branches that read different tensors, some of which were made of others."""
+    made = (w * v).sin()
+    return tg.cond(x.sum() > 0, lambda x: (x * made, w), lambda x: (x / v, x), (x,))
+
+
+def chosen(x: tg.Tensor) -> Any:
+    picked = [tg.switch(tg.tensor(at), [tg.exp, tg.neg, tg.sin], x) for at in (-1, 1, 7)]
+    return picked, tg.switch(1, [tg.exp, tg.neg], x)
+
+
+def counted(x: tg.Tensor) -> Any:
+    return tg.fori_loop(2, 5, lambda i, s: (s[0] * i, s[1] + s[0] * x), (x, x * 0))
+
+
+def mapped(xs: tg.Tensor, w: tg.Tensor) -> Any:
+    return tg.map(lambda pair: (pair[0] * pair[1]).sum() * w, (xs, xs.exp()))
+
+
+def nested(xs: tg.Tensor, w: tg.Tensor) -> Any:
+    def outer(total: tg.Tensor, x: tg.Tensor) -> Any:
+        inner = tg.scan(lambda t, y: (t * w + y * x.sum(), t * y), total, xs)
+        return inner[0] / 8, inner[1].sum()
+
+    return tg.scan(outer, xs[0], xs)
+
+
+def stopped(w: tg.Tensor, xs: tg.Tensor) -> Any:
+    """Gradients end inside where they end in eager code."""
+
+    def step(c: tg.Tensor, x: tg.Tensor) -> Any:
+        with tg.no_grad():
+            still = (c * w).exp()
+        return c.detach() * w + x * w, still * w + tg.grad(lambda c: (c**3 * w).sum())(c)
+
+    return tg.scan(step, w, xs)
+
+
+def views_and_writes(x: tg.Tensor) -> Any:
+    base = x * 2
+    row = base[0]
+    base.mul_(x)  # the view follows
+
+    def step(total: tg.Tensor, x: tg.Tensor) -> Any:
+        own = x * row
+        part = own[1:]
+        own[0] = 5.0
+        own.mul_(total)
+        return total + part.sum(), own
+
+    return tg.scan(step, row.sum(), x)
+
+
+CASES: dict[str, tuple[Function, tuple[tg.Tensor, ...]]] = {
+    "newton": (newton, (of(3),)),
+    "products": (products, (of(5, 2),)),
+    "recurrent": (recurrent, (of(3), of(4, 3))),
+    "branches in loops": (branches_in_loops, (of(3), of(3, seed=1))),
+    "captured by one": (captured_by_one, (of(3), of(3, seed=1), of(3, seed=2))),
+    "captured by the other": (captured_by_one, (-of(3), of(3, seed=1), of(3, seed=2))),
+    "chosen": (chosen, (of(3),)),
+    "counted": (counted, (of(3),)),
+    "mapped": (mapped, (of(4, 3), of(3))),
+    "nested": (nested, (of(3, 2), of(2))),
+    "stopped": (stopped, (of(2), of(3, 2))),
+    "views and writes": (views_and_writes, (of(3, 3),)),
+}
+
+
+def loss(function: Function) -> Function:
+    def total(*args: tg.Tensor) -> tg.Tensor:
+        floats = [
+            x for x in pytree.leaves(function(*args)) if x is not None and x.is_floating_point()
+        ]
+        return sum(((x * (at + 0.7)) ** 2).sum() for at, x in enumerate(floats))  # type: ignore[return-value]
+
+    return total
+
+
+def derivatives(function: Function) -> Function:
+    """Results, gradients, and gradients of their squares."""
+    of_all = loss(function)
+
+    def first(*args: tg.Tensor) -> Any:
+        return tg.grad(of_all, range(len(args)))(*args)
+
+    def both(*args: tg.Tensor) -> Any:
+        def squares(*args: tg.Tensor) -> Any:
+            return sum((each**2).sum() for each in first(*args))
+
+        return function(*args), first(*args), tg.grad(squares, range(len(args)))(*args)
+
+    return both
+
+
+def check_same(found: Any, expected: Any) -> None:
+    (ours, spec), (theirs, other) = pytree.flatten(found), pytree.flatten(expected)
+    assert spec == other
+    for one, each in zip(ours, theirs, strict=True):
+        if each is not None:
+            assert one.dtype is each.dtype
+            np.testing.assert_allclose(
+                one.detach().numpy(), each.detach().numpy(), rtol=1e-9, atol=1e-11
+            )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_is_eager_and_so_are_gradients(name: str) -> None:
+    function, args = CASES[name]
+    check_same(tg.compile(derivatives(function))(*args), derivatives(function)(*args))
+
+
+@pytest.mark.parametrize("name", ["recurrent", "captured by one"])
+def test_gradients_through_a_compiled_call(name: str) -> None:
+    function, args = CASES[name]
+    total = loss(function)
+    compiled = tg.compile(total)
+
+    def gradients(function: Function) -> Any:
+        leaves = [each.clone().requires_grad_() for each in args] + list(CELL.parameters())
+        first = tg.autograd.grad(
+            function(*leaves[: len(args)]), leaves, create_graph=True, allow_unused=True
+        )
+        used = [each for each in first if each is not None]
+        second = tg.autograd.grad(sum((x**2).sum() for x in used), leaves, allow_unused=True)
+        return list(first), list(second)
+
+    check_same(gradients(compiled), gradients(total))
+
+
+def test_results_are_those_of_numpy() -> None:
+    xs, a = of(5, 2), of(3)
+    expected = np.cumprod(xs.numpy(), 0)
+    last, rows = tg.compile(products)(xs)
+    np.testing.assert_allclose(rows["all"].numpy(), expected)
+    np.testing.assert_allclose(last.numpy(), expected[-1])
+    np.testing.assert_allclose(tg.compile(newton)(a).numpy(), np.sqrt(a.numpy()))
+
+
+def test_results_own_their_memory() -> None:
+    def f(x: tg.Tensor) -> Any:
+        return tg.cond(x.sum() > 0, lambda x: x, lambda x: x, (x,)), tg.fori_loop(0, 0, max, x)
+
+    x = tg.ones(2)
+    for function in (f, tg.compile(f)):
+        for each in function(x):
+            each.add_(1)
+        assert tg.equal(x, tg.ones(2))
+
+
+# --- random numbers ------------------------------------------------------------------------------
+
+
+def draws_of_a_branch(x: tg.Tensor) -> Any:
+    made = tg.cond(x.sum() > 0, lambda: tg.rand(2), lambda: tg.randn(2) * tg.rand(2))
+    return made, tg.rand(2)
+
+
+def draws_of_loops(x: tg.Tensor) -> Any:
+    def body(x: tg.Tensor, n: tg.Tensor) -> Any:
+        return tg.cond(n < 2, lambda: x * tg.rand(2), lambda: x + 1), n + 1
+
+    noise = tg.map(lambda row: tg.nn.functional.dropout(row, 0.5, True), x + tg.ones(4, 2))
+    free = tg.while_loop(lambda x, n: n < 5, body, (x, 0))
+    bound = tg.while_loop(lambda x, n: n < 5, body, (x, 0), max_iterations=9)
+    return free, bound, noise, tg.rand(2)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("function", [draws_of_a_branch, draws_of_loops])
+def test_streams_are_those_of_eager_code(function: Function, sign: int) -> None:
+    compiled, x = tg.compile(function), tg.full((2,), 1.0 * sign)
+    for seed in (1, 2):
+        found = []
+        for each in (function, compiled):
+            tg.manual_seed(seed)
+            found.append((each(x), tg.rand(3)))  # the generator goes on from where they end
+        check_same(found[1], found[0])
+
+
+def test_gradients_see_the_numbers_that_were_drawn() -> None:
+    def f(w: tg.Tensor) -> tg.Tensor:
+        def step(c: tg.Tensor, _: None) -> Any:
+            return c * w + tg.rand(2), tg.nn.functional.dropout(c * w, 0.5, True)
+
+        return tg.scan(step, w, length=4)[1].sum()
+
+    found = []
+    for each in (tg.grad(f), tg.compile(tg.grad(f))):
+        tg.manual_seed(3)
+        found.append((each(tg.ones(2)), tg.rand(2)))
+    assert tg.allclose(found[0][0], found[1][0]) and tg.equal(found[0][1], found[1][1])
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+
+def train(xs: tg.Tensor) -> tg.Tensor:
+    weight = of(2, 8).float().requires_grad_()
+
+    def step(state: Any, x: tg.Tensor) -> Any:
+        h, c = state
+        i, f, o, g = (x + h @ weight).split(2, -1)
+        c = tg.sigmoid(f) * c + tg.sigmoid(i) * tg.tanh(g)
+        h = tg.sigmoid(o) * tg.tanh(c)
+        return (h, c), h
+
+    zero = tg.zeros(3, 2)
+    total = tg.scan(step, (zero, zero), xs)[1].square().sum()
+    return tg.autograd.grad(total, weight)[0]
+
+
+def test_a_turn_does_the_same_whatever_the_length() -> None:
+    """Steps, and the bytes that each of them moves: rows are written where they lie."""
+    texts = []
+    for length in (20, 200):
+        compiled, xs = tg.compile(train), tg.ones(length, 3, 8) / length
+        assert tg.allclose(compiled(xs), train(xs), rtol=1e-4)
+        text = re.sub(r"/.*:\d+", "", str(compiled.explain(xs)))
+        assert text.count("[loop]") == 2
+        texts.append(re.findall(r"loop\d+_body.*\n.*moved", text))
+    assert texts[0] == texts[1] and len(texts[0]) > 10
+    assert not [each for each in texts[0] if "kB" in each or "MB" in each]
+
+
+def test_a_position_that_is_computed_is_written_in_place() -> None:
+    def f(cache: tg.Tensor) -> tg.Tensor:
+        def body(n: tg.Tensor, cache: tg.Tensor) -> Any:
+            cache = cache.index_copy(0, (n * 7 % 1000).reshape(1), cache.new_ones(1, 4))
+            return n + 1, cache
+
+        return tg.while_loop(lambda n, _: n < 3, body, (0, cache))[1]
+
+    compiled, cache = tg.compile(f), tg.zeros(1000, 4)
+    assert tg.equal(compiled(cache), f(cache))
+    moved = re.findall(r"body.*index_put.*\n\s*(.*) moved", str(compiled.explain(cache)))
+    assert moved and not [each for each in moved if "k" in each]
+
+
+def test_sizes_that_vary() -> None:
+    def f(x: tg.Tensor) -> Any:
+        def total(x: tg.Tensor) -> tg.Tensor:
+            return tg.scan(lambda c, r: (c + r, c * r), x[0] * 0, x)[1].sum()
+
+        return total(x), tg.grad(total)(x), tg.fori_loop(0, x.shape[0], lambda i, c: c + i, 0)
+
+    compiled = tg.compile(f, dynamic={"x": 0})
+    for size in (3, 5, 1):
+        check_same(compiled(of(size, 2)), f(of(size, 2)))
+    assert "any size" in str(compiled.explain(of(4, 2)))
+
+
+def test_graphs_that_are_built_run_loops_and_branches() -> None:
+    weight = of(3).requires_grad_()
+
+    def results(xs: tg.Tensor) -> list[tg.Tensor]:
+        last, rows = tg.scan(lambda h, x: (tg.tanh(h * weight + x),) * 2, weight * 0, xs)
+        chosen = tg.cond(last.sum() > 0, lambda: last * weight, lambda: -last)
+        turns = tg.while_loop(lambda n: n < 10, lambda n: n * 2 + 1, 0)
+        total = rows.square().sum() + chosen.sum()
+        return [chosen, rows, turns, *tg.autograd.grad(total, [weight])]
+
+    with tg.Graph() as graph:
+        xs = tg.placeholder(tg.float64, [None, 3], "xs")
+        fetched = results(xs)
+        with pytest.raises(tg.TraceError, match="draw them before it"):
+            tg.map(lambda x: x * tg.rand(3), xs)
+    with tg.Session(graph) as session:
+        for size in (2, 5):
+            check_same(session.run(fetched, {xs: -of(size, 3)}), results(-of(size, 3)))
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+OUTSIDE, SEEN = tg.zeros(3), [0]
+
+
+def _writes_a_value_of_the_trace(x: tg.Tensor) -> Any:
+    made = x * 2
+    return tg.fori_loop(0, 2, lambda i, c: c + made.add_(1), x), made
+
+
+def _counts(x: tg.Tensor) -> Any:
+    count = 0
+
+    def row(x: tg.Tensor) -> tg.Tensor:
+        nonlocal count
+        count += 1
+        return x
+
+    return tg.map(row, x) * count
+
+
+def _appends(x: tg.Tensor) -> Any:
+    rows: list[tg.Tensor] = []
+    tg.map(lambda row: (rows.append(1), row)[1], x)  # type: ignore[func-returns-value]
+    return len(rows) * x
+
+
+def _takes(x: tg.Tensor) -> Any:
+    numbers = iter([1, 2, 3])
+    return tg.map(lambda row: row * next(numbers), x)
+
+
+def _stores(x: tg.Tensor) -> Any:
+    return tg.map(lambda row: (SEEN.__setitem__(0, 1), row)[1], x)  # type: ignore[func-returns-value]
+
+
+def _keeps(x: tg.Tensor) -> Any:
+    tg.map(lambda row: setattr(CELL, "seen", row) or row, x)
+    return x
+
+
+def _loops(x: tg.Tensor) -> Any:
+    return tg.grad(lambda x: tg.while_loop(lambda x: x.sum() < 30, lambda x: x * 2, x).sum())(x)
+
+
+ERRORS: list[tuple[Function, type[Exception], str]] = [
+    (
+        lambda x: tg.cond(x.sum() > 0, lambda: {"a": x, "b": x[0]}, lambda: {"a": x, "b": x}),
+        TypeError, r"\['b'\] is of type float32\[3\], but float32\[\] in .*test_control_flow.py:",
+    ),
+    (
+        lambda x: tg.cond(x.sum() > 0, lambda: (x, x), lambda: x),
+        TypeError, r"float32\[3\], but .* is \(float32\[3\], float32\[3\]\)",
+    ),
+    (
+        lambda x: tg.while_loop(lambda a, n: n < 3, lambda a, n: (a, n + 0.5), (x, 0)),
+        TypeError, r"\[1\] is of type float32\[\], but int64\[\] in the state before it",
+    ),
+    (lambda x: tg.scan(lambda c, x: c + x, x[0], x), TypeError, "must give a pair"),
+    (lambda x: tg.scan(lambda c, x: (c, x), 0.0, x, 4), ValueError, "has 3 rows, expected 4"),
+    (lambda x: tg.map(lambda x: x, x[:0]), ValueError, "there must be a row"),
+    (lambda x: tg.fori_loop(0, 2, lambda i, c: c, "text"), TypeError, "got str at"),
+    (lambda x: tg.map(lambda r: OUTSIDE.add_(r), x), tg.TraceError, "a tensor of the outside"),
+    (lambda x: tg.fori_loop(0, 2, lambda i, c: c.add_(1), x), tg.TraceError, r"clone\(\) it first"),
+    (_writes_a_value_of_the_trace, tg.TraceError, "part of the state"),
+    (_counts, tg.TraceError, "changes the variable count"),
+    (_appends, tg.TraceError, "changes the variable rows"),
+    (_takes, tg.TraceError, "may take from the iterator"),
+    (_stores, tg.TraceError, "changes a global variable"),
+    (_keeps, tg.TraceError, "changes a global variable"),
+    (lambda x: tg.map(lambda r: r if r > 0 else -r, x), tg.TraceError, r"bool\(\)"),
+    (
+        lambda x: tg.while_loop(lambda c: c < tg.rand(()), lambda c: c + 1, x[0]),
+        tg.TraceError, "drawn in the condition",
+    ),
+    (_loops, NotImplementedError, "pass max_iterations"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(ERRORS)))
+def test_what_is_refused(at: int) -> None:
+    function, error, message = ERRORS[at]
+    seen, outside = list(SEEN), OUTSIDE.clone()
+    with pytest.raises(error, match=message):
+        tg.compile(function)(tg.ones(3))
+    assert seen == SEEN and tg.equal(outside, OUTSIDE) and not hasattr(CELL, "seen")
