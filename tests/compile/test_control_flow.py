@@ -357,6 +357,31 @@ def _stores(x: tg.Tensor) -> Any:
     return tg.map(lambda row: (SEEN.__setitem__(0, 1), row)[1], x)  # type: ignore[func-returns-value]
 
 
+class _Slots:
+    __slots__ = ("count",)
+
+
+def _changes_what_it_made(x: tg.Tensor) -> Any:
+    made = _Slots()
+    made.count = 0
+
+    def row(x: tg.Tensor) -> tg.Tensor:
+        made.count += 1
+        return x
+
+    return tg.map(row, x) * made.count
+
+
+def _fills(x: tg.Tensor) -> Any:
+    array = np.zeros(1)
+
+    def row(x: tg.Tensor) -> tg.Tensor:
+        array[0] += 1
+        return x
+
+    return tg.map(row, x) * array[0]
+
+
 def _keeps(x: tg.Tensor) -> Any:
     tg.map(lambda row: setattr(CELL, "seen", row) or row, x)
     return x
@@ -390,6 +415,8 @@ ERRORS: list[tuple[Function, type[Exception], str]] = [
     (_appends, tg.TraceError, "changes the variable rows"),
     (_takes, tg.TraceError, "may take from the iterator"),
     (_stores, tg.TraceError, "changes a global variable"),
+    (_changes_what_it_made, tg.TraceError, "changes the variable made"),
+    (_fills, tg.TraceError, "changes the variable array"),
     (_keeps, tg.TraceError, "changes a global variable"),
     (lambda x: tg.map(lambda r: r if r > 0 else -r, x), tg.TraceError, r"bool\(\)"),
     (

@@ -9,8 +9,17 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import (
+    CellType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
+
+import numpy as np
 
 from ..compiler.ir import Node
 from ..core.provenance import is_internal, user_site
@@ -22,6 +31,7 @@ from .recording.watched_code import is_constant_class, is_constant_code
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), type})
 _MANY = 100_000
+_MANY_BYTES = 1 << 24
 _EMPTY = object()
 
 
@@ -91,12 +101,28 @@ def _contents(value: Any) -> Any:
         return list(value)
     if isinstance(value, (set, bytearray)):
         return sorted(value, key=id) if isinstance(value, set) else bytes(value)
-    if isinstance(value, Tensor) or type(value) in (FunctionType, MethodType, functools.partial):
+    if isinstance(value, np.ndarray):
+        return (
+            value.tobytes() if value.nbytes <= _MANY_BYTES and not value.dtype.hasobject else None
+        )
+    if type(value) in (FunctionType, MethodType, functools.partial):
+        return None
+    if is_constant_class(type(value)) and type(value) is not SimpleNamespace:
         return None
     own = getattr(value, "__dict__", None)
-    if type(own) is dict and not is_constant_class(type(value)):
-        return [part for pair in own.items() for part in pair]
-    return None
+    found = [part for pair in own.items() for part in pair] if type(own) is dict else []
+    if not isinstance(value, Tensor):
+        found += [getattr(value, name, _EMPTY) for name in _slots(type(value))]
+    return found
+
+
+@functools.cache
+def _slots(class_: type) -> tuple[str, ...]:
+    """The attributes that objects of a class have without a dictionary."""
+    of_all = [vars(each) for each in class_.__mro__]
+    return tuple(
+        name for own in of_all for name, each in own.items() if type(each) is MemberDescriptorType
+    )
 
 
 class _Globals:
