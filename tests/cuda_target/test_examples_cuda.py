@@ -24,7 +24,8 @@ pytestmark = [
     pytest.mark.skipif(shim.available() is not None, reason=str(shim.available())),
 ]
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SMALL = sorted(each.stem for each in EXAMPLES.glob("*.py") if each.stem != "digits")
+LARGE = ("digits", "define_and_run")
+SMALL = sorted(each.stem for each in EXAMPLES.glob("*.py") if each.stem not in LARGE)
 
 
 class Run(NamedTuple):

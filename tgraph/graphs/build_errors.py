@@ -7,6 +7,7 @@ from types import TracebackType
 
 from ..compiler.ir import Node, toposort
 from ..compiler.ir import primitives as p
+from ..core import pytree
 from ..core.provenance import is_internal
 from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
@@ -69,11 +70,10 @@ def _operands(trace: GraphTrace, traceback: TracebackType | None) -> list[str]:
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2]
     values = [frame.f_locals[name] for name in names if name in frame.f_locals]
-    for each in values:
-        for tensor in each if isinstance(each, (tuple, list)) else (each,):
-            if isinstance(tensor, Tensor) and id(tensor) not in seen:
-                seen.add(id(tensor))
-                told.append(_origin(trace, tensor))
+    for tensor in pytree.flatten(values)[0]:
+        if isinstance(tensor, Tensor) and id(tensor) not in seen:
+            seen.add(id(tensor))
+            told.append(_origin(trace, tensor))
     return told
 
 

@@ -21,7 +21,7 @@ from ..compiler.ir import Node, Primitive, Provenance, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
-from ..core.context import Context
+from ..core.context import GRAPHS, Context
 from ..core.dispatch import apply
 from ..core.eager_context import EAGER, array_type, tells_zeros_apart
 from ..core.inplace import written_through
@@ -296,7 +296,11 @@ class Trace(Context):
             )
 
     def leaked(self, node: Node) -> TraceError:
-        """The error for a value that belongs to a trace that is over."""
+        """The error for a value that belongs to a trace that is over, or to a graph."""
+        for graph in GRAPHS:
+            if graph.owns(node):
+                found: TraceError = graph.outside(node, node.type)
+                return found
         return _leaked(f"a value made in a traced function, at {node.where},")
 
     def leaked_number(self, number: TracedNumber) -> TraceError:
