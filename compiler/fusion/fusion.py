@@ -86,6 +86,11 @@ class _GrowingGroup:
     before: int = 0
     behind: int = 0
 
+    @property
+    def moved(self) -> int:
+        """The bytes that it touches."""
+        return sum([node.type.nbytes for each in (self.reads, self.nodes) for node in each])
+
 
 class _Merging:
     """Puts roots into groups."""
@@ -283,9 +288,11 @@ class _Merging:
     def _most_saved(self, node: Node, other: Node) -> float:
         """What is saved at most if a root joins another that it reads, or reads the same as."""
         machine, saved = self.rules.machine, self.rules.machine.start
+        others = self.reads[other]
         for read in self.reads[node]:
-            if read is other or read in self.reads[other]:
-                saved += read.type.nbytes * machine.byte(read.type.nbytes)
+            if read is other or read in others:
+                nbytes = read.type.nbytes
+                saved += nbytes * machine.byte(nbytes)
         return saved
 
     def _join(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
@@ -339,7 +346,10 @@ class _Merging:
     def _assess(self, kind: str, roots: Sequence[Root]) -> Assessment:
         """What is known of a kernel of `roots`."""
         stored = self._as_stored(roots)
-        computed = set().union(*[self._computed_for(root.node) for root in roots])
+        if len(roots) == 1:
+            computed = self._computed_for(roots[0].node)
+        else:
+            computed = set().union(*[self._computed_for(root.node) for root in roots])
         structure = self.kernels.structure(kind, stored, computed)
         return self.kernels.assess(kind, stored, self.has_memory, structure)
 
@@ -399,15 +409,14 @@ class _Merging:
         kernels of many numbers to become one, and to differ from all others then.
         """
         touched = {*first.reads, *first.nodes}
-        common = [read for read in second.reads if read in touched]
-        if all(each.type.numel == 1 for each in common):
+        common = [read.type for read in second.reads if read in touched]
+        if all(each.numel == 1 for each in common):
             return any(node.type.numel > 1 for node in (*first.nodes, *second.nodes))
-        shared = sum(each.type.nbytes for each in common)
-        moved = [
-            sum(node.type.nbytes for node in (*group.reads, *group.nodes))
-            for group in (first, second)
-        ]
-        found: bool = decided(_is_little, self.rules.machine, shared, *moved)
+        shared = sum([each.nbytes for each in common])
+        machine = self.rules.machine
+        if type(shared) is int and shared * machine.byte(shared) > machine.start:
+            return False
+        found: bool = decided(_is_little, machine, shared, first.moved, second.moved)
         return found
 
     def _writes_what_was_safe(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:

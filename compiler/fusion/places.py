@@ -22,35 +22,51 @@ _MANY = "many places"
 
 
 class Places:
-    """Counted from the readers to what they read: `read_operands` for each node of a graph."""
+    """Counted for the nodes that are asked about, and what reads them on the way to memory.
+
+    What reads a node has to be decided before the node is asked about.
+    """
 
     def __init__(self, graph: Graph, has_memory: Callable[[Node], bool]) -> None:
         self.has_memory = has_memory
-        # Of each node: elements at each place, which is a way from a reader in memory.
-        self._places: dict[Node, dict[Hashable, float]] = {node: {} for node in graph.nodes}
+        self._readers = graph.consumers
+        # Of a node: elements at each place, which is a way from a reader in memory.
+        self._places: dict[Node, dict[Hashable, float]] = {}
 
     def computed(self, node: Node) -> float:
         """How many elements of a node its readers make a kernel compute."""
-        return sum(self._places[node].values())
-
-    def read_operands(self, node: Node) -> None:
-        """Note where `node` reads its operands, once all is noted that reads `node`.
-
-        Steps read memory alone.
-        """
-        if is_step(node):
-            return
-        places = self._places[node]
-        if self.has_memory(node):
-            # Without the node: what several kernels read at equal places is none of this count.
-            shape = iteration_shape(node) if has_loops(node) else node.shape
-            places = {shape: 1.0 * numel(shape)}
-        for number, operand in enumerate(node.inputs):
-            if self.has_memory(operand):
+        found, pending = self._places, [node]
+        while pending:
+            each = pending[-1]
+            readers = self._readers[each]
+            unknown = [] if each in found else [
+                reader for reader in readers if reader not in found and not self.has_memory(reader)
+            ]  # fmt: skip
+            if unknown:
+                pending += unknown
                 continue
-            found = self._places[operand]
+            pending.pop()
+            if each not in found:
+                found[each] = {}
+                for reader in reversed(readers):
+                    self._add_places(each, reader, found[each])
+        return sum(found[node].values())
+
+    def _add_places(self, node: Node, reader: Node, found: dict[Hashable, float]) -> None:
+        """Note where `reader`, whose places are known, reads `node`. Steps read memory alone."""
+        if is_step(reader):
+            return
+        if self.has_memory(reader):
+            # Without the reader: what several kernels read at equal places is none of this count.
+            shape = iteration_shape(reader) if has_loops(reader) else reader.shape
+            places: dict[Hashable, float] = {shape: 1.0 * numel(shape)}
+        else:
+            places = self._places[reader]
+        for number, operand in enumerate(reader.inputs):
+            if operand is not node:
+                continue
             for place, elements in places.items():
-                where, share = self._place(node, number, place)
+                where, share = self._place(reader, number, place)
                 if len(found) >= MAX_PLACES and where not in found:
                     found[_MANY] = found.get(_MANY, 0.0) + elements * share
                 else:

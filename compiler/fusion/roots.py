@@ -181,7 +181,6 @@ class Roots:
                 more = places.computed(node) / max(1, node.type.numel) - 1
                 if more >= 1 and self._pays_to_store(node, cost[node], more):
                     self._choose(node)
-            places.read_operands(node)
 
     def _pays_to_store(self, node: Node, cost: float, more: float) -> bool:
         """Whether a value is better read by so many more kernels than computed again by each."""
@@ -264,16 +263,14 @@ def stored_operands(node: Node, has_memory: Callable[[Node], bool]) -> dict[Node
     """The nodes in memory from which `node` is computed, in the order in which it needs them."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
-    pending = list(reversed(node.inputs))
+    pending = [*node.inputs[::-1]]
     while pending:
         each = pending.pop()
-        if each in seen:
-            continue
-        seen.add(each)
         if has_memory(each):
             found[each] = None
-        else:
-            pending.extend(reversed(each.inputs))
+        elif each not in seen and each.inputs:
+            seen.add(each)
+            pending += each.inputs[::-1]
     return found
 
 
