@@ -58,7 +58,7 @@ def copy_is_its_operand(build: RewriteBuilder, node: Node) -> Node | None:
 # --- elementwise operands ---
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(Family.ELEMENTWISE, reading=[p.broadcast, p.full])
 def operands_as_small_as_broadcasting_allows(build: RewriteBuilder, node: Node) -> Node | None:
     """Elementwise application broadcasts by itself, so a broadcast operand is often needless."""
     for operand in node.inputs:
@@ -102,20 +102,20 @@ def comparison_with_the_constant_on_the_right(build: RewriteBuilder, node: Node)
     return call(build, _MIRRORED[node.primitive], y, x)
 
 
-@rewrite(p.sub)
+@rewrite(p.sub, reading=[p.full])
 def subtracting_a_constant_is_adding(build: RewriteBuilder, node: Node) -> Node | None:
     x, y = node.inputs
     value = scalar_of(y)
     return None if value is None else call(build, p.add, x, full(build, y.type, -value))
 
 
-@rewrite(p.sub)
+@rewrite(p.sub, reading=[p.neg])
 def subtracting_a_negative_is_adding(build: RewriteBuilder, node: Node) -> Node | None:
     x, y = node.inputs
     return call(build, p.add, x, y.inputs[0]) if y.primitive is p.neg else None
 
 
-@rewrite(p.add)
+@rewrite(p.add, reading=[p.neg])
 def adding_a_negative_is_subtracting(build: RewriteBuilder, node: Node) -> Node | None:
     x, y = node.inputs
     if y.primitive is p.neg:
@@ -142,13 +142,13 @@ def same_shape_is_no_change(build: RewriteBuilder, node: Node) -> Node | None:
     return x if x.shape == node.shape else None
 
 
-@rewrite(p.reshape)
+@rewrite(p.reshape, reading=[p.reshape])
 def reshape_of_reshape(build: RewriteBuilder, node: Node) -> Node | None:
     (x,) = node.inputs
     return reshape(build, x.inputs[0], node.shape) if x.primitive is p.reshape else None
 
 
-@rewrite(p.permute)
+@rewrite(p.permute, reading=[p.permute])
 def permute_of_permute(build: RewriteBuilder, node: Node) -> Node | None:
     (x,) = node.inputs
     if x.primitive is not p.permute:

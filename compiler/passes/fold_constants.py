@@ -19,7 +19,7 @@ from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.size_number import computed, is_expression
 from .canonicalize import uniform_constant_is_full
-from .matching import constant, full, is_constant
+from .matching import CONSTANTS, constant, full, is_constant
 from .rewrite import RewriteBuilder, rewrite
 
 MAX_ELEMENTS = 4096
@@ -30,7 +30,7 @@ _FOLDED = (
 )  # fmt: skip
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(Family.ELEMENTWISE, reading=[p.full])
 def numbers(build: RewriteBuilder, node: Node) -> Node | None:
     """An elementwise function of numbers is a number, at any size."""
     for operand in node.inputs:
@@ -58,13 +58,13 @@ def _dtypes(node: Node) -> list[DType]:
     return [each.type.dtype for each in node.inputs]
 
 
-@rewrite(p.reshape, p.permute, p.broadcast, p.slice_, p.flip)
+@rewrite(p.reshape, p.permute, p.broadcast, p.slice_, p.flip, reading=[p.full])
 def moved_numbers(build: RewriteBuilder, node: Node) -> Node | None:
     (x,) = node.inputs
     return full(build, node.type, x.attrs["value"]) if x.primitive is p.full else None
 
 
-@rewrite(*_FOLDED)
+@rewrite(*_FOLDED, reading=CONSTANTS)
 def small_results(build: RewriteBuilder, node: Node) -> Node | None:
     if not node.inputs or not is_constant(node.inputs[0]):
         return None  # most nodes, for little

@@ -24,7 +24,7 @@ def _inverse(axes: Axes) -> Axes:
     return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
-@rewrite(Family.ELEMENTWISE)
+@rewrite(Family.ELEMENTWISE, reading=[p.permute])
 def elementwise_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     """Where all larger operands are permuted alike, the result is permuted instead."""
     for permuted in node.inputs:
@@ -53,7 +53,7 @@ def _unpermuted(build: RewriteBuilder, node: Node, axes: Axes) -> Node | None:
     return reshape(build, node, tuple(shape[at] for at in _inverse(axes)))
 
 
-@rewrite(Family.REDUCE)
+@rewrite(Family.REDUCE, reading=[p.permute])
 def reduction_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     (x,) = node.inputs
     if x.primitive is not p.permute:
@@ -156,7 +156,7 @@ def fold_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     return permute(build, folded, order)
 
 
-@rewrite(p.reshape)
+@rewrite(p.reshape, reading=[p.permute])
 def reshape_of_permuted(build: RewriteBuilder, node: Node) -> Node | None:
     """A reshape that splits axes, or merges neighbours that the permute kept together."""
     (x,) = node.inputs
@@ -188,7 +188,7 @@ def _regrouped(
 # --- matrix products ---
 
 
-@rewrite(p.matmul)
+@rewrite(p.matmul, reading=[p.permute])
 def matmul_of_transposed(build: RewriteBuilder, node: Node) -> Node | None:
     """A permute that turns the last two axes round becomes a flag."""
     operands, attrs = list(node.inputs), dict(node.attrs)
@@ -205,7 +205,7 @@ def matmul_of_transposed(build: RewriteBuilder, node: Node) -> Node | None:
     return call(build, p.matmul, *operands, **attrs)
 
 
-@rewrite(p.permute)
+@rewrite(p.permute, reading=[p.matmul])
 def transposed_matmul(build: RewriteBuilder, node: Node) -> Node | None:
     """(a b)^T is b^T a^T, if nothing else reads the product."""
     (product,) = node.inputs
@@ -245,7 +245,7 @@ def matmul_of_all_rows(build: RewriteBuilder, node: Node) -> Node | None:
     return reshape(build, build.rebuild(node, [rows, b]), node.shape)
 
 
-@rewrite(p.sum_)
+@rewrite(p.sum_, reading=[p.matmul])
 def sum_of_matmuls(build: RewriteBuilder, node: Node) -> Node | None:
     """sum_i a_i^T b_i over all leading axes is one product with a longer contraction."""
     (product,) = node.inputs

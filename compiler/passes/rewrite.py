@@ -15,7 +15,7 @@ import functools
 import itertools
 import operator
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any, NoReturn
 
@@ -81,10 +81,15 @@ _numbers = itertools.count()
 
 @record()
 class Rule:
-    """A rewrite of the nodes of some primitives or families."""
+    """A rewrite of the nodes of some primitives or families.
+
+    Where it names primitives in `reading`, it leaves alone whatever reads none of them, and asks
+    nothing about it.
+    """
 
     function: RuleFunction
     targets: frozenset[Primitive | Family]
+    reading: frozenset[Primitive] = frozenset()
     bit: int = field(default_factory=lambda: 1 << next(_numbers))
 
     @property
@@ -96,18 +101,22 @@ class RewriteError(RuntimeError):
     """Rules undo each other or grow the graph without end."""
 
 
-def rewrite(*targets: Primitive | Family) -> Callable[[RuleFunction], Rule]:
+def rewrite(
+    *targets: Primitive | Family, reading: Iterable[Primitive] = ()
+) -> Callable[[RuleFunction], Rule]:
     """Make a rule of a function that is called for nodes of these primitives or families.
 
+    Given `reading`, it is called for those that read one of these primitives.
+
     >>> from tgraph.compiler.ir import primitives as p
-    >>> @rewrite(p.neg)
+    >>> @rewrite(p.neg, reading=[p.neg])
     ... def double_negation(build, node):
     ...     (x,) = node.inputs
     ...     return x.inputs[0] if x.primitive is p.neg else None
     >>> double_negation.name
     'double_negation'
     """
-    return lambda function: Rule(function, frozenset(targets))
+    return lambda function: Rule(function, frozenset(targets), frozenset(reading))
 
 
 def elementwise_with(fact: str) -> list[Primitive]:
@@ -149,10 +158,17 @@ def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:
 
 
 class _Rules(NamedTuple):
-    """The rules for a primitive in their order, and the bits of all of them."""
+    """The rules for a primitive in their order, and the bits of all of them.
+
+    Of those for a primitive that reads others: the ones that may fire, and the bits of the rest.
+    """
 
     bits: int
-    each: list[tuple[int, RuleFunction]]
+    each: list[Rule]
+
+
+def _bits(rules: Iterable[Rule]) -> int:
+    return functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
 
 
 def _reads(graph: Graph) -> dict[Node, int]:
@@ -173,6 +189,7 @@ class _Walk:
     def __init__(self, graph: Graph, rules: Sequence[Rule], limit: int, count_reads: bool) -> None:
         self._rules = rules
         self._rules_of: dict[Primitive, _Rules] = {}
+        self._rules_reading: dict[tuple[Primitive, ...], _Rules] = {}
         self._build = RewriteBuilder()
         self._final: dict[Node, Node] = {node: node for node in graph.inputs}
         self._becomes: dict[Node, Node] = {}  # replaced, the replacement still to be looked at
@@ -210,7 +227,7 @@ class _Walk:
         for node in graph.nodes:
             if node in final:
                 continue
-            current = rebuild(node, tuple(map(final.__getitem__, node.inputs)))
+            current = rebuild(node, tuple([final[each] for each in node.inputs]))
             if current not in final and not self._stays(current):
                 self._settle_all(current)
             if current is not node:
@@ -283,26 +300,37 @@ class _Walk:
         self._becomes[node] = replacement
 
     def _fire(self, node: Node, rules: _Rules) -> Node | None:
-        build, settled = self._build, node.settled
+        build = self._build
         build.node = node
-        for bit, rule in rules.each:
-            if settled & bit:
+        key = node.primitive, *[each.primitive for each in node.inputs]
+        fitting = self._rules_reading.get(key) or self._rules_that_read(key, rules)
+        settled = node.settled | fitting.bits
+        for rule in fitting.each:
+            if settled & rule.bit:
                 continue
             build.asked = False
-            replacement = rule(build, node)
+            replacement = rule.function(build, node)
             if replacement is not None:
-                self._count(rule, node)
+                self._count(rule.function, node)
                 return replacement
             if not build.asked:
-                settled |= bit
+                settled |= rule.bit
         node.settled = settled
         return None
+
+    def _rules_that_read(self, key: tuple[Primitive, ...], rules: _Rules) -> _Rules:
+        """Those of `rules` that may fire for a primitive which reads the others of `key`."""
+        each = [
+            rule for rule in rules.each if not rule.reading or not rule.reading.isdisjoint(key[1:])
+        ]
+        found = _Rules(rules.bits & ~_bits(each), each)
+        self._rules_reading[key] = found
+        return found
 
     def _rules_for(self, primitive: Primitive) -> _Rules:
         wanted = {primitive, primitive.family}
         rules = [rule for rule in self._rules if rule.targets & wanted]
-        bits = functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
-        found = _Rules(bits, [(rule.bit, rule.function) for rule in rules])
+        found = _Rules(_bits(rules), rules)
         self._rules_of[primitive] = found
         return found
 

@@ -13,7 +13,7 @@ from .matching import broadcast, call, full, holds, scalar, scalar_of
 from .rewrite import RewriteBuilder, elementwise_with, rewrite
 
 
-@rewrite(*elementwise_with("identity"))
+@rewrite(*elementwise_with("identity"), reading=[p.full])
 def identity_element(build: RewriteBuilder, node: Node) -> Node | None:
     """f(x, e) is x. The identity of adding floats is -0.0: -0.0 + 0.0 is 0.0."""
     x, e = node.inputs
@@ -35,7 +35,7 @@ def _never_negative_zero(node: Node) -> bool:
     return squared or node.primitive in _WITHOUT_NEGATIVE_ZERO
 
 
-@rewrite(*elementwise_with("absorbing"))
+@rewrite(*elementwise_with("absorbing"), reading=[p.full])
 def absorbing_element(build: RewriteBuilder, node: Node) -> Node | None:
     absorbing = node.primitive.absorbing
     assert absorbing is not None
@@ -93,7 +93,7 @@ def minus_itself(build: RewriteBuilder, node: Node) -> Node | None:
     return full(build, node.type, 0)
 
 
-@rewrite(p.sub)
+@rewrite(p.sub, reading=[p.full])
 def subtracting_from_zero_is_negating(build: RewriteBuilder, node: Node) -> Node | None:
     """For floats from -0.0 only: 0.0 - 0.0 is 0.0."""
     x, y = node.inputs
@@ -125,14 +125,14 @@ def even_function_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
 # --- products and quotients ---
 
 
-@rewrite(p.mul)
+@rewrite(p.mul, reading=[p.full])
 def integers_times_zero(build: RewriteBuilder, node: Node) -> Node | None:
     """Only for integers: NaN * 0 is NaN, -1.0 * 0.0 is -0.0."""
     integral = not node.type.dtype.is_floating_point
     return full(build, node.type, 0) if integral and holds(node.inputs[1], 0) else None
 
 
-@rewrite(p.mul)
+@rewrite(p.mul, reading=[p.full])
 def times_minus_one_is_negating(build: RewriteBuilder, node: Node) -> Node | None:
     x, y = node.inputs
     if not node.type.dtype.is_signed or not holds(y, -1):
@@ -140,7 +140,7 @@ def times_minus_one_is_negating(build: RewriteBuilder, node: Node) -> Node | Non
     return call(build, p.neg, broadcast(build, x, node.shape))
 
 
-@rewrite(p.mul, p.div)
+@rewrite(p.mul, p.div, reading=[p.neg])
 def product_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
     """-x * -y is x * y; -x * c is x * -c."""
     x, y = node.inputs
@@ -154,7 +154,7 @@ def product_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
     return call(build, node.primitive, x.inputs[0], y.inputs[0])
 
 
-@rewrite(p.div)
+@rewrite(p.div, reading=[p.full])
 def division_by_a_number(build: RewriteBuilder, node: Node) -> Node | None:
     """Multiplies where the inverse is exact: x / 4.0 is x * 0.25."""
     x, y = node.inputs
@@ -177,7 +177,7 @@ def _is_power_of_two(value: float, highest: int) -> bool:
     return abs(math.frexp(value)[1] - 1) <= highest
 
 
-@rewrite(p.div)
+@rewrite(p.div, reading=[p.full])
 def one_divided_by_it(build: RewriteBuilder, node: Node) -> Node | None:
     x, y = node.inputs
     if not holds(x, 1.0):
@@ -204,7 +204,7 @@ def integer_remainder_by_one(build: RewriteBuilder, node: Node) -> Node | None:
     return full(build, node.type, 0) if integral and holds(node.inputs[1], 1) else None
 
 
-@rewrite(p.add, p.mul)
+@rewrite(p.add, p.mul, reading=[p.full])
 def integer_numbers_together(build: RewriteBuilder, node: Node) -> Node | None:
     """(x + 1) + 2 is x + 3. Only for integers, whose arithmetic is associative."""
     x, y = node.inputs

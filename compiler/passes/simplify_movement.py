@@ -134,7 +134,7 @@ def slice_of_concatenate(build: RewriteBuilder, node: Node) -> Node | None:
     return None
 
 
-@rewrite(p.reshape)
+@rewrite(p.reshape, reading=[p.broadcast])
 def reshape_of_broadcast(build: RewriteBuilder, node: Node) -> Node | None:
     """A reshape that only adds or drops axes of size one moves below the broadcast."""
     (x,) = node.inputs

@@ -74,7 +74,7 @@ def logarithm_of_one_more(build: RewriteBuilder, node: Node) -> Node | None:
     return call(build, p.log1p, broadcast(build, x.inputs[0], node.shape))
 
 
-@rewrite(p.add)
+@rewrite(p.add, reading=[p.exp])
 def exponential_minus_one(build: RewriteBuilder, node: Node) -> Node | None:
     """exp(x) - 1 keeps the digits of a small x as expm1(x); for x = -0.0 the zero is negative."""
     x, y = node.inputs

@@ -2,9 +2,11 @@
 
 import pytest
 from pass_testing import Maker, body
+from random_graphs.check import program_of_seed
 from tgraph.compiler.ir import Family
 from tgraph.compiler.ir import primitives as p
-from tgraph.compiler.passes.rewrite import RewriteError, apply_rules, rewrite
+from tgraph.compiler.passes import propagate_layouts, simplify
+from tgraph.compiler.passes.rewrite import RewriteBuilder, RewriteError, apply_rules, rewrite
 
 
 @rewrite(p.neg)
@@ -139,3 +141,22 @@ def test_reads_are_counted():
     graph = make.graph(make.neg(a), make.neg(b), make.tan(b), make.neg(c), c)
     apply_rules(graph, [note], count_reads=True)
     assert once == ["exp"] and many == ["sin", "cos"]
+
+
+def test_rules_leave_alone_what_reads_none_of_what_they_name():
+    """What they are not shown, since it reads other primitives, they would not have changed."""
+    rules = {rule for rule in (*simplify.RULES, *propagate_layouts.RULES) if rule.reading}
+    asked = set()
+    for seed in range(150):
+        graph = program_of_seed(seed).graph()
+        build = RewriteBuilder()
+        for node in graph.nodes:
+            read = {each.primitive for each in node.inputs}
+            for rule in rules:
+                fits = not rule.targets.isdisjoint((node.primitive, node.primitive.family))
+                if fits and rule.reading.isdisjoint(read):
+                    build.node, build.asked = node, False
+                    assert rule.function(build, node) is None, (rule.name, seed)
+                    assert not build.asked
+                    asked.add(rule)
+    assert asked == rules
