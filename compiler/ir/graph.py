@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -43,10 +44,22 @@ class Graph(Structured):
         """The nodes that read each node, without repetition, in order."""
         readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            inputs = node.inputs
-            for operand in inputs if len(inputs) < 2 else dict.fromkeys(inputs):
-                readers[operand].append(node)
+            for operand in node.inputs:
+                found = readers[operand]
+                if not found or found[-1] is not node:
+                    found.append(node)
         return {node: tuple(found) for node, found in readers.items()}
+
+    @cached_property
+    def reads(self) -> Mapping[Node, int]:
+        """How many nodes, and outputs, read each node."""
+        operands = [*self.outputs]
+        for node in self.nodes:
+            inputs = node.inputs
+            operands += inputs if len(inputs) < 2 else set(inputs)
+        found = Counter(dict.fromkeys(self.nodes, 0))
+        found.update(operands)
+        return found
 
     @cached_property
     def structure(self) -> Hashable:
@@ -197,9 +210,10 @@ def toposort(
             order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
             seen.add(node)
-            if node.inputs:
+            pending = [operand for operand in node.inputs[::-1] if operand not in seen]
+            if pending:
                 stack += node, None
-                stack += [operand for operand in node.inputs[::-1] if operand not in seen]
+                stack += pending
             else:
                 order.append(node)
     return order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import struct
 from collections.abc import Hashable, Sequence
 from types import MappingProxyType
@@ -40,6 +41,7 @@ class Provenance(NamedTuple):
 
 UNKNOWN = Provenance()
 _serials = itertools.count(1)
+_type_of = operator.attrgetter("type")
 _BITS = 32
 _LOW = (1 << _BITS) - 1
 
@@ -217,9 +219,9 @@ class Builder:
             return self._made.setdefault(key, node)
         found = self._made.get(key)
         if found is None:
-            types = [each.type for each in operands]
+            types = list(map(_type_of, operands))
             type_: ResultType = node.type
-            if types != [each.type for each in node.inputs]:
+            if types != list(map(_type_of, node.inputs)):
                 type_ = infer_type(node.primitive, types, node.attrs)
             found = Node(node.primitive, operands, node.attrs, type_, node.where, what, node)
             self._made[key] = found

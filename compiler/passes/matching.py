@@ -9,6 +9,7 @@ from typing import Any
 from ...runtime.arrays import evaluate
 from ...runtime.device import CPU
 from ...runtime.dtypes import DType
+from ...runtime.memo import Memo
 from ..ir import Builder, Node, Primitive, TensorType
 from ..ir import primitives as p
 from ..ir.node import attr_key
@@ -35,10 +36,16 @@ def holds(node: Node, value: bool | int | float) -> bool:
     """
     if node.primitive is not p.full:
         return False
-    wanted = scalar_as(value, node.type.dtype)
-    if is_expression(node.attrs["value"]):
-        return bool(node.attrs["value"] == wanted)
-    return bool(attr_key(node.attrs["value"]) == attr_key(wanted))
+    found, dtype = node.attrs["value"], node.type.dtype
+    if is_expression(found):
+        return bool(found == scalar_as(value, dtype))
+    key = attr_key(value), dtype
+    wanted = _keys.get(key) or _keys.keep(key, attr_key(scalar_as(value, dtype)))
+    return bool(attr_key(found) == wanted)
+
+
+# Of the numbers that rules look for, as each dtype has them.
+_keys: Memo[Any, Any] = Memo(2_000)
 
 
 def scalar_as(value: Any, dtype: DType) -> bool | int | float:

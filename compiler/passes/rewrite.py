@@ -15,7 +15,7 @@ import functools
 import itertools
 import operator
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NoReturn
 
@@ -34,8 +34,8 @@ class RewriteBuilder(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.node: Node | None = None  # that is being rewritten
-        self.reads: dict[Node, int] | None = {}  # None: to be counted in `graph` when asked for
-        self.graph: Graph | None = None
+        self.reads: dict[Node, int] = {}
+        self.graph: Graph | None = None  # that is asked where nothing is in `reads`
         self.asked = False  # by a rule, about more than its node
 
     def _apply(
@@ -67,10 +67,8 @@ class RewriteBuilder(Builder):
         `count_reads`.
         """
         self.asked = True
-        if self.reads is None:
-            assert self.graph is not None
-            self.reads = _reads(self.graph)
-        return self.reads.get(node, 1)
+        reads = self.reads if self.graph is None else self.graph.reads
+        return reads.get(node, 1)
 
 
 RuleFunction = Callable[[RewriteBuilder, Node], Node | None]
@@ -141,77 +139,97 @@ def apply_rules(
     `build.read_once` known to the rules. RewriteError after `limit` firings (by default 50 per
     node), or where rules run in a circle, names the rules that fired last.
     """
-    if not _any_fits(graph, rules):
-        return graph
+    table = _table(tuple(rules))
+    if not any(map(table.bits.__getitem__, graph.primitives)):
+        return graph  # cheap to ask
     if limit is None:
         limit = _FIRINGS_PER_NODE * (len(graph.nodes) + 20)
-    if _Walk(graph, rules, limit, count_reads).changes_nothing(graph):
+    if _Walk(graph, table, limit, count_reads).changes_nothing(graph):
         return graph
-    outputs = _Walk(graph, rules, limit, count_reads).rewritten(graph)
+    outputs = _Walk(graph, table, limit, count_reads).rewritten(graph)
     return graph.with_outputs(outputs)
 
 
-def _any_fits(graph: Graph, rules: Sequence[Rule]) -> bool:
-    """Whether a rule may fire at all; it is cheap to ask and often spares the walk."""
-    present = {*graph.primitives, *(each.family for each in graph.primitives)}
-    return any(rule.targets & present for rule in rules)
-
-
 class _Rules(NamedTuple):
-    """The rules for a primitive in their order, and the bits of all of them.
+    """The rules that may fire for a primitive that reads others, and the bits of the rest."""
 
-    Of those for a primitive that reads others: the ones that may fire, and the bits of the rest.
-    """
-
-    bits: int
+    others: int
     each: list[Rule]
+
+
+class _Bits(dict[Primitive, int]):
+    """The bits of the rules for each primitive."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        super().__init__()
+        self.rules = rules
+
+    def __missing__(self, primitive: Primitive) -> int:
+        found = self[primitive] = _bits(_rules_for(self.rules, primitive))
+        return found
+
+
+class _Table:
+    """Finds the rules for a node; one for all walks with the same rules."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.bits = _Bits(rules)
+        self._rules = rules
+        self._found: dict[tuple[Primitive, ...], _Rules] = {}
+
+    def rules_for(self, node: Node) -> _Rules:
+        key = node.primitive, *[each.primitive for each in node.inputs]
+        return self._found.get(key) or self._find(key)
+
+    def _find(self, key: tuple[Primitive, ...]) -> _Rules:
+        each = [
+            rule
+            for rule in _rules_for(self._rules, key[0])
+            if not rule.reading or not rule.reading.isdisjoint(key[1:])
+        ]
+        found = self._found[key] = _Rules(self.bits[key[0]] & ~_bits(each), each)
+        return found
+
+
+@functools.lru_cache(maxsize=64)
+def _table(rules: tuple[Rule, ...]) -> _Table:
+    return _Table(rules)
+
+
+def _rules_for(rules: Iterable[Rule], primitive: Primitive) -> list[Rule]:
+    wanted = {primitive, primitive.family}
+    return [rule for rule in rules if rule.targets & wanted]
 
 
 def _bits(rules: Iterable[Rule]) -> int:
     return functools.reduce(operator.or_, (rule.bit for rule in rules), 0)
 
 
-def _reads(graph: Graph) -> dict[Node, int]:
-    """How many nodes, and outputs, read each node."""
-    reads = dict.fromkeys(graph.nodes, 0)
-    for node in graph.nodes:
-        inputs = node.inputs
-        for operand in inputs if len(inputs) < 2 else set(inputs):
-            reads[operand] += 1
-    for node in graph.outputs:
-        reads[node] += 1
-    return reads
-
-
 class _Walk:
     """One walk: an explicit stack of nodes whose final form is still to be found."""
 
-    def __init__(self, graph: Graph, rules: Sequence[Rule], limit: int, count_reads: bool) -> None:
-        self._rules = rules
-        self._rules_of: dict[Primitive, _Rules] = {}
-        self._rules_reading: dict[tuple[Primitive, ...], _Rules] = {}
+    def __init__(self, graph: Graph, table: _Table, limit: int, count_reads: bool) -> None:
+        self._table = table
         self._build = RewriteBuilder()
         self._final: dict[Node, Node] = {node: node for node in graph.inputs}
         self._becomes: dict[Node, Node] = {}  # replaced, the replacement still to be looked at
         self._count_reads = count_reads
-        self._old_reads: dict[Node, int] = {}
+        self._old_reads: Mapping[Node, int] = {}
         self._left = limit
-        self._fired: deque[str] = deque(maxlen=_LAST_SHOWN)
+        self._fired: deque[tuple[RuleFunction, Node]] = deque(maxlen=_LAST_SHOWN)
 
     def changes_nothing(self, graph: Graph) -> bool:
         """Whether the walk would leave every node as it is, as far as nodes noted it before.
 
         Those of an earlier walk are one for each value; others the walk has to look at.
         """
-        build = self._build
-        build.graph = graph
-        build.reads = None if self._count_reads else {}
-        rules_of = self._rules_of
+        if self._count_reads:
+            self._build.graph = graph
+        bits = self._table.bits
         for node in graph.nodes:
-            rules = rules_of.get(node.primitive) or self._rules_for(node.primitive)
-            if not rules.bits & ~node.settled or node in self._final:
+            if not bits[node.primitive] & ~node.settled or node in self._final:
                 continue
-            if not node.settled or self._fire(node, rules) is not None:
+            if not node.settled or self._fire(node) is not None:
                 return False
         return True
 
@@ -222,7 +240,7 @@ class _Walk:
         """
         final, rebuild = self._final, self._build.rebuild
         if self._count_reads:
-            reads = self._old_reads = _reads(graph)
+            reads = self._old_reads = graph.reads
             self._build.reads = {node: reads[node] for node in graph.inputs}
         for node in graph.nodes:
             if node in final:
@@ -277,8 +295,8 @@ class _Walk:
 
     def _stays(self, node: Node) -> bool:
         """Whether no rule replaces `node`, whose operands are final; then it is final too."""
-        rules = self._rules_of.get(node.primitive) or self._rules_for(node.primitive)
-        replacement = self._fire(node, rules) if rules.bits & ~node.settled else None
+        is_new = self._table.bits[node.primitive] & ~node.settled
+        replacement = self._fire(node) if is_new else None
         if replacement is None or replacement is node:
             self._finish(node, node)
             return True
@@ -289,7 +307,6 @@ class _Walk:
         self._final[node] = final
         if self._old_reads and (read := self._old_reads.get(node)) is not None:
             reads = self._build.reads
-            assert reads is not None
             reads[final] = reads.get(final, 0) + read
 
     def _replace(self, node: Node, replacement: Node) -> None:
@@ -299,46 +316,30 @@ class _Walk:
             self._refuse("rewrites run in a circle")
         self._becomes[node] = replacement
 
-    def _fire(self, node: Node, rules: _Rules) -> Node | None:
-        build = self._build
-        build.node = node
-        key = node.primitive, *[each.primitive for each in node.inputs]
-        fitting = self._rules_reading.get(key) or self._rules_that_read(key, rules)
-        settled = node.settled | fitting.bits
-        for rule in fitting.each:
+    def _fire(self, node: Node) -> Node | None:
+        build, rules = self._build, self._table.rules_for(node)
+        build.node, build.asked = node, False
+        settled = node.settled | rules.others
+        for rule in rules.each:
             if settled & rule.bit:
                 continue
-            build.asked = False
             replacement = rule.function(build, node)
             if replacement is not None:
                 self._count(rule.function, node)
                 return replacement
-            if not build.asked:
+            if build.asked:
+                build.asked = False
+            else:
                 settled |= rule.bit
         node.settled = settled
         return None
 
-    def _rules_that_read(self, key: tuple[Primitive, ...], rules: _Rules) -> _Rules:
-        """Those of `rules` that may fire for a primitive which reads the others of `key`."""
-        each = [
-            rule for rule in rules.each if not rule.reading or not rule.reading.isdisjoint(key[1:])
-        ]
-        found = _Rules(rules.bits & ~_bits(each), each)
-        self._rules_reading[key] = found
-        return found
-
-    def _rules_for(self, primitive: Primitive) -> _Rules:
-        wanted = {primitive, primitive.family}
-        rules = [rule for rule in self._rules if rule.targets & wanted]
-        found = _Rules(_bits(rules), rules)
-        self._rules_of[primitive] = found
-        return found
-
     def _count(self, rule: RuleFunction, node: Node) -> None:
-        self._fired.append(f"{rule.__name__} on {node.primitive.name} at {node.where}")
+        self._fired.append((rule, node))
         self._left -= 1
         if self._left < 0:
             self._refuse("too many rewrites")
 
     def _refuse(self, what: str) -> NoReturn:
-        raise RewriteError(f"{what}; fired last: {', '.join(self._fired)}")
+        fired = [f"{r.__name__} on {n.primitive.name} at {n.where}" for r, n in self._fired]
+        raise RewriteError(f"{what}; fired last: {', '.join(fired)}")
