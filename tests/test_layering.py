@@ -81,7 +81,8 @@ NOT_FOR_SMALL_FUNCTIONS = (
 # (`tgraph` itself, `tgraph.cuda`, `compile_graph`) stand above all rooms of their floor.
 ROOMS = {
     "tgraph": (
-        "core", "autograd", "ops", "nn", "interop", "tracing", "compiled", "optim", "graphs",
+        "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "compiled", "optim",
+        "graphs",
         "drawing",
     ),
     "tgraph.compiler": (

@@ -80,7 +80,7 @@ from .tracing import host, trace
 from .tracing.recording.world import TraceWarning
 
 if _TYPE_CHECKING:
-    from . import cuda, linalg, nn, optim
+    from . import cuda, func, linalg, nn, optim
     from .core.dtype_info import finfo, iinfo
     from .graphs.graph import Graph
     from .graphs.operation import Operation
@@ -89,11 +89,16 @@ if _TYPE_CHECKING:
     from .graphs.session import Session, function_of
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
     from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
+    from .transforms.batching import vmap
+    from .transforms.forward import jvp, linearize
+    from .transforms.functional import functional_call
+    from .transforms.jacobians import hessian, hvp, jacfwd, jacrev
 
 # What is imported when it is first asked for: packages that many programs do without, and functions
 # of large modules.
 _LATE = {
     "cuda": (".cuda", None),
+    "func": (".func", None),
     "linalg": (".linalg", None),
     "nn": (".nn", None),
     "optim": (".optim", None),
@@ -111,8 +116,16 @@ _LATE = {
     "placeholder": (".graphs.placeholder", "placeholder"),
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
+    "functional_call": (".transforms.functional", "functional_call"),
+    "vmap": (".transforms.batching", "vmap"),
+    "jvp": (".transforms.forward", "jvp"),
+    "linearize": (".transforms.forward", "linearize"),
+    "hessian": (".transforms.jacobians", "hessian"),
+    "hvp": (".transforms.jacobians", "hvp"),
+    "jacfwd": (".transforms.jacobians", "jacfwd"),
+    "jacrev": (".transforms.jacobians", "jacrev"),
 }
-_NAMESPACES = ("autograd", "cuda", "linalg", "nn", "optim", "pytree", "tracing")
+_NAMESPACES = ("autograd", "cuda", "func", "linalg", "nn", "optim", "pytree", "tracing")
 
 
 def __getattr__(name: str) -> _Any:

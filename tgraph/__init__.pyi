@@ -5,6 +5,7 @@ import builtins as _builtins
 from typing import Any as _Any
 from . import autograd as autograd
 from . import cuda as cuda
+from . import func as func
 from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
@@ -81,6 +82,14 @@ from tgraph.runtime.parallel import set_num_threads as set_num_threads
 from tgraph.tracing import host as host
 from tgraph.tracing import trace as trace
 from tgraph.tracing.recording.world import TraceWarning as TraceWarning
+from tgraph.transforms.batching import vmap as vmap
+from tgraph.transforms.forward import jvp as jvp
+from tgraph.transforms.forward import linearize as linearize
+from tgraph.transforms.functional import functional_call as functional_call
+from tgraph.transforms.jacobians import hessian as hessian
+from tgraph.transforms.jacobians import hvp as hvp
+from tgraph.transforms.jacobians import jacfwd as jacfwd
+from tgraph.transforms.jacobians import jacrev as jacrev
 import numpy as _np
 
 device = _Device

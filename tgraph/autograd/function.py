@@ -200,6 +200,7 @@ class Function:
         """Run `forward` without recording, and record this function in its place."""
         ctx = FunctionCtx()
         tensors = [each for each in args if isinstance(each, Tensor)]
+        current_context().enter_function(cls.__name__, tensors)
         ctx.needs_input_grad = tuple(
             isinstance(each, Tensor) and settled(each)._requires_grad for each in args
         )

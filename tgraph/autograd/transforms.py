@@ -8,12 +8,11 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from ..core import pytree
-from ..core.dispatch import apply, settled
+from ..core.dispatch import apply, settled, without_record
 from ..core.grad_mode import enable_grad
 from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..core.views import detach
 from .api import grad as gradients_of
 
 ArgNums = int | Sequence[int]
@@ -36,12 +35,12 @@ def _entered(value: Any, operation: str) -> Tensor:
         )
     if settled(value)._requires_grad:
         return apply(p.reshape, value, shape=value._type.shape)
-    inner = detach(value)
+    inner = without_record(value)
     inner._requires_grad = True
     return inner
 
 
-def _depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+def depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
     """Whether a gradient with respect to anything but `inputs` can be asked for later."""
     own = {id(each) for each in inputs}
     stack: list[Any] = [each._record or each for each in outputs if settled(each)._requires_grad]
@@ -52,12 +51,12 @@ def _depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> b
             if id(target) not in seen:
                 seen.add(id(target))
                 stack.extend(edge[0] for edge in target.edges if edge is not None)
-        elif id(target) not in own:
+        elif id(target) not in own and target._requires_grad:
             return True
     return False
 
 
-class _Call:
+class Call:
     """One call of a transformed function: its inputs entered, its outputs taken apart."""
 
     def __init__(
@@ -88,7 +87,7 @@ class _Call:
     def gradients(self, outputs: Sequence[Tensor], cotangents: Any, retain: bool) -> Any:
         """Gradients in the structure of the arguments; zeros for those without influence."""
         onward = state.grad_enabled and (
-            _depends_on_others(outputs, self.inputs)
+            depends_on_others(outputs, self.inputs)
             or any(settled(each)._requires_grad for each in cotangents or ())
         )
         live = [at for at, each in enumerate(outputs) if settled(each)._requires_grad]
@@ -117,8 +116,8 @@ class _Call:
     def _left(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor) or not settled(leaf)._requires_grad:
             return leaf
-        keeps = state.grad_enabled and _depends_on_others([leaf], self.inputs)
-        return leaf if keeps else detach(leaf)
+        keeps = state.grad_enabled and depends_on_others([leaf], self.inputs)
+        return leaf if keeps else without_record(leaf)
 
 
 def _scalar(value: Any, operation: str) -> Tensor:
@@ -155,7 +154,7 @@ def _value_and_grad(
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(function, args, argnums, operation)
+        call = Call(function, args, argnums, operation)
         result = call.run(kwargs)
         value, aux = result if has_aux else (result, None)
         scalar = _scalar(value, operation)
@@ -187,6 +186,25 @@ def grad(
     return transformed
 
 
+def grad_and_value(
+    function: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`value_and_grad` as `torch.func` has it: `(gradient, value)`, or `(gradient, (value, aux))`.
+
+    >>> import tgraph as tg
+    >>> tg.func.grad_and_value(lambda x: (x * x).sum())(tg.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
+    both = _value_and_grad(function, argnums, has_aux, "grad_and_value")
+
+    @functools.wraps(function)
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return gradient, value
+
+    return transformed
+
+
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`(outputs, vjp_function)`, or `(outputs, vjp_function, aux)` with `has_aux`.
 
@@ -198,7 +216,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     >>> pull(tg.ones(2))
     (tensor([1., 1.]),)
     """
-    call = _Call(function, primals, range(len(primals)), "vjp")
+    call = Call(function, primals, range(len(primals)), "vjp")
     result = call.run({})
     outputs, aux = result if has_aux else (result, None)
     leaves, spec = pytree.flatten(outputs)

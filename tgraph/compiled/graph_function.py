@@ -18,11 +18,11 @@ from ..compiler.ir import Builder, Graph, Node, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
-from ..core.dispatch import edge_of, settled, unpack, without_history
+from ..core.dispatch import apply, edge_of, settled, unpack, without_history
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved
 from ..core.state import state
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import HandleState, TraceError
 from ..core.traced_float import Specialize
 from ..runtime import jit, locks, plan_native
@@ -246,9 +246,15 @@ class GraphFunction:
     @property
     def joint(self) -> Graph:
         """(inputs, cotangents) -> gradients, before anything is divided into plans."""
+        return self.gradient_graph[0]
+
+    @made_once
+    def gradient_graph(self) -> tuple[Graph, list[bool]]:
+        """`joint`, and which of the inputs asked for have a gradient."""
         cotangents, found, _ = self.traced_gradients or self.trace_gradients(False)
         inputs = [*self.graph.inputs, *self.fed.apply([each._value for each in cotangents])]
-        return Graph(inputs, self.fed.apply([each._value for each in found if each is not None]))
+        outputs = self.fed.apply([each._value for each in found if each is not None])
+        return Graph(inputs, outputs), [each is not None for each in found]
 
     def _own_saved(
         self, outputs: Sequence[Node], sources: Sequence[tuple[str, int]]
@@ -456,6 +462,8 @@ class CompiledRecord(Record):
             place(np.zeros(type_.shape, type_.dtype.numpy), type_.device) if each is None else each
             for each, type_ in zip(incoming, self.outputs, strict=True)
         ]
+        if state.context is not None and state.context.lifts:
+            return self._replayed(given, wanted)
         if state.grad_enabled:
             return self._again(given, wanted)
         assert self.saved is not None
@@ -503,9 +511,40 @@ class CompiledRecord(Record):
         found = [None if place is None else next(results) for place in gradients]
         return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
 
+    def _replayed(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
+        """The backward pass operation by operation, of tensors that no plan takes."""
+        assert self.primals is not None
+        if self.function.fed.open is not None:
+            raise NotImplementedError(
+                f"the gradient of '{self.function.name}', compiled for sizes that vary, does not "
+                f"run in {state.context.name}; compile it without `dynamic`"
+            )
+        graph, has_gradient = self.function.gradient_graph
+        primals = [unpack(each, self) if type(each) is Saved else each for each in self.primals]
+        results = iter(replayed(graph, [*primals, *given]))
+        found = [next(results) if each else None for each in has_gradient]
+        return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
+
     def free(self) -> None:
         self.freed = True
         self.primals = self.saved = None
+
+
+def replayed(graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:
+    """What `graph` gives for tensors (or arrays), applied in the current context."""
+    values: dict[Node, Any] = {
+        node: each if isinstance(each, Tensor) else wrap(each, intern_type(*node.type))
+        for node, each in zip(graph.inputs, inputs, strict=True)
+    }
+    for node in graph.nodes:
+        if node in values:
+            continue
+        operands = [values[each] for each in node.inputs]
+        if node.primitive is p.get:
+            values[node] = operands[0][node.attrs["index"]]
+        else:
+            values[node] = apply(node.primitive, *operands, **node.attrs)
+    return [values[each] for each in graph.outputs]
 
 
 def _edge_key(edge: tuple[Any, int]) -> Any:

@@ -31,6 +31,8 @@ class Context:
     """What computes or records operations. The eager one is always at the bottom of the stack."""
 
     tracing = False
+    # Whether it stands over another one, of whose tensors the values of its own are made.
+    lifts = False
 
     def evaluate(
         self,
@@ -53,6 +55,10 @@ class Context:
     def check_state(self, tensor: Tensor) -> None:
         """An error where a tensor cannot be kept as the state of something."""
 
+    def detached_value_of(self, tensor: Tensor) -> Any:
+        """The value of what `detach()` gives."""
+        return self.value_of(tensor)
+
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         """The elements, for `operation` such as "item()"; an error where there are none yet."""
         raise NotImplementedError
@@ -61,6 +67,23 @@ class Context:
         """Where elements are not zero, an int64 vector for each axis; as `host_array` an error
         where there are none yet. Their count is read, the elements are not."""
         raise NotImplementedError
+
+    def owns(self, tensor: Tensor) -> bool:
+        """Whether a tensor was made in this context."""
+        return True
+
+    def lowered(self) -> Any:
+        """A `with` block that runs in the context below."""
+        raise NotImplementedError
+
+    def composite(
+        self, operation: Any, tensors: tuple[Tensor, ...], attrs: dict[str, Any]
+    ) -> Tensor:
+        """The result of a Composite, where this context `lifts`."""
+        raise NotImplementedError
+
+    def enter_function(self, name: str, tensors: Sequence[Tensor]) -> None:
+        """An error where an `autograd.Function` cannot run on `tensors`."""
 
     def allow_iteration(self) -> None:
         """An error where a Python loop over a tensor is not what a user can want."""

@@ -144,6 +144,10 @@ def link_view(source: Tensor, steps: tuple[ViewStep, ...], result: Tensor) -> No
 def refresh_view(tensor: Tensor) -> None:
     """Derive value and history of a view again, after its memory was written through another."""
     context = current_context()
+    if context.lifts and not context.owns(tensor):
+        with context.lowered():
+            refresh_view(tensor)
+        return
     with context.at_home(tensor):
         _refresh_view(context, tensor)
 
@@ -179,8 +183,22 @@ def settled(tensor: Tensor) -> Tensor:
 
 
 def detached(input: Tensor) -> Tensor:
-    view = settled(input)._view
-    result = wrap(current_context().value_of(input), input._type)
+    """A tensor that shares the memory of `input` and has no history, nor any below it."""
+    settled(input)
+    return _shared(input, current_context().detached_value_of(input))
+
+
+def without_record(input: Tensor) -> Tensor:
+    """`detached`, but histories and tangents that contexts below know of stay."""
+    settled(input)
+    result = _shared(input, current_context().value_of(input))
+    result._storage = storage_of(input)
+    return result
+
+
+def _shared(input: Tensor, value: Any) -> Tensor:
+    view = input._view
+    result = wrap(value, input._type)
     base, steps = (input, ()) if view is None else (view.base, view.steps)
     result._view = View(base, steps, differentiable=False)
     return result
@@ -250,7 +268,7 @@ def without_history(output: Tensor) -> Tensor:
     """`output` as its own record keeps it, which must not refer to itself."""
     context = state.context
     if context is not None and context.tracing:  # where memory is not shared by itself
-        twin = detached(output)
+        twin = without_record(output)
     else:
         twin = wrap(output._value, output._type)
     twin._storage = storage_of(output)

@@ -31,7 +31,7 @@ from ..runtime.dtypes import DType, from_numpy_dtype, int64, uint8
 from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
 from .state import state
-from .tensor import Tensor, intern_type, wrap
+from .tensor import Lifted, Tensor, intern_type, wrap
 
 
 def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -99,9 +99,10 @@ class EagerContext(Context):
         return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
 
     def value_of(self, tensor: Tensor) -> Any:
-        if type(tensor._value) is Node:
+        value = tensor._value
+        if type(value) is not _ndarray and isinstance(value, (Node, Lifted)):
             raise_leaked(tensor)
-        return tensor._value
+        return value
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         return to_host(self.value_of(tensor))
@@ -184,7 +185,7 @@ def _evaluate_on_device(
 ) -> Any:
     """Compute where the operands are, or where a result without operands is to be."""
     for tensor in tensors:
-        if type(tensor._value) is Node:
+        if isinstance(tensor._value, (Node, Lifted)):
             raise_leaked(tensor)
     device = attrs["device"] if "device" in attrs else tensors[0]._type.device
     values = [tensor._value for tensor in tensors]
@@ -237,7 +238,13 @@ def _as_arrays(result: Any) -> Any:
 
 
 def raise_leaked(tensor: Tensor) -> None:
-    """RuntimeError for a tensor whose trace is over."""
+    """RuntimeError for a tensor whose trace, or transformed function, is over."""
+    if isinstance(tensor._value, Lifted):
+        raise RuntimeError(
+            f"a tensor of type {tensor._type} has no value here: it was made inside a function "
+            f"that {tensor._value.context.name} calls, at {tensor._value.where}, and kept after "
+            "it. Return it from that function instead."
+        )
     where = tensor._value.where if isinstance(tensor._value, Node) else "unknown"
     for graph in GRAPHS:
         if graph.owns(tensor._value):

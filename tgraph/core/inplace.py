@@ -26,6 +26,7 @@ from .provenance import user_site
 from .record import Edge, Record, next_order
 from .state import state
 from .tensor import (
+    Lifted,
     Storage,
     Tensor,
     View,
@@ -230,7 +231,7 @@ def check_memory(target: Tensor) -> None:
 
 def _overlaps_itself(tensor: Tensor) -> bool:
     value, shape = tensor._value, tensor._type.shape
-    if type(value) is not Node and value.flags.c_contiguous:
+    if not isinstance(value, (Node, Lifted)) and value.flags.c_contiguous:
         return False
     strides = strides_of(tensor)
     is_dense = are_same(strides, contiguous_strides(shape))

@@ -13,7 +13,7 @@ from ..runtime.device import CPU
 from ..runtime.dtypes import DType, bool_, int64
 from ..runtime.records import record, replace
 from .dispatch import settled
-from .tensor import Tensor
+from .tensor import Lifted, Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -173,6 +173,8 @@ def tensor_repr(self: Tensor) -> str:
     prefix = "tensor("
     if isinstance(value, Node):
         return f"<traced tensor {self._type} from {value.where}>"
+    if isinstance(value, Lifted):
+        return f"<tensor {self._type} in {value.context.name}, from {value.where}>"
     value = to_host(value)
     text = format_array(value, dtype, len(prefix))
     suffixes = []
@@ -206,7 +208,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 
 def tensor_format(self: Tensor, specification: str) -> str:
     """`format(x, ".3f")` of a 0-d tensor formats its number."""
-    if not self._type.shape and isinstance(self._value, Node):
+    if not self._type.shape and isinstance(self._value, (Node, Lifted)):
         return tensor_repr(self)
     if not self._type.shape and specification:
         return format(self.item(), specification)

@@ -91,6 +91,32 @@ class View:
         self.without_grad = without_grad  # made under no_grad
 
 
+class Lifted:
+    """The value of a tensor in a context that stands over another one: see `transforms/lifted.py`.
+
+    `below` is the tensor of the context below whose memory it goes by; `strides` are in bytes.
+    """
+
+    __slots__ = ("below", "context", "where")
+
+    # Axes of `below` that come before those of the tensor itself.
+    leading = 0
+
+    def __init__(self, context: Any, below: Tensor, where: Any) -> None:
+        self.context = context
+        self.below = below
+        self.where = where  # the user's line, a provenance.Site
+
+    @property
+    def itemsize(self) -> int:
+        return self.below._type.dtype.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        own = strides_of(self.below)[self.leading :]
+        return tuple(stride * self.itemsize for stride in own)
+
+
 class Tensor:
     """A multi-dimensional array of one dtype, recorded for gradients where they are asked for.
 

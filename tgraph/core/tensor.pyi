@@ -55,6 +55,13 @@ class View:
         without_grad: _builtins.bool = False,
     ) -> None: ...
 
+class Lifted:
+    def __init__(self, context: Any, below: Tensor, where: Any) -> None: ...
+    @property
+    def itemsize(self) -> _builtins.int: ...
+    @property
+    def strides(self) -> _builtins.tuple[_builtins.int, ...]: ...
+
 class Tensor:
     _value: Any
     _type: TensorType

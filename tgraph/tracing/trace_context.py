@@ -23,11 +23,11 @@ from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
 from ..core.context import GRAPHS, Context
 from ..core.dispatch import apply
-from ..core.eager_context import EAGER, array_type, tells_zeros_apart
+from ..core.eager_context import EAGER, array_type, raise_leaked, tells_zeros_apart
 from ..core.inplace import written_through
 from ..core.provenance import Site, user_site
 from ..core.state import state
-from ..core.tensor import Tensor, intern_type, wrap
+from ..core.tensor import Lifted, Tensor, intern_type, wrap
 from ..core.trace_state import (
     Boundary,
     GeneratorUse,
@@ -313,6 +313,8 @@ class Trace(Context):
 
     def _capture(self, tensor: Tensor) -> Node:
         """The value of a tensor of the outside: an input, or a view of one."""
+        if isinstance(tensor._value, Lifted):
+            raise_leaked(tensor)
         self.touch(tensor)
         if tensor._view is not None:
             return self._capture_view(tensor)

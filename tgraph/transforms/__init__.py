@@ -1,0 +1,1 @@
+"""Transforms of functions that work by contexts over others: batching and forward mode."""
