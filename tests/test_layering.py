@@ -82,8 +82,7 @@ NOT_FOR_SMALL_FUNCTIONS = (
 ROOMS = {
     "tgraph": (
         "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "compiled", "optim",
-        "graphs",
-        "drawing",
+        "graphs", "drawing",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",

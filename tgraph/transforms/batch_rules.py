@@ -12,12 +12,13 @@ is true. `@batch` registers a rule. A primitive without one runs on one example 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compiler.ir import PRIMITIVES, Family, Primitive
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, make_source
 from ..core.tensor import Tensor
+from ..runtime.records import NamedTuple
 
 Attrs = dict[str, Any]
 
