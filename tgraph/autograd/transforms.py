@@ -51,7 +51,7 @@ def depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bo
             if id(target) not in seen:
                 seen.add(id(target))
                 stack.extend(edge[0] for edge in target.edges if edge is not None)
-        elif id(target) not in own and target._requires_grad:
+        elif id(target) not in own:
             return True
     return False
 

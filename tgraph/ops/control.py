@@ -115,6 +115,7 @@ class _Traced:
         self.operation, self.function = operation, function
         self.watched = function.function if isinstance(function, _Mapped) else function
         self.name = f"{name or _name(function)}(...)"
+        self.tree: Any = None
 
     def body(self, types: Sequence[TensorType], call: Function) -> Any:
         def run(*tensors: Tensor) -> list[Tensor]:

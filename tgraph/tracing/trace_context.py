@@ -67,8 +67,8 @@ class Trace(Context):
     tracing = True
 
     def __post_init__(self) -> None:
-        self.root = Scope()
-        self._enter(self.root)
+        self.root = self.scope = scope = Scope()
+        self.builder, self._own, self._constants = scope.builder, scope.own, scope.constants
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
         self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
