@@ -295,3 +295,35 @@ def test_values_that_are_kept_have_none_outside():
         with pytest.raises(RuntimeError, match=r"no value here.*vmap calls"):
             use()
     assert "in vmap, from" in repr(kept[0])
+
+
+def product(row: tg.Tensor) -> tg.Tensor:
+    return tg.scan(lambda c, x: (c * x, c * x.sin()), tg.ones((), dtype=tg.float64), row)[1]
+
+
+def chosen(row: tg.Tensor) -> tg.Tensor:
+    """By each example where there are several."""
+    return tg.switch((row > 0).sum() - 1, [tg.sin, tg.exp, lambda x: x**2], row)
+
+
+def doubled(row: tg.Tensor) -> tg.Tensor:
+    def twice(_: Any, x: tg.Tensor) -> tg.Tensor:
+        return tg.cond(W.sum() < 100, lambda: x * 2, lambda: x)
+
+    return tg.fori_loop(0, 3, twice, row)
+
+
+@pytest.mark.parametrize("function", [product, chosen, doubled])
+@pytest.mark.parametrize("around", [lambda f: f, tg.compile])
+def test_branches_and_loops_inside(function, around):
+    alone = tg.stack([function(row) for row in X])
+    near(around(tg.vmap(function))(X), alone)
+    near(tg.vmap(around(function))(X), alone)
+    jacobians = tg.stack([tg.jacrev(function)(row) for row in X])
+    near(around(tg.vmap(tg.jacfwd(function)))(X), jacobians)
+    near(around(tg.vmap(tg.jacrev(function)))(X), jacobians)
+
+
+def test_a_loop_that_ends_by_each_example_is_told():
+    with pytest.raises(RuntimeError, match=r"vmap: .* another one in each of 3 examples"):
+        tg.vmap(lambda x: tg.while_loop(lambda x: x.sum() < 9, lambda x: x + 1, x))(X)

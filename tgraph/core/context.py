@@ -31,6 +31,8 @@ class Context:
     """What computes or records operations. The eager one is always at the bottom of the stack."""
 
     tracing = False
+    # Whether functions become the bodies of branches and loops of a graph.
+    takes_bodies = False
     # Whether it stands over another one, of whose tensors the values of its own are made.
     lifts = False
 
@@ -70,6 +72,10 @@ class Context:
 
     def owns(self, tensor: Tensor) -> bool:
         """Whether a tensor was made in this context."""
+        return True
+
+    def has_value(self, tensor: Tensor) -> bool:
+        """Whether a tensor has one value that Python can go by."""
         return True
 
     def lowered(self) -> Any:

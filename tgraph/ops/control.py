@@ -25,6 +25,7 @@ from ..core.traced_number import TracedNumber
 from ..runtime.dtypes import bool_, int64
 from ..runtime.records import NamedTuple
 from . import concatenation, creation
+from .elementwise import where
 
 Function = Callable[..., Any]
 
@@ -198,7 +199,9 @@ def _chosen(
     operation: str, index: Tensor, branches: tuple[Function, ...], operands: tuple[Any, ...]
 ) -> Any:
     context = current_context()
-    if not context.tracing:
+    if not context.takes_bodies:
+        if not context.has_value(index):
+            return _selected(operation, index, branches, operands)
         chosen = branches[_clamped(index.item(), branches)]
         return _own(_tree(chosen(*operands), operation, f"{_name(chosen)}(...)"))
     traced = [_Traced(operation, each) for each in branches]
@@ -207,6 +210,20 @@ def _chosen(
     for each in traced[:-1]:
         _check(operation, each.tree, first.tree, each.name, first.name)
     return first.tree.filled(context.branch(index.reshape(()), bodies))
+
+
+def _selected(
+    operation: str, index: Tensor, branches: tuple[Function, ...], operands: tuple[Any, ...]
+) -> Any:
+    """What all branches give, and by `where` that of one: for examples that choose differently."""
+    trees = [_tree(each(*operands), operation, f"{_name(each)}(...)") for each in branches]
+    for tree, branch in zip(trees[:-1], branches):
+        names = (f"{_name(each)}(...)" for each in (branch, branches[-1]))
+        _check(operation, tree, trees[-1], *names)
+    number, found = index.to(int64), trees[0].tensors
+    for at, tree in enumerate(trees[1:], 1):
+        found = [where(number >= at, own, other) for own, other in zip(tree.tensors, found)]
+    return trees[-1].filled(found)
 
 
 # --- loops ---------------------------------------------------------------------------------------
@@ -253,7 +270,7 @@ def while_loop(
         return _like(found, carried_inputs)
 
     context = current_context()
-    if not context.tracing:
+    if not context.takes_bodies:
         return _while(init, decide, advance, traced, max_iterations)
     if max_iterations is not None:
         return _bounded(init, cond_fn, decide, advance, traced, max_iterations)
@@ -319,7 +336,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     if isinstance(lower, Tensor) or isinstance(upper, Tensor):
         return _between(lower, upper, init, traced, advance)
     lower, upper = _whole(lower), _whole(upper)
-    if not context.tracing:
+    if not context.takes_bodies:
         now = init
         for at in range(lower, upper):
             now = _tree(advance(creation.tensor(at), *now.tensors), "fori_loop", traced.name)
@@ -348,7 +365,7 @@ def _between(lower: Any, upper: Any, init: _Tree, traced: _Traced, advance: Func
         each.reshape(()).to(int64) if isinstance(each, Tensor) else creation.tensor(int(each))
         for each in (lower, upper)
     )
-    if not current_context().tracing:
+    if not current_context().takes_bodies:
         return fori_loop(first.item(), end.item(), traced.function, init.filled(init.tensors))
 
     def step(turn: Tensor, *tensors: Tensor) -> list[Tensor]:
@@ -406,7 +423,7 @@ def _scanned(
         _check(operation, after, start, f"{traced.name}[0]", "the state before it")
         return after, _tree(found[1], operation, f"{traced.name}[1]")
 
-    if not context.tracing:
+    if not context.takes_bodies:
         return _turns(operation, turn, start, over, length, reverse)
     ys: list[_Tree] = []
 

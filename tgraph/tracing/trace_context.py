@@ -65,6 +65,10 @@ class Trace(Context):
     function: str = "the function"
 
     tracing = True
+    takes_bodies = True
+
+    def has_value(self, tensor: Tensor) -> bool:
+        return False
 
     def __post_init__(self) -> None:
         self.root = self.scope = scope = Scope()

@@ -88,6 +88,9 @@ class BatchContext(LiftedContext):
         with self.lowered():
             return Batched(self, detached(below), self.is_batched(tensor))
 
+    def has_value(self, tensor: Tensor) -> bool:
+        return not self.is_batched(tensor) and super().has_value(tensor)
+
     def readable(self, tensor: Tensor, operation: str) -> Tensor:
         if self.is_batched(tensor):
             raise RuntimeError(

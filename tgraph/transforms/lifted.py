@@ -120,6 +120,9 @@ class LiftedContext(Context):
         """The tensor below whose elements are those of `tensor`; an error if there is none."""
         return self.lowered_tensor(tensor)
 
+    def has_value(self, tensor: Tensor) -> bool:
+        return self.under.has_value(self.lowered_tensor(tensor))
+
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         below = self.readable(tensor, operation)
         with self.lowered():
