@@ -21,7 +21,8 @@ def main() -> None:
     models = [make_model() for _ in range(MODELS)]
 
     def loss(params: dict[str, tg.Tensor], x: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
-        return ((tg.functional_call(models[0], params, (x,)) - y) ** 2).mean()
+        found: tg.Tensor = tg.functional_call(models[0], params, (x,))
+        return ((found - y) ** 2).mean()
 
     # The gradient of each example: one for all would be their mean.
     own = {name: each.detach() for name, each in models[0].named_parameters()}

@@ -19,9 +19,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType, SimpleNamespace
-from typing import Any
-
-from ...runtime.records import NamedTuple
+from typing import Any, NamedTuple
 
 _OP = dis.opmap
 _EXTENDED = _OP["EXTENDED_ARG"]
