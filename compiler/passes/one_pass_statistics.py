@@ -31,7 +31,7 @@ import numpy as np
 
 from ...runtime.dtypes import DType, float64
 from ...runtime.records import NamedTuple
-from ..ir import Builder, Graph, Node, transform
+from ..ir import Builder, Graph, Node, TensorType, transform
 from ..ir import primitives as p
 from .matching import call, cast, constant, part, reshape, scalar
 
@@ -121,7 +121,8 @@ def _reduction_below(node: Node, wanted: Any, x: Node, axes: Axes) -> Node | Non
         if each.primitive is wanted and each.inputs[0] is x and each.attrs["axes"] == axes:
             return each
         for operand in each.inputs:
-            if operand not in seen and operand.type.numel <= most:
+            is_tensor = isinstance(operand.type, TensorType)  # not several, of a factorization
+            if is_tensor and operand not in seen and operand.type.numel <= most:
                 seen.add(operand)
                 stack.append(operand)
     return None
