@@ -414,7 +414,7 @@ class _Merging:
             return any(node.type.numel > 1 for node in (*first.nodes, *second.nodes))
         shared = sum([each.nbytes for each in common])
         machine = self.rules.machine
-        if type(shared) is int and shared * machine.byte(shared) > machine.start:
+        if decided(_outlasts_start, machine, shared):
             return False
         found: bool = decided(_is_little, machine, shared, first.moved, second.moved)
         return found
@@ -469,11 +469,14 @@ class _Merging:
         return order
 
 
+def _outlasts_start(machine: Machine, nbytes: int) -> bool:
+    """Whether to access so many bytes takes longer than to start a kernel."""
+    return nbytes * machine.byte(nbytes) > machine.start
+
+
 def _is_little(machine: Machine, shared: int, *moved: int) -> bool:
     least = min(moved)
-    if shared * machine.byte(shared) > machine.start or least * machine.byte(least) < machine.start:
-        return False
-    return shared < LEAST_SHARED * least
+    return least * machine.byte(least) >= machine.start and shared < LEAST_SHARED * least
 
 
 def _scans(nodes: Iterable[Node]) -> bool:

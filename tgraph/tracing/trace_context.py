@@ -21,7 +21,7 @@ from ..compiler.ir import Node, Primitive, Provenance, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
-from ..core.context import GRAPHS, Context
+from ..core.context import GRAPHS
 from ..core.dispatch import apply
 from ..core.eager_context import EAGER, array_type, raise_leaked, tells_zeros_apart
 from ..core.inplace import written_through
@@ -43,8 +43,8 @@ from ..core.views import would_alias
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
-from . import control_flow
-from .bodies import Body, Scope, decision_of, drawing, trace_body
+from .bodies import Scope
+from .body_recording import BodyRecording
 from .open_sizes import OpenSizes
 from .recording.entered import without_hooks
 from .stamps import Stamps
@@ -53,7 +53,7 @@ _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 
 
 @record(eq=False, frozen=False)
-class Trace(Context):
+class Trace(BodyRecording):
     """Records into one builder. Used as the current context while a function is traced.
 
     `names` gives readable names to captured tensors by id; `static` are the sources of host numbers
@@ -65,10 +65,6 @@ class Trace(Context):
     function: str = "the function"
 
     tracing = True
-    takes_bodies = True
-
-    def has_value(self, tensor: Tensor) -> bool:
-        return False
 
     def __post_init__(self) -> None:
         self.root = self.scope = scope = Scope()
@@ -211,93 +207,8 @@ class Trace(Context):
         found = self.table.get(id(tensor))
         return self._capture(tensor) if found is None else found
 
-    # --- bodies of branches and loops ---
-
-    def _enter(self, scope: Scope) -> None:
-        self.scope = scope
-        self.builder = scope.builder
-        self._own = scope.own
-        self._constants = scope.constants  # a number, its kind, dtype and device -> a node
-
-    @property
-    def is_in_body(self) -> bool:
-        """Whether the body of a branch or loop is traced now."""
-        return self.scope is not self.root
-
-    @contextmanager
-    def within(self, scope: Scope) -> Iterator[None]:
-        """Record into `scope`."""
-        previous = self.scope
-        self._enter(scope)
-        try:
-            yield
-        finally:
-            self._enter(previous)
-
-    @contextmanager
-    def at_home(self, tensor: Tensor) -> Iterator[None]:
-        scope: Scope = self.scope
-        value = tensor._value
-        while scope.outer is not None and (type(value) is not Node or value not in scope.own):
-            scope = scope.outer
-        with self.within(scope):
-            yield
-
-    def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
-        """A `node` of a body, on other inputs, in the running scope."""
-        made = self.builder.rebuild(node, inputs)
-        self._own.add(made)
-        return made
-
-    def body(self, function: Any, types: Sequence[TensorType], watched: Sequence[Any]) -> Body:
-        return trace_body(self, function, types, watched, state.grad_enabled)
-
-    @contextmanager
-    def no_draws(self, where: str) -> Iterator[None]:
-        scope = self.scope
-        before, scope.no_draws = scope.no_draws, where
-        try:
-            yield
-        finally:
-            scope.no_draws = before
-
-    def _counters(self, bodies: Sequence[Body]) -> list[GeneratorUse]:
-        """Of what any of the bodies draws from."""
-        found = {id(each): each for body in bodies for each in body.generators}
-        return [self._use(each) for each in found.values()]
-
-    def _drawn(self, uses: Sequence[GeneratorUse], results: Sequence[Tensor]) -> list[Tensor]:
-        """The results behind the counters, which the generators go on from."""
-        for use, counter in zip(uses, results):
-            use.counter, use.counts = counter, True
-        return list(results[len(uses) :])
-
-    def branch(self, index: Tensor, bodies: Sequence[Body]) -> list[Tensor]:
-        uses = self._counters(bodies)
-        bodies = drawing(bodies, [use.generator for use in uses])
-        return self._drawn(uses, control_flow.branch(index, bodies, [u.counter for u in uses]))
-
-    def loop(self, condition: Body, body: Body, carried: Sequence[Tensor]) -> list[Tensor]:
-        uses = self._counters([body])
-        drawn = [use.generator for use in uses]
-        condition = decision_of(condition, drawn)
-        carried = [*(use.counter for use in uses), *carried]
-        return self._drawn(uses, control_flow.loop(condition, body, carried))
-
-    def scan(
-        self, step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,
-        reverse: bool,
-    ) -> list[Tensor]:  # fmt: skip
-        uses = self._counters([step])
-        carried = [*(use.counter for use in uses), *carried]
-        return self._drawn(uses, control_flow.scan(step, carried, xs, length, reverse))
-
-    def _refuse_in_body(self, what: str) -> None:
-        if self.is_in_body:
-            raise TraceError(
-                f"the body of a branch or loop {what}, at {user_site()}, which cannot be compiled; "
-                "do it outside, or write the branch or loop in Python"
-            )
+    def has_value(self, tensor: Tensor) -> bool:
+        return False
 
     def leaked(self, node: Node) -> TraceError:
         """The error for a value that belongs to a trace that is over, or to a graph."""
