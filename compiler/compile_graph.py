@@ -14,12 +14,14 @@ from ..runtime.device import CPU
 from ..runtime.garbage import no_collection
 from .ir import Graph, Node
 from .ir import primitives as p
+from .ir.graph import MANY_NODES
 from .plan import stored_plan
 from .plan.executable import Executable
 from .plan.ready_plan import ReadyPlan
 from .plan.request import Request
 
 if TYPE_CHECKING:
+    from .passes.roll_loops import Rolled
     from .placement import PlacedExecutable
     from .plan.plan_sizes import PlanSizes
     from .plan.sized_plan import SizedPlan
@@ -103,6 +105,16 @@ def fused_gradients(graph: Graph) -> dict[Node, Node]:
         from .passes import fuse_attention_gradients
 
     return fuse_attention_gradients.fused_gradients(graph)
+
+
+def rolled_loops(graph: Graph) -> Rolled | None:
+    """What stands for `graph` where it repeats itself, as loops of Python leave it, if it does."""
+    if len(graph.nodes) < MANY_NODES:
+        return None
+    with interrupts.held():
+        from .passes import roll_loops
+
+    return roll_loops.rolled_loops(graph)
 
 
 def maker() -> Callable[[Request], Executable | PlacedExecutable]:

@@ -11,6 +11,7 @@ from ..runtime.records import NamedTuple
 from .ir import Graph, Primitive, map_whole
 from .ir import primitives as p
 from .ir.complex_numbers import has_complex
+from .ir.graph import MANY_NODES
 from .passes.decompose import decompose
 from .passes.decompose_positions import decompose_positions
 from .passes.eliminate_common import eliminate_common
@@ -50,6 +51,10 @@ def _has(*primitives: Primitive) -> Callable[[Graph], bool]:
     return lambda graph: graph.primitives.issuperset(primitives)
 
 
+def _is_large(graph: Graph) -> bool:
+    return len(graph.nodes) >= MANY_NODES
+
+
 def _may_have_attention(graph: Graph) -> bool:
     return _has_products_of_weights(graph) or not graph.primitives.isdisjoint(_ATTENTION)
 
@@ -58,6 +63,8 @@ _ATTENTION = (p.attention, p.attention_rows, p.attention_gradient)
 _has_products_of_weights = _has(p.matmul, p.exp)
 
 PASSES = (
+    # Before the others, behind which nodes no longer stand in the order of the program.
+    _late("roll_loops", _is_large, "loops of Python are compiled as one turn"),
     # Before the algebra, which is that of real numbers.
     _late("split_complex", has_complex, "complex values are pairs of real ones from here on"),
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),

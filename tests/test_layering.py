@@ -40,6 +40,7 @@ DOORS = {
     "tgraph.compiler.compile_graph": (
         "tgraph.compiler.make_executable",
         "tgraph.compiler.passes.fuse_attention_gradients",
+        "tgraph.compiler.passes.roll_loops",
     ),
     "tgraph.compiler.targets.known_targets": ("tgraph.compiler.targets.cuda.target",),
     "tgraph.compiler.targets.cpu.plan_builder": (

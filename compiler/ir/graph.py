@@ -12,6 +12,9 @@ from .primitive import Family, Primitive
 from .sources import input_
 from .types import IRTypeError
 
+MANY_NODES = 256
+"""A graph with fewer nodes compiles in little time, whether it repeats itself or not."""
+
 
 class Graph(Structured):
     """Inputs and outputs; everything between is reached from the outputs.

@@ -13,8 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.compile_graph import compile_for_sizes, compile_graph, fused_gradients, maker
-from ..compiler.ir import Builder, Graph, Node, input_node
+from ..compiler.compile_graph import (
+    compile_for_sizes,
+    compile_graph,
+    fused_gradients,
+    maker,
+    rolled_loops,
+)
+from ..compiler.ir import Builder, Graph, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
@@ -44,7 +50,7 @@ class Forward(NamedTuple):
 
     executable: Any
     saved: tuple[tuple[str, int], ...]  # ("primal", input) or ("output", output of `executable`)
-    nodes: tuple[Node, ...]  # what was saved
+    nodes: tuple[tuple[Node, ...], ...]  # of the trace, whose values were saved: one, or its rows
     backward: Graph
     gradients: tuple[int | None, ...]  # differentiable input -> output of `backward`
     has_token: bool  # whether its last output is that of the ordered host calls that it makes
@@ -221,27 +227,37 @@ class GraphFunction:
         executable = self._compile(forward)
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
-        nodes = tuple(self.fed.origins(origins))
+        nodes = tuple(tuple(self.fed.origins(each)) for each in origins)
         types = tuple(node.type for node in parts.backward.outputs)
         return Forward(executable, saved, nodes, parts.backward, places, token is not None, types)
 
     def _divided(
         self, incoming: Sequence[Node], gradients: Sequence[Node]
-    ) -> tuple[Partition, list[Node]]:
-        """The two graphs, and which nodes of the joint one stand for what is saved, if any do.
+    ) -> tuple[Partition, list[list[Node]]]:
+        """The two graphs, and the nodes of the joint one for whose values what is saved stands.
 
-        Attention is joined with its gradients while both are in sight.
+        They are one, or one for each row. Attention is joined with its gradients, and turns of a
+        loop with those of its gradient, while both are in sight.
         """
-        inputs, outputs = self.graph.inputs, self.graph.outputs
-        new = fused_gradients(Graph([*inputs, *incoming], [*outputs, *gradients]))
+        inputs, outputs = [*self.graph.inputs, *incoming], [*self.graph.outputs, *gradients]
+        new = fused_gradients(Graph(inputs, outputs))
         old = {after: before for before, after in new.items()}
-        parts = partition(
-            inputs,
-            incoming,
-            [new.get(each, each) for each in outputs],
-            [new.get(each, each) for each in gradients],
-        )
-        return parts, [old.get(each, each) for each in parts.saved]
+        joint = Graph(inputs, [new.get(each, each) for each in outputs])
+        rolled = rolled_loops(joint)
+        if rolled is not None:
+            parts, origins = self._parts(rolled.graph), rolled.origins()
+            if all(each in origins for each in parts.saved):
+                saved = [origins[each] for each in parts.saved]
+                return parts, [[old.get(each, each) for each in rows] for rows in saved]
+        parts = self._parts(joint)
+        return parts, [[old.get(each, each)] for each in parts.saved]
+
+    def _parts(self, joint: Graph) -> Partition:
+        inputs, outputs = len(self.graph.inputs), len(self.graph.outputs)
+        return partition(
+            joint.inputs[:inputs], joint.inputs[inputs:],
+            joint.outputs[:outputs], joint.outputs[outputs:],
+        )  # fmt: skip
 
     @property
     def joint(self) -> Graph:
@@ -317,11 +333,14 @@ class GraphFunction:
         """
         cotangents, found, token = self.trace_gradients(create_graph=True)
         handles = [each for each in found if each is not None]
-        saved = [(at, self.forward.nodes[at]) for at in self.kept]
-        kept = {node: input_node(f"saved{at}", self.fed.type_of(node)) for at, node in saved}
+        kept, values = [], dict[Node, Node]()
+        for at in self.kept:
+            nodes = self.forward.nodes[at]
+            kept.append(_saved_input(f"saved{at}", [self.fed.type_of(each) for each in nodes]))
+            values.update(_of_saved(kept[-1], nodes))
         given = self.fed.apply([each._value for each in cotangents])
-        fed = self.fed.with_inputs(kept)
-        inputs = [*self.graph.inputs, *given, *kept.values()]
+        fed = self.fed.with_inputs(values)
+        inputs = [*self.graph.inputs, *given, *kept]
         asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
         outputs = fed.apply([*map(self.trace.value_of, handles), *filter(None, [token])])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
@@ -528,6 +547,30 @@ class CompiledRecord(Record):
     def free(self) -> None:
         self.freed = True
         self.primals = self.saved = None
+
+
+def _saved_input(name: str, types: Sequence[TensorType]) -> Node:
+    """The input for what was saved of one node, or of several as its rows."""
+    first = types[0]
+    return input_node(
+        name, first if len(types) == 1 else first.with_shape((len(types), *first.shape))
+    )
+
+
+def _of_saved(saved: Node, nodes: Sequence[Node]) -> dict[Node, Node]:
+    """The values of `nodes`, which are one, or the rows of what was saved."""
+    if len(nodes) == 1:
+        return {nodes[0]: saved}
+    build, (_, *sizes) = Builder(), saved.shape
+    rest = (0,) * len(sizes), (1,) * len(sizes), tuple(sizes)
+    rows = {}
+    for at, node in enumerate(nodes):
+        attrs = {
+            "starts": (at, *rest[0]), "steps": (1, *rest[1]), "stops": (at + 1, *rest[2]),
+        }  # fmt: skip
+        row = build.apply(p.slice_, [saved], attrs)
+        rows[node] = build.apply(p.reshape, [row], {"shape": rest[2]})
+    return rows
 
 
 def replayed(graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:

@@ -21,9 +21,10 @@ _INSTEAD = {
     "split_scans": Pass("split_scans", split_scans_for_gpu, "and long scans"),
 }
 # Threads fold values with their positions as they are; products and attention are a library's, and
-# kernels'.
+# kernels'. Launches that repeat themselves are captured one by one.
 _WITHOUT = (
-    "lay_out_windows", "decompose_positions", "fuse_attention", "fuse_attention_gradients",
+    "roll_loops", "lay_out_windows", "decompose_positions", "fuse_attention",
+    "fuse_attention_gradients",
 )  # fmt: skip
 
 CUDA_PASSES = tuple(_INSTEAD.get(each.name, each) for each in PASSES if each.name not in _WITHOUT)
