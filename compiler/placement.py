@@ -17,6 +17,7 @@ from ..runtime.plan import ReadOnlyError
 from ..runtime.records import record, replace
 from .ir import Builder, Family, Graph, Node, TensorType, input_node, toposort, transform
 from .ir import primitives as p
+from .passes.on_one_device import on_one_device
 from .plan.executable import Executable
 from .plan.request import Request
 from .plan.step_info import StepInfo
@@ -49,15 +50,17 @@ class Segment:
 
 def is_on_cpu(graph: Graph) -> bool:
     """Whether every value of a graph is the CPU's."""
-    return all(_device(node) is CPU for node in (*graph.inputs, *graph.nodes))
+    nodes = (node for each in graph.whole for node in (*each.inputs, *each.nodes))
+    return all(_device(node) is CPU for node in nodes)
 
 
 def move_early(graph: Graph) -> Graph:
     """Single numbers are moved to a device before they are computed with; constants are made there.
 
     So the arithmetic of hyperparameters on the host, and the counters of generators, make no
-    segment of their own.
+    segment of their own. Branches and loops are on one device each.
     """
+    graph = on_one_device(graph)
     numbers: set[Node] = set()
     moved: dict[Device, dict[Node, Node]] = {}
 

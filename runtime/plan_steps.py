@@ -296,12 +296,25 @@ class JumpStep:
         return f"jump {self.name}: by {self.by}{pairs and f', exchanging {pairs}'}"
 
 
+@record()
+class TurnsStep:
+    """Go on with the next step, `turns` times; then with the one `by` behind this one, on CUDA.
+
+    A loop begins with it whose number of turns is known. It counts anew when it is met again.
+    """
+
+    name: str
+    turns: int
+    by: int
+
+    def __str__(self) -> str:
+        return f"turns {self.name}: {self.turns}, then by {self.by}"
+
+
 ControlStep = BindStep | BranchStep | JumpStep
 
 
-def references(
-    step: KernelStep | LaunchStep | GemmStep | CopyStep | PythonStep | RoutineStep | ControlStep,
-) -> tuple[BufferRef, ...]:
+def references(step: Step | CudaStep) -> tuple[BufferRef, ...]:
     """The places in memory that a step is told of, in its own order."""
     match step:
         case KernelStep() | LaunchStep():
@@ -321,7 +334,7 @@ def references(
             return step.places
         case BranchStep():
             return (step.index,)
-        case JumpStep():
+        case JumpStep() | TurnsStep():
             return ()
 
 
@@ -342,4 +355,4 @@ def with_kernel(step: Step, **changes: Any) -> Step:
 
 
 Step = KernelStep | GemmStep | CopyStep | PythonStep | ControlStep
-CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep | RoutineStep
+CudaStep = LaunchStep | GemmStep | CopyStep | PythonStep | RoutineStep | ControlStep | TurnsStep

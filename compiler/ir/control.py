@@ -37,7 +37,7 @@ def _infer_loop(types: Sequence[TensorType], attrs: Attrs) -> Types:
     state = tuple(types[: attrs["carried"]])
     if not 1 <= attrs["carried"] <= len(types):
         raise IRTypeError(f"loop cannot carry {attrs['carried']} of {len(types)} operands")
-    decision = TensorType((), bool_, state[0].device)
+    decision = TensorType((), bool_, attrs["condition"].outputs[0].type.device)
     _check("the condition of loop", attrs["condition"], tuple(types), (decision,))
     _check("the body of loop", attrs["body"], tuple(types), state)
     return state

@@ -11,10 +11,11 @@ places. A loop is::
     jump   to the condition; the two slots of each value are exchanged
     copy   the results, which lie in the other memory after an odd number of turns
 
-So nothing is copied from turn to turn. A value that the body reads only at the element that it
-writes, and not afterwards, is written where it lies: it needs neither the other memory nor the
-exchange. What the graphs read besides the state lies where it was computed, and is not given to
-others before the loop ends, since the loop is one step of the graph around it.
+Where a target counts turns, a loop whose number of turns is known has no condition and no branch,
+but a step that counts. So nothing is copied from turn to turn. A value that the body reads only at
+the element that it writes, and not afterwards, is written where it lies: it needs neither the other
+memory nor the exchange. What the graphs read besides the state lies where it was computed, and is
+not given to others before the loop ends, since the loop is one step of the graph around it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,19 @@ from contextlib import ExitStack
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ...runtime.plan_steps import BindStep, BranchStep, BufferRef, CopyStep, JumpStep
+from ...runtime.plan_steps import (
+    BindStep,
+    BranchStep,
+    BufferRef,
+    CopyStep,
+    JumpStep,
+    TurnsStep,
+)
 from ...runtime.records import record
 from ..ir import Node
 from .arena import PlanMemory
 from .step_info import StepInfo
+from .turns import known_turns
 
 if TYPE_CHECKING:
     from .plan_builder import PlanBuilder
@@ -86,17 +95,22 @@ def write_loop(builder: PlanBuilder, node: Node) -> list[StepInfo]:
             for at, each in enumerate(node.inputs[: node.attrs["carried"]])
             if each.type.numel
         ]  # fmt: skip
+        turns = known_turns(node) if builder.counts_turns else None
         decision = take(1)
         decide, step = _inner_builders(builder, node, operands, state, decision)
         targets = zip(state, step.targets, strict=True)
         moved = [each for each, target in targets if target != each.reads]
         others = [take(each.nbytes) for each in moved]
-        decide.write()
+        if turns is None:
+            decide.write()
         step.write()
     _write_begin(builder, operands, state, moved, others)
-    _write_turns(builder, decide, step, decision, moved)
+    if turns is None:
+        _write_turns(builder, decide, step, decision, moved)
+    else:
+        _write_known_turns(builder, turns, step, moved)
     for each in moved:
-        if each.number in place_of:
+        if each.number in place_of and (turns is None or turns % 2):
             _copy(builder, each.first, each.reads, each.nbytes)
     return [*decide.infos, *step.infos]
 
@@ -163,6 +177,19 @@ def _write_turns(
     builder.add_steps(decide)
     builder.steps.append(BranchStep("loop", decision, "bool", (len(step.steps) + 2, 1)))
     builder.add_steps(step)
+    _write_jump_back(builder, begin, moved)
+
+
+def _write_known_turns(
+    builder: PlanBuilder, turns: int, step: PlanBuilder, moved: Sequence[_Carried]
+) -> None:
+    begin = len(builder.steps)
+    builder.steps.append(TurnsStep("loop", turns, len(step.steps) + 2))
+    builder.add_steps(step)
+    _write_jump_back(builder, begin, moved)
+
+
+def _write_jump_back(builder: PlanBuilder, begin: int, moved: Sequence[_Carried]) -> None:
     exchanged = tuple((each.reads.slot, each.writes.slot) for each in moved)
     builder.steps.append(JumpStep("loop", begin - len(builder.steps), exchanged))
 

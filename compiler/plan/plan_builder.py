@@ -50,6 +50,8 @@ class PlanBuilder(ABC):
     """Values in the arena start at multiples of this many bytes."""
     never_reused = 0
     """Places in the arena of at most this many bytes are not given to other values."""
+    counts_turns = False
+    """Whether loops whose number of turns is known count them, and compute no condition."""
 
     def __init__(
         self,
@@ -408,15 +410,11 @@ class PlanBuilder(ABC):
         for number in range(first, len(self.steps)):
             self.info_of_step.setdefault(number, info)
 
+    @abstractmethod
     def inner(
         self, node: Node, graph: Graph, donate: Mapping[int, int], within: Surroundings
     ) -> PlanBuilder:
         """A builder for the steps of a graph inside `node`, which belong to this plan."""
-        raise NotImplementedError(
-            f"{node.primitive.name} on {self.graph.outputs[0].type.device} (at {node.where}): "
-            "compiled branches and loops run on the CPU only; move their operands there, or write "
-            "them in Python around what is compiled"
-        )
 
     def add_steps(self, inner: PlanBuilder) -> None:
         """Go on with the steps of an inner builder."""

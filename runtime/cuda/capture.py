@@ -12,14 +12,7 @@ from .products import workspaces_of
 
 
 class CaptureError(Exception):
-    """A capture that failed. The message has all that went wrong.
-
-    `has_run` tells whether all that was asked for has run nevertheless; else nothing has.
-    """
-
-    def __init__(self, message: str, has_run: bool = False) -> None:
-        super().__init__(message)
-        self.has_run = has_run
+    """A capture that failed. The message has all that went wrong."""
 
 
 class Capture:

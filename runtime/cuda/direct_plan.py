@@ -22,9 +22,10 @@ from . import backend, failures
 from .arrays import ALIGNMENT, current, upload
 from .loaded_modules import loaded_module
 from .memory import forgotten, register_keeper, watch, when_full
+from .places import NUMBER_SLOT
 from .plan import SYNCHRONOUS, enter_thread
 from .plan_layout import aligned_copy, packed
-from .step_runner import NUMBER_SLOT, StepRunner, products_of, words_of
+from .step_runner import StepRunner, products_of, words_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -55,7 +55,7 @@ class _Board:
     """
 
     def __init__(self) -> None:
-        self.pinned, self.flag = _host_words(1)
+        self.pinned, self.flag = host_words(1)
         self.statuses: dict[Status, None] = {}
         self.lock = threading.RLock()  # a status may retire wherever garbage is collected
 
@@ -82,7 +82,7 @@ class Status:
             return
         board = _board()
         self.memory = backend.cupy().cuda.alloc(NBYTES)
-        self.pinned, words = _host_words(2 * WORDS + 1)
+        self.pinned, words = host_words(2 * WORDS + 1)
         self.words, self._fresh, flag = words[:WORDS], words[WORDS:-1], words[-1:]
         self._fresh[_FLAG] = board.flag.ctypes.data if shared else flag.ctypes.data
         self._fresh[_COPY] = self.words.ctypes.data
@@ -158,7 +158,7 @@ def _board() -> _Board:
     return found
 
 
-def _host_words(count: int) -> tuple[Any, npt.NDArray[np.int64]]:
+def host_words(count: int) -> tuple[Any, npt.NDArray[np.int64]]:
     """Words of the host that devices reach by the same address, and the memory that has them."""
     pinned = backend.cupy().cuda.alloc_pinned_memory(8 * count)
     words = np.frombuffer(pinned, np.int64, count)

@@ -4,7 +4,8 @@ Memory is named as in `runtime/plan.py`: by slot and offset. The addresses of sl
 to call, so a call first writes the addresses of all arguments into one table, of which the driver
 copies what a launch needs. A second call with the same addresses is captured as a CUDA graph, and
 later ones replay it: one launch for the whole plan. Python functions and CuPy's calls of libraries
-cannot be captured; what stands between them is a graph each.
+cannot be captured, nor what is decided by a value of the device; what stands between is a graph
+each (`segments.py`).
 
 Everything is asked of the device and nothing is waited for. A failed check is therefore reported
 later, see `failures`. With TGRAPH_CUDA_SYNC=1 each step is waited for, and its error names it.
@@ -26,11 +27,13 @@ from ..device import Device
 from ..plan_steps import ARENA_SLOT, STATUS_SLOT, CudaStep
 from . import backend, failures
 from .arrays import ALIGNMENT, current, upload
-from .capture import CaptureError, capture_of, told
+from .capture import CaptureError, capture_of
 from .loaded_modules import loaded_module
 from .memory import forgotten, note_peak, register_cache, register_keeper, watch, when_full
-from .plan_layout import Part, Place, aligned_copy, packed, parts_of
-from .step_runner import NUMBER_SLOT, StepRunner, products_of, words_of
+from .places import Places
+from .plan_layout import Place, aligned_copy, packed
+from .segments import Segments, run_segments, stops_of
+from .step_runner import StepRunner, products_of, words_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,6 +58,7 @@ class CudaPlan:
     results that the plan has room for itself, so that a graph need not be captured for each of
     their addresses: a call copies them all to one block. `written` are the slots of inputs that the
     plan overwrites. `on_failure` makes the error of a failed check from what the status says.
+    `pointers` are bound to places in other slots by steps.
 
     One stream runs one call after another; calls on several streams have their own memory.
     """
@@ -71,6 +75,7 @@ class CudaPlan:
         small: Mapping[int, int] | None = None,
         written: Sequence[int] = (),
         on_failure: Callable[[int, int, int], Exception] | None = None,
+        pointers: Sequence[int] = (),
     ) -> None:
         self.device = device
         self.source = source
@@ -81,13 +86,14 @@ class CudaPlan:
         self.small, self.small_bytes = packed(small or {})
         self.written = frozenset(written)
         self.on_failure = on_failure
+        self.pointers = tuple(pointers)
         with current(device):
             self.constants = {slot: upload(value, device) for slot, value in constants.items()}
             self.module = loaded_module(source, steps, device)
             if self.constants:  # calls on other streams do not wait for this one
                 backend.cupy().cuda.get_current_stream().synchronize()
             self.products = products_of(steps, device)
-        own = self.constants.keys() | self.small.keys()
+        own = self.constants.keys() | self.small.keys() | set(self.pointers)
         self._call_slots = [s for s in range(1, num_slots) if s not in own]
         self.device_slots = [s for s in self._call_slots if s not in self.from_host]
         self._device_places = [self._call_slots.index(slot) for slot in self.device_slots]
@@ -97,8 +103,8 @@ class CudaPlan:
         register_cache(self)
         register_keeper(self)
         self.synchronous = os.environ.get(SYNCHRONOUS, "0") not in ("", "0")
-        self.parts = parts_of(self.steps)
-        self.can_capture = any(part.is_captured for part in self.parts) and not self.synchronous
+        self.stops = stops_of(self.steps)
+        self.can_capture = len(self.stops) < len(self.steps) and not self.synchronous
 
     def run(self, arrays: Sequence[Array], block: Any = None) -> None:
         """Ask the device to run all steps on `arrays`, one for each slot that is given at calls.
@@ -134,8 +140,6 @@ class CudaPlan:
             self.can_capture = False
             for each in (frame, *self._frames.values()):
                 each.capture_nothing()
-            if not failed.has_run:
-                frame.run(addresses, stream)
             warnings.warn(
                 "a compiled function could not be captured as a CUDA graph, and launches its "
                 f"kernels one by one from now on: {failed}",
@@ -185,8 +189,10 @@ class _Frame:
         self.small_bytes = plan.small_bytes
         self.arena = cuda.alloc(plan.arena_bytes) if plan.arena_bytes else None
         self.status = failures.Status(plan.device, plan.on_failure)
-        # The last is the status, and the one before it where numbers count from.
-        self.bases = np.zeros(plan.num_slots - NUMBER_SLOT, np.int64)
+        refs = [ref for step in plan.steps for ref in words_of(step)]
+        self.runner = StepRunner(plan.steps, plan.module, plan.products)
+        self.places = Places(plan.num_slots, refs, self.runner.words, plan.pointers)
+        self.bases = self.places.bases
         self.bases[ARENA_SLOT] = self.arena.ptr if self.arena is not None else 0
         self.bases[STATUS_SLOT] = self.status.address
         for slot, array in plan.constants.items():
@@ -194,14 +200,12 @@ class _Frame:
         self.uploaded = self._own(plan.from_host, plan.host_bytes)
         self.results = self._own(plan.small, plan.small_bytes)
         self.packed = np.zeros(plan.host_bytes, np.uint8)
-        refs = [ref for step in plan.steps for ref in words_of(step)]
-        self.slots = np.array([ref.slot for ref in refs], np.int64)
-        self.offsets = np.array([ref.offset for ref in refs], np.int64)
-        self.runner, self.parts = StepRunner(plan.steps, plan.module, plan.products), plan.parts
         self.runner.memory = self.arena, self.uploaded, self.results, plan.constants
+        self.runner.places, self.stops = self.places, plan.stops
+        if plan.on_failure is not None:
+            self.runner.failed = self.status.take
         self.synchronous = plan.synchronous
-        # By addresses, for each part its graph, if it has one; () where they were met once.
-        self.graphs: OrderedDict[tuple[int, ...], tuple[Any, ...]] = OrderedDict()
+        self.graphs: OrderedDict[tuple[int, ...], Segments] = OrderedDict()  # by addresses
         self.capturing = capture_of(plan.device, stream.ptr) if plan.can_capture else None
 
     def __del__(self) -> None:
@@ -240,64 +244,33 @@ class _Frame:
     def run(self, addresses: tuple[int, ...], stream: Any) -> None:
         """Run the steps on arrays at these addresses, one for each slot of the device's arrays.
 
-        CaptureError where they were to become a graph and cannot; nothing has run then.
+        CaptureError where some were to become a graph and cannot; all have run nevertheless.
         """
         self.status.renew(stream.ptr)
-        graphs = self.graphs.get(addresses)
-        if graphs and len(graphs) == 1:
+        segments = self.graphs.get(addresses)
+        if segments is not None:
             self.graphs.move_to_end(addresses)
-            graphs[0].launch(stream)
-            return
+            if segments.whole is not None:
+                segments.whole.launch(stream)
+                return
         self.bases[self.device_slots] = addresses
-        np.add(self.bases[self.slots], self.offsets, out=self.runner.words)
-        if self.capturing is not None and graphs is not None:
-            if graphs:
-                self.graphs.move_to_end(addresses)
-            else:  # seen once: worth capturing
-                graphs = tuple(self._graph(part) for part in self.parts)
-            self._launch_graphs(graphs, stream)
-            self.graphs[addresses] = graphs
-            return
+        self.places.fill()
+        self.runner.left.clear()
         if self.synchronous:
             self.runner.ask_and_wait(stream)
+        elif self.capturing is None:
+            self.runner.ask(stream.ptr)
         else:
-            self._ask(stream)
-        if self.capturing is not None:
-            self.graphs[addresses] = ()
-            if len(self.graphs) > KEPT_GRAPHS:
-                self.graphs.popitem(last=False)
+            if segments is None:
+                segments = self.graphs[addresses] = Segments()
+                if len(self.graphs) > KEPT_GRAPHS:
+                    self.graphs.popitem(last=False)
+            run_segments(self.runner, segments, self.stops, self.capturing, stream)
 
     def capture_nothing(self) -> None:
         """Launch the steps one by one from now on."""
         self.graphs.clear()
         self.capturing = None
-
-    def _graph(self, part: Part) -> Any:
-        """The graph of a part that is captured, for the addresses of this call."""
-        if not part.is_captured or self.capturing is None:
-            return None
-        return self.capturing.graph(self.runner.make_ready, partial(self._ask, part=part))
-
-    def _launch_graphs(self, graphs: Sequence[Any], stream: Any) -> None:
-        """All parts in order; what comes behind a graph that cannot be launched goes without."""
-        failed: Exception | None = None
-        for number, (part, graph) in enumerate(zip(self.parts, graphs, strict=True)):
-            if graph is None or failed is not None:
-                self._ask(stream, part)
-                continue
-            try:
-                graph.launch(stream)
-            except Exception as cause:
-                message = f"{told(cause)} (when it was launched)"
-                if number == 0:
-                    raise CaptureError(message) from cause
-                failed = cause
-                self._ask(stream, part)
-        if failed is not None:
-            raise CaptureError(f"{told(failed)} (when it was launched)", True) from failed
-
-    def _ask(self, stream: Any, part: Part | None = None) -> None:
-        self.runner.ask(stream.ptr, part)
 
 
 class _Threads(threading.local):

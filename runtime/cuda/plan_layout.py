@@ -1,11 +1,11 @@
-"""How a plan for CUDA lies in memory, and which of its steps become graphs."""
+"""How a plan for CUDA lies in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ..plan_steps import ArrayRef, CudaStep, PythonStep, RoutineStep
+from ..plan_steps import ArrayRef
 from ..records import NamedTuple
 from . import backend
 from .arrays import bounds
@@ -20,30 +20,6 @@ class Place(NamedTuple):
 
     start: int
     stop: int
-
-
-class Part(NamedTuple):
-    """Steps from `start` to `stop`: captured as one graph, or asked for one by one."""
-
-    start: int
-    stop: int
-    is_captured: bool
-
-
-def parts_of(steps: Sequence[CudaStep]) -> tuple[Part, ...]:
-    """What can be captured, cut where it cannot; a single step between others is not worth it."""
-    parts: list[Part] = []
-    for at, step in enumerate(steps):
-        can = not isinstance(step, (PythonStep, RoutineStep))
-        if parts and parts[-1].is_captured is can:
-            parts[-1] = parts[-1]._replace(stop=at + 1)
-        else:
-            parts.append(Part(at, at + 1, can))
-    if len(parts) == 1:
-        return tuple(parts)
-    return tuple(
-        part._replace(is_captured=part.is_captured and part.stop > part.start + 1) for part in parts
-    )
 
 
 def packed(sizes: Mapping[int, int]) -> tuple[dict[int, Place], int]:

@@ -2,7 +2,8 @@
 
 The driver gets a launch's arguments by the addresses at which they lie. So there is one table for
 all steps of a plan: words, which a call fills with the addresses of its arrays, and the numbers
-that kernels take.
+that kernels take. Branches and loops are walked here: what decides is read from the device, which
+is waited for, but for loops whose turns are counted.
 """
 
 from __future__ import annotations
@@ -12,29 +13,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import interrupts
 from ..device import Device
 from ..plan_steps import (
+    BindStep,
+    BranchStep,
     BufferRef,
     CopyStep,
     CudaStep,
     GemmStep,
+    JumpStep,
     LaunchStep,
     PythonStep,
     RoutineStep,
+    TurnsStep,
     references,
 )
-from . import backend, factorizations, failures
+from . import backend, factorizations, failures, in_flight
 from .launches import Launch, LaunchError, launch
 from .loaded_modules import LoadedModule
 from .memory import when_full
-from .plan_layout import Part, view_of
+from .places import NUMBER_SLOT, Places
+from .plan_layout import view_of
 from .products import Product, prepare, workspaces_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-NUMBER_SLOT = -2
-"""Where every number is its own address."""
+NO_STOPS: frozenset[int] = frozenset()
 _WORD = 8
 
 
@@ -59,7 +65,8 @@ class StepRunner:
     """The steps of a plan, ready to be asked for: `words` has what they are told, in their order.
 
     The number `at` of `words` means what `words_of` has at that place among all steps. `memory` is
-    what the addresses point into beside the arrays of a call.
+    what the addresses point into beside the arrays of a call. Plans with branches or loops have
+    `places`, whose pointers these move, and `failed`, which gives the error of a check that failed.
     """
 
     def __init__(
@@ -76,13 +83,18 @@ class StepRunner:
         )
         self.calls = self._prepare(module, products)
         self.memory: Any = None
+        self.places: Places | None = None
+        self.failed: Callable[[], Exception | None] = _nothing
+        self.is_straight = not any(map(leads_elsewhere, steps))
+        self.left: dict[int, int] = {}  # the turns of loops that have begun, by where these do
+        self._decision: Any = None  # pinned memory, to which a number that decides is copied
 
     def _prepare(
         self, module: LoadedModule | None, products: Mapping[int, Product]
-    ) -> list[tuple[Callable[..., None], Any, int]]:
+    ) -> list[tuple[Callable[..., Any], Any, int]]:
         """For every step what runs it, what of it is fixed, and where its words begin."""
         # Functions, not methods of this very object: what it holds is to go as soon as it goes.
-        calls: list[tuple[Callable[..., None], Any, int]] = []
+        calls: list[tuple[Callable[..., Any], Any, int]] = []
         first = 0
         for number, step in enumerate(self.steps):
             match step:
@@ -100,37 +112,81 @@ class StepRunner:
                     calls.append((StepRunner._call, step, first))
                 case RoutineStep():
                     calls.append((StepRunner._factorize, step, first))
+                case BindStep() | BranchStep() | JumpStep() | TurnsStep():
+                    calls.append((StepRunner._walk, number, first))
             first += len(words_of(step))
         return calls
 
-    def ask(self, stream: int, part: Part | None = None) -> None:
-        """Ask a stream, by its pointer, for all steps, or for those of a part."""
-        for run, fixed, first in self.calls[part.start : part.stop] if part else self.calls:
-            run(self, fixed, first, stream)
+    def ask(self, stream: int, at: int = 0, stops: frozenset[int] = NO_STOPS) -> int:
+        """Ask a stream, by its pointer, for the steps from `at` on; where that ends.
+
+        It ends before the first of `stops`.
+        """
+        if self.is_straight and not stops:
+            for run, fixed, first in self.calls[at:] if at else self.calls:
+                run(self, fixed, first, stream)
+            return len(self.calls)
+        while at < len(self.calls) and at not in stops:
+            at = self.ask_for(at, stream)
+        return at
+
+    def ask_for(self, at: int, stream: int) -> int:
+        """Ask a stream for one step; which one is next."""
+        run, fixed, first = self.calls[at]
+        following: int | None = run(self, fixed, first, stream)
+        return at + 1 if following is None else following
 
     def ask_and_wait(self, stream: Any) -> None:
         """Each step only when the one before it is done; LaunchError names one that fails."""
         stream.synchronize()  # what went wrong before is not the first step's fault
-        for number, (run, fixed, first) in enumerate(self.calls):
-            run(self, fixed, first, stream.ptr)
+        at = 0
+        while at < len(self.calls):
+            number, at = at, self.ask_for(at, stream.ptr)
             try:
                 stream.synchronize()
             except RuntimeError as error:
+                _, fixed, _ = self.calls[number]
                 what = fixed if isinstance(fixed, Launch) else self.steps[number]
                 raise LaunchError(f"step {number}, {what}: {error}") from error
             failures.report()
 
-    def make_ready(self, stream: Any) -> None:
+    def make_ready(self, stream: Any, at: int, stops: frozenset[int]) -> None:
         """Let products choose and allocate before their addresses are captured."""
-        words = self.words.tolist()
+        state = self.state
 
         def ready() -> None:
-            for _, fixed, first in self.calls:
+            number = at
+            while number < len(self.calls) and number not in stops:
+                _, fixed, first = self.calls[number]
                 if isinstance(fixed, Product):
-                    a, b, c, *bias = words[first : first + fixed.operands]
+                    a, b, c, *bias = self.words[first : first + fixed.operands].tolist()
                     fixed.ready(a, b, c, stream.ptr, *bias)
+                is_control = leads_elsewhere(self.steps[number])
+                number = self.ask_for(number, stream.ptr) if is_control else number + 1
 
-        when_full(ready)
+        try:
+            when_full(ready)
+        finally:
+            self.state = state
+
+    @property
+    def pointers(self) -> bytes:
+        """Where pointers are."""
+        return self.places.pointers if self.places else b""
+
+    @pointers.setter
+    def pointers(self, found: bytes) -> None:
+        if self.places:
+            self.places.pointers = found
+
+    @property
+    def state(self) -> tuple[bytes, dict[int, int]]:
+        """Where pointers are, and how many turns are left."""
+        return self.pointers, dict(self.left)
+
+    @state.setter
+    def state(self, state: tuple[bytes, dict[int, int]]) -> None:
+        self.pointers, self.left = state[0], dict(state[1])
 
     # -- steps ---------------------------------------------------------------------------
 
@@ -143,6 +199,8 @@ class StepRunner:
 
     def _copy(self, nbytes: int, first: int, stream: int) -> None:
         target, source = self.words[first : first + 2].tolist()
+        if target == source:
+            return
         runtime = backend.cupy().cuda.runtime
         runtime.memcpyAsync(target, source, nbytes, runtime.memcpyDeviceToDevice, stream)
 
@@ -164,3 +222,59 @@ class StepRunner:
         ]
         status = next(words) if step.site else 0
         factorizations.run_step(step, operands, given, status)
+
+    # -- branches and loops --------------------------------------------------------------
+
+    def _walk(self, at: int, first: int, stream: int) -> int:
+        """Do what a step of control flow does; which step is next."""
+        step = self.steps[at]
+        match step:
+            case BranchStep():
+                chosen = self._read(step.dtype, int(self.words[first]), stream)
+                return at + step.by[min(max(chosen, 0), len(step.by) - 1)]
+            case TurnsStep():
+                left = self.left.pop(at, step.turns)
+                if not left:
+                    return at + step.by
+                self.left[at] = left - 1
+                return at + 1
+        assert self.places is not None
+        if isinstance(step, BindStep):
+            self.places.bind(step, first)
+            return at + 1
+        assert isinstance(step, JumpStep)
+        self.places.exchange(step)
+        return at + step.by
+
+    def _read(self, dtype: str, address: int, stream: int) -> int:
+        """A number that the stream computes; the error of a check that failed meanwhile."""
+        cuda = backend.cupy().cuda
+        if self._decision is None:
+            self._decision = failures.host_words(1)
+        pinned, word = self._decision
+        number = word.view(dtype)[:1]
+        try:
+            with backend.capturing:
+                cuda.runtime.memcpyAsync(
+                    word.ctypes.data, address, number.nbytes, cuda.runtime.memcpyDeviceToHost,
+                    stream,
+                )  # fmt: skip
+                cuda.runtime.streamSynchronize(stream)
+        except BaseException:
+            in_flight.keep(pinned, cuda.get_current_stream())
+            raise
+        found = int(number[0])
+        interrupts.deliver()
+        failed = self.failed()
+        if failed is not None:
+            raise failed
+        return found
+
+
+def leads_elsewhere(step: CudaStep) -> bool:
+    """Whether what comes next is not simply the step behind this one, or pointers move."""
+    return isinstance(step, (BindStep, BranchStep, JumpStep, TurnsStep))
+
+
+def _nothing() -> None:
+    return None

@@ -12,8 +12,6 @@ from control_graphs import Maker, below, graph, types_of, up
 from tgraph.compiler.ir import Node, TensorType
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.targets.cpu.executable import cpu_executable
-from tgraph.compiler.targets.cuda.program import program_of
-from tgraph.runtime.device import Device
 from tgraph.runtime.dtypes import float32, int64
 
 import tgraph as tg
@@ -98,14 +96,3 @@ def test_ctrl_c_where_the_call_would_write_leaves_all_as_it_was() -> None:
     with pytest.raises(KeyboardInterrupt):
         step(tg.tensor(0))
     assert tg.equal(state, before)
-
-
-def test_plans_for_cuda_are_refused() -> None:
-    gpu = Device("cuda", 0)
-
-    def make(m: Maker, i: Node, x: Node) -> list[Node]:
-        return m.branch(i, [x], lambda m, x: [m("neg", x)], lambda m, x: [x])
-
-    types = [TensorType((), int64, gpu), TensorType((4,), float32, gpu)]
-    with pytest.raises(NotImplementedError, match=r"branch on cuda:0 .* run on the CPU only"):
-        program_of(graph(types, make), "sm_90")

@@ -450,7 +450,7 @@ def test_steps_are_told_and_timed() -> None:
 
 STORED = """
 import sys
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_control_words import *
 executable = compile_graph(failing(17))
 print(type(executable).__name__, executable.run([np.arange(5.0), np.array(4)])[1])
@@ -464,7 +464,8 @@ print(compile_graph(fibonacci()).run([np.array(50)])[0])
 
 def test_another_process_takes_the_plan_from_disk(tmp_path: Path) -> None:
     texts = []
-    script = STORED.format(folder=str(Path(__file__).parent))
+    folder = Path(__file__).parent
+    script = STORED.format(folders=[str(folder), str(folder.parent)])
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=False,

@@ -18,12 +18,17 @@ from tgraph.runtime.dtypes import dtype_named
 from tgraph.runtime.plan_steps import (
     STATUS_SLOT,
     ArrayRef,
+    BindStep,
+    BranchStep,
     BufferRef,
+    ControlStep,
     CopyStep,
     GemmStep,
+    JumpStep,
     LaunchStep,
     PythonStep,
     RoutineStep,
+    TurnsStep,
 )
 
 from .shim import Library, Order
@@ -54,6 +59,7 @@ class _Run:
     def __init__(self, program: CudaProgram, inputs: Sequence[Array]) -> None:
         self.program = program
         self.memory: dict[int, Array] = {}
+        self.left: dict[int, int] = {}  # turns of loops, by where these begin
         given = iter(inputs)
         for slot, buffer in program.buffers.items():
             memory = _aligned(buffer.nbytes)
@@ -68,7 +74,10 @@ class _Run:
             self.memory[slot] = memory
 
     def run(self, order: Order, seed: int, interpreted: bool = False) -> list[Array]:
-        for number, step in enumerate(self.program.steps):
+        at, steps = 0, self.program.steps
+        while at < len(steps):
+            number, step = at, steps[at]
+            at += 1
             match step:
                 case LaunchStep():
                     schedule = self.program.info_of_step[number].schedule
@@ -91,8 +100,31 @@ class _Run:
                     for place, value in zip(step.results, given, strict=True):
                         if place is not None:
                             self.array(place)[...] = value
+                case BindStep() | BranchStep() | JumpStep() | TurnsStep():
+                    at = number + self.walk(number, step)
+                    self.check()
         self.check()
         return self.results()
+
+    def walk(self, number: int, step: ControlStep | TurnsStep) -> int:
+        """How many steps further a plan goes on."""
+        match step:
+            case BindStep():
+                found = [self.at(each) for each in step.places]
+                self.memory |= zip(step.slots, found)
+                return 1
+            case BranchStep():
+                (index,) = self.at(step.index)[: np.dtype(step.dtype).itemsize].view(step.dtype)
+                return step.by[min(max(int(index), 0), len(step.by) - 1)]
+            case TurnsStep():
+                left = self.left.pop(number, step.turns)
+                self.left |= {number: left - 1} if left else {}
+                return 1 if left else step.by
+            case JumpStep():
+                for one, other in step.exchanged:
+                    both = self.memory[other], self.memory[one]
+                    self.memory[one], self.memory[other] = both
+                return step.by
 
     @cached_property
     def library(self) -> Library:

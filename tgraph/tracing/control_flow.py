@@ -19,6 +19,7 @@ from ..core.grad_mode import no_grad
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
+from ..runtime.device import CPU
 from ..runtime.dtypes import int64
 from .bodies import Body, trace_body, union_of, zeros
 
@@ -170,7 +171,8 @@ def _scan(
 ) -> list[Tensor]:  # fmt: skip
     """Before the results of the scan, with `keeps`, the states that the turns began with."""
     trace, count = step.trace, len(carried)
-    device = (*carried, *xs, *step.captured, *step.outputs)[0]._type.device
+    values = (*carried, *xs, *step.captured, *step.outputs)
+    device = next((each._type.device for each in values if each._type.device is not CPU), CPU)
     row_types = [*(step.types[:count] if keeps else []), *step.types[count:]]
     stacked = [
         zeros(intern_type((length, *each.shape), each.dtype, each.device)) for each in row_types
@@ -184,11 +186,11 @@ def _scan(
         following = apply(p.add, turn, trace.constant(1, int64, device))
         at = apply(p.sub, trace.constant(length - 1, int64, device), turn) if reverse else turn
         now, written = state_[:count], state_[count:]
-        read = [apply(p.index, each, at, axis=0) for each in xs]
+        read = [apply(p.index, each, _beside(each, at), axis=0) for each in xs]
         made = inlined(step, *now, *read)
         new = [*(now if keeps else ()), *made[count:]]
         rows = [
-            apply(p.index_put, stack, at, each, axis=0, accumulate=False)
+            apply(p.index_put, stack, _beside(stack, at), each, axis=0, accumulate=False)
             for stack, each in zip(written, new, strict=True)
         ]
         return [following, *made[:count], *rows]
@@ -200,6 +202,14 @@ def _scan(
     found = loop(decides, turns, begin)[1:]
     kept = count + count if keeps else count
     return [*found[count:kept], *found[:count], *found[kept:]]
+
+
+def _beside(tensor: Tensor, position: Tensor) -> Tensor:
+    """A position on the device of a tensor."""
+    if position._type.device is tensor._type.device:
+        return position
+    moved: Tensor = apply(p.transfer, position, device=tensor._type.device)
+    return moved
 
 
 # States come first among results, no more than there are operands.

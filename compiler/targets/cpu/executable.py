@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ....runtime.plan import Plan
-from ....runtime.plan_steps import LaunchStep, RoutineStep, Step, with_kernel
+from ....runtime.plan_steps import LaunchStep, RoutineStep, Step, TurnsStep, with_kernel
 from ...ir import Graph
 from ...plan.ready_plan import ReadyPlan
 from .loader import KernelLoader
@@ -45,7 +45,7 @@ def _loaded(program: CpuProgram, loader: KernelLoader) -> Plan:
     loaded = loader.loaded()
     steps: list[Step] = []
     for number, step in enumerate(program.steps):
-        assert not isinstance(step, (LaunchStep, RoutineStep))
+        assert not isinstance(step, (LaunchStep, RoutineStep, TurnsStep))
         if number in program.texts:
             step = with_kernel(step, **loaded[program.texts[number]]._asdict())
         steps.append(step)

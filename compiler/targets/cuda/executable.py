@@ -121,7 +121,8 @@ def _load(program: CudaProgram, device: Device, from_host: Sequence[int]) -> Cud
     """The plan of a program on a device, its kernels compiled and loaded."""
     small, _ = _results(program)
     sizes = {slot: type_.nbytes for slot, type_ in small.items()}
-    return CudaPlan(**_given(program, device, from_host), small=sizes)
+    given = _given(program, device, from_host)
+    return CudaPlan(**given, small=sizes, pointers=program.pointers)
 
 
 def _load_direct(program: CudaProgram, device: Device, from_host: Sequence[int]) -> DirectPlan:

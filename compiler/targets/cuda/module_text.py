@@ -19,15 +19,19 @@ class CudaModule:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # by text
+        self._taken: set[str] = set()
         self._comments: dict[str, dict[str, None]] = {}
 
     def add(self, name: str, comments: Iterable[str], write: Callable[[str], str]) -> Written:
-        """The kernel that `write` writes under a name: `name`, if it is new.
+        """The kernel that `write` writes under a name: `name`, if it is new and nobody has it.
 
         `comments` stand above it, those of all that it is used for.
         """
         text, numbers = with_parameters(write(_NAME))
-        known = self._names.setdefault(text, name)
+        if text not in self._names:
+            self._names[text] = name if name not in self._taken else f"{name}_{len(self._names)}"
+            self._taken.add(self._names[text])
+        known = self._names[text]
         self._comments.setdefault(known, {}).update(dict.fromkeys(comments))
         return Written(known, numbers)
 

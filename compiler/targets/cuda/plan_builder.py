@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from math import prod
 from typing import Any, TypeGuard
@@ -22,17 +22,23 @@ from ....runtime.plan_steps import (
 )
 from ....runtime.records import replace
 from ...fusion.fused_graph import FusedGraph, Group
-from ...ir import Family, Node, TensorType, input_node
+from ...fusion.fusion import fuse
+from ...ir import Family, Graph, Node, TensorType, input_node
 from ...ir import primitives as p
 from ...kernel.checks import Check, RoutineCheck
 from ...kernel.kernel import Param
 from ...kernel.kernel_io import Root
+from ...kernel.kernel_work import moved_bytes, operations
 from ...kernel.lower import Lowering
+from ...kernel.scatter_parts import copies_base, scatter_parts
 from ...kernel.scheduled_kernel import KernelSchedule, ScheduledKernel
+from ...plan.control_flow import Surroundings
 from ...plan.library_steps import routine_check, routine_step
+from ...plan.pattern import Piece as GroupPiece
 from ...plan.plan_builder import PlanBuilder
+from ...plan.planning import Planning
 from ...plan.step_info import LibraryStep, StepInfo
-from .biases import Bias
+from .biases import Bias, with_biases
 from .contractions import schedule_contraction
 from .kernel_writer import (
     COPY_BLOCK,
@@ -71,30 +77,36 @@ class CudaPlanBuilder(PlanBuilder):
 
     A block may ask for `shared` bytes of shared memory. `varying` says that numbers in the texts
     may be parameters (`varying_numbers.py`). Unless arrays are `aligned`, they may begin at any
-    element. `by_value` are inputs of the graph that kernels get in their launches.
+    element. `by_value` are inputs of the graph that kernels get in their launches. Without `biases`
+    products add none. The builder of a graph inside a branch or a loop is one of `around`, whose
+    module and checks it adds to.
     """
 
     products = ("float32", "float64", "float16", "bfloat16")
     alignment = 256
     never_reused = 4096  # else small kernels wait for others whose memory they take over
+    counts_turns = True
 
     def __init__(
         self,
         fused: FusedGraph,
-        biases: Mapping[Node, Bias],
+        biases: Mapping[Node, Bias] | None,
         donate: Mapping[int, int],
         shared: int,
         varying: bool = False,
         aligned: bool = True,
         by_value: Sequence[Node] = (),
+        within: Surroundings | None = None,
+        around: CudaPlanBuilder | None = None,
     ) -> None:
-        super().__init__(fused, donate)
-        self.biases = biases
+        super().__init__(fused, donate, within)
+        self.biases, self.has_biases = biases or {}, biases is not None
         self.shared = shared
         self.varying, self.aligned = varying, aligned
         self.by_value = {self.place[node].slot for node in by_value}
-        self.module = CudaModule()
-        self.checks: list[Check | RoutineCheck] = []
+        self.module: CudaModule = CudaModule() if around is None else around.module
+        self.checks: list[Check | RoutineCheck] = [] if around is None else around.checks
+        self.inside: list[range] = []  # the steps of branches and loops, which stay as they are
         self.pieces: dict[int, Piece] = {}  # by the number of a step
         self.params: dict[int, tuple[Param, ...]] = {}  # of every launch
         self.number_of: dict[int, int] = {}  # by id, of the first `numbered` of `infos`
@@ -107,9 +119,31 @@ class CudaPlanBuilder(PlanBuilder):
         """
         self.place_outputs()
         self.write()
+        return self.module.text()
+
+    def write(self) -> None:
+        super().write()
         self._copy_by_kernels()
         self._launch_together()
-        return self.module.text()
+
+    def inner(
+        self, node: Node, graph: Graph, donate: Mapping[int, int], within: Surroundings
+    ) -> CudaPlanBuilder:
+        planning = Planning(graph, donate, machine=CudaRules.machine)
+        contractions = self.fused.rules.contractions
+        planned = planning.planned, planning.inputs, planning.overwriting
+        fused, biases = fuse(CudaRules(*planned, contractions)), None
+        if self.has_biases:
+            fused, biases = with_biases(fused)
+        kept = replace(within, outputs=tuple(within.outputs[at] for at in planning.kept))
+        return CudaPlanBuilder(
+            fused, biases, planning.places, self.shared, self.varying, self.aligned, (), kept, self
+        )
+
+    def _write_control(self, node: Node) -> None:
+        first = len(self.steps)
+        super()._write_control(node)
+        self.inside.append(range(first, len(self.steps)))
 
     @property
     def variant(self) -> Hashable:
@@ -198,8 +232,31 @@ class CudaPlanBuilder(PlanBuilder):
 
     @property
     def _overwritten(self) -> set[int]:
-        """The slots of inputs whose memory outputs take."""
-        return {1 + source for source in self.donate.values()}
+        """The slots of inputs whose memory outputs take; the state of a loop is nobody's."""
+        return set() if self.within else {1 + source for source in self.donate.values()}
+
+    # A scatter inside a loop writes where its base is: what it leaves when a check fails is lost.
+
+    def scatters_into(self, group: Group, node: Node, replaced: Node) -> bool:
+        if self.within is None:
+            return False
+        pattern, nodes, _ = self.scheduled(group)
+        if replaced not in nodes:
+            return replaced not in group.reads
+        return copies_base(pattern.kernel, nodes.index(replaced), nodes.index(node))
+
+    def kernels_of(self, group: Group) -> list[GroupPiece]:
+        pattern, nodes, _ = self.scheduled(group)
+        replaced = self.in_place.get(group.roots[0].node)
+        if group.kind != "scatter" or replaced is None or replaced not in nodes:
+            return super().kernels_of(group)
+        if "on base" not in pattern.parts:
+            (part,) = scatter_parts(pattern.kernel, on_base=True, is_checked=False)
+            schedule = schedule_cuda(part.kernel, 0, self.aligned)
+            pattern.parts["on base"] = part, schedule, moved_bytes(part.kernel)
+        part, schedule, moved = pattern.parts["on base"]
+        given = [nodes[at] for at in part.params]
+        return [GroupPiece("", part.kernel, schedule, given, moved, operations(part.kernel))]
 
     def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
         """The thread that writes an element must be the only one that reads it."""
@@ -217,13 +274,14 @@ class CudaPlanBuilder(PlanBuilder):
 
         Where checks can fail, what overwrites inputs asks first whether one has.
         """
-        overwritten = self._overwritten
+        overwritten, prefix = self._overwritten, self.within.name if self.within else ""
+        inside = {number for steps in self.inside for number in steps}
         for number, step in enumerate(self.steps):
-            if not isinstance(step, CopyStep):
+            if not isinstance(step, CopyStep) or number in inside:
                 continue
             guarded = bool(self.checks) and step.dst.slot in overwritten
             if guarded or step.nbytes <= MAX_COPIED:
-                name, block = f"copy{number}", (COPY_BLOCK, 1)
+                name, block = f"{prefix}copy{number}", (COPY_BLOCK, 1)
                 args = (step.src, step.dst, *([BufferRef(STATUS_SLOT)] if guarded else []))
                 grid = -(-step.nbytes // (COPY_BLOCK * COPY_BYTES))
                 write = partial(copy_text, step.nbytes, guarded, self.varying)
@@ -233,11 +291,14 @@ class CudaPlanBuilder(PlanBuilder):
                 self.steps[number] = LaunchStep(name, args, grid, block)
 
     def _launch_together(self) -> None:
-        """Order the steps by what they wait for; small kernels that do not wait become one."""
+        """Order the steps by what they wait for; small kernels that do not wait become one.
+
+        Nothing passes a branch or a loop.
+        """
         steps, infos, pieces = self.steps, self.info_of_step, self.pieces
-        level = levels([self._accesses(number) for number in range(len(steps))])
+        groups = [group for each in self._stretches(steps) for group in self._groups(each)]
         self.steps, self.info_of_step = [], {}
-        for group in _joined(level, pieces):
+        for group in groups:
             first, *others = group
             step, info = steps[first], infos.get(first)
             if others:
@@ -247,6 +308,22 @@ class CudaPlanBuilder(PlanBuilder):
             if info is not None:
                 self.info_of_step[len(self.steps)] = info
             self.steps.append(step)
+
+    def _stretches(self, steps: Sequence[Step | CudaStep]) -> Iterator[range]:
+        """The steps between branches and loops, and each of those with all of its own."""
+        end = 0
+        for inside in self.inside:
+            yield range(end, inside.start)
+            yield inside
+            end = inside.stop
+        yield range(end, len(steps))
+
+    def _groups(self, stretch: range) -> list[list[int]]:
+        """The steps of a stretch in their order, those in a list that are launched as one."""
+        if stretch in self.inside:
+            return [[number] for number in stretch]
+        level = levels([self._accesses(number) for number in stretch])
+        return _joined(stretch, level, self.pieces)
 
     def _alone(
         self, piece: Piece, step: Step | CudaStep, info: StepInfo | None
@@ -328,7 +405,8 @@ class CudaPlanBuilder(PlanBuilder):
         if not isinstance(rules, CudaRules) or not rules.is_template(node):
             super()._write_step(node)
             return
-        stem = f"k{self.position[self.fused.group_of[node]]}_{node.primitive.name}"
+        prefix = self.within.name if self.within else ""
+        stem = f"{prefix}k{self.position[self.fused.group_of[node]]}_{node.primitive.name}"
         own: dict[Workspace, Node] = {}
         launches = template_launches(self.fused, node)
         for launch in launches:
@@ -409,16 +487,17 @@ def _is_private(schedule: CudaSchedule, params: Set[int]) -> bool:
     )
 
 
-def _joined(level: Sequence[int], pieces: Mapping[int, Piece]) -> list[list[int]]:
+def _joined(steps: range, level: Sequence[int], pieces: Mapping[int, Piece]) -> list[list[int]]:
     """The steps in the order of their levels, those in a list that are launched as one."""
     found: list[list[int]] = []
     open_: dict[tuple[int, tuple[int, int]], list[int]] = {}
-    for number in sorted(range(len(level)), key=level.__getitem__):
+    for at in sorted(range(len(level)), key=level.__getitem__):
+        number = steps[at]
         piece = pieces.get(number)
         if piece is None or piece.grid > MAX_JOINED_BLOCKS:
             found.append([number])
             continue
-        key = level[number], piece.block
+        key = level[at], piece.block
         group = open_.get(key)
         if group is None or len(group) == MAX_JOINED:
             group = open_[key] = []

@@ -66,7 +66,7 @@ class CudaProgram(Program):
         planning = Planning(graph, donate, strides, types, machine=CudaRules.machine)
         rules = CudaRules(planning.planned, planning.inputs, planning.overwriting, tiled)
         fused = fuse(rules)
-        biases: Mapping[Node, Bias] = {}
+        biases: Mapping[Node, Bias] | None = None
         if epilogues:
             fused, biases = with_biases(fused)
         by_value = _by_value(fused, from_host) if eager else []

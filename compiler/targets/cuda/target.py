@@ -8,6 +8,7 @@ from ....runtime.cuda.cublas_lt import CublasLtError, Status
 from ....runtime.cuda.devices import architecture
 from ....runtime.device import Device
 from ...ir import Graph
+from ...ir import primitives as p
 from ...pipeline import Pass
 from ...plan.request import Request
 from ..target import Target
@@ -28,13 +29,15 @@ class CudaTarget(Target[CudaProgram]):
 
     def program(self, optimized: Graph, request: Request, epilogues: bool = True) -> CudaProgram:
         arch = architecture(self.device)
+        # Loops are worth graphs, which plans of eager mode have not.
+        eager = request.eager and optimized.primitives.isdisjoint((p.branch, p.loop))
         return CudaProgram(
             optimized, arch, request.donate, request.real_strides, epilogues, request.types,
-            request.varying, request.eager, request.aligned, request.from_host,
+            request.varying, eager, request.aligned or not eager, request.from_host,
         )  # fmt: skip
 
     def load(self, program: CudaProgram, request: Request) -> CudaExecutable | EagerExecutable:
-        made = EagerExecutable if request.eager else CudaExecutable
+        made = EagerExecutable if program.eager else CudaExecutable
         try:
             return made(program, self.device, request.from_host)
         except CublasLtError as error:

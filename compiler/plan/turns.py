@@ -1,0 +1,46 @@
+"""How often a loop runs, where that follows from its graph."""
+
+from __future__ import annotations
+
+from ..ir import Graph, Node
+from ..ir import primitives as p
+
+
+def known_turns(loop: Node) -> int | None:
+    """The number of turns of a loop that counts evenly between numbers; None of any other."""
+    condition, body = loop.attrs["condition"], loop.attrs["body"]
+    (decision,) = condition.outputs
+    if decision.primitive not in (p.lt, p.gt):
+        return None
+    counter, limit = decision.inputs if decision.primitive is p.lt else decision.inputs[::-1]
+    end = _number(limit)
+    if end is None or counter not in condition.inputs:
+        return None
+    at = condition.inputs.index(counter)
+    if at >= loop.attrs["carried"]:
+        return None
+    first, step = _number(loop.inputs[at]), _step(body, at)
+    if first is None or step is None:
+        return None
+    turns = max(-(-(end - first) // step), 0)
+    largest = first + turns * step  # one that wraps around goes on for longer
+    return turns if largest < 1 << (8 * counter.type.dtype.itemsize - 1) else None
+
+
+def _step(body: Graph, at: int) -> int | None:
+    """What a turn adds to the value `at` of the state, if that is a number above 0."""
+    counter, following = body.inputs[at], body.outputs[at]
+    if following.primitive is not p.add or counter not in following.inputs:
+        return None
+    one, other = following.inputs
+    step = _number(other if one is counter else one)
+    return step if step is not None and step > 0 else None
+
+
+def _number(node: Node) -> int | None:
+    """The value of a node that is a whole number and known."""
+    if node.primitive is p.constant and node.type.numel == 1 and node.type.dtype.kind == "int":
+        return int(node.attrs["value"].reshape(-1)[0])
+    if node.primitive is p.full and node.type.dtype.kind == "int":
+        return int(node.attrs["value"])
+    return None

@@ -1,0 +1,366 @@
+"""Branches and loops on a CUDA device: values, graphs that are captured, what is waited for."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import control_cases
+import numpy as np
+import pytest
+from control_cases import CASES, Function, derivatives, of
+from control_graphs import Maker, below, graph, types_of, up
+from tgraph.compiler.graph_interpreter import interpret
+from tgraph.compiler.ir import Graph, Node
+from tgraph.compiler.passes.on_one_device import on_one_device
+from tgraph.compiler.placement import PlacedExecutable
+from tgraph.runtime.cuda import capture, segments
+from tgraph.runtime.dtypes import complex64, float64, int8, int32, uint32
+
+import tgraph as tg
+from tgraph.core import pytree
+
+pytest_plugins = ["cuda_tools.device"]
+CALLS = 4  # asked for, captured, replayed twice
+
+
+@pytest.fixture(autouse=True)
+def cell(cuda: Any) -> Iterator[None]:
+    """The module that cases use, on the device meanwhile."""
+    yield
+    control_cases.CELL.to("cpu")
+
+
+def on_device(args: Any) -> list[tg.Tensor]:
+    control_cases.CELL.to("cuda")
+    return [each.detach().cuda().requires_grad_(each.requires_grad) for each in args]
+
+
+def frames_of(compiled: Any) -> list[Any]:
+    """What the plans of a compiled function keep for streams."""
+    calls = [call for calls in compiled._plans.values() for call in calls]
+    executables: list[PlacedExecutable] = [call.function.executable for call in calls]
+    plans = [each.plan for one in executables for each in one.executables]  # type: ignore[attr-defined]
+    return [frame for plan in plans for frame in plan._frames.values()]
+
+
+def devices_of(tree: Any) -> list[str]:
+    return [str(each.device) for each in pytree.leaves(tree) if each is not None]
+
+
+def check_same(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    (ours, spec), (theirs, other) = pytree.flatten(found), pytree.flatten(expected)
+    assert spec == other
+    for one, each in zip(ours, theirs, strict=True):
+        if each is not None:
+            assert one.dtype is each.dtype
+            have, want = (x.detach().cpu().numpy() for x in (one, each))
+            np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance / 100)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_is_eager_and_so_are_gradients(name: str) -> None:
+    function, args = CASES[name]
+    expected, compiled = derivatives(function)(*args), tg.compile(derivatives(function))
+    there = on_device(args)
+    eager = function(*there)
+    for _ in range(CALLS):
+        found = compiled(*there)
+        check_same(found, expected)
+        assert devices_of(found[0]) == devices_of(eager)
+
+
+# -- words: by the primitives themselves -----------------------------------------------------
+
+
+def run_there(made: Graph, arrays: list[Any], donate: dict[int, int] | None = None) -> Any:
+    """What each of some calls gives, for inputs that are moved to the device."""
+    from tgraph.compiler.passes.on_one_device import _graph_there
+    from tgraph.compiler.plan.request import Request
+    from tgraph.compiler.targets.cuda.target import CudaTarget
+    from tgraph.runtime.cuda.arrays import download, upload
+    from tgraph.runtime.device import Device
+
+    device = Device("cuda", 0)
+    executable = CudaTarget(device).compile(Request(_graph_there(made, device), donate))
+    for _ in range(CALLS):
+        given = [upload(np.asarray(each).copy(), device) for each in arrays]
+        found = executable.run(given)
+        yield [download(each) for each in found]
+
+
+def check_words(make: Any, *arrays: Any, **asked: Any) -> None:
+    arrays = tuple(np.asarray(each) for each in arrays)
+    made = graph(types_of(arrays), make)
+    expected = interpret(made, arrays)
+    for found in run_there(made, list(arrays), **asked):
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [int8, int32, uint32], ids=str)
+def test_a_branch_is_chosen_by_a_number_that_is_clamped(dtype: Any) -> None:
+    def make(m: Maker, index: Node, x: Node) -> list[Node]:
+        return m.branch(
+            index, [x], lambda m, x: [m("neg", x)], lambda m, x: [x], lambda m, x: [m("exp", x)]
+        )
+
+    info = np.iinfo(dtype.numpy)
+    for index in {max(info.min, -1), 1, info.max}:
+        check_words(make, np.array(index, dtype.numpy), np.arange(3.0))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 21])
+def test_values_that_change_places(turns: int) -> None:
+    """State that is written where it is read, and some that is not; results in inputs' memory."""
+
+    def make(m: Maker, a: Node, b: Node, w: Node, n: Node) -> list[Node]:
+        def body(m: Maker, i: Node, a: Node, b: Node, w: Node, n: Node) -> list[Node]:
+            flipped = m("add", m("flip", a, axes=(0,)), m.number(1.0, float64))
+            return [up(m, i), b, flipped, m("sub", w, m("mul", a, w))]
+
+        return m.loop([m.number(0), a, b, w, n], 4, below, body)[1:]
+
+    check_words(make, np.arange(4.0), np.full(4, 0.5), np.full(4, 3.0), turns, donate={2: 2})
+
+
+@pytest.mark.parametrize("turns", [3, 8])
+def test_what_is_no_kernel_in_loops(turns: int) -> None:
+    """Products, routines, Python functions, complex numbers and rows that are written."""
+    seen: list[int] = []
+
+    def double(x: Any) -> tuple[Any]:
+        seen.append(1)
+        return (np.array(x) * 0.5,)
+
+    def make(m: Maker, a: Node, z: Node, table: Node, n: Node) -> list[Node]:
+        def body(m: Maker, i: Node, a: Node, z: Node, table: Node, n: Node) -> list[Node]:
+            square = m("matmul", a, a, transpose_a=False, transpose_b=True)
+            factor = m("get", m("cholesky", square, check="linalg.cholesky"), index=0)
+            call = m("host_call", factor, function=double, results=(a.type,), name="double")
+            row = m("index", factor, m.number(1), axis=0)
+            at = m("remainder", i, m.number(5))
+            put = m("index_put", table, at, row, axis=0, accumulate=False)
+            made = m("add", m("get", call, index=0), factor)
+            return [up(m, i), made, m("mul", z, m.number(1j, complex64)), put]
+
+        return m.loop([m.number(0), a, z, table, n], 4, below, body)[1:]
+
+    a = np.eye(3) * 2 + np.tri(3) / 4
+    check_words(make, a, np.array([1 + 2j, -3j], np.complex64), np.zeros((5, 3)), turns)
+    assert len(seen) == turns * (1 + CALLS)
+
+
+def test_rows_are_written_where_they_lie() -> None:
+    """And scans are read and written a row at a time: nothing moves all of them in a turn."""
+
+    def f(xs: tg.Tensor, cache: tg.Tensor) -> Any:
+        def turn(state: Any, x: tg.Tensor) -> Any:
+            n, cache = state
+            return (n + 1, cache.index_copy(0, n.reshape(1), x.reshape(1, 4))), x * 2
+
+        return tg.scan(turn, (tg.tensor(3).to(xs.device), cache), xs)
+
+    xs, cache = of(5, 4), tg.zeros(1000, 4, dtype=tg.float64)
+    compiled, there = tg.compile(f), on_device([xs, cache])
+    for _ in range(CALLS):
+        check_same(compiled(*there), f(xs, cache))
+    assert tg.equal(there[1].cpu(), cache)
+    moved = re.findall(r"loop\d+_body.*\n\s*(.*) moved", str(compiled.explain(*there)))
+    assert moved and not [each for each in moved if "k" in each]
+
+
+# -- graphs ----------------------------------------------------------------------------------
+
+
+def averages(x: tg.Tensor, w: tg.Tensor) -> Any:
+    last, rows = tg.scan(lambda c, r: (c * w + r, (c * r).flip(0)), w, x)
+    return (last.flip(0) * w).sum(), rows
+
+
+def halvings(x: tg.Tensor, w: tg.Tensor) -> Any:
+    turns, last = tg.while_loop(
+        lambda n, y: (y * y).sum() > 1e-6, lambda n, y: (n + 1, y.flip(0) * w), (0, x)
+    )
+    return turns, last * 2
+
+
+def chosen_in_scan(x: tg.Tensor, w: tg.Tensor) -> Any:
+    def turn(c: tg.Tensor, r: tg.Tensor) -> Any:
+        c = tg.cond(c.sum() > r.sum(), lambda: (c - r).flip(0), lambda: (c + r * w).flip(0))
+        return c, c.sum()
+
+    return tg.scan(turn, w, x)
+
+
+def test_known_turns_are_one_graph() -> None:
+    args, compiled = (of(9, 4), of(4)), tg.compile(averages)
+    there = on_device(args)
+    for _ in range(CALLS):
+        check_same(compiled(*there), averages(*args))
+    (frame,) = frames_of(compiled)
+    assert [each.whole is not None for each in frame.graphs.values()][-1]
+
+
+def test_turns_that_are_not_known_are_two_graphs() -> None:
+    """However many there are: one for each place of the state."""
+    args, compiled = (of(4) * 3, of(4) / 2), tg.compile(halvings)
+    there = on_device(args)
+    for _ in range(CALLS):
+        found = compiled(*there)
+        check_same(found, halvings(*args))
+    assert found[0].item() == 8 and found[0].device == tg.device("cpu")
+    (frame,) = frames_of(compiled)
+    assert 3 <= max(map(len, frame.graphs.values())) <= 5
+
+
+@pytest.mark.parametrize("function", [averages, chosen_in_scan])
+def test_loops_that_are_too_long_for_one_graph(function: Function, monkeypatch: Any) -> None:
+    monkeypatch.setattr(segments, "MOST_STEPS", 10)
+    args, compiled = (of(19, 4), of(4)), tg.compile(function)
+    there = on_device(args)
+    for _ in range(CALLS):
+        check_same(compiled(*there), function(*args))
+    (frame,) = frames_of(compiled)
+    assert 2 <= max(map(len, frame.graphs.values())) <= 12
+
+
+def test_without_graphs(monkeypatch: Any) -> None:
+    """Where captures fail in the middle of a call, and where every step is waited for."""
+    args = of(7, 4), of(4)
+    there, made = on_device(args), []
+    graph_of = capture.Capture.graph
+
+    def third_fails(*given: Any) -> Any:
+        made.append(1)
+        if len(made) == 3:
+            raise capture.CaptureError("ordered")
+        return graph_of(*given)
+
+    compiled = tg.compile(chosen_in_scan)
+    with monkeypatch.context() as patched, pytest.warns(RuntimeWarning, match="one by one.*orde"):
+        patched.setattr(capture.Capture, "graph", third_fails)
+        for _ in range(CALLS):
+            check_same(compiled(*there), chosen_in_scan(*args))
+    assert len(made) == 3
+    monkeypatch.setenv("TGRAPH_CUDA_SYNC", "1")
+    for function in (averages, chosen_in_scan):
+        check_same(tg.compile(function)(*there), function(*args))
+
+
+# -- numbers of the host, random numbers, devices --------------------------------------------
+
+
+def test_streams_are_those_of_the_cpu() -> None:
+    def f(x: tg.Tensor) -> Any:
+        def body(x: tg.Tensor, n: tg.Tensor) -> Any:
+            made = tg.cond(
+                n < 2, lambda: x * tg.rand(2, device=x.device), lambda: x + tg.rand_like(x)
+            )
+            return made, n + 1
+
+        rows = tg.ones(4, 2, device=x.device) + x
+        noise = tg.map(lambda row: tg.nn.functional.dropout(row, 0.5, True), rows)
+        return tg.while_loop(lambda x, n: n < 5, body, (x, 0)), noise, tg.rand_like(x)
+
+    compiled, x = tg.compile(f), tg.full((2,), 0.5)
+    for seed in range(CALLS):
+        tg.manual_seed(seed)
+        expected = f(x), tg.rand(3)
+        tg.manual_seed(seed)
+        check_same((compiled(x.cuda()), tg.rand(3)), expected, 1e-5)
+
+
+def test_loops_and_branches_are_on_one_device(cuda: Any) -> None:
+    """Where the work is, whichever decides: what is elsewhere is moved before and behind."""
+
+    def f(flag: tg.Tensor, here: tg.Tensor, there: tg.Tensor) -> Any:
+        chosen = tg.cond(flag.any(), lambda: here * 2, lambda: -here)  # the host computes
+        other = tg.cond(here.sum() > 0, lambda: there.exp(), lambda: there)  # the device does
+        both = tg.fori_loop(0, 3, lambda i, s: (s[0] + i, s[1] * s[0].to(cuda)), (here[0], there))
+        return chosen, other, both
+
+    here, there = of(3), of(3, seed=1)
+    compiled = tg.compile(f)
+    for value in (True, False, True, True):
+        flag = tg.tensor([False, value])
+        found = compiled(flag.cuda(), here, there.cuda())
+        assert devices_of(found) == ["cpu", "cuda:0", "cpu", "cuda:0"]
+        check_same(found, f(flag.cuda(), here, there.cuda()))
+
+
+def test_several_devices_in_a_loop_are_refused(second_cuda: Any) -> None:
+    def f(x: tg.Tensor, y: tg.Tensor) -> Any:
+        return tg.fori_loop(0, 3, lambda i, s: (s[0] + s[1].to("cuda:0"), s[1] * 2), (x, y))
+
+    with pytest.raises(NotImplementedError, match=r"loop \(at .*cuda:0 and cuda:1; move"):
+        tg.compile(f)(tg.ones(2).cuda(), tg.ones(2).to(second_cuda))
+
+
+def test_what_is_on_the_host_stays_as_it_is() -> None:
+    made = graph(types_of([np.ones(3), np.array(2)]), lambda m, x, n: m.loop(
+        [m.number(0), x, n], 2, below, lambda m, i, x, n: [up(m, i), m("mul", x, x)]
+    ))  # fmt: skip
+    assert on_one_device(made).structure == made.structure
+
+
+def test_sizes_that_vary_and_plans_of_eager_mode() -> None:
+    def f(x: tg.Tensor) -> Any:
+        total = tg.scan(lambda c, r: (c + r, c * r), x[0] * 0, x)[1].sum()
+        return total, tg.fori_loop(0, x.shape[0], lambda i, c: c + i, 0)
+
+    compiled, fused = tg.compile(f, dynamic={"x": 0}), tg.fused(lambda x: f(x)[0] + x)
+    for size in (3, 5, 3, 1, 3):
+        x = of(size, 2)
+        check_same(compiled(x.cuda()), f(x))
+        check_same(fused(x.cuda()), f(x)[0] + x)
+
+
+# -- failures --------------------------------------------------------------------------------
+
+
+def test_a_check_that_fails_tells_the_line_and_nothing_is_written() -> None:
+    state, table = tg.zeros(3).cuda(), tg.arange(5).double().cuda()
+
+    def until(n: tg.Tensor) -> Any:
+        state.add_(1)
+        return tg.while_loop(
+            lambda i, total: i < n, lambda i, total: (i + 1, total + table[i]), (0, table[0])
+        )[1]
+
+    def of_rows(at: tg.Tensor) -> Any:
+        state.add_(1)
+        return tg.map(lambda i: table[i] * 2, at)
+
+    for function, good, bad in (
+        (until, tg.tensor(5), tg.tensor(9)),
+        (of_rows, tg.tensor([1, 4]), tg.tensor([1, 5])),
+    ):
+        compiled, before = tg.compile(function), state.clone()
+        for n in range(CALLS):
+            with pytest.raises(IndexError, match=rf"5 .*{os.path.basename(__file__)}:\d+"):
+                compiled(bad.cuda()).cpu()
+            assert tg.equal(state, before + n)
+            compiled(good.cuda()).cpu()
+
+
+def test_ctrl_c_ends_an_endless_loop(python_handler: None) -> None:
+    state = tg.zeros(3).cuda()
+
+    @tg.compile
+    def endless(x: tg.Tensor) -> tg.Tensor:
+        state.add_(1)
+        return tg.while_loop(lambda x: x.sum() > 0, lambda x: x * 1, x)
+
+    endless(tg.zeros(2).cuda())
+    for _ in range(2):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            endless(tg.ones(2).cuda())
+        assert state.tolist() == [1.0] * 3
+    assert endless(-tg.ones(2).cuda()).tolist() == [-1.0] * 2
