@@ -82,10 +82,12 @@ from .tracing.recording.world import TraceWarning
 if _TYPE_CHECKING:
     from . import cuda, func, linalg, nn, optim
     from .core.dtype_info import finfo, iinfo
+    from .graphs.gradients import gradients
     from .graphs.graph import Graph
+    from .graphs.lookup import identity
     from .graphs.operation import Operation
     from .graphs.placeholder import placeholder
-    from .graphs.scopes import assign, control_dependencies, gradients, group, name_scope
+    from .graphs.scopes import assign, control_dependencies, group, name_scope, variable
     from .graphs.session import Session, function_of
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
     from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
@@ -110,9 +112,11 @@ _LATE = {
     "assign": (".graphs.scopes", "assign"),
     "control_dependencies": (".graphs.scopes", "control_dependencies"),
     "function_of": (".graphs.session", "function_of"),
-    "gradients": (".graphs.scopes", "gradients"),
+    "gradients": (".graphs.gradients", "gradients"),
     "group": (".graphs.scopes", "group"),
+    "identity": (".graphs.lookup", "identity"),
     "name_scope": (".graphs.scopes", "name_scope"),
+    "variable": (".graphs.scopes", "variable"),
     "placeholder": (".graphs.placeholder", "placeholder"),
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),

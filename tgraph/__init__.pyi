@@ -37,14 +37,16 @@ from tgraph.core.trace_state import RecompileWarning as RecompileWarning
 from tgraph.core.trace_state import TraceError as TraceError
 from tgraph.core.views import detach as detach
 from tgraph.drawing.draw import draw as draw
+from tgraph.graphs.gradients import gradients as gradients
 from tgraph.graphs.graph import Graph as Graph
+from tgraph.graphs.lookup import identity as identity
 from tgraph.graphs.operation import Operation as Operation
 from tgraph.graphs.placeholder import placeholder as placeholder
 from tgraph.graphs.scopes import assign as assign
 from tgraph.graphs.scopes import control_dependencies as control_dependencies
-from tgraph.graphs.scopes import gradients as gradients
 from tgraph.graphs.scopes import group as group
 from tgraph.graphs.scopes import name_scope as name_scope
+from tgraph.graphs.scopes import variable as variable
 from tgraph.graphs.session import Session as Session
 from tgraph.graphs.session import function_of as function_of
 from tgraph.interop.dlpack import from_dlpack as from_dlpack

@@ -153,8 +153,11 @@ def _edge_key(edge: tuple[Any, int]) -> Any:
     return id(target) if isinstance(target, Tensor) else (id(target), index)
 
 
-def _paths_to(roots: Sequence[Any], targets: set[Any]) -> set[Any]:
-    """Keys of the edges from which a target can be reached, the targets' own included."""
+def _paths_to(roots: Sequence[Any], targets: set[Any] | None) -> set[Any]:
+    """Keys of the edges from which a target can be reached, the targets' own included.
+
+    None for all leaves, edges to which are taken for targets.
+    """
     records: dict[int, Record] = {}
     stack = [edge[0] for edge in roots if not isinstance(edge[0], Tensor)]
     while stack:
@@ -166,7 +169,10 @@ def _paths_to(roots: Sequence[Any], targets: set[Any]) -> set[Any]:
                 for edge in record.edges
                 if edge is not None and not isinstance(edge[0], Tensor)
             )
-    reached = set(targets)
+    reached = set(targets or ())
+    if targets is None:
+        edges = [edge for each in records.values() for edge in each.edges if edge is not None]
+        reached.update(id(target) for target, _ in edges if isinstance(target, Tensor))
     for record in sorted(records.values(), key=lambda each: each.order):
         if any(edge is not None and _edge_key(edge) in reached for edge in record.edges):
             reached.update((id(record), index) for index in range(len(record.outputs)))
@@ -188,7 +194,11 @@ def run_backward(
     """
     roots = [edge_of(settled(output)) for output in outputs]
     asked = {_edge_key(_asked_edge(each)): each for each in inputs or ()}
-    wanted = None if inputs is None else _paths_to([r for r in roots if r], set(asked))
+    is_kept = current_context().builds_graph
+    wanted = None
+    if inputs is not None or is_kept:
+        targets = None if inputs is None else set(asked)
+        wanted = _paths_to([r for r in roots if r], targets)
     running = _Pass(asked)
     captured = running.captured
     previous, state.grad_enabled = state.grad_enabled, create_graph
@@ -197,9 +207,9 @@ def run_backward(
             if root is not None:
                 running.deliver(root[0], root[1], cotangent, fresh=False)
         while running.heap:
-            running.step(retain_graph, wanted)
+            running.step(retain_graph or is_kept, wanted)
         for key, leaf in running.leaves.items():
-            if wanted is not None and key not in asked:
+            if inputs is not None and key not in asked:
                 continue
             arrived = _hooked(running.at_leaf[key], leaf._hooks or {})
             assert arrived is not None

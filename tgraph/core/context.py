@@ -33,6 +33,9 @@ class Context:
     tracing = False
     # Whether functions become the bodies of branches and loops of a graph.
     takes_bodies = False
+    # Whether a graph is built up front: histories stay behind a backward pass, and may end at
+    # tensors that keep no gradient.
+    builds_graph = False
     # Whether it stands over another one, of whose tensors the values of its own are made.
     lifts = False
 
@@ -54,8 +57,22 @@ class Context:
         """The value of a tensor that becomes the state of something, such as a Parameter."""
         return self.value_of(tensor)
 
-    def check_state(self, tensor: Tensor) -> None:
-        """An error where a tensor cannot be kept as the state of something."""
+    def kept(self, tensor: Tensor) -> Tensor:
+        """A tensor as it can be kept as the state of something, most often itself."""
+        return tensor
+
+    def making_state(self, *written: Tensor) -> AbstractContextManager[None]:
+        """Inside, first values are made: at once, also where a graph is built up front.
+
+        An error where a tensor that is to be `written` is none of the outside.
+        """
+        return nullcontext()
+
+    def label(self, tensor: Tensor, name: str) -> None:
+        """Give a tensor a name in the graph that is built up front."""
+
+    def made(self, state: Any) -> None:
+        """A Parameter or a module has been made."""
 
     def detached_value_of(self, tensor: Tensor) -> Any:
         """The value of what `detach()` gives."""

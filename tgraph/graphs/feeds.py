@@ -13,6 +13,7 @@ from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.arrays import place, to_host
 from .graph_trace import GraphTrace
+from .lookup import named
 from .needed import Needed
 from .placeholder import Placeholder
 
@@ -20,7 +21,12 @@ Array = Any  # of NumPy or CuPy
 
 
 def placeholder_of(trace: GraphTrace, key: Any) -> Placeholder:
-    """The placeholder that is to be fed; TypeError or ValueError for what is none of the graph."""
+    """The placeholder that is to be fed, or that has the name which is.
+
+    TypeError, ValueError or KeyError for what is none of the graph.
+    """
+    if type(key) is str:
+        key = named(trace, key)
     found: Placeholder | None = trace.graph.placeholders.get(id(key))
     if found is not None and found.tensor is key:
         return found
@@ -30,7 +36,7 @@ def placeholder_of(trace: GraphTrace, key: Any) -> Placeholder:
             raise ValueError(f"only placeholders can be fed, not the tensor made at {where}")
         raise ValueError(f"the tensor made at {where} is fed, which belongs to another graph")
     raise TypeError(
-        f"feed_dict has a {type(key).__name__} among its keys; they are the placeholders themselves"
+        f"feed_dict has a {type(key).__name__} among its keys; these are placeholders or names"
     )
 
 

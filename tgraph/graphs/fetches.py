@@ -10,6 +10,7 @@ from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.records import NamedTuple
 from .graph_trace import GraphTrace
+from .lookup import named
 from .operation import Operation
 
 
@@ -43,7 +44,8 @@ def fetches_of(trace: GraphTrace, fetches: Any) -> Fetches:
     nodes: dict[Node, int] = {}
     places: list[int | Tensor | None] = []
     others: list[Node] = []
-    for path, each in zip(tree.paths("fetches"), leaves, strict=True):
+    for path, leaf in zip(tree.paths("fetches"), leaves, strict=True):
+        each = named(trace, leaf) if type(leaf) is str else leaf
         if isinstance(each, Operation):
             _check_graph(trace, each.graph.trace is trace, path, f"operation '{each.name}'")
             others += each.nodes
@@ -63,7 +65,7 @@ def fetches_of(trace: GraphTrace, fetches: Any) -> Fetches:
         else:
             raise TypeError(
                 f"{path} is a {type(each).__name__}: a run fetches tensors and operations of its "
-                "graph, and variables"
+                "graph, and variables, or their names"
             )
     return Fetches(leaves, tree, tuple(nodes), tuple(others), places)
 

@@ -14,6 +14,7 @@ from ..nn.parameter import Parameter
 from .build_errors import explain_error
 from .fetches import fetches_of
 from .graph_trace import GraphTrace
+from .lookup import named
 from .needed import Needed, needed
 from .operation import Operation
 from .placeholder import Placeholder
@@ -54,6 +55,7 @@ class Graph:
 
     def __enter__(self) -> Graph:
         previous, here = state.context, threading.get_ident()
+        self.trace.check_outside()
         with self.lock:
             if self._outer and self._thread != here:
                 raise RuntimeError("the graph is being built by another thread")
@@ -93,6 +95,18 @@ class Graph:
 
     # --- what there is ---
 
+    def __getitem__(self, name: str) -> Any:
+        """The placeholder, tensor, operation or variable of a name; KeyError where there is none.
+
+        Names stand behind those of scopes, separated by `.` or `/`; `identity` gives tensors one.
+        """
+        return named(self.trace, name)
+
+    @property
+    def names(self) -> list[str]:
+        """Of placeholders, operations and named tensors, in their order, then of variables."""
+        return [*self.trace.labels, *self.variables]
+
     def is_variable(self, tensor: Tensor) -> bool:
         """Whether a tensor of the outside is a variable of the graph."""
         return id(tensor) in self._known_variables()[1]
@@ -107,7 +121,8 @@ class Graph:
         trace = self.trace
         version = trace.rebinds, len(trace.inputs)
         if self._variables is None or self._variables[0] != version:
-            written = {id(mark.variable) for mark in list(trace.markers.values())}
+            marks = list(trace.markers.values())
+            written = {id(mark.variable) for mark in marks} | trace.declared.keys()
             found: dict[str, Tensor] = {}
             for entry in list(trace.inputs):
                 tensor = entry.source.key

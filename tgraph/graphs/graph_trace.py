@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -29,14 +29,18 @@ from ..core.eager_context import EAGER
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, storage_of, wrap
-from ..core.trace_state import HandleState, TraceError
+from ..core.trace_state import GeneratorUse, HandleState, TraceError
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
+from ..tracing.bodies import Body
 from ..tracing.trace_context import Trace
+from .first_values import first_value
 from .graph_sizes import GraphSizes
+from .lookup import scoped
 from .names import name_of
 from .operation import Marker, Operation
+from .reads import check_array
 
 
 class _Before(NamedTuple):
@@ -50,6 +54,8 @@ class _Before(NamedTuple):
 class GraphTrace(Trace):
     """Records into `graph`, a `graphs.graph.Graph`, while its construction goes on."""
 
+    builds_graph = True
+
     def __init__(self, graph: Any) -> None:
         super().__init__({}, frozenset(), "a graph")
         self.graph = graph
@@ -57,16 +63,23 @@ class GraphTrace(Trace):
         self.is_final = False
         self.rebinds = 0  # how often a tensor got another value
         self.markers: dict[Node, Marker] = {}
+        # The counter at which a branch or loop begins to draw -> where it has come to behind it.
+        self.counters_behind: dict[Node, Node] = {}
         self._recorded: list[Node] = []
         self._known: set[Node] = set()  # all of them
         self.required: tuple[Node, ...] = ()  # by all that is recorded now
-        self._names: set[str] = set()  # of inputs
+        self._names: set[str] = set()  # that are taken
+        self.labels: dict[str, Any] = {}  # tensors and operations by their names
         self._serials_of_marks = itertools.count()
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
         self._first: dict[int, _Before] = {}  # variables as a run finds them
         self._loose: dict[int, Tensor] = {}  # written, but in no operation
         self._under_way: list[dict[int, _Before]] = []  # what the operations under way have written
         self._left: list[HandleState] = []
+        self.of_first_values: set[Node] = set()  # what those of variables were computed as
+        self.declared: dict[int, Tensor] = {}
+        # Parameters and modules that were made in a scope, and its name.
+        self.scopes_of_state: dict[int, tuple[Any, str]] = {}
         GRAPHS.add(self)
 
     # --- leaving and entering again ---
@@ -80,6 +93,13 @@ class GraphTrace(Trace):
     def leave(self) -> None:
         """Put them back as they were."""
         self._left = self.roll_back()
+
+    def check_outside(self) -> None:
+        """TraceError for a tensor of the outside that is of another type now."""
+        for entry in self.inputs:
+            tensor = entry.source.key
+            if entry.source.kind == "captured" and tensor._type is not entry.node.type:
+                check_array(entry.node, tensor._type, tensor._value)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -120,9 +140,7 @@ class GraphTrace(Trace):
 
     def new_input(self, source: Any, name: str, type_: TensorType, strides: Any = None) -> Any:
         self.refuse_if_final()
-        name = self.unique(name)
-        self._names.add(name)
-        return super().new_input(source, name, type_, strides)
+        return super().new_input(source, self._taken_name(name), type_, strides)
 
     def record(self, *what: Any, **more: Any) -> Node:
         node = super().record(*what, **more)
@@ -147,6 +165,10 @@ class GraphTrace(Trace):
         every = [*self._recorded, *self.markers]
         read = {each for node in every for each in node.inputs}
         read.update(mark.value for mark in self.markers.values() if mark.value is not None)
+        read |= self.of_first_values
+        read.update(
+            each._value for use in self.generators.values() for each in (use.key, use.counter)
+        )
         ends = [node for node in every if node not in read]
         return [node for node in ends if type(node.type) is TensorType and self._is_whole(node)]
 
@@ -185,11 +207,16 @@ class GraphTrace(Trace):
     def _capture(self, tensor: Tensor) -> Node:
         storage_of(tensor)  # there is one from now on, as views of it look there for changes
         if id(tensor) not in self.names:
-            self.names[id(tensor)] = name_of(tensor)
+            self.names[id(tensor)] = name_of(tensor, self.scope_of_state)
         node = super()._capture(tensor)
         if tensor._view is None:
             self._first[id(tensor)] = _Before(tensor, HandleState.of(tensor), node)
         return node
+
+    def scope_of_state(self, made: Any) -> str:
+        """How names of a Parameter or module begin that was made in a name_scope."""
+        found = self.scopes_of_state.get(id(made))
+        return "" if found is None else f"{found[1]}."
 
     def leaked(self, node: Node) -> TraceError:
         return TraceError(
@@ -206,17 +233,68 @@ class GraphTrace(Trace):
             "session.run(tensor), or go on building inside `with graph:`."
         )
 
-    def state_of(self, tensor: Tensor) -> Any:
-        self.check_state(tensor)
-        return EAGER.value_of(tensor)
+    # --- first values, which are made at once ---
 
-    def check_state(self, tensor: Tensor) -> None:
-        if type(tensor._value) is Node:
-            raise TraceError(
-                f"a Parameter or a module is made at {user_site()}, inside of `with graph:`, where "
-                "its values would be computed anew by each run: make it before the graph, or under "
-                "tg.tracing.suspend_tracing()"
-            )
+    def state_of(self, tensor: Tensor) -> Any:
+        value = tensor._value
+        if type(value) is not Node:
+            return EAGER.value_of(tensor)
+        if self.is_in_body or not self.owns(value):
+            self._refuse_in_body("makes a Parameter, or state of a module")
+            raise self.leaked(value)
+        self.of_first_values.add(value)
+        return first_value(self, value)
+
+    def kept(self, tensor: Tensor) -> Tensor:
+        if type(tensor._value) is not Node:
+            return tensor
+        return wrap(self.state_of(tensor), tensor._type)
+
+    def made(self, state_: Any) -> None:
+        if state.module_path:
+            self.scopes_of_state[id(state_)] = state_, state.module_path
+
+    def making_state(self, *written: Tensor) -> AbstractContextManager[None]:
+        self._refuse_in_body("makes a module, or gives first values")
+        for each in written:
+            if type(each._value) is Node:
+                raise TraceError(
+                    f"first values are given at {user_site()} to a tensor of the graph, made at "
+                    f"{each._value.where}, which each run computes: give them to a Parameter "
+                    "itself, not to what is computed of it"
+                )
+        return self._outside()
+
+    @contextmanager
+    def _outside(self) -> Iterator[None]:
+        """As if outside of `with graph:`, for a moment."""
+        self.leave()
+        previous, state.context = state.context, None
+        scope, state.module_path = state.module_path, ""
+        try:
+            yield
+        finally:
+            state.context, state.module_path = previous, scope
+            self.enter()
+        self.check_outside()
+
+    def declare(self, tensor: Tensor, name: str) -> None:
+        """Let a tensor of the outside be a variable of this name."""
+        self.declared[id(tensor)] = tensor
+        self.names[id(tensor)] = scoped(name)
+        self.value_of(tensor)
+
+    def label(self, tensor: Tensor, name: str) -> None:
+        self._refuse_in_body("names a tensor")
+        self.refuse_if_final()
+        self.value_of(tensor)
+        self.labels[self._taken_name(scoped(name))] = tensor
+
+    def _taken_name(self, name: str) -> str:
+        """A name that nothing in the graph has, which is taken from now on."""
+        name = self.unique(name)
+        self._names.add(name)
+        return name
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         if type(tensor._value) is Node:
@@ -268,10 +346,15 @@ class GraphTrace(Trace):
             node.type, name, node, requires=self.required, variable=tensor, previous=previous
         )
 
+    def new_operation(self, name: str) -> Operation:
+        label = self._taken_name(scoped(name))
+        made = self.labels[label] = Operation(self.graph, label)
+        return made
+
     @contextmanager
     def operation(self, name: str, closing: bool = False) -> Iterator[Operation]:
         self.refuse_if_final()
-        made = Operation(self.graph, name)
+        made = self.new_operation(name)
         self._under_way.append({})
         token = self.last_token
         try:
@@ -279,6 +362,7 @@ class GraphTrace(Trace):
         except BaseException:
             self._undo(self._under_way.pop().values())
             self.last_token = token
+            del self.labels[made.name]
             raise
         own = self._under_way.pop()
         ends = {key: (before.tensor, self.table[key]) for key, before in own.items()}
@@ -341,27 +425,35 @@ class GraphTrace(Trace):
 
     def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
         if self.is_in_body:
-            raise TraceError(
-                f"random numbers are drawn in the body of a branch or loop, at {user_site()}, "
-                "while a graph is built: draw them before it, or in a compiled function"
-            )
-        use = self._use(generator)
-        type_ = intern_type((), int64)
-        counter = wrap(self._mark(type_, "draw", None, generator=generator), type_)
+            return super().draw_from(generator, device)
+        use = self._use_at_run(generator)
         if device is CPU:
-            return use.key, counter
-        key, counter = (apply(p.transfer, each, device=device) for each in (use.key, counter))
+            return use.key, use.counter
+        key, counter = (apply(p.transfer, each, device=device) for each in (use.key, use.counter))
         return key, counter
 
+    def _use_at_run(self, generator: Any) -> GeneratorUse:
+        """A generator with its counter as a run will find it here, when it makes what comes."""
+        use, type_ = self._use(generator), intern_type((), int64)
+        counter = wrap(self._mark(type_, "draw", None, generator=generator), type_)
+        return GeneratorUse(generator, use.key, counter)
+
+    def _counters(self, bodies: Sequence[Body]) -> list[GeneratorUse]:
+        if self.is_in_body:
+            return super()._counters(bodies)
+        found = {id(each): each for body in bodies for each in body.generators}
+        return [self._use_at_run(each) for each in found.values()]
+
+    def _drawn(self, uses: Sequence[GeneratorUse], results: Sequence[Tensor]) -> list[Tensor]:
+        if not self.is_in_body:
+            for use, counter in zip(uses, results):
+                self.counters_behind[use.counter._value] = self.value_of(counter)
+        return super()._drawn(uses, results)
+
     def random_state(self, generator: Any) -> Tensor:
-        raise self._fixed_state("read")
+        self._refuse_in_body("reads the state of a generator")
+        return EAGER.random_state(generator)
 
     def seeded(self, generator: Any, seed: int) -> None:
-        raise self._fixed_state("set")
-
-    def _fixed_state(self, what: str) -> TraceError:
-        return TraceError(
-            f"the state of a random generator is {what} at {user_site()}, while a graph is built. "
-            "Each run of the graph goes on from the state that the generator has by then: seed it "
-            "outside of `with graph:`."
-        )
+        """Done once, as all that Python does: for first values, and the runs that follow."""
+        self._refuse_in_body("seeds a generator")

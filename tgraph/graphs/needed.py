@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.ir import Builder, Graph, Node, TensorType, effect_of, toposort
 from ..compiler.ir import primitives as p
@@ -11,23 +11,27 @@ from ..core.tensor import Tensor
 from ..core.trace_state import TraceInput
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
-from .graph_trace import GraphTrace
 from .operation import Marker
+
+if TYPE_CHECKING:
+    from .graph_trace import GraphTrace
 
 
 class Needed(NamedTuple):
     """A graph without marks, and what it means.
 
     Its outputs are the nodes that were asked for, what host calls give that are called for what
-    they do, then new values of variables. `writes` are those, and the inputs of which they take
-    the memory. `draws` tells how many numbers are drawn from each generator. `readers` tells of
-    each node of the graph with marks who wanted it.
+    they do, counters of generators, then new values of variables. `writes` are those, and the
+    inputs of which they take the memory. `draws` tells how often each generator is drawn from,
+    `counted` the output that tells it of those from which branches and loops draw. `readers` tells
+    of each node of the graph with marks who wanted it.
     """
 
     graph: Graph
     inputs: list[TraceInput]
     writes: list[tuple[Tensor, int]]
     draws: list[tuple[Any, int]]
+    counted: list[tuple[Any, int]]
     readers: dict[Node, Node | None]
 
     def path_to(self, node: Node) -> str:
@@ -45,14 +49,18 @@ class Needed(NamedTuple):
 
 
 def needed(
-    trace: GraphTrace, nodes: Sequence[Node], others: Sequence[Node] = (), compete: bool = False
+    trace: GraphTrace,
+    nodes: Sequence[Node],
+    others: Sequence[Node] = (),
+    compete: bool = False,
+    waits: bool = True,
 ) -> Needed:
     """What computes `nodes`, and makes the writes that they, or `others`, were computed from.
 
     ValueError where two writes are for one variable and neither follows the other, unless they may
-    `compete`, as in a graph that is only looked at.
+    `compete`, as in a graph that is only looked at. Control dependencies are met if it `waits`.
     """
-    readers = _reached(trace, [*nodes, *others])
+    readers = _reached(trace, [*nodes, *others], waits)
     marks = [(trace.markers[each], each) for each in readers if each in trace.markers]
     marks.sort(key=lambda pair: pair[0].serial)
     build = Builder()
@@ -66,24 +74,32 @@ def needed(
                 new[each] = each if is_input else build.rebuild(each, operands)
         return new[node]
 
-    counters: dict[int, Node] = {}
+    counters: dict[int, Node] = {}  # of generators, where they stand, with marks
     draws: dict[int, int] = {}
+    looped: dict[int, None] = {}
     one = build.full((), 1, int64)
     for mark, node in marks:
         if mark.value is not None:
             new[node] = plain(mark.value)
             continue
         key = id(mark.generator)
-        use = trace.generators[key]
-        now = counters.get(key)
-        new[node] = plain(use.counter._value) if now is None else build.apply(p.add, [now, one])
-        counters[key], draws[key] = new[node], draws.get(key, 0) + 1
+        now = new[node] = plain(counters.get(key, trace.generators[key].counter._value))
+        if node in trace.counters_behind:
+            counters[key], looped[key] = trace.counters_behind[node], None
+        else:
+            counters[key] = new_counter = build.apply(p.add, [now, one])
+            new[new_counter] = new_counter
+            draws[key] = draws.get(key, 0) + 1
     outputs = [plain(each) for each in nodes]
     last = _last_writes(trace, marks, compete)
     written = [plain(node) for _, node in last.values()]
     inner = set(toposort([*outputs, *written]))
     calls = [plain(each) for each in readers if effect_of(each) != "pure"]
     outputs += [_first_result(build, each) for each in calls if each not in inner]
+    counted = [
+        (trace.generators[key].generator, len(outputs) + at) for at, key in enumerate(looped)
+    ]
+    outputs += [plain(counters[key]) for key in looped]
     outputs += written
     inner.update(toposort(outputs))
     inputs = [entry for entry in trace.inputs if entry.node in inner or _is_of(entry, last)]
@@ -92,7 +108,8 @@ def needed(
         Graph([entry.node for entry in inputs], outputs),
         inputs,
         [(tensor, numbers[id(tensor)]) for tensor, _ in last.values()],
-        [(trace.generators[key].generator, count) for key, count in draws.items()],
+        [(trace.generators[key].generator, draws[key]) for key in draws if key not in looped],
+        counted,
         readers,
     )
 
@@ -107,26 +124,27 @@ def _is_of(entry: TraceInput, written: dict[int, Any]) -> bool:
     return entry.source.kind == "captured" and not entry.shown and id(entry.source.key) in written
 
 
-def _reached(trace: GraphTrace, nodes: Sequence[Node]) -> dict[Node, Node | None]:
+def _reached(trace: GraphTrace, nodes: Sequence[Node], waits: bool) -> dict[Node, Node | None]:
     """Every node that is needed, through marks, and who wants it."""
     readers: dict[Node, Node | None] = dict.fromkeys(nodes)
     waiting = list(readers)
     while waiting:
         node = waiting.pop()
-        for each in _below(trace, node):
+        for each in _below(trace, node, waits):
             if each not in readers:
                 readers[each] = node
                 waiting.append(each)
     return readers
 
 
-def _below(trace: GraphTrace, node: Node) -> Iterator[Node]:
+def _below(trace: GraphTrace, node: Node, waits: bool) -> Iterator[Node]:
     mark = trace.markers.get(node)
     if mark is None:
         yield from node.inputs
     elif mark.value is not None:
         yield mark.value
-        yield from mark.requires
+        if waits:
+            yield from mark.requires
 
 
 def _last_writes(

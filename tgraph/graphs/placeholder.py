@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir import Node, TensorType
+from ..core.provenance import user_site
+from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source
@@ -13,6 +15,7 @@ from ..ops.creation import as_device, as_dtype
 from ..runtime.dtypes import DType
 from ..runtime.records import record
 from .graph_trace import GraphTrace
+from .lookup import scoped
 
 
 @record(eq=False)
@@ -34,6 +37,18 @@ class Placeholder:
         return f"placeholder '{self.name}', {self.type.dtype.name}[{shape}]"
 
 
+class _Fed(Record):
+    """The history of a placeholder: gradients can be asked of it, and it keeps none."""
+
+    __slots__ = ()
+
+    def __init__(self, type_: TensorType) -> None:
+        super().__init__((), (type_,), user_site())
+
+    def name(self) -> str:
+        return "Placeholder"
+
+
 def building(what: str) -> GraphTrace:
     """The graph under construction, which `what` adds to."""
     context = state.context
@@ -48,13 +63,16 @@ def placeholder(
     name: str = "placeholder",
     *,
     device: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """A tensor that each run of the graph is fed, by `session.run(..., {tensor: value})`.
 
     Axes of unknown size are None, or a name, which is the same size wherever it is used in the
     graph. Unknown sizes that have to be equal, as in `x + y`, are taken to be, which is checked
     when they are fed. Inside of `with graph:` only.
+
+    `tg.gradients` gives those with respect to placeholders of floats. With `requires_grad`, so does
+    `backward()`, in `.grad`; with `requires_grad=False` none are known.
 
     >>> import tgraph as tg
     >>> with tg.Graph() as g:
@@ -74,7 +92,7 @@ def placeholder(
             raise TypeError(
                 f"placeholder(): a size is a number, None or a name, such as 'batch', not {size!r}"
             )
-    label = f"{state.module_path}.{name}" if state.module_path else name
+    label = scoped(name)
     source = Source("placeholder", label)
     taken = trace.unique(label)
     sizes = []
@@ -87,6 +105,10 @@ def placeholder(
     type_ = intern_type(tuple(sizes), kind, as_device(device))
     node = trace.new_input(source, label, type_).node
     tensor = wrap(node, type_)
-    tensor.requires_grad_(requires_grad)
+    if requires_grad is None and kind.is_differentiable:
+        tensor._record, tensor._requires_grad = _Fed(type_), True
+    else:
+        tensor.requires_grad_(bool(requires_grad))
+    trace.labels[taken] = tensor
     trace.graph.placeholders[id(tensor)] = Placeholder(tensor, taken, node, given)
     return tensor

@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled.call_helpers import random_state
-from ..core.eager_context import EAGER
 from ..core.tensor import Tensor, wrap
-from ..core.trace_state import Source, TraceError, TraceInput
-from ..core.traced_number import number_value
+from ..core.trace_state import TraceError
 from ..runtime.arrays import contiguous, place
 from ..runtime.device import CPU, Device
 from ..tracing.recording.guards import brief
-from ..tracing.trace_context import strides_if_odd
 from .fetch_plan import FetchPlan
 from .fetches import Fetches
 from .graph_trace import GraphTrace
 from .placeholder import Placeholder
+from .reads import reader
 from .variables import Variables
 
 Array = Any  # of NumPy or CuPy
@@ -43,7 +40,7 @@ class Run:
         self._variables = variables
         self._static = trace.static_reads
         needed, nodes = plan.needed, [each.node for each in fed]
-        self._draws = needed.draws
+        self._draws, self._counted = needed.draws, needed.counted
         self._template: list[Array] = [None] * len(needed.inputs)
         self._fed: list[tuple[int, int]] = []
         self._placed: list[tuple[int, Device]] = []  # what is fed to other devices
@@ -54,9 +51,9 @@ class Run:
                 if entry.node.type.device is not CPU:
                     self._placed.append((at, entry.node.type.device))
             elif entry.source.kind == "captured" and variables.has(entry.source.key):
-                self._template[at] = variables.array(entry.source.key)
+                self._template[at] = variables.array_for(entry.node, entry.source.key)
             else:
-                self._reads.append((at, _reader(entry)))
+                self._reads.append((at, reader(entry)))
         self._expand = None if plan.outputs.simple else plan.outputs.expand
         self._results = [_result(place, types, variables) for place in asked.places]
         self._build = _builder(asked)
@@ -72,6 +69,8 @@ class Run:
             values = self.executable.run(inputs)
             if self._expand is not None:
                 values = self._expand(values, inputs)
+            for generator, at in self._counted:
+                generator.counter = int(values[at])
             return self._build([make(values) for make in self._results])
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
@@ -112,41 +111,3 @@ def _changed(name: str, before: Any, now: Any) -> TraceError:
         f"{name} changed since the graph was built: {brief(before)} -> {brief(now)}. It decides "
         "which operations there are: build the graph again."
     )
-
-
-def _reader(entry: TraceInput) -> Callable[[], Array]:
-    """What gives the array of an input that is neither fed nor a variable."""
-    source, key = entry.source, entry.source.key
-    if source.kind == "number":
-        return lambda: np.array(number_value(key, _number))
-    if source.kind == "random":
-        return lambda: random_state(key)
-    if source.kind == "host":
-        return key  # type: ignore[no-any-return]
-    return _outside(entry, key)
-
-
-def _number(source: Source) -> Any:
-    return source.key()
-
-
-def _outside(entry: TraceInput, tensor: Tensor) -> Callable[[], Array]:
-    """Reads a tensor of the outside, which has to be of the type that it had."""
-    type_, strides = entry.node.type, entry.node.attrs.get("strides")
-
-    def read() -> Array:
-        array = EAGER.value_of(tensor)
-        is_dense = strides is None and array.flags.c_contiguous
-        if tensor._type is not type_ and tensor._type != type_:
-            raise TraceError(
-                f"`{entry.node.attrs['name']}`, which the graph reads, is of another type now: "
-                f"{type_} -> {tensor._type}"
-            )
-        if not is_dense and strides_if_odd(tensor) != strides:
-            raise TraceError(
-                f"`{entry.node.attrs['name']}`, which the graph reads, lies otherwise in memory "
-                "now; clone() it before the graph is built"
-            )
-        return array
-
-    return read

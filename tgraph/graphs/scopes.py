@@ -1,4 +1,4 @@
-"""What is written inside of `with graph:` beside operations: scopes, writes, gradients."""
+"""What is written inside of `with graph:` beside operations: scopes, variables, writes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ..autograd.api import grad
 from ..compiler.ir import Node
 from ..core.grad_mode import no_grad
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..ops.creation import as_tensor, ones_like
+from ..nn.parameter import Parameter
+from ..ops.creation import as_tensor
+from ..runtime.dtypes import DType
 from .operation import Operation
 from .placeholder import building
 
@@ -70,7 +71,34 @@ def control_dependencies(inputs: Sequence[Operation | Tensor]) -> AbstractContex
     return trace.after(operations, nodes)
 
 
-def assign(variable: Tensor, value: Any) -> Operation:
+def variable(
+    initial: Any, name: str = "variable", *, dtype: DType | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A variable of the graph under construction, such as a count of steps or an average.
+
+    `initial` is a tensor, an array or numbers, known when the graph is built. Sessions begin with
+    it, and save the variable by its `name`, behind that of the `name_scope`. With `requires_grad`
+    it is a Parameter, as those are which modules make. What runs write into it, `assign` says, or
+    any operation in place.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g, tg.name_scope("model"):
+    ...     step = tg.variable(0, "step")
+    ...     count = tg.assign(step, step + 1)
+    >>> list(g.variables), tg.Session(g).run([count, step])
+    (['model.step'], [None, tensor(1)])
+    """
+    trace = building("variable()")
+    given = initial if isinstance(initial, Tensor) else as_tensor(initial)
+    kept = trace.kept(given)
+    with trace.making_state():
+        own = kept.detach().to(dtype or kept.dtype, copy=True)
+        made = Parameter(own) if requires_grad else own
+    trace.declare(made, name)
+    return made
+
+
+def assign(variable: Tensor, value: Any, name: str = "assign") -> Operation:
     """An operation that writes `value` into a tensor of the outside, a variable of the graph.
 
     `value` broadcasts to its shape. What is built afterwards still reads the variable as a run
@@ -82,7 +110,7 @@ def assign(variable: Tensor, value: Any) -> Operation:
             f"assign(): expected a tensor of the outside, such as a Parameter, not the one made at "
             f"{variable._value.where}, which is computed by each run"
         )
-    with trace.operation("assign") as made, no_grad():
+    with trace.operation(name) as made, no_grad():
         variable.copy_(value if isinstance(value, Tensor) else as_tensor(value))
     return made
 
@@ -93,7 +121,7 @@ def group(*inputs: Operation | Tensor, name: str = "group") -> Operation:
         raise ValueError("group(): expected operations or tensors")
     first = inputs[0]
     trace = first.graph.trace if isinstance(first, Operation) else building("group()")
-    made = Operation(trace.graph, name)
+    made = trace.new_operation(name)
     nodes: list[Node] = []
     for each in inputs:
         if isinstance(each, Operation):
@@ -106,26 +134,3 @@ def group(*inputs: Operation | Tensor, name: str = "group") -> Operation:
             nodes.append(trace.value_of(each))
     made.nodes = tuple(dict.fromkeys(nodes))
     return made
-
-
-def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Tensor | None]:
-    """The gradients of the sum of all `ys` with respect to each of `xs`, None where there is none.
-
-    `grad_ys` are factors of the shapes of `ys`. The gradients can be differentiated again, and so
-    can `ys`. Each of `xs` has to require gradients, as Parameters do.
-
-    >>> import tgraph as tg
-    >>> with tg.Graph() as g:
-    ...     x = tg.placeholder(tg.float32, (None,), "x", requires_grad=True)
-    ...     (slope,) = tg.gradients(x**3, x)
-    ...     (bend,) = tg.gradients(slope, x)
-    >>> tg.Session(g).run([slope, bend], {x: [1.0, 2.0]})
-    [tensor([ 3., 12.]), tensor([ 6., 12.])]
-    """
-    results = list(ys) if isinstance(ys, (tuple, list)) else [ys]
-    asked = list(xs) if isinstance(xs, (tuple, list)) else [xs]
-    factors = grad_ys if isinstance(grad_ys, (tuple, list)) else [grad_ys] * len(results)
-    if len(factors) != len(results):
-        raise ValueError(f"gradients(): got {len(results)} ys and {len(factors)} grad_ys")
-    given = [ones_like(y) if own is None else own for y, own in zip(results, factors)]
-    return list(grad(results, asked, given, create_graph=True, allow_unused=True))

@@ -59,14 +59,16 @@ class Session:
 
     # --- running ---
 
-    def run(self, fetches: Any, feed_dict: Mapping[Tensor, Any] | None = None) -> Any:
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """The values of `fetches`, nested as they are; `feed_dict` gives those of placeholders.
 
         Tensors give tensors, operations None, variables their value after the run. No more is
-        computed than the fetches need. A run that raises an error has written nothing.
+        computed than the fetches need. A run that raises an error has written nothing. Whatever is
+        fetched or fed may be given by its name in the graph.
 
-        ValueError for a placeholder that is needed and not fed, for shapes that do not fit, and for
-        what belongs to another graph; TypeError for a value of another dtype.
+        KeyError for a name that the graph does not have; ValueError for a placeholder that is
+        needed and not fed, for shapes that do not fit, and for what belongs to another graph;
+        TypeError for a value of another dtype.
         """
         context = state.context
         if context is not None and context.tracing and type(context) is not GraphTrace:
@@ -76,7 +78,7 @@ class Session:
             )
         kind = type(fetches)
         many = kind is list or kind is tuple
-        asked: list[Any] = [kind, *map(id, fetches)] if many else [id(fetches)]
+        asked: list[Any] = [kind, *map(_key, fetches)] if many else [_key(fetches)]
         arrays = []
         fed: list[Any] = [self._trace.rebinds]
         if feed_dict:
@@ -84,7 +86,7 @@ class Session:
                 if type(value) is not _ndarray:
                     value = array_of(placeholder_of(self._trace, tensor), value)
                 arrays.append(value)
-                fed += id(tensor), value.shape, value.dtype
+                fed += _key(tensor), value.shape, value.dtype
         run = self._runs.get((*fed, *asked))
         if run is None:
             run = self._prepared(fetches, feed_dict or {}, arrays, asked, fed)
@@ -93,7 +95,7 @@ class Session:
     def _prepared(
         self,
         fetches: Any,
-        feed_dict: Mapping[Tensor, Any],
+        feed_dict: Mapping[Any, Any],
         arrays: Sequence[Any],
         asked: Sequence[Any],
         fed: Sequence[Any],
@@ -103,7 +105,7 @@ class Session:
             if self._is_closed:
                 raise RuntimeError("the session is closed")
             found = fetches_of(self._trace, fetches)
-            ids = list(map(id, found.leaves))
+            ids = list(map(_key, found.leaves))
             if ids != list(asked[-len(ids) :]) or len(asked) - len(ids) not in (0, 1):
                 asked = [found.tree, *ids]  # nested: the containers may be others next time
             run = self._runs.get((*fed, *asked))
@@ -114,7 +116,7 @@ class Session:
                 self._runs[(*fed, *asked)] = run
             return run
 
-    def _made(self, asked: Fetches, keys: Sequence[Tensor], arrays: Sequence[Any]) -> Run:
+    def _made(self, asked: Fetches, keys: Sequence[Any], arrays: Sequence[Any]) -> Run:
         fed = [placeholder_of(self._trace, each) for each in keys]
         sizes = sizes_of(self._trace, fed, arrays)
         plan = self._plan(asked)
@@ -161,14 +163,14 @@ class Session:
 
     # --- what runs ---
 
-    def executable(self, fetches: Any, feed_dict: Mapping[Tensor, Any] | None = None) -> Any:
+    def executable(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """What the compiler made for a run: its kernels and steps, which `tg.draw` shows."""
         return self._run_for(fetches, feed_dict or {})[0].executable
 
     def explain(
         self,
         fetches: Any,
-        feed_dict: Mapping[Tensor, Any] | None = None,
+        feed_dict: Mapping[Any, Any] | None = None,
         measure: bool = False,
     ) -> Explanation:
         """What each kernel of a run computes, moves and, with `measure`, how long it takes.
@@ -179,7 +181,7 @@ class Session:
         inputs = run.inputs(arrays) if measure else None
         return explain_executable("session.run", run.plan.notes, run.executable, inputs)
 
-    def _run_for(self, fetches: Any, feed_dict: Mapping[Tensor, Any]) -> tuple[Run, list[Any]]:
+    def _run_for(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> tuple[Run, list[Any]]:
         arrays = [array_of(placeholder_of(self._trace, k), v) for k, v in feed_dict.items()]
         return self._made(fetches_of(self._trace, fetches), list(feed_dict), arrays), arrays
 
@@ -199,8 +201,13 @@ class Session:
 _ndarray = np.ndarray
 
 
+def _key(asked: Any) -> Any:
+    """What a run is remembered by: names, and the identity of all else."""
+    return asked if type(asked) is str else id(asked)
+
+
 def function_of(
-    session: Session, fetches: Any, feeds: Sequence[Tensor] | Tensor
+    session: Session, fetches: Any, feeds: Sequence[Tensor | str] | Tensor | str
 ) -> Callable[..., Any]:
     """A function of the values of `feeds`, in their order, that runs `fetches` in a session.
 
@@ -212,8 +219,9 @@ def function_of(
     >>> double([1.0, 2.0])
     tensor([2., 4.])
     """
-    placeholders = [feeds] if isinstance(feeds, Tensor) else list(feeds)
-    names = [placeholder_of(session.graph.trace, each).name for each in placeholders]
+    given = [feeds] if isinstance(feeds, (Tensor, str)) else feeds
+    found = [placeholder_of(session.graph.trace, each) for each in given]
+    placeholders, names = [each.tensor for each in found], [each.name for each in found]
 
     def call(*values: Any) -> Any:
         if len(values) != len(placeholders):

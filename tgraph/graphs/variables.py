@@ -12,11 +12,13 @@ from zipfile import ZipFile
 import numpy as np
 
 from ..compiled.call_inputs import copies
+from ..compiler.ir import Node
 from ..core.context import use_context
 from ..core.eager_context import EAGER
 from ..core.tensor import Tensor, wrap
 from ..ops.creation import as_tensor
 from ..runtime.arrays import copy_elements, copy_of, place, to_host
+from .reads import check_array
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -45,6 +47,15 @@ class Variables:
             (array,) = copies([EAGER.value_of(tensor)])
             found = self._arrays[id(tensor)] = tensor, array
         return found[1]
+
+    def array_for(self, node: Node, tensor: Tensor) -> Array:
+        """The same, for plans that take it for what stands for it in the graph.
+
+        TraceError where the tensor had become another one when the session began.
+        """
+        array = self.array(tensor)
+        check_array(node, tensor._type, array)
+        return array
 
     def get(self, variable: Tensor | str) -> Tensor:
         tensor = self._find(variable)

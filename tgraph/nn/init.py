@@ -1,19 +1,35 @@
-"""Filling parameters with their first values, in place and outside of the gradient.
+"""Filling parameters with their first values, in place, at once and outside of the gradient.
 
 The formulas are those of PyTorch's `torch.nn.init`; each function names their source.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import from_numpy
 from ..ops.random import Generator
+
+_F = TypeVar("_F", bound=Callable[..., Tensor])
+
+
+def _at_once(fill: _F) -> _F:
+    """What fills a tensor outside of the gradient, also where a graph is built up front."""
+
+    @functools.wraps(fill)
+    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        with current_context().making_state(tensor), no_grad():
+            return fill(tensor, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -46,7 +62,7 @@ def fan_in_and_out(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-@no_grad()
+@_at_once
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -54,7 +70,7 @@ def uniform_(
     return tensor.uniform_(a, b, generator=generator)
 
 
-@no_grad()
+@_at_once
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -62,7 +78,7 @@ def normal_(
     return tensor.normal_(mean, std, generator=generator)
 
 
-@no_grad()
+@_at_once
 def trunc_normal_(
     tensor: Tensor,
     mean: float = 0.0,
@@ -88,7 +104,7 @@ def _doubles(tensor: Tensor) -> np.ndarray[Any, Any]:
     return array.astype(np.float64)
 
 
-@no_grad()
+@_at_once
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
     return tensor.fill_(val)
@@ -104,7 +120,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
-@no_grad()
+@_at_once
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity."""
     if tensor.ndim != 2:
@@ -166,7 +182,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity), generator)
 
 
-@no_grad()
+@_at_once
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """A random matrix [rows, the rest] with orthonormal rows or columns, times `gain`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from ..runtime.records import NamedTuple
 from .parameter import Parameter, replace_value
 
 Self = TypeVar("Self", bound="Module")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class IncompatibleKeys(NamedTuple):
@@ -34,6 +36,30 @@ class IncompatibleKeys(NamedTuple):
             f"IncompatibleKeys(missing_keys={self.missing_keys}, "
             f"unexpected_keys={self.unexpected_keys})"
         )
+
+
+def _making(init: Callable[..., None]) -> Callable[..., None]:
+    """An `__init__` that makes first values at once, also where a graph is built up front."""
+
+    @functools.wraps(init)
+    def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
+        context = current_context()
+        with context.making_state():
+            init(self, *args, **kwargs)
+        context.made(self)
+
+    return __init__
+
+
+def _at_once(method: _F) -> _F:
+    """A method that gives first values at once, also where a graph is built up front."""
+
+    @functools.wraps(method)
+    def run(self: Module, *args: Any, **kwargs: Any) -> Any:
+        with current_context().making_state():
+            return method(self, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
 
 
 class Module:
@@ -60,6 +86,11 @@ class Module:
     # Where the parent keeps this module: part of the module path in the provenance of operations.
     _path: str = ""
     _training: bool = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _making(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         set_ = object.__setattr__
@@ -155,7 +186,7 @@ class Module:
                 "(tgraph.Tensor or None required)"
             )
         if tensor is not None:
-            current_context().check_state(tensor)
+            tensor = current_context().kept(tensor)
         if name in self.__dict__ and name not in self.__dict__.get("_buffer_names", ()):
             raise KeyError(f"attribute '{name}' already exists")
         self._register("_buffer_names", "buffers", name, tensor)
@@ -292,6 +323,7 @@ class Module:
                 if own[name] is not None:
                     yield f"{path}.{name}" if path else name, own[name]
 
+    @_at_once
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """All parameters and persistent buffers by path. They share memory with the module's."""
         return OrderedDict(
@@ -299,6 +331,7 @@ class Module:
             for key, tensor in self._state_entries(prefix)
         )
 
+    @_at_once
     def load_state_dict(
         self, state_dict: Mapping[str, Tensor], strict: bool = True
     ) -> IncompatibleKeys:
@@ -352,8 +385,12 @@ class Module:
         """Set evaluation mode here and below."""
         return self.train(False)
 
+    @_at_once
     def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
-        """Call `fn` on every module below this one and then on this one."""
+        """Call `fn` on every module below this one and then on this one.
+
+        It is mostly there to give first values. So it runs at once where a graph is built up front.
+        """
         for module in reversed(list(self.modules())):
             fn(module)
         return self
@@ -370,6 +407,7 @@ class Module:
 
     # --- conversion ---
 
+    @_at_once
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Convert floating-point parameters and buffers to a dtype, or move all to a device.
 

@@ -37,6 +37,7 @@ class Parameter(Tensor):
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
         self._requires_grad = requires_grad
+        current_context().made(self)
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()

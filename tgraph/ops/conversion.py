@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from ..compiler.ir import Node
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
@@ -389,7 +390,9 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment. Use detach() first."
         )
-    copied = apply(p.copy, self.detach())
+    is_outside = type(self._value) is not Node
+    with current_context().making_state() if is_outside else nullcontext():
+        copied = apply(p.copy, self.detach())
     result = rebrand(copied, self)
     if self._grad is not None:
         result._grad = deepcopy(self._grad, memo)

@@ -116,12 +116,13 @@ class Optimizer:
                     self._update_group(group, parameters)
         return loss
 
-    def minimize(self, loss: Tensor) -> Any:
+    def minimize(self, loss: Tensor, name: str | None = None) -> Any:
         """Take a step against the gradient of `loss`, a number, without a change of any `.grad`.
 
         In a graph that is built up front this adds gradients and updates, and gives the operation
         that a session fetches to make them. The operation also makes what was written in place
-        before it (such as running statistics), so that a run does what the lines so far do.
+        before it (such as running statistics), so that a run does what the lines so far do. It has
+        the name `name` in the graph, or that of the optimizer's class.
 
         >>> import tgraph as tg
         >>> x = tg.tensor([1.0], requires_grad=True)
@@ -132,8 +133,10 @@ class Optimizer:
         every = [each for group in self.param_groups for each in group["params"]]
         learned = [each for each in every if each.requires_grad]
         found = grad(loss, learned, retain_graph=is_tracing(), allow_unused=True)
+        if learned and all(each is None for each in found):
+            raise RuntimeError("minimize(): the loss depends on none of the optimizer's parameters")
         kept = [each.grad for each in every]
-        with current_context().operation(type(self).__name__, closing=True) as operation:
+        with current_context().operation(name or type(self).__name__, closing=True) as operation:
             try:
                 for each in every:
                     each.grad = None

@@ -110,7 +110,7 @@ class Trace(BodyRecording):
     def argument(self, source: Source, tensor: Tensor, name: str) -> Tensor:
         """The private handle that stands for `tensor`, an argument or a gradient."""
         type_ = self._open(source, tensor._type)
-        entry = self.new_input(source, name, type_, strides_if_odd(tensor))
+        entry = self.new_input(source, name, type_, strides_if_odd(tensor._value))
         handle = shell_of(tensor, entry.node, type_)
         handle._requires_grad = tensor._requires_grad
         if tensor._requires_grad:
@@ -235,7 +235,7 @@ class Trace(BodyRecording):
             return self._capture_view(tensor)
         name = self.names.get(id(tensor), "captured")
         source = Source("captured", tensor)
-        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor._value))
         if tensor._record is not None:
             tensor._record, tensor._index = Boundary(tensor._type, name), 0
         self._register(entry, tensor)
@@ -266,7 +266,7 @@ class Trace(BodyRecording):
         """Gradients are asked of a view itself, not of its base: it is detached, or a leaf."""
         name = self.names.get(id(tensor), "captured")
         source = Source("captured", tensor)
-        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor))
+        entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor._value))
         entry.shown = True
         if tensor._record is not None:
             tensor._record, tensor._index = Boundary(tensor._type, name), 0
@@ -682,9 +682,8 @@ def _placed(device: Device) -> dict[str, Any]:
     return {} if device is CPU else {"device": device}
 
 
-def strides_if_odd(tensor: Tensor) -> tuple[int, ...] | None:
+def strides_if_odd(array: Any) -> tuple[int, ...] | None:
     """Strides in elements where the memory is not contiguous, else None."""
-    array = tensor._value
     if array.flags.c_contiguous:
         return None
     return tuple(stride // array.itemsize for stride in array.strides)
