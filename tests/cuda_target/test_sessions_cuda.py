@@ -39,3 +39,48 @@ def losses(device, path):
 def test_training_as_on_the_cpu(cuda, tmp_path):
     path = tmp_path / "state.npz"
     np.testing.assert_allclose(losses("cuda", path), losses("cpu", path), rtol=1e-4)
+
+
+def trained(device, path):
+    """By a graph that is built for the CPU: all that sessions of it give on a device."""
+    tg.manual_seed(0)
+    seen = []
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, (None, 6), "x")
+        y = tg.placeholder(tg.int64, (None,), "y")
+        model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.2))
+        turned = nn.Parameter(tg.ones(3, 16).t() / 8)
+        scale = tg.host(lambda: 0.5)
+        logits = (model(x) @ turned).exp()
+        halved = tg.where(x.sum() > 0, logits * scale + tg.rand(3), logits)
+        loss = nn.functional.cross_entropy(halved, y, weight=tg.tensor([1.0, 2.0, 3.0]))
+        tg.tracing.host_call(lambda a: seen.append(round(float(a), 3)), loss, effect="ordered")
+        train = tg.optim.SGD([turned, *model.parameters()], lr=0.1, momentum=0.9).minimize(loss)
+    session, found, rng = tg.Session(g, device=device), [], np.random.default_rng(2)
+    for rows in (8, 8, 5):
+        fed = rng.normal(size=(rows, 6)).astype(np.float32), rng.integers(0, 3, rows)
+        feeds = {x: tg.tensor(fed[0]), y: fed[1]}
+        value, _, out = session.run([loss, train, logits], feeds)
+        assert {each.device.type for each in (value, out, session.get(turned))} == {
+            tg.device(device).type
+        }
+        found += value.item(), *out.cpu().numpy().ravel()
+        session.save(path)
+        session = tg.Session(g, device=device)
+        session.restore(path)
+    assert turned.device.type == "cpu" and turned.sum().item() == 6
+    last = session.get(turned).cpu().numpy().ravel()
+    session.set(turned, tg.zeros(16, 3))
+    emptied = session.run(logits, {x: tg.ones(2, 6, device=device)}).cpu().numpy().ravel()
+    session.initialize()
+    return [*found, *last, *emptied, *session.get(turned).cpu().numpy().ravel()], seen
+
+
+def test_sessions_move_a_graph_to_their_device(cuda, tmp_path):
+    found, want = (trained(device, tmp_path / "state.npz") for device in ("cuda", "cpu"))
+    np.testing.assert_allclose(found[0], want[0], rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(found[1], want[1], atol=2e-3)
+    with tg.Graph() as g:
+        tg.placeholder(tg.float32, (), "x")
+    with pytest.raises(RuntimeError, match="cuda"):
+        tg.Session(g, device="cuda:63")

@@ -6,9 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from tgraph.runtime.device import Device
 
 import tgraph as tg
 from tgraph import nn
+from tgraph.graphs.on_device import on_device
 
 BATCH = [[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]
 
@@ -416,3 +418,26 @@ def test_state_and_runs_stand_where_they_can_be_meant():
     session.close()
     with pytest.raises(RuntimeError, match="closed"):
         session.run(y, {x: [[1.0, 2.0]]})
+
+
+def test_a_graph_is_moved_to_a_device_as_a_whole():
+    """What it computes there is tested with the stand-in of a device, `test_sessions_cuda.py`."""
+    device = Device("cuda", 0)
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, (None, 2), "x")
+        turned = nn.Parameter(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        _, rows = tg.scan(lambda c, row: (c + tg.rand(2), c * row), tg.zeros(2), x @ turned.t())
+        picked = tg.cond(x.sum() > 0, lambda: rows.sum(0), lambda: tg.arange(2.0))
+        told = tg.tracing.host_call(lambda a: a, picked, results=picked)
+        tg.tracing.host_call(print, told, effect="ordered")
+        train = tg.optim.SGD([turned], lr=0.1).minimize(rows.mean())
+        noise = tg.randn(3)
+    part = g.ir([told, train, noise])
+    moved = on_device(part, device)
+    moved.verify()
+    inner = [each for graph in moved.whole for each in (*graph.inputs, *graph.nodes)]
+    types = [t for n in inner for t in (n.type if type(n.type) is tuple else [n.type])]
+    assert len(moved.nodes) == len(part.nodes) and len(moved.whole) == len(part.whole) > 3
+    assert {each.device for each in types} == {device}
+    with pytest.raises(RuntimeError, match="cuda"):
+        tg.Session(g, device="cuda:63")

@@ -12,6 +12,7 @@ from ..compiler.ir.dim import Dim, SizeGuard, is_open
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.arrays import place, to_host
+from ..runtime.device import Device
 from .graph_trace import GraphTrace
 from .lookup import named
 from .needed import Needed
@@ -40,8 +41,8 @@ def placeholder_of(trace: GraphTrace, key: Any) -> Placeholder:
     )
 
 
-def array_of(placeholder: Placeholder, value: Any) -> Array:
-    """The array of a value that is fed; one of NumPy may be for another device."""
+def array_of(placeholder: Placeholder, value: Any, device: Device) -> Array:
+    """The array of a value that is fed, for `device`; one of NumPy may be for another one."""
     type_ = placeholder.type
     if isinstance(value, Tensor):
         if type(value._value) is Node:
@@ -49,8 +50,8 @@ def array_of(placeholder: Placeholder, value: Any) -> Array:
         array = settled(value)._value
         if value._type.dtype is not type_.dtype:
             raise TypeError(_mismatch(placeholder, value._type.dtype.name, array.shape))
-        if value._type.device is not type_.device:
-            array = place(to_host(array), type_.device)
+        if value._type.device != device:
+            array = place(to_host(array), device)
     elif isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
         _check_dtype(placeholder, array)
@@ -149,7 +150,7 @@ def check_fed(needed: Needed, placeholders: Sequence[Placeholder], trace: GraphT
     """ValueError for a placeholder that is needed and was not fed."""
     fed = {each.node for each in placeholders}
     every = {each.node: each for each in trace.graph.placeholders.values()}
-    for node in needed.graph.inputs:
+    for node in [entry.node for entry in needed.inputs]:
         missing = every.get(node)
         if missing is not None and node not in fed:
             raise ValueError(

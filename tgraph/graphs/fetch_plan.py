@@ -19,9 +19,11 @@ from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.context import use_context
 from ..core.eager_context import EAGER
 from ..core.tensor import intern_type
+from ..runtime.device import CPU, Device
 from ..runtime.garbage import no_collection
 from .graph_sizes import GraphSizes
 from .needed import Needed
+from .on_device import on_device
 
 
 class _Asked(Mapping[Dim, Any]):
@@ -45,12 +47,14 @@ class _Asked(Mapping[Dim, Any]):
 class FetchPlan:
     """What computes some nodes of a graph, for all sizes of what is fed.
 
-    `alike` gives for each dim the one that stands for all that are equal to it.
+    `alike` gives for each dim the one that stands for all that are equal to it. What the graph has
+    on the CPU is on `device`.
     """
 
-    def __init__(self, needed: Needed, alike: Mapping[Dim, Dim]) -> None:
+    def __init__(self, needed: Needed, alike: Mapping[Dim, Dim], device: Device) -> None:
         self.needed, self._alike = needed, alike
-        graph, first = needed.graph, len(needed.graph.outputs) - len(needed.writes)
+        graph = needed.graph if device is CPU else on_device(needed.graph, device)
+        first = len(graph.outputs) - len(needed.writes)
         donate = {first + at: source for at, (_, source) in enumerate(needed.writes)}
         self.nodes = graph.outputs
         self.outputs = Outputs(graph.outputs, donate)

@@ -41,13 +41,18 @@ def checked(node: Node, tensor: Tensor) -> Array:
     return array
 
 
-def check_array(node: Node, type_: TensorType, array: Array) -> None:
-    """TraceError unless an array, of `type_`, is what the input `node` stands for."""
+def check_array(node: Node, type_: TensorType, array: Array | None) -> None:
+    """TraceError unless an array, of `type_`, is what the input `node` stands for.
+
+    None for one on another device, where it is contiguous.
+    """
     if type_ is not node.type and type_ != node.type:
         raise TraceError(
             f"`{node.attrs['name']}`, which the graph reads, is of another type now: "
             f"{node.type} -> {type_}"
         )
+    if array is None:
+        return
     strides = node.attrs.get("strides")
     is_dense = strides is None and array.flags.c_contiguous
     if not is_dense and strides_if_odd(array) != strides:

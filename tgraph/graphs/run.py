@@ -43,17 +43,18 @@ class Run:
         self._draws, self._counted = needed.draws, needed.counted
         self._template: list[Array] = [None] * len(needed.inputs)
         self._fed: list[tuple[int, int]] = []
-        self._placed: list[tuple[int, Device]] = []  # what is fed to other devices
+        self._placed: list[tuple[int, Device]] = []  # what is fed to, or read for, other devices
         self._reads: list[tuple[int, Callable[[], Array]]] = []
-        for at, entry in enumerate(needed.inputs):
+        for at, (entry, node) in enumerate(zip(needed.inputs, plan.graph.inputs, strict=True)):
+            if entry.source.kind == "captured" and variables.has(entry.source.key):
+                self._template[at] = variables.array_for(entry.node, entry.source.key)
+                continue
             if entry.node in nodes:
                 self._fed.append((nodes.index(entry.node), at))
-                if entry.node.type.device is not CPU:
-                    self._placed.append((at, entry.node.type.device))
-            elif entry.source.kind == "captured" and variables.has(entry.source.key):
-                self._template[at] = variables.array_for(entry.node, entry.source.key)
             else:
                 self._reads.append((at, reader(entry)))
+            if node.type.device is not CPU:
+                self._placed.append((at, node.type.device))
         self._expand = None if plan.outputs.simple else plan.outputs.expand
         self._results = [_result(place, types, variables) for place in asked.places]
         self._build = _builder(asked)
@@ -79,11 +80,11 @@ class Run:
         for at, number in self._fed:
             array = arrays[at]
             inputs[number] = array if array.flags.c_contiguous else contiguous(array)
-        for number, device in self._placed:
-            if type(inputs[number]) is np.ndarray:
-                inputs[number] = place(inputs[number], device)
         for number, read in self._reads:
             inputs[number] = read()
+        for number, device in self._placed:
+            if type(inputs[number]) is np.ndarray:
+                inputs[number] = place(contiguous(inputs[number]), device)
         return inputs
 
 

@@ -12,6 +12,8 @@ from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
+from ..ops.creation import as_device
+from ..runtime.device import CPU
 from .feeds import array_of, check_assumptions, check_fed, placeholder_of, sizes_of
 from .fetch_plan import FetchPlan
 from .fetches import Fetches, fetches_of
@@ -34,6 +36,9 @@ class Session:
     that comes later, when it is first used), and only `run`, `set` and `restore` change them. A
     session is used by one thread at a time; several sessions may run one graph at once.
 
+    Variables and computation are on `device`, but for what the graph itself has on a GPU, and so
+    are results; RuntimeError where there is no such device.
+
     >>> import tgraph as tg
     >>> w = tg.nn.Parameter(tg.tensor([1.0, 2.0]))
     >>> with tg.Graph() as g:
@@ -45,14 +50,15 @@ class Session:
     [None, tensor(1.), tensor([0.8000, 2.0000])]
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, device: Any = "cpu") -> None:
         if not isinstance(graph, Graph):
             raise TypeError(
                 f"Session(): expected a tg.Graph, got a {type(graph).__name__}; a function is run "
                 "by tg.compile"
             )
         self.graph = graph
-        self.variables = Variables(graph)
+        self.device = as_device(device)
+        self.variables = Variables(graph, self.device)
         self._trace = graph.trace
         self._runs: dict[tuple[Any, ...], Run] = {}
         self._is_closed = False
@@ -84,13 +90,18 @@ class Session:
         if feed_dict:
             for tensor, value in feed_dict.items():
                 if type(value) is not _ndarray:
-                    value = array_of(placeholder_of(self._trace, tensor), value)
+                    value = self._fed(tensor, value)
                 arrays.append(value)
                 fed += _key(tensor), value.shape, value.dtype
         run = self._runs.get((*fed, *asked))
         if run is None:
             run = self._prepared(fetches, feed_dict or {}, arrays, asked, fed)
         return run(arrays)
+
+    def _fed(self, key: Any, value: Any) -> Any:
+        placeholder = placeholder_of(self._trace, key)
+        own = placeholder.type.device
+        return array_of(placeholder, value, self.device if own is CPU else own)
 
     def _prepared(
         self,
@@ -128,7 +139,7 @@ class Session:
     def _plan(self, asked: Fetches) -> FetchPlan:
         """The plan for what is fetched, which the sessions of a graph share."""
         graph, trace = self.graph, self._trace
-        key = (asked.nodes, asked.others)
+        key = (asked.nodes, asked.others, self.device)
         with graph.lock:
             plan = graph.plans.get(key)
             if plan is None:
@@ -136,7 +147,7 @@ class Session:
                 found = needed(trace, asked.nodes, asked.others)
                 if len(graph.plans) >= MAX_PLANS:
                     graph.plans.pop(next(iter(graph.plans)))
-                plan = graph.plans[key] = FetchPlan(found, alike)
+                plan = graph.plans[key] = FetchPlan(found, alike, self.device)
             return plan
 
     # --- variables ---
@@ -182,7 +193,7 @@ class Session:
         return explain_executable("session.run", run.plan.notes, run.executable, inputs)
 
     def _run_for(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> tuple[Run, list[Any]]:
-        arrays = [array_of(placeholder_of(self._trace, k), v) for k, v in feed_dict.items()]
+        arrays = [self._fed(*each) for each in feed_dict.items()]
         return self._made(fetches_of(self._trace, fetches), list(feed_dict), arrays), arrays
 
     def close(self) -> None:

@@ -15,9 +15,10 @@ from ..compiled.call_inputs import copies
 from ..compiler.ir import Node
 from ..core.context import use_context
 from ..core.eager_context import EAGER
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, intern_type, wrap
 from ..ops.creation import as_tensor
-from ..runtime.arrays import copy_elements, copy_of, place, to_host
+from ..runtime.arrays import contiguous, copy_elements, copy_of, place, to_host
+from ..runtime.device import CPU, Device
 from .reads import check_array
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ Array = Any  # of NumPy or CuPy
 class Variables:
     """Arrays that plans write in place. One that is first asked for begins as its tensor is."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, device: Device) -> None:
+        self._graph, self._device = graph, device
         self._arrays: dict[int, tuple[Tensor, Array]] = {}
         self.lock = threading.RLock()
         for tensor in graph.variables.values():
@@ -45,6 +46,8 @@ class Variables:
         found = self._arrays.get(id(tensor))
         if found is None:
             (array,) = copies([EAGER.value_of(tensor)])
+            if self._is_moved(tensor):
+                array = place(contiguous(array), self._device)
             found = self._arrays[id(tensor)] = tensor, array
         return found[1]
 
@@ -54,13 +57,21 @@ class Variables:
         TraceError where the tensor had become another one when the session began.
         """
         array = self.array(tensor)
-        check_array(node, tensor._type, array)
+        check_array(node, tensor._type, None if self._is_moved(tensor) else array)
         return array
+
+    def _is_moved(self, tensor: Tensor) -> bool:
+        return self._device is not CPU and tensor._type.device is CPU
+
+    def _device_of(self, tensor: Tensor) -> Device:
+        own: Device = tensor._type.device
+        return self._device if own is CPU else own
 
     def get(self, variable: Tensor | str) -> Tensor:
         tensor = self._find(variable)
         with self.lock:
-            return wrap(copy_of(self.array(tensor)), tensor._type)
+            type_ = tensor._type.with_device(self._device_of(tensor))
+            return wrap(copy_of(self.array(tensor)), intern_type(*type_))
 
     def set(self, variable: Tensor | str, value: Any) -> None:
         tensor = self._find(variable)
@@ -68,15 +79,18 @@ class Variables:
             given = value if isinstance(value, Tensor) else as_tensor(value, dtype=tensor.dtype)
             _check(self._name(tensor), tensor, given._type.shape, given._type.dtype.name)
             array = EAGER.value_of(given)
-            if given._type.device is not tensor._type.device:
-                array = place(to_host(array), tensor._type.device)
+            if given._type.device != self._device_of(tensor):
+                array = place(to_host(array), self._device_of(tensor))
         with self.lock:
             copy_elements(self.array(tensor), array)
 
     def initialize(self) -> None:
         with self.lock:
             for tensor, array in self._arrays.values():
-                copy_elements(array, EAGER.value_of(tensor))
+                value = EAGER.value_of(tensor)
+                if self._is_moved(tensor):
+                    value = place(contiguous(value), self._device)
+                copy_elements(array, value)
 
     def clear(self) -> None:
         self._arrays.clear()
@@ -131,7 +145,7 @@ class Variables:
             arrays.append((tensor, array))
         with self.lock:
             for tensor, array in arrays:
-                copy_elements(self.array(tensor), place(array, tensor._type.device))
+                copy_elements(self.array(tensor), place(array, self._device_of(tensor)))
 
 
 def _write(file: Any, arrays: Mapping[str, Any]) -> None:
