@@ -228,3 +228,34 @@ def test_names_are_of_scopes_and_find_what_they_name():
     with pytest.raises(ValueError, match="only placeholders can be fed"):
         session.run(loss, {"summaries/loss": 1.0})
     assert tg.identity(tg.ones(1), "eager").item() == 1
+
+
+def test_a_session_runs_what_was_traced():
+    w = nn.Parameter(tg.tensor([1.0, 2.0]))
+    optimizer = tg.optim.SGD([w], lr=0.5)
+    count = tg.zeros(())
+
+    def step(x, *more, scale=2.0):
+        loss = (x["left"] * w * scale).sum() + more[0].sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        count.add_(1)
+        return {"loss": loss, "w": w * 1}
+
+    given = tg.ones(2)
+    traced = tg.trace(step, {"left": given}, given, scale=3.0)
+    assert "%x['left']: float32[2]" in str(traced) and w.tolist() == [1.0, 2.0]
+    session, other = tg.Session(traced), tg.Session(traced)
+    for each in (session, other):
+        feeds = {"x['left']": [1.0, 0.0]}
+        first = each.run(["result['loss']", "step", "w"], feeds)
+        assert first[0].item() == 4.0 and first[2].tolist() == [-0.5, 2.0]
+        again = each.run([each.graph.results, each.graph["step"], count], feeds)
+        assert again[0]["loss"].item() == -0.5 and again[0]["w"].tolist() == [-2.0, 2.0]
+        assert again[2].item() == 2
+    assert w.tolist() == [1.0, 2.0] and count.item() == 0
+    single = tg.Session(tg.trace(nn.Linear(2, 1), given))
+    assert single.run("result", {"input": [0.0, 0.0]}).shape == (1,)
+    with pytest.raises(TypeError, match=r"what tg.trace gives, got a function"):
+        tg.Session(step)

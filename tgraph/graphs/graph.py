@@ -47,6 +47,7 @@ class Graph:
         self.placeholders: dict[int, Placeholder] = {}  # by the id of the tensor
         self.plans: dict[Any, Any] = {}  # of sessions, by what is fetched
         self.lock = threading.RLock()
+        self.results: Any = None  # of the function whose graph it is
         self._outer: list[Any] = []
         self._thread = 0
         self._variables: tuple[Any, dict[str, Tensor], set[int]] | None = None

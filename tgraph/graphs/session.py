@@ -14,12 +14,14 @@ from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
 from ..ops.creation import as_device
 from ..runtime.device import CPU
+from ..tracing.record_call import TracedGraph
 from .feeds import array_of, check_assumptions, check_fed, placeholder_of, sizes_of
 from .fetch_plan import FetchPlan
 from .fetches import Fetches, fetches_of
 from .graph import Graph
 from .graph_trace import GraphTrace
 from .needed import needed
+from .of_function import graph_of
 from .run import Run
 from .variables import Variables
 
@@ -36,6 +38,10 @@ class Session:
     that comes later, when it is first used), and only `run`, `set` and `restore` change them. A
     session is used by one thread at a time; several sessions may run one graph at once.
 
+    A function that was traced runs, too: `tg.Session(tg.trace(f, *args))`. Its tensors are fed by
+    the names of arguments, and fetched as "result" (of a tuple "result[0]", ...); what it writes is
+    an operation of its name.
+
     Variables and computation are on `device`, but for what the graph itself has on a GPU, and so
     are results; RuntimeError where there is no such device.
 
@@ -50,11 +56,13 @@ class Session:
     [None, tensor(1.), tensor([0.8000, 2.0000])]
     """
 
-    def __init__(self, graph: Graph, device: Any = "cpu") -> None:
+    def __init__(self, graph: Graph | TracedGraph, device: Any = "cpu") -> None:
+        if isinstance(graph, TracedGraph):
+            graph = graph_of(graph)
         if not isinstance(graph, Graph):
             raise TypeError(
-                f"Session(): expected a tg.Graph, got a {type(graph).__name__}; a function is run "
-                "by tg.compile"
+                f"Session(): expected a tg.Graph, or what tg.trace gives, got a "
+                f"{type(graph).__name__}; a function is run by tg.compile"
             )
         self.graph = graph
         self.device = as_device(device)

@@ -108,6 +108,8 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
     the counters of generators from which branches and loops draw, then the token of the last
     `host_call` that is ordered, if there is any.
 
+    `tg.draw` shows the graph. A `tg.Session` runs it: for that the function is called once more.
+
     >>> import tgraph as tg
     >>> print(tg.trace(lambda x: (x * 2).sum(), tg.ones(3)))
     graph(%x: float32[3])

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compiler.ir import Graph
+from ..compiler.ir import Graph, TensorType
 from ..core import pytree
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.context import use_context
@@ -15,6 +15,7 @@ from ..core.eager_context import EAGER
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import Source, TraceError, TraceInput
+from ..runtime.records import record
 from .collector import Collector, Given, is_mutable
 from .recorded_call import Call
 from .recording.places import Place, standing_in
@@ -166,11 +167,46 @@ def leaf_names(function: Callable[..., Any], spec: pytree.TreeSpec) -> list[str]
     return found
 
 
+class TracedGraph(Graph):
+    """The graph of a `function`, and the `leaves` that it was called with, put together by `spec`.
+
+    A tensor among the leaves is left as its type and whether it requires grad, the same one for a
+    tensor that was given twice.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        function: Callable[..., Any],
+        leaves: Sequence[Any],
+        spec: pytree.TreeSpec,
+        names: Sequence[str],
+    ) -> None:
+        super().__init__(graph.inputs, graph.outputs)
+        given = {
+            id(each): Argument(each._type, each._requires_grad, name)
+            for each, name in reversed(list(zip(leaves, names, strict=True)))
+            if isinstance(each, Tensor)
+        }
+        self.function, self.spec = function, spec
+        self.leaves = [given.get(id(each), each) for each in leaves]
+
+
+@record(eq=False)
+class Argument:
+    """A tensor that a traced function was given."""
+
+    type: TensorType
+    requires_grad: bool
+    name: str
+
+
 def traced_graph(
     function: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec
-) -> Graph:
+) -> TracedGraph:
     """The graph of a function called with `leaves`; see `tracing.trace`."""
     names = leaf_names(function, spec)
     recorder = Recorder()
     trace = Trace(recorder.names)
-    return record_call(function, leaves, spec, names, trace, recorder, gradients=False).graph
+    call = record_call(function, leaves, spec, names, trace, recorder, gradients=False)
+    return TracedGraph(call.graph, function, leaves, spec, names)
