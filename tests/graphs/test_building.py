@@ -120,6 +120,9 @@ def test_gradients_of_whatever_a_graph_computes():
         (bend,) = tg.gradients(penalty, net[0].weight)
         weighted = tg.gradients([score, hidden], [x, other], [score.detach(), None], "zero")
         (none,) = tg.gradients(score, other)
+        rows = tg.vmap(lambda each: tg.gradients(hidden, x, each.expand(hidden.shape))[0])(
+            tg.eye(3)
+        )
         score.sum().backward()  # whose histories stay
         by_backward = net[0].weight.grad
         train = tg.optim.SGD(net.parameters(), lr=0.1).minimize(penalty)
@@ -138,7 +141,7 @@ def test_gradients_of_whatever_a_graph_computes():
             tg.optim.SGD(net.parameters(), lr=0.1).minimize(other * 2)
     assert none is None
     found = tg.Session(g).run(
-        [to_x, to_hidden, bend, *weighted, by_backward, by_backward],
+        [to_x, to_hidden, bend, *weighted, by_backward, by_backward, rows],
         {x: X, other: 1.0},
     )
     free = tg.tensor(X, requires_grad=True)
@@ -151,7 +154,9 @@ def test_gradients_of_whatever_a_graph_computes():
     want = [want_x, want_mid, want_bend]
     want += tg.autograd.grad([out, mid], free, [out.detach(), tg.ones_like(mid)], retain_graph=True)
     want.append(tg.tensor(0.0))
-    want += [tg.autograd.grad(out.sum(), net[0].weight)[0]] * 2
+    want += [tg.autograd.grad(out.sum(), net[0].weight, retain_graph=True)[0]] * 2
+    each = [tg.autograd.grad(mid[:, at].sum(), free, retain_graph=True)[0] for at in range(3)]
+    want.append(tg.stack(each))
     for one, expected in zip(found, want, strict=True):
         np.testing.assert_allclose(one.numpy(), expected.detach().numpy(), 1e-5, 1e-6)
 

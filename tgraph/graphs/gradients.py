@@ -9,8 +9,6 @@ from ..compiler.ir import Node
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..ops.creation import as_tensor, ones_like, zeros_like
-from .graph_trace import GraphTrace
-from .placeholder import building
 
 
 def gradients(
@@ -34,7 +32,6 @@ def gradients(
     >>> tg.Session(g).run([slope, of_square, bend], {x: [1.0, 2.0]})
     [tensor([ 3., 12.]), tensor([1., 2.]), tensor([ 6., 12.])]
     """
-    trace = building("gradients()")
     results = list(ys) if isinstance(ys, (tuple, list)) else [ys]
     asked = list(xs) if isinstance(xs, (tuple, list)) else [xs]
     factors = grad_ys if isinstance(grad_ys, (tuple, list)) else [grad_ys] * len(results)
@@ -45,7 +42,7 @@ def gradients(
             f"gradients(): unconnected_gradients is 'none' or 'zero', not {unconnected_gradients!r}"
         )
     for at, x in enumerate(asked):
-        _check(trace, x, f"xs[{at}]")
+        _check(x, f"xs[{at}]")
     known = [
         (y, ones_like(y) if own is None else _factor(own, y))
         for y, own in zip(results, factors, strict=True)
@@ -64,17 +61,16 @@ def _factor(given: Any, y: Tensor) -> Tensor:
     return given if isinstance(given, Tensor) else as_tensor(given, dtype=y.dtype)
 
 
-def _check(trace: GraphTrace, x: Any, which: str) -> None:
+def _check(x: Any, which: str) -> None:
     if not isinstance(x, Tensor):
         raise TypeError(f"gradients(): {which} is a {type(x).__name__}, not a tensor")
     if settled(x)._requires_grad:
         return
     if not x._type.dtype.is_differentiable:
         raise TypeError(f"gradients(): {which} is of {x.dtype}, which has no gradients")
-    is_inner = type(x._value) is Node
-    where = f"made at {x._value.where}" if is_inner else f"`{trace.name_of(x)}`"
+    where = f", made at {x._value.where}," if type(x._value) is Node else ""
     raise RuntimeError(
-        f"gradients(): {which}, {x._type}, {where}, has no history of gradients: it is detached, "
+        f"gradients(): {which}, {x._type}{where} has no history of gradients: it is detached, "
         "made under no_grad(), or a constant, random numbers or a tensor of the outside. Call "
         "requires_grad_() on it before it is used."
     )

@@ -96,6 +96,11 @@ class Graph:
 
     # --- what there is ---
 
+    def __repr__(self) -> str:
+        count = self.trace.recorded_count
+        names = ", ".join(each.name for each in self.placeholders.values())
+        return f"<Graph of {count} operations, {len(self.variables)} variables, fed {names or '-'}>"
+
     def __getitem__(self, name: str) -> Any:
         """The placeholder, tensor, operation or variable of a name; KeyError where there is none.
 

@@ -207,11 +207,15 @@ class GraphTrace(Trace):
     def _capture(self, tensor: Tensor) -> Node:
         storage_of(tensor)  # there is one from now on, as views of it look there for changes
         if id(tensor) not in self.names:
-            self.names[id(tensor)] = name_of(tensor, self.scope_of_state)
+            self.names[id(tensor)] = name_of(tensor, self._known_name, self.scope_of_state)
         node = super()._capture(tensor)
         if tensor._view is None:
             self._first[id(tensor)] = _Before(tensor, HandleState.of(tensor), node)
         return node
+
+    def _known_name(self, tensor: Tensor) -> str | None:
+        found = self.by_handle.get(id(tensor))
+        return None if found is None else str(found.node.attrs["name"])
 
     def scope_of_state(self, made: Any) -> str:
         """How names of a Parameter or module begin that was made in a name_scope."""
@@ -306,7 +310,7 @@ class GraphTrace(Trace):
         raise TraceError(
             f"{operation} needs the value of a tensor at {user_site()}, which {where} and has a "
             "value only in a session that runs the graph: fetch it, by session.run(tensor). To "
-            "choose between values in the graph, use tg.where."
+            "choose between values in the graph, use tg.where or tg.cond."
         )
 
     # --- gradients: those of the graph, which no run writes into tensors of the outside ---

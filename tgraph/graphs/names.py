@@ -13,11 +13,14 @@ from ..nn.module import Module
 from ..optim.optimizer import Optimizer
 
 
-def name_of(tensor: Tensor, scope_of: Callable[[Any], str]) -> str:
+def name_of(
+    tensor: Tensor, known: Callable[[Tensor], str | None], scope_of: Callable[[Any], str]
+) -> str:
     """The path that leads to a tensor from a variable of the callers, the outermost of these.
 
     It begins with the scope in which the tensor, or its module, was made, which `scope_of` gives.
-    State of an optimizer that is making a step is named after the parameter.
+    State of an optimizer that is making a step is named after the parameter, which may have a name
+    that is `known`.
     """
     found, frame = "captured", sys._getframe(1)
     seen: FrameType | None = frame
@@ -26,7 +29,8 @@ def name_of(tensor: Tensor, scope_of: Callable[[Any], str]) -> str:
             owner = seen.f_locals.get("self")
             key = _key_in(owner, tensor) if isinstance(owner, Optimizer) else None
             if key is not None:
-                return f"{name_of(key[0], scope_of)}.{key[1]}"
+                owner_name = known(key[0]) or name_of(key[0], known, scope_of)
+                return f"{owner_name}.{key[1]}"
         else:
             own = next(_names_in(seen.f_locals, tensor, scope_of), None)
             if own is None and seen.f_locals is not seen.f_globals:

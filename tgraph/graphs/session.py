@@ -176,9 +176,13 @@ class Session:
         """Write the values of all variables to an `.npz` file, whole or not at all."""
         self.variables.save(path)
 
-    def restore(self, path: Any) -> None:
-        """Read what `save` wrote, of the same variables by name; ValueError where they differ."""
-        self.variables.restore(path)
+    def restore(self, path: Any, strict: bool = True) -> None:
+        """Read what `save` wrote, by the names of variables.
+
+        ValueError where those of the file are not those of the graph; without `strict` only for
+        one of another shape or dtype, and variables that the file does not have stay as they are.
+        """
+        self.variables.restore(path, strict)
 
     # --- what runs ---
 
@@ -209,6 +213,9 @@ class Session:
         self._is_closed = True
         self._runs.clear()
         self.variables.clear()
+
+    def __repr__(self) -> str:
+        return f"<Session of {self.graph!r} on {self.device}>"
 
     def __enter__(self) -> Session:
         return self

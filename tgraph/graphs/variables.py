@@ -126,18 +126,21 @@ class Variables:
                     os.unlink(temporary)
                 raise
 
-    def restore(self, path: Any) -> None:
+    def restore(self, path: Any, strict: bool) -> None:
         every = self._graph.variables
         with np.load(os.fspath(path), allow_pickle=False) as file:
             saved = {name: file[name] for name in file.files}
         missing, unknown = every.keys() - saved.keys(), saved.keys() - every.keys()
-        if missing or unknown:
+        if strict and (missing or unknown):
             raise ValueError(
                 f"{os.fspath(path)} has other variables than the graph: "
-                f"missing {sorted(missing)}, unknown {sorted(unknown)}"
+                f"missing {sorted(missing)}, unknown {sorted(unknown)}; restore(..., strict=False) "
+                "reads those that both have"
             )
         arrays: list[tuple[Tensor, Any]] = []
         for name, tensor in every.items():
+            if name not in saved:
+                continue
             array, dtype = saved[name], tensor._type.dtype.numpy
             if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
                 array = array.view(dtype)  # a type that NumPy's files do not know

@@ -295,7 +295,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     RuntimeError for a tensor that requires grad, whose history the array would not have; `force`
     detaches it, and copies it from a device, for which it is a TypeError otherwise.
     """
-    if settled(self)._requires_grad and not force:
+    has_value = type(self._value) is not Node
+    if settled(self)._requires_grad and not force and has_value:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
