@@ -37,7 +37,7 @@ class Run:
     ) -> None:
         self.plan, self.executable = plan, executable
         self._asked, self._held = asked, fed  # so that ids stay theirs
-        self._variables = variables
+        self._lock = variables.lock
         self._static = trace.static_reads
         needed, nodes = plan.needed, [each.node for each in fed]
         self._draws, self._counted = needed.draws, needed.counted
@@ -56,23 +56,39 @@ class Run:
             if node.type.device is not CPU:
                 self._placed.append((at, node.type.device))
         self._expand = None if plan.outputs.simple else plan.outputs.expand
+        first = asked.places[0] if asked.is_single else None
+        self._single = (first, types[first]) if isinstance(first, int) else None
         self._results = [_result(place, types, variables) for place in asked.places]
         self._build = _builder(asked)
+        self._execute = executable.run
+        self._rests = bool(self._draws or self._counted or self._expand)
 
     def __call__(self, arrays: Sequence[Array]) -> Any:
+        if self._static:
+            self._check_static()
+        with self._lock:
+            inputs = self.inputs(arrays)
+            values = self._run_with_rest(inputs) if self._rests else self._execute(inputs)
+            if self._single is not None:
+                at, type_ = self._single
+                return wrap(values[at], type_)
+            return self._build([make(values) for make in self._results])
+
+    def _check_static(self) -> None:
         for source, value, name in self._static:
             if source.key() != value:
                 raise _changed(name, value, source.key())
-        with self._variables.lock:
-            inputs = self.inputs(arrays)
-            for generator, count in self._draws:
-                generator.counter += count
-            values = self.executable.run(inputs)
-            if self._expand is not None:
-                values = self._expand(values, inputs)
-            for generator, at in self._counted:
-                generator.counter = int(values[at])
-            return self._build([make(values) for make in self._results])
+
+    def _run_with_rest(self, inputs: list[Array]) -> list[Array]:
+        """Runs the plan, moves generators on, and gives an array for each output."""
+        for generator, count in self._draws:
+            generator.counter += count
+        values: list[Array] = self._execute(inputs)
+        if self._expand is not None:
+            values = self._expand(values, inputs)
+        for generator, at in self._counted:
+            generator.counter = int(values[at])
+        return values
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays of all inputs of the plan."""
@@ -80,8 +96,9 @@ class Run:
         for at, number in self._fed:
             array = arrays[at]
             inputs[number] = array if array.flags.c_contiguous else contiguous(array)
-        for number, read in self._reads:
-            inputs[number] = read()
+        if self._reads:
+            for number, read in self._reads:
+                inputs[number] = read()
         for number, device in self._placed:
             if type(inputs[number]) is np.ndarray:
                 inputs[number] = place(contiguous(inputs[number]), device)

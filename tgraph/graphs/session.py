@@ -91,16 +91,18 @@ class Session:
                 f"once for all calls, at {user_site()}: call it outside, or by tg.host()"
             )
         kind = type(fetches)
-        many = kind is list or kind is tuple
-        asked: list[Any] = [kind, *map(_key, fetches)] if many else [_key(fetches)]
+        if kind is list or kind is tuple:
+            asked = [kind, *[each if type(each) is str else id(each) for each in fetches]]
+        else:
+            asked = [fetches if kind is str else id(fetches)]
         arrays = []
         fed: list[Any] = [self._trace.rebinds]
         if feed_dict:
-            for tensor, value in feed_dict.items():
+            for key, value in feed_dict.items():
                 if type(value) is not _ndarray:
-                    value = self._fed(tensor, value)
+                    value = self._fed(key, value)
                 arrays.append(value)
-                fed += _key(tensor), value.shape, value.dtype
+                fed += (key if type(key) is str else id(key)), value.shape, value.dtype
         run = self._runs.get((*fed, *asked))
         if run is None:
             run = self._prepared(fetches, feed_dict or {}, arrays, asked, fed)
