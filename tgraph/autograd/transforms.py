@@ -48,6 +48,8 @@ def depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bo
     while stack:
         target = stack.pop()
         if isinstance(target, Record):
+            if not target.edges:  # that of a placeholder
+                return True
             if id(target) not in seen:
                 seen.add(id(target))
                 stack.extend(edge[0] for edge in target.edges if edge is not None)
