@@ -20,6 +20,7 @@ from tgraph.compiler.passes.on_one_device import on_one_device
 from tgraph.compiler.placement import PlacedExecutable
 from tgraph.runtime.cuda import capture, segments
 from tgraph.runtime.dtypes import complex64, float64, int8, int32, uint32
+from tgraph.runtime.plan_steps import TurnsStep
 
 import tgraph as tg
 from tgraph.core import pytree
@@ -205,6 +206,25 @@ def test_known_turns_are_one_graph() -> None:
         check_same(compiled(*there), averages(*args))
     (frame,) = frames_of(compiled)
     assert [each.whole is not None for each in frame.graphs.values()][-1]
+
+
+def test_a_turn_is_few_launches() -> None:
+    """Of a recurrent network, a product and two; rows are written beside what counts."""
+
+    def f(xs: tg.Tensor, h: tg.Tensor, c: tg.Tensor, w: tg.Tensor) -> Any:
+        def step(state: Any, x: tg.Tensor) -> Any:
+            h, c = state
+            i, o, g = (x + h @ w).split(2, -1)
+            c = tg.sigmoid(i) * c + tg.tanh(g)
+            h = tg.sigmoid(o) * tg.tanh(c)
+            return (h, c), (h, c)
+
+        return tg.scan(step, (h, c), xs)
+
+    steps = tg.cuda.program(f, of(9, 3, 6), of(3, 2), of(3, 2), of(2, 6)).steps
+    (begin,) = (at for at, step in enumerate(steps) if isinstance(step, TurnsStep))
+    kinds = [type(step).__name__ for step in steps[begin + 1 : begin + steps[begin].by]]
+    assert kinds == ["GemmStep", "LaunchStep", "LaunchStep", "JumpStep"]
 
 
 def test_turns_that_are_not_known_are_two_graphs() -> None:

@@ -12,6 +12,7 @@ from cuda_tools import shim
 from cuda_tools.run_program import interpret_program, run_program
 from random_graphs import check
 from random_graphs.check import Mismatch, case_of, program_of_seed, report
+from random_graphs.enclose import enclosed, turns
 from tgraph.compiler.targets.cuda.program import cuda_program
 
 pytestmark = [pytest.mark.slow]
@@ -34,18 +35,24 @@ ENGINES = {
     "shuffled": engine("shuffled"),
     "interpreted": lambda case: interpret_program(program_of(case.graph), case.arrays),
 }
+ENCLOSED = {
+    "enclosed": lambda case: run_program(
+        cuda_program(enclosed(case.graph)), (*case.arrays, turns()), "shuffled", seed=7
+    )
+}
 
 
 @pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+@pytest.mark.parametrize("engines, part", [(ENGINES, 2), (ENCLOSED, 10)], ids=["", "enclosed"])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_programs_of_random_graphs(chunk, request, monkeypatch):
-    monkeypatch.setattr(check, "RUN", ENGINES)
+def test_programs_of_random_graphs(chunk, engines, part, request, monkeypatch):
+    monkeypatch.setattr(check, "RUN", engines)
     count, first = request.config.getoption("graphs"), request.config.getoption("seed")
     failures = []
-    for seed in range(first + chunk, first + count // 2, CHUNKS):
+    for seed in range(first + chunk, first + count // part, CHUNKS):
         case = case_of(program_of_seed(seed))
         try:
-            check.check(case, list(ENGINES))
+            check.check(case, list(engines))
         except Mismatch as mismatch:
             failures.append(report(seed, case, mismatch))
             if len(failures) == SHOWN:

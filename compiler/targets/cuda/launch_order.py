@@ -108,7 +108,7 @@ def _levels(steps: Sequence[Accesses]) -> list[int]:
             level = floor
             for each in accesses:
                 for other, at in seen.get(each.slot, ()):
-                    if (each.writes or other.writes) and _overlap(each, other):
+                    if _must_wait(each, other):
                         level = max(level, at + 1)
             for each in accesses:
                 _remember(seen.setdefault(each.slot, []), each, level)
@@ -116,12 +116,17 @@ def _levels(steps: Sequence[Accesses]) -> list[int]:
     return found
 
 
-def _overlap(a: Access, b: Access) -> bool:
-    return a.start < b.end and b.start < a.end
+def _must_wait(a: Access, b: Access) -> bool:
+    """Whether two accesses of a slot have an order; reports have none, the first one is kept."""
+    if a.slot == STATUS_SLOT:
+        return a.writes is not b.writes
+    return (a.writes or b.writes) and a.start < b.end and b.start < a.end
 
 
 def _remember(known: list[tuple[Access, int]], new: Access, level: int) -> None:
     """Add an access; one that writes over all of an older one stands for it from now on."""
+    if new.slot == STATUS_SLOT and new.writes:
+        level = max([level, *(at for old, at in known if old.writes)])
     if new.writes:
         known[:] = [
             (old, at) for old, at in known if not (new.start <= old.start and old.end <= new.end)

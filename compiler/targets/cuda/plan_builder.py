@@ -143,6 +143,9 @@ class CudaPlanBuilder(PlanBuilder):
     def _write_control(self, node: Node) -> None:
         first = len(self.steps)
         super()._write_control(node)
+        while isinstance(self.steps[first], CopyStep):  # of state, which others may join
+            del self.info_of_step[first]
+            first += 1
         self.inside.append(range(first, len(self.steps)))
 
     @property
