@@ -127,6 +127,30 @@ def _residual(random: Random, width: int, side: int, batch: int, classes: int) -
     return {**data, **linear(random, "head", 8 * width, classes)}
 
 
+def _sequences(random: Random, steps: int, batch: int, inputs: int, width: int) -> dict[str, Array]:
+    """An LSTM's weights have the rows of its four gates: input, forget, cell, output."""
+    return {
+        "x": normal(random, steps, batch, inputs),
+        **linear(random, "input", inputs, 4 * width),
+        **linear(random, "hidden", width, 4 * width),
+    }
+
+
+def _cache(random: Random, steps: int, batch: int, width: int) -> dict[str, Array]:
+    """What decoding begins with: a row, matrices, and a cache for keys or values."""
+    spread = np.float32(1 / math.sqrt(width))
+    names = ("query_w", "key_w", "value_w", "out_w")
+    return {
+        "x": normal(random, batch, width),
+        **{name: spread * normal(random, width, width) for name in names},
+        "cache": np.zeros((steps, batch, width), np.float32),
+    }
+
+
+def _squares(random: Random, count: int) -> dict[str, Array]:
+    return {"a": random.random(count, np.float32) * 100 + 1}
+
+
 # --- bytes and operations ------------------------------------------------------------------------
 
 
@@ -277,6 +301,12 @@ def workloads(scale: str) -> dict[str, GpuWorkload]:
         row("layer_norm_small", "layer norm and its gradients,", cpu.layer_norm, (64, 256), (8, 24),
             kind="call", function="layer_norm", tolerance=5e-5),
         row("tiny_mlp", "MLP 8-16-4 forward, batch 4", cpu.tiny_mlp, (), (), kind="call"),
+        row("lstm", "LSTM of 200 steps in a loop: steps×batch×inputs×width", _sequences,
+            (200, 32, 64, 128), (9, 3, 4, 5), kind="call", tolerance=1e-4),
+        row("decode", "decoding with a cache in a loop: steps×batch×width", _cache,
+            (128, 8, 512), (6, 2, 8), kind="call", tolerance=1e-3),
+        row("newton", "Newton's iteration until all roots are near, numbers", _squares,
+            (1 << 20,), (50,), kind="call", tolerance=2e-4),
         row(
             "mlp_train",
             "MLP training step, AdamW: batch×inputs×width",

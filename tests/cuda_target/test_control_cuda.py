@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import control_cases
 import numpy as np
@@ -263,8 +264,8 @@ def test_without_graphs(monkeypatch: Any) -> None:
         return graph_of(*given)
 
     compiled = tg.compile(chosen_in_scan)
-    with monkeypatch.context() as patched, pytest.warns(RuntimeWarning, match="one by one.*orde"):
-        patched.setattr(capture.Capture, "graph", third_fails)
+    fails = mock.patch.object(capture.Capture, "graph", third_fails)
+    with fails, pytest.warns(RuntimeWarning, match="one by one.*orde"):
         for _ in range(CALLS):
             check_same(compiled(*there), chosen_in_scan(*args))
     assert len(made) == 3

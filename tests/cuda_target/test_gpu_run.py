@@ -507,7 +507,7 @@ def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
         "test_compiled_cuda", "test_memory_on_device", "test_programs_on_device", "benchmark",
     }  # fmt: skip
     assert set(data["tests"].values()) == {"passed"}
-    assert data["tests"]["ladder::all of it"] == "passed" and "11/11" in done.stdout
+    assert data["tests"]["ladder::all of it"] == "passed" and "12/12" in done.stdout
     assert "good: " in done.stdout and written.with_suffix(".md").exists()
 
 

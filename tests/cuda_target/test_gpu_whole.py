@@ -63,10 +63,10 @@ def test_values_are_compared() -> None:
             ladder.check(found, [1.0, 2.0], "numbers", 1e-6)
 
 
-def test_there_are_eleven_rungs() -> None:
+def test_there_are_twelve_rungs() -> None:
     assert [name for name, _ in ladder.RUNGS] == [
         "import", "transfer", "eager kernel", "NVRTC kernel", "eager plans", "cublasLt by type",
-        "capture and replay", "failure flag of the host", "second stream",
+        "capture and replay", "failure flag of the host", "branches and loops", "second stream",
         "200 KB of shared memory", "compiled training step",
     ]  # fmt: skip
 
@@ -206,7 +206,7 @@ def test_a_ladder_that_breaks_ends_everything(run: Any) -> None:
     assert data["tests"] == {"ladder::NVRTC kernel": "failed"} and data["benchmark"] is None
     (failure,) = data["failures"]
     assert "LaunchError: launch of kernel rung, 8 blocks of 128 x 1 threads" in failure["why"]
-    assert "4/11  NVRTC kernel" in done.said and "eager plans" not in done.said
+    assert "4/12  NVRTC kernel" in done.said and "eager plans" not in done.said
     assert "Traceback (most recent call last)" in done.said
     assert {"checks/ladder.log", "checks/probe.log"} <= names_in(done.out / "logs.tar.gz")
 

@@ -1,4 +1,4 @@
-"""`python -m gpu_run.ladder`: eleven things that all else stands on, from the ground upwards.
+"""`python -m gpu_run.ladder`: twelve things that all else stands on, from the ground upwards.
 
 A line each, with what it took; the first that fails ends it with its whole traceback. What hangs is
 ended after 20 seconds with what all threads were at.
@@ -197,6 +197,45 @@ def failure_flag(at: SimpleNamespace) -> str:
     return told
 
 
+def control_flow(at: SimpleNamespace) -> str:
+    """A loop that counts is one graph, one that looks a few; a check in it ends it."""
+    tg, x = at.tg, np.linspace(0.5, 1.5, SIZE).reshape(20, -1)
+    table = tg.arange(20).double().cuda()
+
+    def counted(x: Any) -> Any:
+        return tg.scan(lambda c, r: ((c * r + 1).flip(0), c.sum()), x[0], x)
+
+    def looked(x: Any) -> Any:
+        return tg.while_loop(
+            lambda n, y: (y * y).sum() > 1e-3, lambda n, y: (n + 1, y.flip(0) * 0.7), (0, x)
+        )
+
+    def chosen(x: Any) -> Any:
+        return tg.cond(x.sum() > 0, lambda: x.exp(), lambda: -x), x * 2
+
+    def checked(x: Any) -> Any:
+        return tg.while_loop(lambda n, y: y >= 0, lambda n, y: (n + 1, y + table[n]), (0, x.sum()))
+
+    here, there = tg.from_numpy(x), tg.from_numpy(x).cuda()
+    graphs: list[Any] = []
+    with _counted_graphs(graphs):
+        for function in (counted, looked, chosen):
+            compiled, wanted = tg.compile(function), function(here)
+            for number in range(CALLS):
+                what = f"{function.__name__}, call {number + 1}"
+                for found, want in zip(compiled(there), wanted, strict=True):
+                    check(found.cpu().numpy(), want.numpy(), what, 1e-9)
+    try:
+        tg.compile(checked)(there)
+    except IndexError as error:
+        told = str(error).split("\n")[0]
+    else:
+        raise Wrong("nobody told of the position 20 of 20 in a loop")
+    if len(graphs) < 3 * (CALLS - 1):
+        raise Wrong(f"{len(graphs)} of {3 * CALLS} calls had graphs")
+    return told
+
+
 def second_stream(at: SimpleNamespace) -> str:
     tg = at.tg
     stream = tg.cuda.Stream()
@@ -262,6 +301,7 @@ RUNGS: Sequence[Rung] = (
     ("cublasLt by type", products),
     ("capture and replay", capture),
     ("failure flag of the host", failure_flag),
+    ("branches and loops", control_flow),
     ("second stream", second_stream),
     ("200 KB of shared memory", shared_memory),
     ("compiled training step", training),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -49,6 +50,46 @@ class Contender:
 
     def stencil(self, data: Data) -> Case:
         return base.case(lambda u: formulas.diffused(lambda u: jnp.pad(u, 1), u), data, "u")
+
+    def lstm(self, data: Data) -> Case:
+        def function(
+            x: jax.Array, input_w: jax.Array, hidden_w: jax.Array, bias: jax.Array
+        ) -> tuple[jax.Array, ...]:
+            def turn(state: Any, projected: jax.Array) -> Any:
+                h, c = state
+                i, f, g, o = jnp.split(projected + h @ hidden_w.T, 4, -1)
+                c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+                h = jax.nn.sigmoid(o) * jnp.tanh(c)
+                return (h, c), h
+
+            zeros = jnp.zeros((x.shape[1], hidden_w.shape[1]))
+            (h, c), seen = jax.lax.scan(turn, (zeros, zeros), x @ input_w.T + bias)
+            return seen, h, c
+
+        both = {**data, "bias": data["input_b"] + data["hidden_b"]}
+        return base.case(function, both, "x", "input_w", "hidden_w", "bias")
+
+    def decode(self, data: Data) -> Case:
+        def write(cache: jax.Array, at: jax.Array, row: jax.Array) -> jax.Array:
+            return cache.at[at].set(row)
+
+        def function(x: jax.Array, cache: jax.Array, *weights: jax.Array) -> tuple[jax.Array, ...]:
+            positions = jnp.arange(len(cache))[:, None]
+
+            def turn(at: jax.Array, state: Any) -> Any:
+                return formulas.decoded(jnp, write, at, *state, positions, weights)
+
+            x, keys, _ = jax.lax.fori_loop(0, len(cache), turn, (x, cache, cache))
+            return x, keys
+
+        return base.case(function, data, "x", "cache", "query_w", "key_w", "value_w", "out_w")
+
+    def newton(self, data: Data) -> Case:
+        def function(a: jax.Array) -> jax.Array:
+            far, nearer = partial(formulas.is_far, a), partial(formulas.nearer, a)
+            return jax.lax.while_loop(far, nearer, a)
+
+        return base.case(function, data, "a")
 
     def adamw(self, data: Data) -> Case:
         order = parameters(data)

@@ -31,6 +31,52 @@ def stencil(data: Data) -> Case:
     return base.case(lambda u: formulas.diffused(lambda u: np.pad(u, 1), u), data["u"])
 
 
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(data: Data) -> Case:
+    def function(x: Array) -> tuple[Array, Array, Array]:
+        weight, bias = data["hidden_w"].T, data["input_b"] + data["hidden_b"]
+        projected = x @ data["input_w"].T + bias
+        h = c = np.zeros((x.shape[1], len(weight)), x.dtype)
+        seen = []
+        for step in projected:
+            i, f, g, o = np.split(step + h @ weight, 4, -1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            seen.append(h)
+        return np.stack(seen), h, c
+
+    return base.case(function, data["x"])
+
+
+def decode(data: Data) -> Case:
+    def write(cache: Array, at: int, row: Array) -> Array:
+        cache[at] = row
+        return cache
+
+    def function(x: Array, *weights: Array) -> tuple[Array, Array]:
+        keys, values = data["cache"].copy(), data["cache"].copy()
+        positions = np.arange(len(keys))[:, None]
+        for at in range(len(keys)):
+            x, keys, values = formulas.decoded(np, write, at, x, keys, values, positions, weights)
+        return x, keys
+
+    names = ("x", "query_w", "key_w", "value_w", "out_w")
+    return base.case(function, *(data[name] for name in names))
+
+
+def newton(data: Data) -> Case:
+    def function(a: Array) -> Array:
+        x = a
+        while formulas.is_far(a, x):
+            x = formulas.nearer(a, x)
+        return x
+
+    return base.case(function, data["a"])
+
+
 def adamw(data: Data) -> Case:
     values = {name: data[name].copy() for name in parameters(data)}
     gradients = {name: data["g" + name[1:-2]] for name in values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+from functools import partial
 from typing import Any
 
 import tgraph as tg
@@ -48,6 +49,48 @@ class Contender(base.Workloads):
             return formulas.diffused(lambda u: F.pad(u, (1, 1, 1, 1)), u)
 
         return self.case(function, *self.tensors(data, "u"))
+
+    def lstm(self, data: Data) -> Case:
+        input_w, hidden_w, input_b, hidden_b = self.tensors(
+            data, "input_w", "hidden_w", "input_b", "hidden_b"
+        )
+
+        def turn(state: Any, projected: tg.Tensor) -> Any:
+            h, c = state
+            i, f, g, o = (projected + F.linear(h, hidden_w)).chunk(4, -1)
+            c = tg.sigmoid(f) * c + tg.sigmoid(i) * tg.tanh(g)
+            h = tg.sigmoid(o) * tg.tanh(c)
+            return (h, c), h
+
+        def function(x: tg.Tensor) -> tuple[tg.Tensor, ...]:
+            zeros = tg.zeros(x.shape[1], hidden_w.shape[1], device=x.device)
+            projected = F.linear(x, input_w, input_b + hidden_b)
+            (h, c), seen = tg.scan(turn, (zeros, zeros), projected)
+            return seen, h, c
+
+        return self.case(function, *self.tensors(data, "x"))
+
+    def decode(self, data: Data) -> Case:
+        def write(cache: tg.Tensor, at: tg.Tensor, row: tg.Tensor) -> tg.Tensor:
+            return cache.index_copy(0, at.reshape(1).to(cache.device), row[None])
+
+        def function(x: tg.Tensor, cache: tg.Tensor, *weights: tg.Tensor) -> tuple[tg.Tensor, ...]:
+            positions = tg.arange(len(cache), device=x.device)[:, None]
+
+            def turn(at: tg.Tensor, state: Any) -> Any:
+                return formulas.decoded(tg, write, at, *state, positions, weights)
+
+            return tg.fori_loop(0, len(cache), turn, (x, cache, cache))[:2]
+
+        names = ("x", "cache", "query_w", "key_w", "value_w", "out_w")
+        return self.case(function, *self.tensors(data, *names))
+
+    def newton(self, data: Data) -> Case:
+        def function(a: tg.Tensor) -> tg.Tensor:
+            far, nearer = partial(formulas.is_far, a), partial(formulas.nearer, a)
+            return tg.while_loop(far, nearer, a)
+
+        return self.case(function, *self.tensors(data, "a"))
 
     def adamw(self, data: Data) -> Case:
         return self.step(data, base.adamw)

@@ -58,6 +58,65 @@ class Contender(base.Workloads):
 
         return self.forward(function, *self.tensors(data, "u"))
 
+    def lstm(self, data: Data) -> Case:
+        """The module, which cuDNN runs; no mode of the compiler changes that."""
+        weights = self.tensors(data, "input_w", "hidden_w", "input_b", "hidden_b")
+        sizes = data["input_w"].shape[1], data["hidden_w"].shape[1]
+        module = torch.nn.LSTM(*sizes, device=self.device)
+        with torch.no_grad():
+            for own, given in zip(module.parameters(), weights, strict=True):
+                own.copy_(given)
+
+        def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            seen, (h, c) = module(x)
+            return seen, h[0], c[0]
+
+        return self.forward(function, *self.tensors(data, "x"))
+
+    def decode(self, data: Data) -> Case:
+        """A turn is compiled; the loop is Python's."""
+        names = ("x", "cache", "query_w", "key_w", "value_w", "out_w")
+        x, cache, *weights = self.tensors(data, *names)
+        positions = torch.arange(len(cache), device=self.device)[:, None]
+        places = list(torch.arange(len(cache), device=self.device))
+
+        def write(cache: torch.Tensor, at: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+            return cache.index_copy_(0, at.reshape(1), row[None])
+
+        def turn(at: torch.Tensor, x: Any, keys: Any, values: Any) -> torch.Tensor:
+            found = formulas.decoded(torch, write, at, x, keys, values, positions, tuple(weights))
+            return found[0]
+
+        compiled = self.compiled(turn)
+
+        def call() -> tuple[torch.Tensor, ...]:
+            with torch.inference_mode():
+                now, keys, values = x, cache.clone(), cache.clone()
+                for at in places:
+                    now = compiled(at, now.clone(), keys, values)
+                return now, keys
+
+        return Case(call, base.arrays)
+
+    def newton(self, data: Data) -> Case:
+        """A turn and its condition are compiled; the loop is Python's."""
+        (a,) = self.tensors(data, "a")
+
+        def turn(a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            x = formulas.nearer(a, x)
+            return x, formulas.is_far(a, x)
+
+        compiled = self.compiled(turn)
+
+        def call() -> torch.Tensor:
+            with torch.inference_mode():
+                x, far = compiled(a, a)
+                while far:
+                    x, far = compiled(a, x.clone())
+                return x
+
+        return Case(call, base.arrays)
+
     def adamw(self, data: Data) -> Case:
         """The fused optimizer; compiled, the one over all parameters at once that can be fused."""
         compiled = functools.partial(_compiled_adamw, device=self.device)
