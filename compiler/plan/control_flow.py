@@ -183,10 +183,20 @@ def _write_turns(
 def _write_known_turns(
     builder: PlanBuilder, turns: int, step: PlanBuilder, moved: Sequence[_Carried]
 ) -> None:
+    """All turns as one loop; or as many of some of them as there are, and what remains."""
+    at_once = builder.turns_at_once(turns, step.steps)
+    times, rest = divmod(turns, at_once) if turns else (0, 0)
     begin = len(builder.steps)
-    builder.steps.append(TurnsStep("loop", turns, len(step.steps) + 2))
-    builder.add_steps(step)
-    _write_jump_back(builder, begin, moved)
+    if times > 1:
+        builder.steps.append(TurnsStep("loops", times, len(step.steps) + 4))
+    for count in (at_once, rest):
+        if count:
+            first = len(builder.steps)
+            builder.steps.append(TurnsStep("loop", count, len(step.steps) + 2))
+            builder.add_steps(step)
+            _write_jump_back(builder, first, moved)
+        if times > 1 and count == at_once:
+            _write_jump_back(builder, begin, ())
 
 
 def _write_jump_back(builder: PlanBuilder, begin: int, moved: Sequence[_Carried]) -> None:

@@ -405,10 +405,19 @@ class PlanBuilder(ABC):
         self.written.update(outputs)
         moved = self.operands.read_bytes(node) + sum(each.type.nbytes for each in outputs)
         name = node.primitive.name
-        info = StepInfo(name, name, (node,), outputs, moved, 0, inside=tuple(inside))
+        tell = partial(self.tell_control, node)
+        info = StepInfo(name, name, (node,), outputs, moved, 0, tell=tell, inside=tuple(inside))
         self.infos.append(info)
         for number in range(first, len(self.steps)):
             self.info_of_step.setdefault(number, info)
+
+    def tell_control(self, node: Node) -> str:
+        """How a branch or a loop runs, in a line for people."""
+        return ""
+
+    def turns_at_once(self, turns: int, steps: Sequence[Step | CudaStep]) -> int:
+        """How many of the turns of a loop whose body has these steps are one loop by themselves."""
+        return turns
 
     @abstractmethod
     def inner(

@@ -39,22 +39,33 @@ class Places:
         self._offsets = np.array([ref.offset for ref in refs], np.int64)
         self._pointers = np.array(pointers, np.int64)
         self._told: dict[tuple[int, ...], npt.NDArray[np.int64]] = {}
+        self._is_told = True
 
     def fill(self) -> None:
         """Write all words, of slots that begin where `bases` says."""
         np.add(self.bases[self._slots], self._offsets, out=self.words)
+        self._is_told = True
 
-    def bind(self, step: BindStep, first: int) -> None:
-        """Let slots begin at the words from `first` on."""
-        self.bases[list(step.slots)] = self.words[first : first + len(step.slots)]
-        self._tell(step.slots)
+    def tell(self) -> None:
+        """Let words be those of pointers that were put elsewhere."""
+        if not self._is_told:
+            self.fill()
+
+    def address(self, ref: BufferRef) -> int:
+        """Where a place is now, whatever `words` say."""
+        return int(self.bases[ref.slot]) + ref.offset
+
+    def bind(self, step: BindStep) -> None:
+        """Let slots begin at places in others."""
+        self.bases[list(step.slots)] = [self.address(ref) for ref in step.places]
+        self._change(step.slots)
 
     def exchange(self, step: JumpStep) -> None:
         """Let the slots of each pair change places."""
         if step.exchanged:
             ones, others = map(list, zip(*step.exchanged))
             self.bases[ones + others] = self.bases[others + ones]
-            self._tell((*ones, *others))
+            self._change((*ones, *others))
 
     @property
     def pointers(self) -> bytes:
@@ -63,11 +74,10 @@ class Places:
 
     @pointers.setter
     def pointers(self, found: bytes) -> None:
-        if found != self.pointers:
-            self.bases[self._pointers] = np.frombuffer(found, np.int64)
-            self._tell(tuple(self._pointers.tolist()))
+        self.bases[self._pointers] = np.frombuffer(found, np.int64)
+        self._is_told = False
 
-    def _tell(self, slots: tuple[int, ...]) -> None:
+    def _change(self, slots: tuple[int, ...]) -> None:
         """Write the words of slots that begin elsewhere now."""
         told = self._told.get(slots)
         if told is None:

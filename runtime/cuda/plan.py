@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..device import Device
-from ..plan_steps import ARENA_SLOT, STATUS_SLOT, CudaStep
+from ..plan_steps import ARENA_SLOT, STATUS_SLOT, BufferRef, CudaStep
 from . import backend, failures
 from .arrays import ALIGNMENT, current, upload
 from .capture import CaptureError, capture_of
@@ -200,6 +200,7 @@ class _Frame:
         self.uploaded = self._own(plan.from_host, plan.host_bytes)
         self.results = self._own(plan.small, plan.small_bytes)
         self.packed = np.zeros(plan.host_bytes, np.uint8)
+        self.runner.known = partial(_given, self.packed, plan.from_host)
         self.runner.memory = self.arena, self.uploaded, self.results, plan.constants
         self.runner.places, self.stops = self.places, plan.stops
         if plan.on_failure is not None:
@@ -271,6 +272,14 @@ class _Frame:
         """Launch the steps one by one from now on."""
         self.graphs.clear()
         self.capturing = None
+
+
+def _given(
+    packed: npt.NDArray[np.uint8], places: Mapping[int, Place], ref: BufferRef
+) -> npt.NDArray[np.uint8] | None:
+    """The bytes from a place on, if the host has given them."""
+    place = places.get(ref.slot)
+    return None if place is None else packed[place.start + ref.offset : place.stop]
 
 
 class _Threads(threading.local):

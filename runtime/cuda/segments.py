@@ -9,11 +9,18 @@ of two places, so that two graphs serve all turns of a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-from ..plan_steps import BranchStep, CudaStep, JumpStep, PythonStep, RoutineStep, TurnsStep
+from ..plan_steps import (
+    BranchStep,
+    CudaStep,
+    JumpStep,
+    PythonStep,
+    RoutineStep,
+    Step,
+    TurnsStep,
+)
 from ..records import NamedTuple
 from .capture import Capture, CaptureError, told
 from .step_runner import StepRunner, leads_elsewhere
@@ -28,6 +35,11 @@ MOST_SEGMENTS = 64
 
 def stops_of(steps: Sequence[CudaStep]) -> frozenset[int]:
     """The numbers of the steps that are never a part of a graph."""
+    return weighed(steps)[0]
+
+
+def weighed(steps: Sequence[Step | CudaStep]) -> tuple[frozenset[int], int]:
+    """`stops_of`, and how many steps there are with all turns of loops that are in graphs."""
     stops = {
         number
         for number, step in enumerate(steps)
@@ -46,7 +58,7 @@ def stops_of(steps: Sequence[CudaStep]) -> frozenset[int]:
             stops.add(begin)
         else:
             counts[begin:end] = [count * first.turns for count in counts[begin:end]]
-    return frozenset(stops)
+    return frozenset(stops), sum(counts)
 
 
 class Segment(NamedTuple):
@@ -65,7 +77,8 @@ class Segments:
 
     def __init__(self) -> None:
         self.whole: Any = None
-        self.known: dict[Any, Segment | int] = {}  # or how often it was met
+        # By where they begin, and where pointers are then; or how often one was met.
+        self.known: dict[tuple[int, bytes], Segment | int] = {}
         self.is_first = True
 
     def __len__(self) -> int:
@@ -88,53 +101,51 @@ def run_segments(
         if at in stops:
             at = runner.ask_for(at, stream.ptr)
             continue
-        ask = partial(runner.ask, at=at, stops=stops)
-        state = runner.state
+        pointers = runner.pointers
+        segment = segments.known.get((at, pointers), 0)
         try:
-            segment = None if failed else _segment(runner, segments, at, ask, stops, capturing)
-            if segment is None:
-                at = ask(stream.ptr)
+            is_alone = at + 1 in stops or 0 < at == len(runner.steps) - 1  # a single step
+            is_worth = not is_alone and failed is None
+            if isinstance(segment, int) and is_worth and _is_worth(segments, (at, pointers)):
+                segment = _captured(runner, segments, at, stops, capturing)
+            if isinstance(segment, int) or failed is not None:
+                at = runner.ask(stream.ptr, at, stops)
                 continue
             _launch(segment.graph, stream)
             runner.pointers, at = segment.pointers, segment.end
         except CaptureError as error:
-            failed, runner.state = error, state
-            at = ask(stream.ptr)
+            failed = error
+            at = runner.ask(stream.ptr, at, stops)
     segments.is_first = False
     if failed is not None:
         raise failed
 
 
-def _segment(
-    runner: StepRunner,
-    segments: Segments,
-    at: int,
-    ask: Callable[[int], int],
-    stops: frozenset[int],
-    capturing: Capture,
-) -> Segment | None:
-    """The segment that begins here, captured where that is worth it; else None.
+def _is_worth(segments: Segments, key: tuple[int, bytes]) -> bool:
+    """Whether to capture a segment that is not known; else it is noted that it was met."""
+    met = segments.known.get(key, 0)
+    assert isinstance(met, int)
+    if met >= (MANY if segments.is_first else 1):
+        return True
+    if met or len(segments.known) < MOST_SEGMENTS:
+        segments.known[key] = met + 1
+    return False
 
-    A single step is not, unless it is all.
-    """
-    if at + 1 in stops or 0 < at == len(runner.steps) - 1:
-        return None
-    key = at, runner.pointers
-    found = segments.known.get(key, 0)
-    if isinstance(found, Segment):
-        return found
-    if found < (MANY if segments.is_first else 1):
-        if found or len(segments.known) < MOST_SEGMENTS:
-            segments.known[key] = found + 1
-        return None
+
+def _captured(
+    runner: StepRunner, segments: Segments, at: int, stops: frozenset[int], capturing: Capture
+) -> Segment:
+    """The segment that begins here, as a graph; nothing has run."""
     ends: list[int] = []
-    state = runner.state
-    graph = capturing.graph(
-        lambda stream: runner.make_ready(stream, at, stops),
-        lambda stream: ends.append(ask(stream.ptr)),
-    )
-    made = segments.known[key] = Segment(graph, ends[0], runner.pointers)
-    runner.state = state
+    pointers, left = runner.pointers, dict(runner.left)
+    try:
+        graph = capturing.graph(
+            lambda stream: runner.make_ready(stream, at, stops),
+            lambda stream: ends.append(runner.ask(stream.ptr, at, stops)),
+        )
+        made = segments.known[at, pointers] = Segment(graph, ends[0], runner.pointers)
+    finally:
+        runner.pointers, runner.left = pointers, left
     if at == 0 and ends[0] == len(runner.steps):
         segments.whole = graph
     return made

@@ -26,6 +26,7 @@ from ..plan_steps import (
     LaunchStep,
     PythonStep,
     RoutineStep,
+    Step,
     TurnsStep,
     references,
 )
@@ -67,6 +68,7 @@ class StepRunner:
     The number `at` of `words` means what `words_of` has at that place among all steps. `memory` is
     what the addresses point into beside the arrays of a call. Plans with branches or loops have
     `places`, whose pointers these move, and `failed`, which gives the error of a check that failed.
+    `known` has numbers that the host knows by their places, as they were given to the call.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class StepRunner:
         self.memory: Any = None
         self.places: Places | None = None
         self.failed: Callable[[], Exception | None] = _nothing
+        self.known: Callable[[BufferRef], npt.NDArray[np.uint8] | None] = _nothing
         self.is_straight = not any(map(leads_elsewhere, steps))
         self.left: dict[int, int] = {}  # the turns of loops that have begun, by where these do
         self._decision: Any = None  # pinned memory, to which a number that decides is copied
@@ -126,12 +129,19 @@ class StepRunner:
             for run, fixed, first in self.calls[at:] if at else self.calls:
                 run(self, fixed, first, stream)
             return len(self.calls)
+        if self.places:
+            self.places.tell()
         while at < len(self.calls) and at not in stops:
-            at = self.ask_for(at, stream)
+            at = self._ask_for(at, stream)
         return at
 
     def ask_for(self, at: int, stream: int) -> int:
         """Ask a stream for one step; which one is next."""
+        if self.places and not isinstance(self.steps[at], (BranchStep, TurnsStep)):
+            self.places.tell()
+        return self._ask_for(at, stream)
+
+    def _ask_for(self, at: int, stream: int) -> int:
         run, fixed, first = self.calls[at]
         following: int | None = run(self, fixed, first, stream)
         return at + 1 if following is None else following
@@ -152,7 +162,9 @@ class StepRunner:
 
     def make_ready(self, stream: Any, at: int, stops: frozenset[int]) -> None:
         """Let products choose and allocate before their addresses are captured."""
-        state = self.state
+        pointers, left = self.pointers, dict(self.left)
+        if self.places:
+            self.places.tell()
 
         def ready() -> None:
             number = at
@@ -167,7 +179,7 @@ class StepRunner:
         try:
             when_full(ready)
         finally:
-            self.state = state
+            self.pointers, self.left = pointers, left
 
     @property
     def pointers(self) -> bytes:
@@ -178,15 +190,6 @@ class StepRunner:
     def pointers(self, found: bytes) -> None:
         if self.places:
             self.places.pointers = found
-
-    @property
-    def state(self) -> tuple[bytes, dict[int, int]]:
-        """Where pointers are, and how many turns are left."""
-        return self.pointers, dict(self.left)
-
-    @state.setter
-    def state(self, state: tuple[bytes, dict[int, int]]) -> None:
-        self.pointers, self.left = state[0], dict(state[1])
 
     # -- steps ---------------------------------------------------------------------------
 
@@ -227,54 +230,55 @@ class StepRunner:
 
     def _walk(self, at: int, first: int, stream: int) -> int:
         """Do what a step of control flow does; which step is next."""
-        step = self.steps[at]
-        match step:
-            case BranchStep():
-                chosen = self._read(step.dtype, int(self.words[first]), stream)
-                return at + step.by[min(max(chosen, 0), len(step.by) - 1)]
-            case TurnsStep():
-                left = self.left.pop(at, step.turns)
-                if not left:
-                    return at + step.by
-                self.left[at] = left - 1
-                return at + 1
-        assert self.places is not None
+        step, places = self.steps[at], self.places
+        if isinstance(step, TurnsStep):
+            left = self.left.pop(at, step.turns)
+            if not left:
+                return at + step.by
+            self.left[at] = left - 1
+            return at + 1
+        assert places is not None
+        if isinstance(step, BranchStep):
+            known = self.known(step.index)
+            if known is None:
+                known = self._read(step.dtype, places.address(step.index), stream)
+            chosen = int(known.view(step.dtype)[0])
+            return at + step.by[min(max(chosen, 0), len(step.by) - 1)]
         if isinstance(step, BindStep):
-            self.places.bind(step, first)
+            places.bind(step)
             return at + 1
         assert isinstance(step, JumpStep)
-        self.places.exchange(step)
+        places.exchange(step)
         return at + step.by
 
-    def _read(self, dtype: str, address: int, stream: int) -> int:
+    def _read(self, dtype: str, address: int, stream: int) -> npt.NDArray[np.uint8]:
         """A number that the stream computes; the error of a check that failed meanwhile."""
         cuda = backend.cupy().cuda
         if self._decision is None:
             self._decision = failures.host_words(1)
         pinned, word = self._decision
-        number = word.view(dtype)[:1]
+        number: npt.NDArray[np.uint8] = word.view(np.uint8)[: np.dtype(dtype).itemsize]
         try:
             with backend.capturing:
                 cuda.runtime.memcpyAsync(
-                    word.ctypes.data, address, number.nbytes, cuda.runtime.memcpyDeviceToHost,
+                    number.ctypes.data, address, number.nbytes, cuda.runtime.memcpyDeviceToHost,
                     stream,
                 )  # fmt: skip
                 cuda.runtime.streamSynchronize(stream)
         except BaseException:
             in_flight.keep(pinned, cuda.get_current_stream())
             raise
-        found = int(number[0])
         interrupts.deliver()
         failed = self.failed()
         if failed is not None:
             raise failed
-        return found
+        return number
 
 
-def leads_elsewhere(step: CudaStep) -> bool:
+def leads_elsewhere(step: Step | CudaStep) -> bool:
     """Whether what comes next is not simply the step behind this one, or pointers move."""
     return isinstance(step, (BindStep, BranchStep, JumpStep, TurnsStep))
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     return None

@@ -20,6 +20,7 @@ from tgraph.compiler.ir import Graph, Node
 from tgraph.compiler.passes.on_one_device import on_one_device
 from tgraph.compiler.placement import PlacedExecutable
 from tgraph.runtime.cuda import capture, segments
+from tgraph.runtime.cuda.step_runner import StepRunner
 from tgraph.runtime.dtypes import complex64, float64, int8, int32, uint32
 from tgraph.runtime.plan_steps import TurnsStep
 
@@ -192,6 +193,10 @@ def halvings(x: tg.Tensor, w: tg.Tensor) -> Any:
     return turns, last * 2
 
 
+def averages_of_averages(x: tg.Tensor, w: tg.Tensor) -> Any:
+    return tg.fori_loop(0, 7, lambda i, s: averages(x + i, s)[1][-1] / 8, w)
+
+
 def chosen_in_scan(x: tg.Tensor, w: tg.Tensor) -> Any:
     def turn(c: tg.Tensor, r: tg.Tensor) -> Any:
         c = tg.cond(c.sum() > r.sum(), lambda: (c - r).flip(0), lambda: (c + r * w).flip(0))
@@ -240,15 +245,17 @@ def test_turns_that_are_not_known_are_two_graphs() -> None:
     assert 3 <= max(map(len, frame.graphs.values())) <= 5
 
 
-@pytest.mark.parametrize("function", [averages, chosen_in_scan])
+@pytest.mark.parametrize("function", [averages, averages_of_averages, chosen_in_scan])
 def test_loops_that_are_too_long_for_one_graph(function: Function, monkeypatch: Any) -> None:
-    monkeypatch.setattr(segments, "MOST_STEPS", 10)
-    args, compiled = (of(19, 4), of(4)), tg.compile(function)
-    there = on_device(args)
-    for _ in range(CALLS):
-        check_same(compiled(*there), function(*args))
-    (frame,) = frames_of(compiled)
-    assert 2 <= max(map(len, frame.graphs.values())) <= 12
+    """Then some turns are one, of which each does as many as the last; or a turn is two."""
+    for most in (1, 2, 10):
+        monkeypatch.setattr(segments, "MOST_STEPS", most)
+        args, compiled = (of(19, 4), of(4)), tg.compile(function)
+        there = on_device(args)
+        for _ in range(CALLS):
+            check_same(compiled(*there), function(*args))
+        (frame,) = frames_of(compiled)
+        assert 1 <= max(map(len, frame.graphs.values())) <= 12
 
 
 def test_without_graphs(monkeypatch: Any) -> None:
@@ -300,19 +307,29 @@ def test_streams_are_those_of_the_cpu() -> None:
 def test_loops_and_branches_are_on_one_device(cuda: Any) -> None:
     """Where the work is, whichever decides: what is elsewhere is moved before and behind."""
 
-    def f(flag: tg.Tensor, here: tg.Tensor, there: tg.Tensor) -> Any:
+    def f(at: tg.Tensor, flag: tg.Tensor, here: tg.Tensor, there: tg.Tensor) -> Any:
         chosen = tg.cond(flag.any(), lambda: here * 2, lambda: -here)  # the host computes
+        known = tg.switch(at, [tg.neg, tg.exp, tg.sin], there)  # the host knows
         other = tg.cond(here.sum() > 0, lambda: there.exp(), lambda: there)  # the device does
         both = tg.fori_loop(0, 3, lambda i, s: (s[0] + i, s[1] * s[0].to(cuda)), (here[0], there))
-        return chosen, other, both
+        return chosen, known, other, both
 
     here, there = of(3), of(3, seed=1)
     compiled = tg.compile(f)
-    for value in (True, False, True, True):
-        flag = tg.tensor([False, value])
-        found = compiled(flag.cuda(), here, there.cuda())
-        assert devices_of(found) == ["cpu", "cuda:0", "cpu", "cuda:0"]
-        check_same(found, f(flag.cuda(), here, there.cuda()))
+    for at, value in enumerate((True, False, True, True), -1):
+        args = tg.tensor(at), tg.tensor([False, value]).cuda(), here, there.cuda()
+        found = compiled(*args)
+        assert devices_of(found) == ["cpu", "cuda:0", "cuda:0", "cpu", "cuda:0"]
+        check_same(found, f(*args))
+
+
+def test_what_the_host_knows_is_not_waited_for(monkeypatch: Any) -> None:
+    compiled = tg.compile(lambda at, x: tg.switch(at, [tg.neg, tg.exp, tg.sin], x) * 2)
+    x = of(3)
+    monkeypatch.setattr(StepRunner, "_read", None)
+    for at in (2, -3, 9, 1, 1, 1):
+        found = compiled(tg.tensor(at), x.cuda())
+        check_same(found, [tg.neg, tg.exp, tg.sin][min(max(at, 0), 2)](x) * 2)
 
 
 def test_several_devices_in_a_loop_are_refused(second_cuda: Any) -> None:

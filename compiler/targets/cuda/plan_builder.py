@@ -7,6 +7,7 @@ from functools import partial
 from math import prod
 from typing import Any, TypeGuard
 
+from ....runtime.cuda import segments
 from ....runtime.dtypes import uint8
 from ....runtime.plan_gemm import sizes
 from ....runtime.plan_steps import (
@@ -38,6 +39,7 @@ from ...plan.pattern import Piece as GroupPiece
 from ...plan.plan_builder import PlanBuilder
 from ...plan.planning import Planning
 from ...plan.step_info import LibraryStep, StepInfo
+from ...plan.turns import known_turns
 from .biases import Bias, with_biases
 from .contractions import schedule_contraction
 from .kernel_writer import (
@@ -139,6 +141,20 @@ class CudaPlanBuilder(PlanBuilder):
         return CudaPlanBuilder(
             fused, biases, planning.places, self.shared, self.varying, self.aligned, (), kept, self
         )
+
+    def turns_at_once(self, turns: int, steps: Sequence[Step | CudaStep]) -> int:
+        """As many as fit into one graph, and bring the state back to where it was."""
+        stops, count = segments.weighed(steps)
+        fitting = segments.MOST_STEPS // max(count, 1) // 2 * 2
+        return turns if stops or not fitting else min(turns, fitting)
+
+    def tell_control(self, node: Node) -> str:
+        if node.primitive is p.branch:
+            return "Python launches what is chosen, and waits for the number that decides"
+        turns = known_turns(node)
+        if turns is None:
+            return "Python launches each turn, and waits for the condition"
+        return f"{turns:,} turns, for which nobody waits"
 
     def _write_control(self, node: Node) -> None:
         first = len(self.steps)
