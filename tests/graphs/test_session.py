@@ -420,6 +420,48 @@ def test_state_and_runs_stand_where_they_can_be_meant():
         session.run(y, {x: [[1.0, 2.0]]})
 
 
+def test_a_partial_run_does_in_steps_what_one_run_does():
+    seen = []
+    with tg.Graph() as g:
+        a, b = (tg.placeholder(tg.float32, ("n",), name) for name in "ab")
+        c = tg.placeholder(tg.float32, (), "c")
+        w = nn.Parameter(tg.tensor(2.0))
+        noise = tg.rand(3)
+        hidden = (a * w).exp() + noise.sum()
+        top, where = hidden.topk(1)
+        tg.tracing.host_call(lambda value: seen.append(value[0]), top, effect="ordered")
+        total = tg.variable(0.0, "total")
+        total.add_(top[0])
+        first = hidden * total
+        tg.optim.SGD([w], lr=0.1).minimize((hidden * b).sum(), "train")
+        with tg.control_dependencies([g["train"]]):
+            after = w * c
+        last = first.sum() + w * 100 + where.float().sum() + tg.rand(3).sum() * 0 + noise[0] + a[0]
+    fed = {a: array([0.1, 0.2]), b: array([1.0, 2.0]), c: array(3.0)}
+    fetches = [hidden, first, after, last, noise, "train"]
+    one, several = tg.Session(g), tg.Session(g)
+    tg.manual_seed(1)
+    want = one.run(fetches, fed)
+    tg.manual_seed(1)
+    partial = several.partial(fetches, [a, b, "c"])
+    found = [partial.run(hidden, {a: fed[a]})]
+    fed[a][:] = 7.0  # held as it was
+    found += partial.run([first, "train", first], {b: fed[b]})[:1]
+    assert several.get(w).item() == one.get(w).item() != 2.0
+    several.set(w, 55.0)  # read before
+    with pytest.raises(ValueError, match=r"'c'.* is not fed"):
+        partial.run(after)
+    rest = partial.run([last, noise, ()])
+    several.set(w, one.get(w))
+    found += partial.run(after, {"c": 3.0}), *rest[:2]
+    for each, other in zip(found, want[:5], strict=True):
+        np.testing.assert_allclose(each.numpy(), other.numpy(), 1e-6)
+    assert len(seen) == 2 and several.get(total).item() == one.get(total).item()
+    for fetch, feeds in ((last, {}), ([], {a: fed[a]}), (total, {})):
+        with pytest.raises(ValueError, match=r"none of the f.* that this partial run has left"):
+            partial.run(fetch, feeds)
+
+
 def test_a_graph_is_moved_to_a_device_as_a_whole():
     """What it computes there is tested with the stand-in of a device, `test_sessions_cuda.py`."""
     device = Device("cuda", 0)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ..compiler.ir import Graph as IRGraph
+from ..compiler.ir import Node, input_node
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..nn.parameter import Parameter
@@ -47,6 +48,7 @@ class Graph:
         self.placeholders: dict[int, Placeholder] = {}  # by the id of the tensor
         self.plans: dict[Any, Any] = {}  # of sessions, by what is fetched
         self.lock = threading.RLock()
+        self._held_inputs: dict[Node, Node] = {}
         self.results: Any = None  # of the function whose graph it is
         self._outer: list[Any] = []
         self._thread = 0
@@ -138,6 +140,14 @@ class Graph:
                     found[entry.node.attrs["name"]] = tensor
             self._variables = version, found, set(map(id, found.values()))
         return self._variables[1:]
+
+    def held_input(self, node: Node) -> Node:
+        """The input that stands for a node whose value is known from before."""
+        with self.lock:
+            found = self._held_inputs.get(node)
+            if found is None:
+                found = self._held_inputs[node] = input_node("held", node.type, node.where)
+            return found
 
     def ir(self, fetches: Any = None) -> IRGraph:
         """What a run for `fetches` computes, as a graph that `print` and `tg.draw` take.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.ir import Builder, Graph, Node, TensorType, effect_of, toposort
 from ..compiler.ir import primitives as p
 from ..core.tensor import Tensor
-from ..core.trace_state import TraceInput
+from ..core.trace_state import Source, TraceInput
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
 from .operation import Marker
@@ -54,17 +54,20 @@ def needed(
     others: Sequence[Node] = (),
     compete: bool = False,
     waits: bool = True,
+    held: Collection[Node] = (),
 ) -> Needed:
     """What computes `nodes`, and makes the writes that they, or `others`, were computed from.
 
     ValueError where two writes are for one variable and neither follows the other, unless they may
     `compete`, as in a graph that is only looked at. Control dependencies are met if it `waits`.
+    Nodes whose values are `held` are inputs.
     """
-    readers = _reached(trace, [*nodes, *others], waits)
+    readers = reached(trace, [*nodes, *others], waits, held)
     marks = [(trace.markers[each], each) for each in readers if each in trace.markers]
     marks.sort(key=lambda pair: pair[0].serial)
     build = Builder()
-    new: dict[Node, Node] = {}
+    new = {each: trace.graph.held_input(each) for each in held}
+    given = [TraceInput(Source("held", each), node) for each, node in new.items()]
 
     def plain(node: Node) -> Node:
         for each in toposort([node], known=new):
@@ -102,7 +105,8 @@ def needed(
     outputs += [plain(counters[key]) for key in looped]
     outputs += written
     inner.update(toposort(outputs))
-    inputs = [entry for entry in trace.inputs if entry.node in inner or _is_of(entry, last)]
+    every = [*trace.inputs, *given]
+    inputs = [entry for entry in every if entry.node in inner or _is_of(entry, last)]
     numbers = {id(entry.source.key): at for at, entry in enumerate(inputs)}
     return Needed(
         Graph([entry.node for entry in inputs], outputs),
@@ -124,20 +128,23 @@ def _is_of(entry: TraceInput, written: dict[int, Any]) -> bool:
     return entry.source.kind == "captured" and not entry.shown and id(entry.source.key) in written
 
 
-def _reached(trace: GraphTrace, nodes: Sequence[Node], waits: bool) -> dict[Node, Node | None]:
-    """Every node that is needed, through marks, and who wants it."""
-    readers: dict[Node, Node | None] = dict.fromkeys(nodes)
+def reached(
+    trace: GraphTrace, nodes: Sequence[Node], waits: bool = True, held: Collection[Node] = ()
+) -> dict[Node, Node | None]:
+    """Every node that is needed, through marks, and who wants it; none that is `held`."""
+    readers: dict[Node, Node | None] = {each: None for each in nodes if each not in held}
     waiting = list(readers)
     while waiting:
         node = waiting.pop()
-        for each in _below(trace, node, waits):
-            if each not in readers:
+        for each in below(trace, node, waits):
+            if each not in readers and each not in held:
                 readers[each] = node
                 waiting.append(each)
     return readers
 
 
-def _below(trace: GraphTrace, node: Node, waits: bool) -> Iterator[Node]:
+def below(trace: GraphTrace, node: Node, waits: bool = True) -> Iterator[Node]:
+    """What a node is computed from, or has to wait for."""
     mark = trace.markers.get(node)
     if mark is None:
         yield from node.inputs

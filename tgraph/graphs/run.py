@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import Node
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import TraceError
 from ..runtime.arrays import contiguous, place
@@ -34,6 +36,7 @@ class Run:
         types: Sequence[Any],
         variables: Variables,
         trace: GraphTrace,
+        held: Mapping[Node, Array] = MappingProxyType({}),
     ) -> None:
         self.plan, self.executable = plan, executable
         self._asked, self._held = asked, fed  # so that ids stay theirs
@@ -46,6 +49,9 @@ class Run:
         self._placed: list[tuple[int, Device]] = []  # what is fed to, or read for, other devices
         self._reads: list[tuple[int, Callable[[], Array]]] = []
         for at, (entry, node) in enumerate(zip(needed.inputs, plan.graph.inputs, strict=True)):
+            if entry.source.kind == "held":
+                self._template[at] = held[entry.source.key]
+                continue
             if entry.source.kind == "captured" and variables.has(entry.source.key):
                 self._template[at] = variables.array_for(entry.node, entry.source.key)
                 continue

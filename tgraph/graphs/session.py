@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..compiled.explain import Explanation, explain_executable
+from ..compiler.ir import Node
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -22,6 +23,7 @@ from .graph import Graph
 from .graph_trace import GraphTrace
 from .needed import needed
 from .of_function import graph_of
+from .partial import Partial
 from .run import Run
 from .variables import Variables
 
@@ -100,7 +102,7 @@ class Session:
         if feed_dict:
             for key, value in feed_dict.items():
                 if type(value) is not _ndarray:
-                    value = self._fed(key, value)
+                    value = self.array_of(key, value)
                 arrays.append(value)
                 fed += (key if type(key) is str else id(key)), value.shape, value.dtype
         run = self._runs.get((*fed, *asked))
@@ -108,7 +110,8 @@ class Session:
             run = self._prepared(fetches, feed_dict or {}, arrays, asked, fed)
         return run(arrays)
 
-    def _fed(self, key: Any, value: Any) -> Any:
+    def array_of(self, key: Any, value: Any) -> Any:
+        """The array that is fed to a placeholder, on its device."""
         placeholder = placeholder_of(self._trace, key)
         own = placeholder.type.device
         return array_of(placeholder, value, self.device if own is CPU else own)
@@ -140,25 +143,43 @@ class Session:
     def _made(self, asked: Fetches, keys: Sequence[Any], arrays: Sequence[Any]) -> Run:
         fed = [placeholder_of(self._trace, each) for each in keys]
         sizes = sizes_of(self._trace, fed, arrays)
-        plan = self._plan(asked)
+        plan = self.plan(asked)
         check_fed(plan.needed, fed, self._trace)
         check_assumptions(self._trace, sizes, plan.guards(self._trace.sizes))
         executable, types = plan.at(sizes)
         return Run(asked, fed, plan, executable, types, self.variables, self._trace)
 
-    def _plan(self, asked: Fetches) -> FetchPlan:
+    def plan(self, asked: Fetches, held: Collection[Node] = ()) -> FetchPlan:
         """The plan for what is fetched, which the sessions of a graph share."""
         graph, trace = self.graph, self._trace
-        key = (asked.nodes, asked.others, self.device)
+        key = (asked.nodes, asked.others, self.device, frozenset(held))
         with graph.lock:
             plan = graph.plans.get(key)
             if plan is None:
                 alike = {dim: trace.sizes.one_of(dim) for dim in trace.sizes.dims}
-                found = needed(trace, asked.nodes, asked.others)
+                found = needed(trace, asked.nodes, asked.others, held=held)
                 if len(graph.plans) >= MAX_PLANS:
                     graph.plans.pop(next(iter(graph.plans)))
                 plan = graph.plans[key] = FetchPlan(found, alike, self.device)
             return plan
+
+    def partial(self, fetches: Any, feeds: Sequence[Any]) -> Partial:
+        """A run in several steps: `partial.run` feeds some of `feeds` and gives some of `fetches`.
+
+        What one step has computed the next ones go on from, as if all were one run: every number is
+        computed and drawn, every variable read and written once.
+
+        >>> import tgraph as tg
+        >>> with tg.Graph() as g:
+        ...     a, b = (tg.placeholder(tg.float32, (), name) for name in "ab")
+        ...     double = a * 2 + tg.rand(()) * 0
+        ...     total = double + b
+        >>> partial = tg.Session(g).partial([double, total], [a, b])
+        >>> first = partial.run(double, {a: 3.0})
+        >>> first, partial.run(total, {b: first * 10})
+        (tensor(6.), tensor(66.))
+        """
+        return Partial(self, fetches, feeds)
 
     # --- variables ---
 
@@ -207,7 +228,7 @@ class Session:
         return explain_executable("session.run", run.plan.notes, run.executable, inputs)
 
     def _run_for(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> tuple[Run, list[Any]]:
-        arrays = [self._fed(*each) for each in feed_dict.items()]
+        arrays = [self.array_of(*each) for each in feed_dict.items()]
         return self._made(fetches_of(self._trace, fetches), list(feed_dict), arrays), arrays
 
     def close(self) -> None:
