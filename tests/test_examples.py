@@ -1,4 +1,4 @@
-"""The examples in the documentation of every module, and those of the README."""
+"""The examples in the documentation of every module, and those of the README and other pages."""
 
 from __future__ import annotations
 
@@ -45,20 +45,21 @@ def test_there_are_examples() -> None:
     assert tgraph.__doc__ is not None
 
 
-def readme_blocks() -> list[str]:
-    text = (ROOT / "README.md").read_text()
+def blocks_of(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Python in the README runs from top to bottom, as somebody would paste it."""
+@pytest.mark.parametrize("page", ["README.md", "docs/define_and_run.md"])
+def test_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python of a page runs from top to bottom, as somebody would paste it."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "readme"}
-    for number, block in enumerate(readme_blocks()):
+    for number, block in enumerate(blocks_of(page)):
         if block.lstrip().startswith(">>>"):
             test = doctest.DocTestParser().get_doctest(block, names, f"block {number}", None, 0)
             runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
             assert runner.run(test, clear_globs=False).failed == 0
             names = test.globs
         else:
-            exec(compile(block, f"README.md, block {number}", "exec"), names)
+            exec(compile(block, f"{page}, block {number}", "exec"), names)
