@@ -81,6 +81,7 @@ from .tracing.recording.world import TraceWarning
 
 if _TYPE_CHECKING:
     from . import cuda, func, linalg, nn, optim
+    from .autograd.custom import custom_jvp, custom_vjp, stop_gradient
     from .core.dtype_info import finfo, iinfo
     from .graphs.gradients import gradients
     from .graphs.graph import Graph
@@ -121,6 +122,9 @@ _LATE = {
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
     "functional_call": (".transforms.functional", "functional_call"),
+    "custom_jvp": (".autograd.custom", "custom_jvp"),
+    "custom_vjp": (".autograd.custom", "custom_vjp"),
+    "stop_gradient": (".autograd.custom", "stop_gradient"),
     "vmap": (".transforms.batching", "vmap"),
     "jvp": (".transforms.forward", "jvp"),
     "linearize": (".transforms.forward", "linearize"),

@@ -16,6 +16,9 @@ from tgraph.autograd import inference_mode as inference_mode
 from tgraph.autograd import is_grad_enabled as is_grad_enabled
 from tgraph.autograd import no_grad as no_grad
 from tgraph.autograd import set_grad_enabled as set_grad_enabled
+from tgraph.autograd.custom import custom_jvp as custom_jvp
+from tgraph.autograd.custom import custom_vjp as custom_vjp
+from tgraph.autograd.custom import stop_gradient as stop_gradient
 from tgraph.autograd.transforms import grad as grad
 from tgraph.autograd.transforms import value_and_grad as value_and_grad
 from tgraph.autograd.transforms import vjp as vjp

@@ -209,22 +209,7 @@ def test_detached_values_are_constants_outside_too():
     near(tg.jvp(lambda x: x.detach() * x, (X,), (V,))[1], X * V)
 
 
-def test_functions_of_users():
-    class Square(tg.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: tg.Tensor) -> tg.Tensor:
-            ctx.save_for_backward(x)
-            return x**2
-
-        @staticmethod
-        def backward(ctx: Any, g: tg.Tensor) -> tg.Tensor:
-            return g * ctx.saved_tensors[0] * 7
-
-    near(tg.vmap(tg.grad(lambda x: Square.apply(x).sum()))(X), 7 * X)
-    with pytest.raises(NotImplementedError, match="would not go through its backward"):
-        tg.grad(lambda x: tg.vmap(Square.apply)(x).sum())(X)
-    with pytest.raises(NotImplementedError, match="only its backward knows"):
-        tg.jvp(Square.apply, (X,), (V,))
+def test_functions_of_the_host():
     host = tg.vmap(lambda x: tg.tracing.host_call(np.cumsum, x, results=((4,), x.dtype)))
     near(host(X), X.cumsum(1))
 
@@ -324,6 +309,64 @@ def test_branches_and_loops_inside(function, around):
     near(around(tg.vmap(tg.jacrev(function)))(X), jacobians)
 
 
-def test_a_loop_that_ends_by_each_example_is_told():
-    with pytest.raises(RuntimeError, match=r"vmap: .* another one in each of 3 examples"):
-        tg.vmap(lambda x: tg.while_loop(lambda x: x.sum() < 9, lambda x: x + 1, x))(X)
+def newton(a: tg.Tensor) -> Any:
+    def goes_on(x: tg.Tensor, turns: tg.Tensor) -> tg.Tensor:
+        return (x * x - a).abs() > 1e-12 * a
+
+    return tg.while_loop(goes_on, lambda x, turns: ((x + a / x) / 2, turns + 1), (a, 0))
+
+
+def bounded(a: tg.Tensor) -> tg.Tensor:
+    def goes_on(x: tg.Tensor) -> tg.Tensor:
+        return (x * x - a).abs() > 1e-12 * a
+
+    found: tg.Tensor = tg.while_loop(goes_on, lambda x: (x + a / x) / 2, a, max_iterations=40)
+    return found
+
+
+SQUARES = tg.tensor([[2.0, 100.0, 1.0], [5e4, 0.25, 7.0]], dtype=tg.float64)
+
+
+def test_examples_of_a_loop_end_each_by_itself():
+    """Until all are done; who is done keeps its state, as the count of turns tells."""
+    row, ones = SQUARES[0], tg.ones(3, dtype=tg.float64)
+    alone = [newton(a) for a in row]
+    roots, turns = (tg.stack(each) for each in zip(*alone))
+    assert len(set(turns.tolist())) == 3
+    slopes = tg.stack([tg.grad(lambda a: newton(a)[0])(a) for a in row])
+    batched, compiled = tg.vmap(newton), tg.compile(tg.vmap(newton))
+    near([batched(row), compiled(row), compiled(row)], [(roots, turns)] * 3)
+    assert str(compiled.explain(row)).count("[loop]") == 1  # with no Python, and not written out
+
+    def push(a: tg.Tensor, t: tg.Tensor) -> tg.Tensor:
+        found: tg.Tensor = tg.jvp(lambda a: newton(a)[0], (a,), (t,))[1]
+        return found
+
+    def outside(a: tg.Tensor, t: tg.Tensor) -> tg.Tensor:
+        found: tg.Tensor = tg.jvp(lambda a: batched(a)[0], (a,), (t,))[1]
+        return found
+
+    for pushed in (tg.vmap(push), tg.compile(tg.vmap(push)), outside, tg.compile(outside)):
+        near(pushed(row, ones), slopes)
+    for gradient in (tg.grad(lambda a: tg.vmap(bounded)(a).sum()), tg.vmap(tg.grad(bounded))):
+        near([gradient(row), tg.compile(gradient)(row)], [slopes] * 2)
+    both = tg.vmap(tg.vmap(lambda a: newton(a)[0]))
+    near([both(SQUARES), tg.compile(both)(SQUARES)], [SQUARES.sqrt()] * 2, 1e-6)
+    for gradient in (tg.grad(lambda a: batched(a)[0].sum()),
+                     tg.vmap(tg.grad(lambda a: newton(a)[0]))):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="pass max_iterations"):
+            tg.compile(gradient)(row)
+
+
+def test_loops_of_counted_turns():
+    def power(n: tg.Tensor, x: tg.Tensor) -> tg.Tensor:
+        return tg.fori_loop(0, n, lambda i, state: state * 2 + i, x)
+
+    def twice(x: tg.Tensor) -> Any:  # whose count is one for all examples
+        return tg.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, x * 2), (0, x))
+
+    counts, row = tg.tensor([2, 0, 3]), SQUARES[0]
+    alone = tg.stack([power(*each) for each in zip(counts, row)])
+    near([tg.vmap(power)(counts, row), tg.compile(tg.vmap(power))(counts, row)], [alone] * 2)
+    expected = (tg.full((3,), 2, dtype=tg.int64), row * 4)
+    near([tg.vmap(twice)(row), tg.compile(tg.vmap(twice))(row)], [expected] * 2)

@@ -5,47 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.dispatch import edge_of, settled, unpack, without_history
+from ..core.dispatch import edge_of, settled, unpack, without_history, zeros_of
 from ..core.eager_context import current_context
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
-
-
-class FunctionCtx:
-    """What `forward` leaves for `backward`; attributes may be set on it freely."""
-
-    def __init__(self) -> None:
-        self._to_save: tuple[Tensor | None, ...] = ()
-        self._record: FunctionRecord | None = None
-        self._non_differentiable: set[int] = set()
-        self._dirty: set[int] = set()
-        self._materialize = True
-        self.needs_input_grad: tuple[bool, ...] = ()
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs or outputs for `backward`, which reads them from `saved_tensors`."""
-        self._to_save = tensors
-
-    @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was saved; RuntimeError if it was overwritten or freed since."""
-        if self._record is None:
-            return self._to_save
-        return self._record.saved_tensors()
-
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say that these outputs have no gradient."""
-        self._non_differentiable = {id(each) for each in tensors}
-
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say that `forward` wrote to these inputs in place; they must be returned."""
-        self._dirty = {id(each) for each in tensors}
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (the default) or None for outputs without cotangent."""
-        self._materialize = value
+from .function_call import FunctionCall, FunctionCtx
 
 
 class FunctionRecord(Record):
@@ -106,7 +72,7 @@ class FunctionRecord(Record):
         given = list(incoming)
         if self.ctx._materialize:
             given = [
-                _zeros(type_) if each is None and type_.dtype.is_differentiable else each
+                zeros_of(type_) if each is None and type_.dtype.is_differentiable else each
                 for each, type_ in zip(incoming, self.outputs)
             ]
         result = self.function.backward(self.ctx, *given)
@@ -149,13 +115,6 @@ class FunctionRecord(Record):
             self.saved = []
 
 
-def _zeros(type_: Any) -> Tensor:
-    context = current_context()
-    zero = context.constant(0.0, type_.dtype, type_.device)
-    zeros: Tensor = zero.expand(type_.shape)
-    return zeros
-
-
 class Function:
     """A function with a gradient of its own. Subclass it, and call it through `apply`.
 
@@ -195,12 +154,25 @@ class Function:
             "autograd.Function to use it with backward mode AD."
         )
 
+    # Rules of their own that subclasses may have, as in PyTorch: `jvp(ctx, *grad_inputs)` gives
+    # tangents of outputs, from one or None for each input; without, they follow from `backward`.
+    # `vmap(info, in_dims, *args)` gives outputs for many examples, and `out_dims`; without,
+    # `forward` and `backward` run on tensors of which each example has its own.
+    jvp: Any = None
+    vmap: Any = None
+    generate_vmap_rule = True
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` without recording, and record this function in its place."""
         ctx = FunctionCtx()
         tensors = [each for each in args if isinstance(each, Tensor)]
-        current_context().enter_function(cls.__name__, tensors)
+        context = current_context()
+        if context.lifts:
+            called = FunctionCall(cls, args, kwargs)
+            found = called.run(context, tensors)
+            if found is not None:
+                return called.filled(found)
         ctx.needs_input_grad = tuple(
             isinstance(each, Tensor) and settled(each)._requires_grad for each in args
         )
@@ -208,7 +180,7 @@ class Function:
         edges = tuple(edge_of(each) if isinstance(each, Tensor) else None for each in args)
         previous, state.grad_enabled = state.grad_enabled, False
         try:
-            result = cls._run_forward(ctx, args, kwargs)
+            result = cls.run_forward(ctx, args, kwargs)
         finally:
             state.grad_enabled = previous
         if not recording:
@@ -216,7 +188,7 @@ class Function:
         return _recorded(cls, ctx, edges, args, result)
 
     @classmethod
-    def _run_forward(cls, ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_forward(cls, ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if cls.setup_context is Function.setup_context:
             return cls.forward(ctx, *args, **kwargs)
         result = cls.forward(*args, **kwargs)

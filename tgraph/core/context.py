@@ -105,8 +105,9 @@ class Context:
         """The result of a Composite, where this context `lifts`."""
         raise NotImplementedError
 
-    def enter_function(self, name: str, tensors: Sequence[Tensor]) -> None:
-        """An error where an `autograd.Function` cannot run on `tensors`."""
+    def custom(self, call: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of a CustomCall, where this context `lifts`."""
+        raise NotImplementedError
 
     def allow_iteration(self) -> None:
         """An error where a Python loop over a tensor is not what a user can want."""
@@ -204,6 +205,17 @@ class Context:
 
     def loop(self, condition: Any, body: Any, carried: Sequence[Tensor]) -> list[Tensor]:
         """The first state, from `carried` on, for which the body `condition` gives false."""
+        raise NotImplementedError
+
+    def is_any(self, decision: Tensor) -> bool | None:
+        """Whether a single bool is true, of any example; None where there is no value yet."""
+        return bool(self.host_array(decision, "item")) if self.has_value(decision) else None
+
+    def loop_below(
+        self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
+        carried: Sequence[Tensor],
+    ) -> list[Tensor]:  # fmt: skip
+        """A loop with `is_any` of its condition unknown, where this context `lifts`."""
         raise NotImplementedError
 
     def scan(

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
+from ..compiler.ir import primitives as p
 from ..runtime.device import CPU, Device
 from .context import ALIASING, Context
-from .eager_context import EAGER, current_context
+from .eager_context import EAGER, constant, current_context
 from .provenance import user_site
 from .record import Edge, Record, Saved
 from .state import state
@@ -118,6 +119,12 @@ def make_source(primitive: Primitive, device: Device, **attrs: Any) -> Tensor:
     if device is not CPU:
         attrs["device"] = device
     return apply(primitive, **attrs)
+
+
+def zeros_of(type_: TensorType) -> Tensor:
+    """Zeros of a type, which take no memory of their own."""
+    shape, dtype, device = type_
+    return apply(p.broadcast, constant(0, dtype, device), shape=shape)
 
 
 # --- views -------------------------------------------------------------------------------------

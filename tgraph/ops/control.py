@@ -289,12 +289,31 @@ def _like(found: Any, init: Any) -> Any:
 def _while(
     init: _Tree, decide: Function, advance: Function, traced: _Traced, bound: int | None
 ) -> Any:
-    now, turns = init, 0
-    while (bound is None or turns < bound) and decide(*now.tensors).item():
-        now = _tree(advance(*now.tensors), traced.operation, traced.name)
-        _check(traced.operation, now, init, traced.name, "the state before it")
-        turns += 1
-    return _own(now)
+    def following(*tensors: Tensor) -> list[Tensor]:
+        found = _tree(advance(*tensors), traced.operation, traced.name)
+        _check(traced.operation, found, init, traced.name, "the state before it")
+        return found.tensors
+
+    return _own(init._replace(tensors=_repeated(decide, following, init.tensors, bound)))
+
+
+def _repeated(
+    decide: Function, following: Function, tensors: Sequence[Tensor], bound: int | None
+) -> list[Tensor]:
+    """Turn by turn, until no example goes on; those that are done keep the state that they have."""
+    context, now, turns = current_context(), list(tensors), 0
+    while bound is None or turns < bound:
+        decision = decide(*now)
+        goes_on = context.is_any(decision)
+        if goes_on is None and bound is None:
+            return context.loop_below(decide, following, now)
+        if goes_on is False:
+            break
+        after = following(*now)
+        if not context.has_value(decision):
+            after = [where(decision, *pair) for pair in zip(after, now, strict=True)]
+        now, turns = after, turns + 1
+    return now
 
 
 def _bounded(
@@ -365,7 +384,8 @@ def _between(lower: Any, upper: Any, init: _Tree, traced: _Traced, advance: Func
         each.reshape(()).to(int64) if isinstance(each, Tensor) else creation.tensor(int(each))
         for each in (lower, upper)
     )
-    if not current_context().takes_bodies:
+    context = current_context()
+    if not context.takes_bodies and context.has_value(first) and context.has_value(end):
         return fori_loop(first.item(), end.item(), traced.function, init.filled(init.tensors))
 
     def step(turn: Tensor, *tensors: Tensor) -> list[Tensor]:
@@ -373,7 +393,10 @@ def _between(lower: Any, upper: Any, init: _Tree, traced: _Traced, advance: Func
         _check("fori_loop", made, init, traced.name, "the state before it")
         return [turn + 1, *made.tensors]
 
-    context, types = current_context(), [first._type, *init.types]
+    if not context.takes_bodies:
+        last = _repeated(lambda turn, *state: turn < end, step, [first, *init.tensors], None)
+        return _own(init._replace(tensors=last[1:]))
+    types = [first._type, *init.types]
     body = context.body(step, types, [traced.function])
     condition = context.body(lambda turn, *state: [turn < end], types, ())
     return init.filled(context.loop(condition, body, [first, *init.tensors])[1:])

@@ -12,18 +12,12 @@ from typing import Any
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..core.complex_parts import conjugate, of_pairs, part
-from ..core.dispatch import apply
-from ..core.eager_context import constant
+from ..core.dispatch import apply, zeros_of
 from ..core.tensor import Tensor
 from ..core.vjp_rules import NON_DIFFERENTIABLE, OUTPUT, input_vjp
 from . import elementwise as e
 
 _LN2 = math.log(2.0)
-
-
-def zeros_of(type_: TensorType) -> Tensor:
-    """Zeros of a type, which take no memory of their own."""
-    return apply(p.broadcast, constant(0, type_.dtype, type_.device), shape=type_.shape)
 
 
 def _pass_on(primitive: Primitive, position: int = 0) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
-from ..core.dispatch import apply
+from ..core.dispatch import apply, zeros_of
 from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.device import Device
-from .rules_elementwise import zeros_of
 
 Ints = tuple[int, ...]
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..autograd.custom_call import CustomCall, attach_custom, call_custom, run_recorded
 from ..autograd.engine import sum_to
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.composite import Composite
 from ..core.dispatch import apply, attach, detached, settled
-from ..core.eager_context import current_context
 from ..core.inplace import assign
 from ..core.provenance import user_site
 from ..core.state import state
@@ -20,7 +20,9 @@ from ..core.tensor import Lifted, Tensor, intern_type
 from ..core.vjp_rules import RULES, WholeRule
 from ..runtime.device import CPU, Device
 from .batch_rules import BATCH_RULES, Batch, moved, one_by_one, spread
+from .batched_call import BatchedCall, lifted, of_input
 from .lifted import LiftedContext
+from .loops import MoreExamples, any_example, batched_loop
 
 
 class Batched(Lifted):
@@ -91,6 +93,21 @@ class BatchContext(LiftedContext):
     def has_value(self, tensor: Tensor) -> bool:
         return not self.is_batched(tensor) and super().has_value(tensor)
 
+    def is_any(self, decision: Tensor) -> bool | None:
+        with self.lowered():
+            return self.under.is_any(any_example(self, decision))
+
+    def loop_below(
+        self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
+        carried: Sequence[Tensor],
+    ) -> list[Tensor]:  # fmt: skip
+        flags = list(map(self.is_batched, carried))
+        while True:  # until no turn makes another tensor one that each example has its own of
+            try:
+                return batched_loop(self, decide, advance, carried, flags)
+            except MoreExamples as found:
+                flags = found.flags
+
     def readable(self, tensor: Tensor, operation: str) -> Tensor:
         if self.is_batched(tensor):
             raise RuntimeError(
@@ -146,15 +163,42 @@ class BatchContext(LiftedContext):
             attach(operation, tensors, attrs, (result,))
         return result
 
-    def enter_function(self, name: str, tensors: Sequence[Tensor]) -> None:
+    def custom(self, call: CustomCall, tensors: Sequence[Tensor]) -> list[Tensor]:
+        if self.runs_as_written(tensors):
+            return run_recorded(call, tensors)
         below = [self.lowered_tensor(each) for each in tensors]
-        if state.grad_enabled and any(each._requires_grad for each in below):
-            raise NotImplementedError(
-                f"vmap: the autograd.Function {name} is applied, at {user_site()}, to a tensor of "
-                "which a gradient may be asked outside of vmap, which would not go through its "
-                "backward. Ask for the gradient inside, as in vmap(grad(f)), or detach()."
-            )
-        self.under.enter_function(name, below)
+        batched = BatchedCall(call, self, [self.is_batched(each) for each in tensors])
+        with self.lowered():
+            outputs = call_custom(batched, below)
+        return self.attached(call, tensors, outputs)
+
+    def custom_by_user(
+        self, call: CustomCall, tensors: Sequence[Tensor], rule: Callable[..., Any]
+    ) -> list[Tensor]:
+        """The outputs of a call for which the user wrote what it does to examples.
+
+        `rule(size, randomness, dims, tensors)` gives outputs below, and where their examples are.
+        """
+        below = [self.lowered_tensor(each) for each in tensors]
+        dims = [0 if self.is_batched(each) else None for each in tensors]
+        with self.lowered():
+            found, places = rule(self.size, self.randomness, dims, below)
+            outputs = [
+                spread(each, self.size) if dim is None else moved(each, dim % each.ndim, 0)
+                for each, dim in zip(found, places, strict=True)
+            ]
+        return self.attached(call, tensors, outputs)
+
+    def attached(
+        self, call: CustomCall, tensors: Sequence[Tensor], below: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Outputs of a call that was made below, with the examples in front."""
+        made = []
+        for each in below:
+            shape, dtype, device = each._type
+            made.append(self.made(Batched(self, each, True), intern_type(shape[1:], dtype, device)))
+        attach_custom(call, tensors, made, None)
+        return made
 
 
 _BATCHED: dict[Any, Composite] = {}
@@ -173,15 +217,15 @@ def _batched_composite(operation: Composite, batched: tuple[bool, ...]) -> Compo
         sizes = (x.shape[0] for x, is_batched in zip(tensors, batched) if is_batched)
         return BatchContext(next(sizes), "same")
 
-    def lifted(context: BatchContext, value: Any, is_batched: bool) -> Any:
+    def own_of(context: BatchContext, value: Any, is_batched: bool) -> Any:
         if isinstance(value, TensorType):
             return value.with_shape(value.shape[1:]) if is_batched else value
-        return context.batch(value) if is_batched else context.shared(value)
+        return lifted(context, value, is_batched)
 
     def function(*tensors: Tensor, **attrs: Any) -> Tensor:
         context = context_of(tensors)
         with context.entered():
-            own = [lifted(context, *pair) for pair in zip(tensors, batched)]
+            own = [own_of(context, *pair) for pair in zip(tensors, batched)]
             result = operation.function(*own, **attrs)
             below = context.lowered_tensor(result)
             has_examples = context.is_batched(result)
@@ -192,16 +236,16 @@ def _batched_composite(operation: Composite, batched: tuple[bool, ...]) -> Compo
     ) -> list[Tensor | None]:
         context = context_of(inputs)
         with context.entered():
-            own = [lifted(context, *pair) for pair in zip(inputs, batched)]
-            results = [lifted(context, each, True) for each in outputs]
-            given = [None if each is None else lifted(context, each, True) for each in cotangents]
+            own = [own_of(context, *pair) for pair in zip(inputs, batched)]
+            results = [own_of(context, each, True) for each in outputs]
+            given = [None if each is None else own_of(context, each, True) for each in cotangents]
             found = RULES[operation](given, results, own, attrs, wanted)
             summed = [
                 None if each is None else settled(sum_to(each, _type_of(x)))
                 for each, x in zip(found, own)
             ]
         return [
-            None if each is None else _of_input(context, each, is_batched)
+            None if each is None else of_input(context, each, is_batched)
             for each, is_batched in zip(summed, batched)
         ]
 
@@ -217,16 +261,6 @@ def _batched_composite(operation: Composite, batched: tuple[bool, ...]) -> Compo
 def _type_of(value: Any) -> TensorType:
     found: TensorType = value if isinstance(value, TensorType) else value._type
     return found
-
-
-def _of_input(context: BatchContext, cotangent: Tensor, is_batched: bool) -> Tensor:
-    """The cotangent, below, of an operand that is batched or is one for all examples."""
-    below, has_examples = context.lowered_tensor(cotangent), context.is_batched(cotangent)
-    if is_batched:
-        return below if has_examples else spread(below, context.size)
-    if has_examples:
-        return apply(p.sum_, below, axes=(0,), keepdims=False)
-    return apply(p.mul, below, current_context().constant(context.size, below.dtype, below.device))
 
 
 # --- vmap ---

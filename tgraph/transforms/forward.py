@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..autograd.custom_call import CustomCall, attach_custom, call_custom, run_recorded
 from ..autograd.engine import run_backward
 from ..autograd.transforms import Call, depends_on_others
+from ..autograd.transposing import fresh_leaf
 from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.composite import Composite
-from ..core.dispatch import apply, attach, detached, settled
+from ..core.dispatch import apply, attach, detached, settled, zeros_of
 from ..core.grad_mode import enable_grad
 from ..core.inplace import along, assign, written_through
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Lifted, Tensor, ViewStep, root_of
-from ..ops.rules_elementwise import zeros_of
-from .jvp_rules import fresh_leaf, tangent_of
+from .jvp_rules import tangent_of
 from .lifted import LiftedContext
+from .loops import dual_loop
 
 
 class Dual(Lifted):
@@ -113,6 +115,17 @@ class JvpContext(LiftedContext):
                 self.outside[id(root)] = root, written_through(whole, steps, given)
         return primal
 
+    def is_any(self, decision: Tensor) -> bool | None:
+        below, _ = self.parts(decision)
+        with self.lowered():
+            return self.under.is_any(below)
+
+    def loop_below(
+        self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
+        carried: Sequence[Tensor],
+    ) -> list[Tensor]:  # fmt: skip
+        return dual_loop(self, decide, advance, carried)
+
     # --- functions with rules of their own ---
 
     def composite(
@@ -128,16 +141,44 @@ class JvpContext(LiftedContext):
             attach(operation, tensors, attrs, (result,))
         return result
 
-    def enter_function(self, name: str, tensors: Sequence[Tensor]) -> None:
+    def runs_as_written(self, tensors: Sequence[Tensor]) -> bool:
+        if any(self.parts(each)[1] is not None for each in tensors):
+            return False
+        return super().runs_as_written(tensors)
+
+    def custom(self, call: CustomCall, tensors: Sequence[Tensor]) -> list[Tensor]:
+        if self.runs_as_written(tensors):
+            return self._without_tangents(call, run_recorded(call, tensors))
         pairs = [self.parts(each) for each in tensors]
-        requires_grad = state.grad_enabled and any(each._requires_grad for each, _ in pairs)
-        if requires_grad or any(tangent is not None for _, tangent in pairs):
-            raise NotImplementedError(
-                f"jvp: the autograd.Function {name} is applied, at {user_site()}, to a tensor with "
-                "a tangent or a gradient outside, of which only its backward knows. Write it as "
-                "operations on tensors, or detach() its arguments."
+        primals, tangents = [each[0] for each in pairs], [each[1] for each in pairs]
+        with self.lowered():
+            if any(each is not None for each in tangents):
+                outputs, pushed = call.tangents(primals, tangents)
+            else:
+                outputs = call_custom(call, primals)
+                pushed = [None] * len(outputs)
+        return self.attached(call, tensors, outputs, pushed)
+
+    def attached(
+        self, call: CustomCall, tensors: Sequence[Tensor], outputs: Sequence[Tensor],
+        tangents: Sequence[Tensor | None],
+    ) -> list[Tensor]:  # fmt: skip
+        """Outputs, and their tangents, of a call that was made below."""
+        made = [
+            self.made(Dual(self, *pair), pair[0]._type)
+            for pair in zip(outputs, tangents, strict=True)
+        ]
+        attach_custom(call, tensors, made, None)
+        return made
+
+    def _without_tangents(self, call: CustomCall, outputs: list[Tensor]) -> list[Tensor]:
+        if any(self.parts(each)[1] is not None for each in outputs):
+            raise RuntimeError(
+                f"jvp: {call.name}, at {user_site()}, reads a tensor with a tangent that is none "
+                "of its arguments, of which its rule knows nothing. Pass it as an argument, or "
+                "stop_gradient() it."
             )
-        self.under.enter_function(name, [primal for primal, _ in pairs])
+        return outputs
 
 
 def jvp(

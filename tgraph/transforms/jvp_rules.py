@@ -6,9 +6,8 @@ results, and gives the tangent of each result, None where there is none:
     rule(primitive, primals, tangents, output, attrs) -> a tensor or None, or a tuple of them
 
 `@jvp_rule` registers one. All other primitives have the rule that follows from the gradient: with J
-the Jacobian, `g -> Jᵀ g` is linear in g, and its own gradient is `t -> J t` (J. Townsend, "A new
-trick for calculating Jacobian vector products", 2017). It holds for complex numbers too, as the
-convention of gradients is the transpose under the real inner product.
+the Jacobian, `g -> Jᵀ g` is linear in g, and its own gradient is `t -> J t`
+(`autograd/transposing.py`).
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autograd.engine import run_backward, sum_to
+from ..autograd.engine import sum_to
+from ..autograd.transposing import transposed
 from ..compiler.ir import PRIMITIVES, Family, Primitive
 from ..compiler.ir import primitives as p
 from ..core.complex_parts import conjugate
-from ..core.dispatch import apply, settled, without_record
-from ..core.state import state
+from ..core.dispatch import apply, settled, zeros_of
 from ..core.tensor import Tensor
 from ..core.vjp_rules import NON_DIFFERENTIABLE, RULES
-from ..ops.rules_elementwise import zeros_of
 
 Attrs = dict[str, Any]
 Primals = Sequence[Tensor]
@@ -75,41 +73,17 @@ def by_transposing(
     """J t as the gradient of `g -> Jᵀ g`, which the gradient rule gives."""
     rule, wanted = RULES[operation], tuple(each is not None for each in tangents)
     saves = rule.saves(wanted)
-    previous, state.grad_enabled = state.grad_enabled, True
-    try:
+
+    def pull(cotangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         inputs = [settled(x) if at in saves.inputs else x._type for at, x in enumerate(primals)]
         outputs = [settled(x) if at in saves.outputs else x._type for at, x in enumerate(results)]
-        cotangents = [fresh_leaf(x) if x._type.dtype.is_differentiable else None for x in results]
         found = rule(cotangents, outputs, inputs, attrs, wanted)
-        pairs = [
-            (settled(sum_to(pulled, x._type)), tangent)
-            for pulled, x, tangent in zip(found, primals, tangents, strict=True)
-            if pulled is not None and tangent is not None
+        return [
+            None if pulled is None else sum_to(pulled, x._type)
+            for pulled, x in zip(found, primals, strict=True)
         ]
-    finally:
-        state.grad_enabled = previous
-    pairs = [(pulled, tangent) for pulled, tangent in pairs if pulled._requires_grad]
-    leaves = [each for each in cotangents if each is not None]
-    known = [*primals, *results, *(tangent for _, tangent in pairs)]
-    made = iter(
-        run_backward(
-            [pulled for pulled, _ in pairs], [tangent for _, tangent in pairs], retain_graph=True,
-            create_graph=previous and any(each._requires_grad for each in known), inputs=leaves,
-            accumulate=False,
-        )
-        if pairs
-        else [None] * len(leaves)
-    )  # fmt: skip
-    for each in leaves:  # records may lead here, but nobody can ask for a gradient
-        each._requires_grad = False
-    return tuple(None if each is None else next(made) for each in cotangents)
 
-
-def fresh_leaf(like: Tensor) -> Tensor:
-    """What stands for a cotangent: its elements do not matter, as all is linear in them."""
-    leaf = without_record(zeros_of(like._type))
-    leaf._requires_grad = True
-    return leaf
+    return tuple(transposed(pull, results, tangents, [*primals, *results]))
 
 
 def _given(tangent: Tensor | None, like: Tensor) -> Tensor:

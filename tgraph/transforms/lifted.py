@@ -114,6 +114,13 @@ class LiftedContext(Context):
         found: Tensor = settled(tensor)._value.below if self.owns(tensor) else tensor
         return found
 
+    def runs_as_written(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether no context below has to know of the rule by which a function of `tensors` is
+        differentiated: then the function may run here, operation by operation."""
+        below = map(self.lowered_tensor, tensors)
+        recorded = state.grad_enabled and any(each._requires_grad for each in below)
+        return not (recorded or self.under.lifts)
+
     # --- values that the host reads or makes ---
 
     def readable(self, tensor: Tensor, operation: str) -> Tensor:
