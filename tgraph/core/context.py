@@ -225,8 +225,12 @@ class Context:
         """The last state, and stacked results, of a body that takes a state and rows of `xs`."""
         raise NotImplementedError
 
-    def no_draws(self, where: str) -> AbstractContextManager[None]:
-        """In a trace: an error where random numbers are drawn inside, which is `where`."""
+    def pure(self, where: str) -> AbstractContextManager[None]:
+        """In a trace: an error where numbers are drawn, or the outside written, in `where`."""
+        return nullcontext()
+
+    def selecting(self) -> AbstractContextManager[None]:
+        """What runs inside counts for some examples only: what it gives is selected by them."""
         return nullcontext()
 
     def at_home(self, tensor: Tensor) -> AbstractContextManager[None]:

@@ -37,6 +37,7 @@ from .tensor import (
     strides_of,
     wrap,
 )
+from .trace_state import is_leaf
 from .views import detach
 
 
@@ -251,7 +252,7 @@ def _shows_overlapping(view: View) -> bool:
 
 
 def _check_leaf(target: Tensor) -> None:
-    if target._requires_grad and target._record is None:
+    if target._requires_grad and is_leaf(target):
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
@@ -266,7 +267,7 @@ def _check_leaf(target: Tensor) -> None:
             "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
             "want the inplace to be tracked)."
         )
-    if view.base._requires_grad and view.base._record is None:
+    if view.base._requires_grad and is_leaf(view.base):
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )

@@ -6,6 +6,7 @@ function of a module named after its family.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,12 @@ class Lifted:
     """The value of a tensor in a context that stands over another one: see `transforms/lifted.py`.
 
     `below` is the tensor of the context below whose memory it goes by; `strides` are in bytes.
+    `serial` grows with each that is made.
     """
 
-    __slots__ = ("below", "context", "where")
+    __slots__ = ("below", "context", "serial", "where")
+
+    serials = itertools.count()
 
     # Axes of `below` that come before those of the tensor itself.
     leading = 0
@@ -106,6 +110,7 @@ class Lifted:
         self.context = context
         self.below = below
         self.where = where  # the user's line, a provenance.Site
+        self.serial = next(Lifted.serials)
 
     @property
     def itemsize(self) -> int:

@@ -31,6 +31,7 @@ from tgraph.runtime.dtypes import DType as _DType
 from typing import Any
 from typing import SupportsIndex as _SupportsIndex
 from typing import TYPE_CHECKING
+import itertools
 import numpy as _np
 import numpy as np
 

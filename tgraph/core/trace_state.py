@@ -87,13 +87,17 @@ _OUTSIDE = wrap(np.zeros(()), intern_type((), float64))
 
 
 class Boundary(Record):
-    """The history of a tensor that was computed before the traced function was called."""
+    """The history of a tensor that was computed before the traced function was called.
 
-    __slots__ = ("name_of_input",)
+    In the body of a branch or loop it is that of any tensor of the outside, leaves too.
+    """
 
-    def __init__(self, type_: TensorType, name: str) -> None:
+    __slots__ = ("is_leaf", "name_of_input")
+
+    def __init__(self, type_: TensorType, name: str, is_leaf: bool = False) -> None:
         super().__init__(((_OUTSIDE, 0),), (type_,), user_site())
         self.name_of_input = name
+        self.is_leaf = is_leaf
 
     def name(self) -> str:
         return "OutsideOfTheCompiledFunction"
@@ -104,6 +108,12 @@ class Boundary(Record):
             "which was computed outside of it. Compute it inside the compiled function, detach() "
             "it, or call backward() outside."
         )
+
+
+def is_leaf(tensor: Tensor) -> bool:
+    """Whether gradients of a tensor end at itself, also where it is one of a body's outside."""
+    history = tensor._record
+    return history is None or (isinstance(history, Boundary) and history.is_leaf)
 
 
 # --- the state of tensors of the outside ---------------------------------------------------------

@@ -33,7 +33,6 @@ from ..core.trace_state import GeneratorUse, HandleState, TraceError
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
-from ..tracing.bodies import Body
 from ..tracing.trace_context import Trace
 from .first_values import first_value
 from .graph_sizes import GraphSizes
@@ -337,7 +336,7 @@ class GraphTrace(Trace):
     def rebind(self, tensor: Tensor, node: Node) -> None:
         self.refuse_if_final()
         self.rebinds += 1
-        if type(tensor._value) is Node or tensor._view is not None:
+        if self.is_in_body or type(tensor._value) is Node or tensor._view is not None:
             super().rebind(tensor, node)
             return
         key, previous = id(tensor), self.table[id(tensor)]
@@ -442,17 +441,16 @@ class GraphTrace(Trace):
         counter = wrap(self._mark(type_, "draw", None, generator=generator), type_)
         return GeneratorUse(generator, use.key, counter)
 
-    def _counters(self, bodies: Sequence[Body]) -> list[GeneratorUse]:
+    def _counters(self, generators: Sequence[Any]) -> list[GeneratorUse]:
         if self.is_in_body:
-            return super()._counters(bodies)
-        found = {id(each): each for body in bodies for each in body.generators}
-        return [self._use_at_run(each) for each in found.values()]
+            return super()._counters(generators)
+        return [self._use_at_run(each) for each in generators]
 
-    def _drawn(self, uses: Sequence[GeneratorUse], results: Sequence[Tensor]) -> list[Tensor]:
+    def _drawn(self, uses: Sequence[GeneratorUse], counters: Sequence[Tensor]) -> None:
         if not self.is_in_body:
-            for use, counter in zip(uses, results):
+            for use, counter in zip(uses, counters, strict=True):
                 self.counters_behind[use.counter._value] = self.value_of(counter)
-        return super()._drawn(uses, results)
+        super()._drawn(uses, counters)
 
     def random_state(self, generator: Any) -> Tensor:
         self._refuse_in_body("reads the state of a generator")

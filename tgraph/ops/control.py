@@ -102,7 +102,16 @@ class _Text(str):
 
 def _own(tree: _Tree) -> Any:
     """A result whose memory is nobody else's, as that of a compiled branch or loop is."""
-    return tree.filled([apply(p.copy, each) for each in tree.tensors])
+    return tree.filled(_given(tree).tensors)
+
+
+def _given(tree: _Tree) -> _Tree:
+    """What a turn is given, as in a compiled loop: later writes to other tensors do not show."""
+    return tree._replace(tensors=_copies(tree.tensors))
+
+
+def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [apply(p.copy, each) for each in tensors]
 
 
 def _name(function: Function) -> str:
@@ -136,8 +145,8 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     `pred` is a bool, or a tensor with one element. Operands may be given one by one, or as one
     tuple or list of them, as PyTorch has it. Both functions may read other tensors and modules;
     what they give must be built alike, of tensors of equal types (numbers become tensors). In a
-    compiled function only one of them runs, and both are traced: they must not write in place what
-    they have not made, nor leave anything in Python objects.
+    compiled function only one of them runs, and both are traced: they must leave nothing in Python
+    objects. What they write in place is written by the one that runs.
 
     Raises TypeError where results differ in structure or type.
 
@@ -216,7 +225,8 @@ def _selected(
     operation: str, index: Tensor, branches: tuple[Function, ...], operands: tuple[Any, ...]
 ) -> Any:
     """What all branches give, and by `where` that of one: for examples that choose differently."""
-    trees = [_tree(each(*operands), operation, f"{_name(each)}(...)") for each in branches]
+    with current_context().selecting():
+        trees = [_tree(each(*operands), operation, f"{_name(each)}(...)") for each in branches]
     for tree, branch in zip(trees[:-1], branches):
         names = (f"{_name(each)}(...)" for each in (branch, branches[-1]))
         _check(operation, tree, trees[-1], *names)
@@ -242,8 +252,9 @@ def while_loop(
 
     A tuple or list is given to `cond_fn` and `body_fn` as arguments, any other state as one;
     `body_fn` gives the next state, built alike and of the same types (numbers become tensors).
-    `max_iterations` bounds the number of turns. A compiled loop that is bounded has gradients, for
-    which it keeps the states of that many turns; without a bound it has none.
+    Each turn is given copies of the state; other tensors may be written in place, but not by
+    `cond_fn`. `max_iterations` bounds the number of turns. A compiled loop that is bounded has
+    gradients, for which it keeps the states of that many turns; without a bound it has none.
 
     Raises TypeError where the state changes its structure or types.
 
@@ -259,7 +270,7 @@ def while_loop(
     init = _tree(carried_inputs, "while_loop", "the first state")
 
     def decide(*tensors: Tensor) -> Tensor:
-        with current_context().no_draws("the condition of while_loop"):
+        with current_context().pure("the condition of while_loop"):
             found = _call(cond_fn, carried_inputs, init.filled(tensors))
         return _decision(found, "while_loop")
 
@@ -294,25 +305,31 @@ def _while(
         _check(traced.operation, found, init, traced.name, "the state before it")
         return found.tensors
 
-    return _own(init._replace(tensors=_repeated(decide, following, init.tensors, bound)))
+    return init.filled(_repeated(decide, following, init.tensors, bound))
 
 
 def _repeated(
     decide: Function, following: Function, tensors: Sequence[Tensor], bound: int | None
 ) -> list[Tensor]:
     """Turn by turn, until no example goes on; those that are done keep the state that they have."""
-    context, now, turns = current_context(), list(tensors), 0
+    context, now, turns = current_context(), _copies(tensors), 0
+
+    def selected(*tensors: Tensor) -> list[Tensor]:
+        with context.selecting():
+            return following(*_copies(tensors))
+
     while bound is None or turns < bound:
         decision = decide(*now)
         goes_on = context.is_any(decision)
         if goes_on is None and bound is None:
-            return context.loop_below(decide, following, now)
+            return context.loop_below(decide, selected, now)
         if goes_on is False:
             break
-        after = following(*now)
-        if not context.has_value(decision):
-            after = [where(decision, *pair) for pair in zip(after, now, strict=True)]
-        now, turns = after, turns + 1
+        if context.has_value(decision):
+            after = following(*now)
+        else:
+            after = [where(decision, *pair) for pair in zip(selected(*now), now, strict=True)]
+        now, turns = _copies(after), turns + 1
     return now
 
 
@@ -356,11 +373,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
         return _between(lower, upper, init, traced, advance)
     lower, upper = _whole(lower), _whole(upper)
     if not context.takes_bodies:
-        now = init
+        now = _given(init)
         for at in range(lower, upper):
-            now = _tree(advance(creation.tensor(at), *now.tensors), "fori_loop", traced.name)
+            made = advance(creation.tensor(at), *now.tensors)
+            now = _given(_tree(made, "fori_loop", traced.name))
             _check("fori_loop", now, init, traced.name, "the state before it")
-        return _own(now)
+        return now.filled(now.tensors)
     if upper <= lower:
         return _own(init)
 
@@ -485,16 +503,19 @@ def _length(operation: str, over: _Tree, length: Any) -> Any:
 def _turns(
     operation: str, turn: Function, start: _Tree, over: _Tree, length: int, reverse: bool
 ) -> tuple[Any, Any]:
-    now, results = start, []
+    now, over, results = _given(start), _given(over), []
     for at in reversed(range(length)) if reverse else range(length):
-        now, result = turn(now.tensors, [each[at] for each in over.tensors])
-        results.append(result)
+        made, result = turn(now.tensors, [each[at] for each in over.tensors])
+        now = _given(made)
+        results.append(_given(result))
     for each in results[1:]:
         _check(operation, each, results[0], "a result", "the first turn")
     if reverse:
         results.reverse()
     columns = zip(*(each.tensors for each in results), strict=True)
-    return _own(now), results[0].filled([concatenation.stack(each) for each in columns])
+    return now.filled(now.tensors), results[0].filled(
+        [concatenation.stack(each) for each in columns]
+    )
 
 
 @public(name="map")

@@ -11,167 +11,68 @@ gradients of gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.engine import run_backward, sum_to
-from ..compiler.ir import Builder, Graph, Node, TensorType, input_node
+from ..compiler.ir import Graph, TensorType, input_node
 from ..compiler.ir import primitives as p
-from ..compiler.ir.size_number import is_expression
 from ..core.dispatch import make_source, settled
-from ..core.provenance import user_site
 from ..core.tensor import Tensor, intern_type, wrap
-from ..core.trace_state import Boundary, GeneratorUse, TraceError
 from ..runtime.dtypes import int64
-from ..runtime.records import record
 from .body_writes import Watch
+from .outside_writes import Written
+from .reached import Ends, ends_of
+from .scopes import Scope
 
 if TYPE_CHECKING:
     from .trace_context import Trace
-
-
-@record(eq=False, frozen=False)
-class Captured:
-    """A tensor of the outside of a body, and what stands for it inside.
-
-    `twin` is asked for its gradient; None where it needs none. `held` is the history that the
-    tensor has outside, while the body is traced.
-    """
-
-    tensor: Tensor
-    node: Node
-    twin: Tensor | None = None
-    held: Any = None
-
-
-class Scope:
-    """Where nodes are recorded: the traced function itself, or a body inside of it."""
-
-    def __init__(self, outer: Scope | None = None) -> None:
-        self.outer = outer
-        self.builder = Builder()
-        self.own: set[Node] = set()
-        self.constants: dict[Any, Node] = {}
-        self.captured: dict[int, Captured] = {}  # by the id of the tensor outside
-        self.parameters: set[int] = set()  # ids of the handles given to the body
-        self.draws: dict[int, GeneratorUse] = {}
-        self.draws_from: dict[int, Tensor] = {}  # id of a generator -> its counter, as given
-        self.no_draws = ""  # why none may be drawn here
-
-    def parameter(self, type_: TensorType, name: str, requires_grad: bool) -> Tensor:
-        handle = wrap(self.input(type_, name), type_)
-        if requires_grad and type_.dtype.is_differentiable:
-            handle._record, handle._requires_grad = Boundary(type_, name), True
-        self.parameters.add(id(handle))
-        return handle
-
-    def input(self, type_: TensorType, name: str) -> Node:
-        node = input_node(name, type_)
-        self.own.add(node)
-        return node
-
-    def capture(self, trace: Trace, tensor: Tensor) -> Node:
-        """What stands for a tensor that was made outside."""
-        found = self.captured.get(id(tensor))
-        if found is not None:
-            return found.node
-        assert self.outer is not None
-        with trace.within(self.outer):
-            settled(tensor)
-            node = trace.value_of(tensor)
-        if _is_number(node) and not tensor._requires_grad:
-            made = self.builder.rebuild(node, ())
-            self.own.add(made)
-            return made
-        name = node.attrs.get("name", "captured")
-        found = Captured(tensor, self.input(tensor._type, name))
-        if tensor._requires_grad:
-            found.twin = wrap(found.node, tensor._type)
-            found.twin._record, found.twin._requires_grad = Boundary(tensor._type, name), True
-            found.held = _history(tensor)
-            _restore(tensor, (found.twin._record, 0))
-        self.captured[id(tensor)] = found
-        return found.node
-
-    @contextmanager
-    def entered(self, trace: Trace) -> Iterator[None]:
-        """Record into this scope."""
-        for each in self.captured.values():
-            if each.twin is not None:
-                each.held = _history(each.tensor)
-                _restore(each.tensor, (each.twin._record, 0))
-        try:
-            with trace.within(self):
-                yield
-        finally:
-            for each in self.captured.values():
-                if each.twin is not None and each.held is not None:
-                    _restore(each.tensor, each.held)
-                    each.held = None
-
-    def use(self, outer: GeneratorUse) -> GeneratorUse:
-        """A generator inside of this body, whose counter is given to the body and comes back."""
-        counter = self.parameter(outer.counter._type, "counter", False)
-        self.draws_from[id(outer.generator)] = counter
-        return GeneratorUse(outer.generator, outer.key, counter)
-
-    def check_write(self, tensor: Tensor) -> None:
-        """TraceError where a body writes what was not made in it."""
-        base = tensor
-        while base._view is not None:
-            base = base._view.base
-        if type(base._value) is Node and base._value in self.own:
-            if id(base) not in self.parameters:
-                return
-            what, way = "a value that it was given", "clone() it first, and return what it becomes"
-        else:
-            what = "a tensor of the outside"
-            way = "make it part of the state that the body takes and returns"
-        raise TraceError(
-            f"the body of a branch or loop writes {what} in place, at {user_site()}; {way}"
-        )
-
-
-def _is_number(node: Node) -> bool:
-    """Whether it is cheaper to make again; an expression of sizes belongs to the graph around."""
-    return node.primitive is p.full and not is_expression(node.attrs["value"]) and not node.shape
 
 
 def _history(tensor: Tensor) -> tuple[Any, int]:
     return tensor._record, tensor._index
 
 
-def _restore(tensor: Tensor, history: tuple[Any, int]) -> None:
-    tensor._record, tensor._index = history
-
-
 class Body:
     """A traced body: handles of what it takes and gives, inside its scope.
 
-    The first of both are counters, one for each of the `generators` that it draws from.
+    The first of both are what is `changed` of the outside: counters of generators that it draws
+    from, and tensors that it writes, of which `written` tells more by their ids.
     """
 
     def __init__(
         self, trace: Trace, scope: Scope, parameters: Sequence[Tensor], outputs: Sequence[Tensor],
-        generators: Sequence[Any] = (),
+        changed: Sequence[Any] = (), written: dict[int, Written] | None = None,
     ) -> None:  # fmt: skip
         """The scope must be entered."""
-        self.generators = list(generators)
+        self.changed = list(changed)
+        self.written = written or {}
         self.trace = trace
         self.scope = scope
         self.parameters = list(parameters)
         self.outputs = [_as_it_is(trace, each) for each in outputs]
-        self.captured = [each.tensor for each in scope.captured.values()]
+        given = {each._value for each in parameters}
+        self.captured = [x.tensor for x in scope.captured.values() if x.node not in given]
         self._gradients: dict[Any, Body] = {}
+        self._ends: list[Ends] | None = None
 
     @property
     def types(self) -> list[TensorType]:
         return [each._type for each in self.outputs]
 
-    @property
-    def requires_grad(self) -> bool:
-        return any(each._requires_grad for each in self.outputs)
+    def histories(self, operands: Sequence[bool], captured: Sequence[Tensor]) -> list[bool]:
+        """Which outputs have a history where these parameters do, and `captured` as they are."""
+        if self._ends is None:
+            self._ends = ends_of(self.outputs)
+        having = {
+            id(each._record)
+            for each, has_history in zip(self.parameters, operands, strict=True)
+            if has_history
+        }
+        for each in captured:
+            if each._requires_grad and id(each) in self.scope.captured:
+                having.add(id(self.scope.captured[id(each)].twin._record))
+        return [not each.isdisjoint(having) for each in self._ends]
 
     def graph(self, captured: Sequence[Tensor]) -> Graph:
         """As a graph of the parameters and of `captured`, which may be more than it reads."""
@@ -210,12 +111,14 @@ class Body:
             for at, each in enumerate(outputs)
         ]
         asked: list[Tensor | TensorType] = [
-            each for each, is_wanted in zip(self.parameters, wanted, strict=True) if is_wanted
+            each if each._requires_grad else each._type
+            for each, is_wanted in zip(self.parameters, wanted, strict=True)
+            if is_wanted
         ]
         for each in captured:
-            of_scope = self.scope.captured.get(id(each))
-            twin = None if of_scope is None else of_scope.twin
-            asked.append(each._type if twin is None else twin)
+            found_here = self.scope.captured.get(id(each))
+            has_history = found_here is not None and found_here.twin._requires_grad
+            asked.append(found_here.twin if has_history else each._type)
         handles = [each for each in asked if isinstance(each, Tensor)]
         live = [
             (output, cotangent)
@@ -260,50 +163,86 @@ def trace_body(
     TraceError where it leaves something behind in Python objects that the functions `watched`
     reach, as each turn of a loop would.
     """
-    scope = Scope(trace.scope)
     watch = Watch(watched)
-    with scope.entered(trace):
-        given = [
-            scope.parameter(each, f"given{at}", requires_grad) for at, each in enumerate(types)
-        ]
-        outputs = list(function(*given))
-        counters = [scope.draws_from[each] for each in scope.draws]
-        outputs = [*(each.counter for each in scope.draws.values()), *outputs]
-        drawn = [each.generator for each in scope.draws.values()]
-        body = Body(trace, scope, [*counters, *given], outputs, drawn)
-        watch.check()
-        scope.no_draws = "the gradient of the body of a branch or loop"
-        return body
+    while True:
+        scope = Scope(trace.scope)
+        with scope.entered(trace):
+            body = _trace_body(trace, scope, function, types, requires_grad)
+            watch.check()
+            scope.pure = "the gradient of the body of a branch or loop"
+        if not scope.is_wrong:
+            return body
 
 
-def drawing(bodies: Sequence[Body], generators: Sequence[Any]) -> list[Body]:
-    """The bodies with counters for all the `generators`, also those that they do not draw from."""
-    return [_drawing(each, generators) for each in bodies]
+def _trace_body(
+    trace: Trace, scope: Scope, function: Callable[..., Sequence[Tensor]],
+    types: Sequence[TensorType], requires_grad: bool,
+) -> Body:  # fmt: skip
+    """Into a scope that is `is_wrong` afterwards if it did not know what the body writes."""
+    given = [scope.parameter(each, f"given{at}", requires_grad) for at, each in enumerate(types)]
+    parameters = [_as_it_is(trace, each) for each in given]  # which may be written
+    outputs = list(function(*given))
+    scope.check_touched()
+    written = {}
+    for key, each in scope.written.items():
+        twin = scope.captured[key].twin
+        if each._requires_grad and not twin._requires_grad:  # so it does at the next turn
+            trace.carry(each, requires_grad=True)
+            scope.is_wrong = True
+        written[key] = Written(
+            each._version - scope.journal[key].version, _history(each) != _history(twin)
+        )
+    draws = scope.draws.values()
+    counters = [scope.draws_from[id(each.generator)] for each in draws]
+    taken = [*counters, *(scope.captured[key].twin for key in written), *parameters]
+    left = [*(each.counter for each in draws), *scope.written.values(), *outputs]
+    changed = [*(each.generator for each in draws), *scope.written.values()]
+    return Body(trace, scope, taken, left, changed, written)
 
 
-def decision_of(condition: Body, generators: Sequence[Any]) -> Body:
-    """A condition, which draws nothing, of a loop whose body draws from `generators`."""
-    made = _drawing(condition, generators)
+def changed_by(bodies: Sequence[Body]) -> list[Any]:
+    """The generators, and then the tensors of the outside, that any of the bodies changes."""
+    found = {id(each): each for body in bodies for each in body.changed}
+    return sorted(found.values(), key=lambda each: isinstance(each, Tensor))
+
+
+def changing(bodies: Sequence[Body], changed: Sequence[Any]) -> list[Body]:
+    """The bodies as such that take and give all that is `changed`, also by others."""
+    return [_changing(each, changed) for each in bodies]
+
+
+def decision_of(condition: Body, changed: Sequence[Any]) -> Body:
+    """A condition, which changes nothing, of a loop whose body changes the outside."""
+    made = _changing(condition, changed)
     made.outputs = condition.outputs
     return made
 
 
-def _drawing(body: Body, generators: Sequence[Any]) -> Body:
-    if body.generators == list(generators):
+def _changing(body: Body, changed: Sequence[Any]) -> Body:
+    if list(map(id, body.changed)) == list(map(id, changed)):
         return body
-    count = len(body.generators)
-    given = dict(zip(map(id, body.generators), body.parameters))
-    left = dict(zip(map(id, body.generators), body.outputs))
+    count = len(body.changed)
+    given = dict(zip(map(id, body.changed), body.parameters))
+    left = dict(zip(map(id, body.changed), body.outputs))
     trace, scope = body.trace, body.scope
     with scope.entered(trace):
-        for each in generators:
+        for each in changed:
             if id(each) not in given:
-                counter = scope.parameter(intern_type((), int64), "counter", False)
-                given[id(each)] = left[id(each)] = counter
+                given[id(each)] = left[id(each)] = _passed_on(trace, scope, each)
         return Body(
-            trace, scope, [*(given[id(each)] for each in generators), *body.parameters[count:]],
-            [*(left[id(each)] for each in generators), *body.outputs[count:]], generators,
+            trace, scope, [*(given[id(each)] for each in changed), *body.parameters[count:]],
+            [*(left[id(each)] for each in changed), *body.outputs[count:]], changed, body.written,
         )  # fmt: skip
+
+
+def _passed_on(trace: Trace, scope: Scope, changed: Any) -> Tensor:
+    """A parameter for what only other bodies change."""
+    if not isinstance(changed, Tensor):
+        return scope.parameter(intern_type((), int64), "counter", False)
+    if id(changed) in scope.captured:
+        return scope.captured[id(changed)].twin
+    requires_grad = changed._requires_grad or trace.carried[id(changed)].requires_grad
+    return scope.parameter(changed._type, "carried", requires_grad)
 
 
 def union_of(bodies: Sequence[Body]) -> list[Tensor]:

@@ -5,7 +5,7 @@ Each is recorded into a scope of its own (`bodies.py`); `control_flow.py` makes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,10 +13,12 @@ from ..compiler.ir import Builder, Node, TensorType
 from ..core.context import Context
 from ..core.provenance import user_site
 from ..core.state import state
-from ..core.tensor import Tensor
-from ..core.trace_state import GeneratorUse, TraceError
+from ..core.tensor import Tensor, root_of
+from ..core.trace_state import GeneratorUse, HandleState, TraceError
 from . import control_flow
-from .bodies import Body, Scope, decision_of, drawing, trace_body
+from .bodies import Body, changed_by, changing, decision_of, trace_body
+from .outside_writes import Carried, write_back, written_operand
+from .scopes import Scope
 
 
 class BodyRecording(Context):
@@ -27,12 +29,16 @@ class BodyRecording(Context):
     root: Scope
     scope: Scope
     builder: Builder
+    table: dict[int, Node]  # id of a tensor of the outside -> its current value
+    journal: dict[int, HandleState]  # in the order of first touch
+    carried: dict[int, Carried]  # by id: tensors that bodies write, which did not make them
     _own: set[Node]
     _constants: dict[Any, Node]
 
     def _enter(self, scope: Scope) -> None:
         self.scope = scope
         self.builder = scope.builder
+        self.table, self.journal = scope.table, scope.journal
         self._own = scope.own
         self._constants = scope.constants  # a number, its kind, dtype and device -> a node
 
@@ -53,9 +59,8 @@ class BodyRecording(Context):
 
     @contextmanager
     def at_home(self, tensor: Tensor) -> Iterator[None]:
-        scope: Scope = self.scope
-        value = tensor._value
-        while scope.outer is not None and (type(value) is not Node or value not in scope.own):
+        scope, root = self.scope, id(root_of(tensor))
+        while scope.outer is not None and not scope.owns(tensor) and root not in scope.written:
             scope = scope.outer
         with self.within(scope):
             yield
@@ -70,48 +75,69 @@ class BodyRecording(Context):
         return trace_body(self, function, types, watched, state.grad_enabled)
 
     @contextmanager
-    def no_draws(self, where: str) -> Iterator[None]:
+    def pure(self, where: str) -> Iterator[None]:
         scope = self.scope
-        before, scope.no_draws = scope.no_draws, where
+        before, scope.pure = scope.pure, where
         try:
             yield
         finally:
-            scope.no_draws = before
+            scope.pure = before
 
     def _use(self, generator: Any) -> GeneratorUse:
         """Where the counter of a generator stands, in the running scope."""
         raise NotImplementedError
 
-    def _counters(self, bodies: Sequence[Body]) -> list[GeneratorUse]:
-        """Of what any of the bodies draws from."""
-        found = {id(each): each for body in bodies for each in body.generators}
-        return [self._use(each) for each in found.values()]
+    # --- what bodies change of the outside ---
 
-    def _drawn(self, uses: Sequence[GeneratorUse], results: Sequence[Tensor]) -> list[Tensor]:
-        """The results behind the counters, which the generators go on from."""
-        for use, counter in zip(uses, results):
+    def carry(self, tensor: Tensor, requires_grad: bool = False) -> None:
+        """Note that a body writes `tensor`."""
+        if requires_grad or id(tensor) not in self.carried:
+            self.carried[id(tensor)] = Carried(tensor, requires_grad)
+
+    def _counters(self, generators: Sequence[Any]) -> list[GeneratorUse]:
+        """Of what bodies draw from, where a branch or loop begins."""
+        return [self._use(each) for each in generators]
+
+    def _drawn(self, uses: Sequence[GeneratorUse], counters: Sequence[Tensor]) -> None:
+        """The counters that the generators go on from."""
+        for use, counter in zip(uses, counters, strict=True):
             use.counter, use.counts = counter, True
-        return list(results[len(uses) :])
+
+    def _changing(
+        self, changed: Sequence[Any], bodies: Sequence[Body], run: Callable[..., list[Tensor]]
+    ) -> list[Tensor]:
+        """What `run` gives behind what is changed of the outside, which it is given and gives."""
+        tensors = [each for each in changed if isinstance(each, Tensor)]
+        uses = self._counters(changed[: len(changed) - len(tensors)])
+        given = [use.counter for use in uses]
+        found = run([*given, *(written_operand(self, each) for each in tensors)])
+        self._drawn(uses, found[: len(uses)])
+        for each, result in zip(tensors, found[len(uses) :]):
+            write_back(self, each, result, bodies)
+        return found[len(changed) :]
 
     def branch(self, index: Tensor, bodies: Sequence[Body]) -> list[Tensor]:
-        uses = self._counters(bodies)
-        bodies = drawing(bodies, [use.generator for use in uses])
-        return self._drawn(uses, control_flow.branch(index, bodies, [u.counter for u in uses]))
+        changed = changed_by(bodies)
+        bodies = changing(bodies, changed)
+        return self._changing(
+            changed, bodies, lambda given: control_flow.branch(index, bodies, given)
+        )
 
     def loop(self, condition: Body, body: Body, carried: Sequence[Tensor]) -> list[Tensor]:
-        uses = self._counters([body])
-        drawn = [use.generator for use in uses]
-        condition = decision_of(condition, drawn)
-        carried = [*(use.counter for use in uses), *carried]
-        return self._drawn(uses, control_flow.loop(condition, body, carried))
+        changed = changed_by([body])
+        decision = decision_of(condition, changed)
+        return self._changing(
+            changed, [body], lambda given: control_flow.loop(decision, body, [*given, *carried])
+        )
 
     def scan(
         self, step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,
         reverse: bool,
     ) -> list[Tensor]:  # fmt: skip
-        uses = self._counters([step])
-        carried = [*(use.counter for use in uses), *carried]
-        return self._drawn(uses, control_flow.scan(step, carried, xs, length, reverse))
+        def run(given: list[Tensor]) -> list[Tensor]:
+            return control_flow.scan(step, [*given, *carried], xs, length, reverse)
+
+        return self._changing(changed_by([step]), [step], run)
 
     def _refuse_in_body(self, what: str) -> None:
         if self.is_in_body:

@@ -39,11 +39,32 @@ SCAN = _Recorded("scan")
 
 def _attached(
     operation: _Recorded, operands: Sequence[Tensor], attrs: dict[str, Any],
-    results: Sequence[Tensor],
+    results: Sequence[Tensor], histories: Sequence[bool],
 ) -> list[Tensor]:  # fmt: skip
-    if state.grad_enabled and any(each._requires_grad for each in operands):
+    """The results, of which some have `histories`."""
+    if state.grad_enabled and any(histories):
         attach(operation, tuple(operands), attrs, tuple(results))
+        for each, has_history in zip(results, histories, strict=True):
+            if not has_history:
+                each._record, each._index, each._requires_grad = None, 0, False
     return list(results)
+
+
+def _flags(tensors: Sequence[Tensor]) -> list[bool]:
+    return [each._requires_grad for each in tensors]
+
+
+def _turning(
+    body: Body, flags: Sequence[bool], carried: int, captured: Sequence[Tensor]
+) -> list[bool]:
+    """Which results have a history after any turns, from a state and rows with these `flags`."""
+    flags = list(flags)
+    while True:
+        found = body.histories(flags, captured)
+        state_ = [flag or more for flag, more in zip(flags, found[:carried])]
+        if flags[:carried] == state_:
+            return [*state_, *found[carried:]]
+        flags[:carried] = state_
 
 
 def _all(wanted: Wanted) -> range:
@@ -62,7 +83,8 @@ def inlined(body: Body, *given: Tensor) -> list[Tensor]:
         if node not in nodes:
             nodes[node] = trace.rebuild(node, [nodes[each] for each in node.inputs])
     results = [wrap(nodes[each], each.type) for each in graph.outputs]
-    return _attached(INLINED, operands, {"body": body}, results)
+    histories = body.histories(_flags(given), body.captured)
+    return _attached(INLINED, operands, {"body": body}, results, histories)
 
 
 def _split(body: Body, operands: Sequence[Any], wanted: Wanted) -> tuple[Any, Any]:
@@ -101,7 +123,9 @@ def branch(index: Tensor, bodies: Sequence[Body], given: Sequence[Tensor] = ()) 
     graphs = tuple(each.graph(captured) for each in bodies)
     with no_grad():
         results = apply_several(p.branch, *operands, branches=graphs)
-    return _attached(BRANCH, operands, {"bodies": tuple(bodies)}, results)
+    found = [each.histories(_flags(given), each.captured) for each in bodies]
+    histories = [any(each) for each in zip(*found, strict=True)]
+    return _attached(BRANCH, operands, {"bodies": tuple(bodies)}, results, histories)
 
 
 @vjp(BRANCH, saves=_all)
@@ -127,7 +151,8 @@ def loop(condition: Body, body: Body, carried: Sequence[Tensor]) -> list[Tensor]
     operands = [*carried, *captured]
     with no_grad():
         results = _loop(condition.graph(captured), body.graph(captured), operands, len(carried))
-    return _attached(LOOP, operands, {}, results)
+    histories = _turning(body, _flags(carried), len(carried), body.captured)
+    return _attached(LOOP, operands, {}, results, histories)
 
 
 def _loop(condition: Graph, body: Graph, operands: Sequence[Tensor], carried: int) -> Any:
@@ -157,11 +182,13 @@ def scan(
     result.
     """
     operands = [*carried, *xs, *step.captured]
-    keeps = state.grad_enabled and any(each._requires_grad for each in operands)
+    histories = _turning(step, _flags([*carried, *xs]), len(carried), step.captured)
+    keeps = state.grad_enabled and any(histories)
     with no_grad():
         results = _scan(step, carried, xs, length, reverse, keeps)
     attrs = {"step": step, "carried": len(carried), "length": length, "reverse": reverse}
-    made = _attached(SCAN, operands, attrs, results)
+    starts = histories[: len(carried)] if keeps else []
+    made = _attached(SCAN, operands, attrs, results, [*starts, *histories])
     return made[len(carried) :] if keeps else made
 
 
@@ -223,7 +250,7 @@ def _scan_vjp(
     states, xs = outputs[:count], inputs[count : count + given_rows]
     of_states, of_end = cotangents[:count], cotangents[count : 2 * count]
     of_ys = cotangents[2 * count :]
-    smooth = [each.dtype.is_differentiable for each in step.types[:count]]
+    smooth = [each._requires_grad for each in step.parameters[:count]]
     rows_wanted = wanted[count : count + given_rows]
     captured = _split(step, inputs, wanted)[1]
     gradient = step.gradient(

@@ -43,10 +43,11 @@ from ..core.views import would_alias
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, float64, int64, uint8
 from ..runtime.records import record
-from .bodies import Scope
 from .body_recording import BodyRecording
 from .open_sizes import OpenSizes
+from .outside_writes import Carried
 from .recording.entered import without_hooks
+from .scopes import Scope
 from .stamps import Stamps
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
@@ -67,13 +68,12 @@ class Trace(BodyRecording):
     tracing = True
 
     def __post_init__(self) -> None:
-        self.root = self.scope = scope = Scope()
-        self.builder, self._own, self._constants = scope.builder, scope.own, scope.constants
+        self.root = Scope()
+        self._enter(self.root)
+        self.carried: dict[int, Carried] = {}
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
-        self.table: dict[int, Node] = {}  # id of a tensor of the outside -> its current value
         self.views: list[Tensor] = []  # of the outside; their values come from their bases
-        self.journal: dict[int, HandleState] = {}  # in the order of first touch
         self.grads: dict[int, GradAccess] = {}
         # id of the private handle -> the user's tensor, while the function is traced
         self.arguments: dict[int, Tensor | None] = {}
@@ -200,12 +200,14 @@ class Trace(BodyRecording):
         value = tensor._value
         if type(value) is Node and value in self._own:
             return value
+        found = self.table.get(id(tensor))
+        if found is not None:
+            return found
         if self.is_in_body:
             return self.scope.capture(self, tensor)
         if type(value) is Node:
             raise self.leaked(value)
-        found = self.table.get(id(tensor))
-        return self._capture(tensor) if found is None else found
+        return self._capture(tensor)
 
     def has_value(self, tensor: Tensor) -> bool:
         return False
@@ -232,7 +234,7 @@ class Trace(BodyRecording):
             raise_leaked(tensor)
         self.touch(tensor)
         if tensor._view is not None:
-            return self._capture_view(tensor)
+            return self.capture_view(tensor)
         name = self.names.get(id(tensor), "captured")
         source = Source("captured", tensor)
         entry = self.new_input(source, name, tensor._type, strides_if_odd(tensor._value))
@@ -242,7 +244,8 @@ class Trace(BodyRecording):
         self.table[id(tensor)] = entry.node
         return entry.node
 
-    def _capture_view(self, tensor: Tensor) -> Node:
+    def capture_view(self, tensor: Tensor) -> Node:
+        """The value of a tensor of the outside that shows another: from that one's."""
         view = tensor._view
         assert view is not None
         derived = view.base
@@ -254,10 +257,13 @@ class Trace(BodyRecording):
                 derived = apply(step.primitive, derived, **step.attrs)
         finally:
             state.grad_enabled = recording
-        self.views.append(tensor)
+        if not self.is_in_body:
+            self.views.append(tensor)
         node = self.table[id(tensor)] = self.value_of(derived)
         if view.differentiable and derived._requires_grad:
             tensor._record, tensor._index = derived._record, derived._index
+        elif tensor._requires_grad and self.is_in_body:
+            self.scope.capture_history(self, tensor)
         elif tensor._requires_grad:
             self._shown(tensor)
         return node
@@ -425,7 +431,7 @@ class Trace(BodyRecording):
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
         if self.is_in_body:
-            self.scope.check_write(tensor)
+            self.scope.note_write(self, tensor)
         node = self.value_of(new)
         self.value_of(tensor)  # captured, if it has to be
         view = tensor._view
@@ -447,15 +453,14 @@ class Trace(BodyRecording):
 
     def _rebind(self, tensor: Tensor, node: Node) -> None:
         """Give `tensor` a new value, which eager code writes into the memory that there is."""
-        is_own = type(tensor._value) is Node
-        strides = node_strides(tensor._value if is_own else self.table[id(tensor)])
+        strides = node_strides(self.value_of(tensor))
         if node_strides(node) != strides:
             node = self.record(p.copy, [node], {"strides": strides})
         self.rebind(tensor, node)
 
     def rebind(self, tensor: Tensor, node: Node) -> None:
         """Let `node`, which lies as `tensor` does, be its value, but not that of views."""
-        if type(tensor._value) is Node:
+        if self.scope.owns(tensor):
             tensor._value = node
         else:
             self.table[id(tensor)] = node
@@ -474,11 +479,9 @@ class Trace(BodyRecording):
         self._rebind(tensor, self.value_of(derived))
 
     def touch(self, tensor: Tensor) -> None:
-        if self.is_in_body and type(tensor._value) is not Node:
-            self._refuse_in_body(
-                "changes a tensor of the outside (it can be a part of the state instead)"
-            )
-        if type(tensor._value) is not Node and id(tensor) not in self.journal:
+        if self.is_in_body:
+            self.scope.touch(self, tensor)
+        elif type(tensor._value) is not Node and id(tensor) not in self.journal:
             self.journal[id(tensor)] = HandleState.of(tensor)
 
     # --- gradients ---
@@ -531,9 +534,9 @@ class Trace(BodyRecording):
     def _use(self, generator: Any) -> GeneratorUse:
         scope = self.scope
         if self.is_in_body:
-            if scope.no_draws:
+            if scope.pure:
                 raise TraceError(
-                    f"random numbers are drawn in {scope.no_draws}, at {user_site()}, which cannot "
+                    f"random numbers are drawn in {scope.pure}, at {user_site()}, which cannot "
                     "be compiled; draw them before it"
                 )
             if id(generator) not in scope.draws:

@@ -64,6 +64,7 @@ class LiftedContext(Context):
 
     def __init__(self) -> None:
         self.below: Any = state.context
+        self.fixed = -1  # serial of the last value that must not be written
 
     # --- levels ---
 
@@ -207,7 +208,15 @@ class LiftedContext(Context):
         tensor._value = self.value_of(derived)
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
-        if not self.owns(root_of(tensor)):
+        root = root_of(tensor)
+        is_own = self.owns(root)
+        if self.fixed >= 0 and not (is_own and root._value.serial > self.fixed):
+            raise NotImplementedError(
+                f"{self.name}: a branch or loop writes a tensor of type {root._type}, which it has "
+                f"not made, in place, at {user_site()}. Here examples go different ways, of which "
+                "all are computed: let the branch or loop return the new value instead."
+            )
+        if not is_own:
             self._write_outside(tensor, new)
             return
         value, view = self.value_of(new), tensor._view
@@ -224,6 +233,14 @@ class LiftedContext(Context):
             view.base._value = self.value_of(whole)
         else:
             self.write(view.base, whole)
+
+    @contextmanager
+    def selecting(self) -> Iterator[None]:
+        before, self.fixed = self.fixed, next(Lifted.serials)
+        try:
+            yield
+        finally:
+            self.fixed = before
 
     def _write_outside(self, tensor: Tensor, new: Tensor) -> None:
         """A write into memory that was there before the transformed function was called."""
