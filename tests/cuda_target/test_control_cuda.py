@@ -387,6 +387,24 @@ def test_a_check_that_fails_tells_the_line_and_nothing_is_written() -> None:
             compiled(good.cuda()).cpu()
 
 
+def test_plans_of_eager_mode_wait_for_their_checks() -> None:
+    look_up = tg.fused(lambda at, table: tg.map(lambda i: table[i] * 2, at))
+    table = tg.arange(5).double().cuda()
+    for _ in range(CALLS):
+        with pytest.raises(IndexError, match="index 5 is out of bounds"):
+            look_up(tg.tensor([1, 5]).cuda(), table)
+        assert look_up(tg.tensor([1, 4]).cuda(), table).tolist() == [2.0, 8.0]
+
+
+def test_state_without_elements() -> None:
+    def f(x: tg.Tensor, y: tg.Tensor) -> Any:
+        return tg.while_loop(lambda n, a, b: n < 3, lambda n, a, b: (n + 1, a, b + b), (0, x, y))
+
+    compiled, args = tg.compile(f), (tg.zeros(3, 0), tg.ones(2))
+    for _ in range(CALLS):
+        check_same(compiled(*on_device(args)), f(*args))
+
+
 def test_ctrl_c_ends_an_endless_loop(python_handler: None) -> None:
     state = tg.zeros(3).cuda()
 

@@ -31,16 +31,23 @@ class CudaExecutable(Executable):
 
     `run` takes one array per graph input and gives one per output; the inputs numbered by
     `from_host` are arrays of NumPy. Otherwise as on the CPU, but that nothing is waited for: the
-    error of a failed check comes later. CublasLtError where the device has no product of a kind.
+    error of a failed check comes later, unless it is to be one of `eager` mode. CublasLtError where
+    the device has no product of a kind.
     """
 
-    def __init__(self, program: CudaProgram, device: Device, from_host: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        program: CudaProgram,
+        device: Device,
+        from_host: Sequence[int] = (),
+        eager: bool = False,
+    ) -> None:
         self._program, self.device = program, device
         self.plan = _load(program, device, from_host)
         self.planning, self.donate = program.planning, program.planning.donate
         self._small, self._large = _results(program)
         self._fresh = sorted([*self._small, *self._large])
-        self._copies_results = len(self.planning.direct) < len(self.donate)
+        self._waits = eager or len(self.planning.direct) < len(self.donate)
 
     @property
     def program(self) -> CudaProgram:
@@ -53,7 +60,7 @@ class CudaExecutable(Executable):
             note_peak()
             self.plan.run((*inputs, *large), block)
             fresh = self._collected(block, large)
-            if self._copies_results:
+            if self._waits:
                 self.wait_for_checks()
             return self.planning.results(inputs, fresh, _empty)
 

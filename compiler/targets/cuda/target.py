@@ -37,12 +37,15 @@ class CudaTarget(Target[CudaProgram]):
         )  # fmt: skip
 
     def load(self, program: CudaProgram, request: Request) -> CudaExecutable | EagerExecutable:
-        made = EagerExecutable if program.eager else CudaExecutable
         try:
-            return made(program, self.device, request.from_host)
+            return self._loaded(program, request)
         except CublasLtError as error:
             if error.status != Status.NOT_SUPPORTED or not program.epilogues:
                 raise
         # What products cannot do besides on this device, kernels can.
-        program = self.program(program.optimized, request, epilogues=False)
-        return made(program, self.device, request.from_host)
+        return self._loaded(self.program(program.optimized, request, epilogues=False), request)
+
+    def _loaded(self, program: CudaProgram, request: Request) -> CudaExecutable | EagerExecutable:
+        if program.eager:
+            return EagerExecutable(program, self.device, request.from_host)
+        return CudaExecutable(program, self.device, request.from_host, request.eager)
