@@ -10,12 +10,15 @@ def known_turns(loop: Node) -> int | None:
     """The number of turns of a loop that counts evenly between numbers; None of any other."""
     condition, body = loop.attrs["condition"], loop.attrs["body"]
     (decision,) = condition.outputs
-    if decision.primitive not in (p.lt, p.gt):
+    if decision.primitive not in (p.lt, p.gt, p.le, p.ge):
         return None
-    counter, limit = decision.inputs if decision.primitive is p.lt else decision.inputs[::-1]
+    counter, limit = decision.inputs
+    if decision.primitive in (p.gt, p.ge):
+        counter, limit = limit, counter
     end = _number(limit)
     if end is None or counter not in condition.inputs:
         return None
+    end += decision.primitive in (p.le, p.ge)
     at = condition.inputs.index(counter)
     if at >= loop.attrs["carried"]:
         return None

@@ -19,9 +19,10 @@ from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import Graph, Node
 from tgraph.compiler.passes.on_one_device import on_one_device
 from tgraph.compiler.placement import PlacedExecutable
+from tgraph.compiler.plan.turns import known_turns
 from tgraph.runtime.cuda import capture, segments
 from tgraph.runtime.cuda.step_runner import StepRunner
-from tgraph.runtime.dtypes import complex64, float64, int8, int32, uint32
+from tgraph.runtime.dtypes import complex64, float64, int8, int32, int64, uint32
 from tgraph.runtime.plan_steps import TurnsStep
 
 import tgraph as tg
@@ -212,6 +213,35 @@ def test_known_turns_are_one_graph() -> None:
         check_same(compiled(*there), averages(*args))
     (frame,) = frames_of(compiled)
     assert [each.whole is not None for each in frame.graphs.values()][-1]
+
+
+@pytest.mark.parametrize(
+    "decide, first, step, last, dtype, turns",
+    [
+        ("lt", 0, 1, 5, int64, 5), ("lt", -3, 2, 4, int64, 4), ("lt", 7, 1, 7, int64, 0),
+        ("lt", 9, 1, 7, int64, 0), ("le", 0, 3, 6, int64, 3), ("lt", 100, 15, 120, int8, None),
+        ("lt", 0, 0, 3, int64, None), ("lt", 5, -1, 7, int64, None), ("gt", 5, -1, 0, int64, None),
+        ("ne", 0, 1, 4, int64, None), ("lt", 0, 1, 4, float64, None),
+    ],
+)  # fmt: skip
+def test_how_many_turns_are_known(
+    decide: str, first: int, step: int, last: int, dtype: Any, turns: int | None
+) -> None:
+    """Of what counts evenly upwards, and does not wrap around."""
+
+    def make(m: Maker, x: Node) -> list[Node]:
+        start = m.number(first, dtype)
+        return m.loop(
+            [start, x], 2,
+            lambda m, i, x: [m(decide, i, m.number(last, dtype))],
+            lambda m, i, x: [m("add", i, m.number(step, dtype)), m("neg", x)],
+        )  # fmt: skip
+
+    made = graph(types_of([np.ones(3)]), make)
+    (loop,) = (node for node in made.nodes if node.primitive.name == "loop")
+    assert known_turns(loop) == turns
+    if turns is not None:
+        check_words(make, np.ones(3))
 
 
 def test_a_turn_is_few_launches() -> None:

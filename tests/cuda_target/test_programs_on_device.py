@@ -17,12 +17,15 @@ from cuda_tools import shim
 from cuda_tools.programs import forward, gradient, program_of
 from cuda_tools.run_program import run_program
 from kernel_cases import CASES, Make, inputs_of
+from random_graphs import check
+from random_graphs.enclose import enclosed, turns
 from random_graphs.engines import run_eagerly
 from scatter_cases import random_case
 from test_ops import COMPILED, SMOOTH, check_values, ids
 from tgraph.compiler.ir import Graph
 from tgraph.compiler.plan.request import Request
 from tgraph.compiler.targets.cuda.target import CudaTarget
+from tgraph.runtime.cuda import segments
 from tgraph.runtime.cuda.arrays import download, upload
 from tgraph.runtime.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64
 
@@ -112,6 +115,23 @@ def test_convolutions(cuda, seed):
         numbers.standard_normal(each.shape).astype(each.type.dtype.numpy) for each in graph.inputs
     ]
     check_graph(graph, arrays, cuda)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 224))
+def test_random_graphs_in_branches_and_loops(cuda, seed, monkeypatch):
+    """Also in graphs of few turns."""
+
+    def run(case):
+        found = run_everywhere(enclosed(case.graph), (*case.arrays, turns()), cuda)
+        for again in found[1:CALLS]:
+            for have, first in zip(again, found[0], strict=True):
+                np.testing.assert_array_equal(have, first, err_msg="two calls differ")
+        return found[CALLS - 1]
+
+    monkeypatch.setattr(segments, "MOST_STEPS", (4, 2048)[seed % 2])
+    monkeypatch.setitem(check.RUN, "on the device", run)
+    check.check(check.case_of(check.program_of_seed(seed)), ["on the device"])
 
 
 @pytest.mark.parametrize("name", CASES)
