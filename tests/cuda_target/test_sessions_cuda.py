@@ -51,8 +51,10 @@ def trained(device, path):
         model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.2))
         turned = nn.Parameter(tg.ones(3, 16).t() / 8)
         scale = tg.host(lambda: 0.5)
-        logits = (model(x) @ turned).exp()
-        halved = tg.where(x.sum() > 0, logits * scale + tg.rand(3), logits)
+        logits = tg.scan(lambda c, row: (c * 0.5, (c + row).exp()), tg.ones(3), model(x) @ turned)[
+            1
+        ]
+        halved = tg.cond(x.sum() > 0, lambda: logits * scale + tg.rand(3), lambda: logits)
         loss = nn.functional.cross_entropy(halved, y, weight=tg.tensor([1.0, 2.0, 3.0]))
         tg.tracing.host_call(lambda a: seen.append(round(float(a), 3)), loss, effect="ordered")
         train = tg.optim.SGD([turned, *model.parameters()], lr=0.1, momentum=0.9).minimize(loss)

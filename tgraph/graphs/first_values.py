@@ -46,8 +46,10 @@ def _computed(graph: Graph, known: dict[Node, Any]) -> list[Tensor]:
         elif each not in known:
             operands = tuple([known[operand] for operand in each.inputs])
             value = EAGER.evaluate(each.primitive, operands, dict(each.attrs), each.type)
-            several = type(each.type) is not TensorType
-            known[each] = tuple(map(wrap, value, each.type)) if several else wrap(value, each.type)
+            if type(each.type) is TensorType:
+                known[each] = wrap(value, each.type)
+            else:
+                known[each] = tuple(wrap(*pair) for pair in zip(value, each.type, strict=True))
     return [known[each] for each in graph.outputs]
 
 

@@ -66,7 +66,7 @@ def needed(
     marks = [(trace.markers[each], each) for each in readers if each in trace.markers]
     marks.sort(key=lambda pair: pair[0].serial)
     build = Builder()
-    new = {each: trace.graph.held_input(each) for each in held}
+    new: dict[Node, Node] = {each: trace.graph.held_input(each) for each in held}
     given = [TraceInput(Source("held", each), node) for each, node in new.items()]
 
     def plain(node: Node) -> Node:
