@@ -87,7 +87,7 @@ if _TYPE_CHECKING:
     from .graphs.graph import Graph
     from .graphs.lookup import identity
     from .graphs.operation import Operation
-    from .graphs.placeholder import placeholder
+    from .graphs.placeholder import placeholder, placeholder_with_default
     from .graphs.scopes import assign, control_dependencies, group, name_scope, variable
     from .graphs.session import Session, function_of
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
@@ -119,6 +119,7 @@ _LATE = {
     "name_scope": (".graphs.scopes", "name_scope"),
     "variable": (".graphs.scopes", "variable"),
     "placeholder": (".graphs.placeholder", "placeholder"),
+    "placeholder_with_default": (".graphs.placeholder", "placeholder_with_default"),
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
     "functional_call": (".transforms.functional", "functional_call"),

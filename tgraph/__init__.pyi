@@ -45,6 +45,7 @@ from tgraph.graphs.graph import Graph as Graph
 from tgraph.graphs.lookup import identity as identity
 from tgraph.graphs.operation import Operation as Operation
 from tgraph.graphs.placeholder import placeholder as placeholder
+from tgraph.graphs.placeholder import placeholder_with_default as placeholder_with_default
 from tgraph.graphs.scopes import assign as assign
 from tgraph.graphs.scopes import control_dependencies as control_dependencies
 from tgraph.graphs.scopes import group as group

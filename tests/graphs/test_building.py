@@ -264,3 +264,42 @@ def test_a_session_runs_what_was_traced():
     assert single.run("result", {"input": [0.0, 0.0]}).shape == (1,)
     with pytest.raises(TypeError, match=r"what tg.trace gives, got a function"):
         tg.Session(step)
+
+
+def test_placeholders_with_defaults():
+    w = nn.Parameter(tg.tensor([1.0, 2.0]))
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, ("n", 2), "x")
+        keep = tg.placeholder_with_default(1.0, "keep")
+        one = tg.ones(())  # not fed, though it is equal
+        noise = tg.placeholder_with_default(tg.randn(x.shape[0], 2), "noise")
+        both = tg.placeholder_with_default(tg.cat([x, x]).sum(1) * w[0], "both")
+        flag = tg.placeholder_with_default(False, "flag")
+        out = tg.cond(flag, lambda: (x + noise).sum(1) * keep + one, lambda: x.sum(1) * 0)
+        slopes = tg.gradients((both * keep).sum() + (x @ w).sum(), [keep, both, w])
+    session, fed = tg.Session(g), {x: X[:3, :2]}
+    tg.manual_seed(3)
+    found = session.run([out, keep, both, slopes], fed)
+    rows = np.concatenate([X[:3, :2]] * 2).sum(1)
+    assert found[0].tolist() == [0, 0, 0] and found[1].item() == 1
+    np.testing.assert_allclose(found[2].numpy(), rows, 1e-6)
+    np.testing.assert_allclose(found[3][0].numpy(), rows.sum(), 1e-5)
+    np.testing.assert_allclose(found[3][2].numpy(), X[:3, :2].sum(0), 1e-5)
+    drawn = session.run([out, noise], {**fed, flag: True, keep: 2.0})
+    counter = tg.default_generator.counter
+    want = (X[:3, :2] + drawn[1].numpy()).sum(1) * 2 + 1
+    np.testing.assert_allclose(drawn[0].numpy(), want, 1e-5)
+    given = np.ones((3, 2), np.float32)
+    feeds = {"x": fed[x], "noise": given, "flag": True}
+    want = (X[:3, :2] + 1).sum(1) + 1
+    np.testing.assert_allclose(session.run(out, feeds).numpy(), want, 1e-5)
+    assert tg.default_generator.counter == counter  # nothing was drawn
+    assert session.run(both, {**fed, both: np.arange(6.0, dtype=np.float32)}).tolist()[5] == 5
+    partial = session.partial([both, out], [x, noise, both, flag])
+    partial.run(both, {both: np.zeros(6, np.float32), x: fed[x]})
+    np.testing.assert_allclose(partial.run(out, {noise: given, flag: True}).numpy(), want, 1e-5)
+    for rows, told in ((4, r"axis 0 of placeholder 'both' is fed 4, and is to be 2 . n"), (7, "7")):
+        with pytest.raises(ValueError, match=told):
+            session.run(both, {**fed, both: np.zeros(rows, np.float32)})
+    with pytest.raises(ValueError, match="which nothing that is fed tells"):
+        session.run(both, {both: np.zeros(6, np.float32)})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import Node
-from ..compiler.ir.dim import Dim, SizeGuard, is_open
+from ..compiler.ir.dim import Dim, SizeGuard, SymInt, is_open
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.arrays import place, to_host
@@ -96,6 +96,7 @@ def sizes_of(
 ) -> dict[Dim, int]:
     """The sizes of dims that what is fed tells; ValueError where shapes do not fit."""
     found: dict[Dim, tuple[int, str]] = {}
+    computed: list[tuple[SymInt, int, str]] = []  # of what is fed in the place of a default
     for each, array in zip(placeholders, arrays, strict=True):
         shape, wanted = array.shape, each.type.shape
         if len(shape) != len(wanted):
@@ -110,8 +111,11 @@ def sizes_of(
                         f"place of {declared}"
                     )
                 continue
-            (dim,) = declared.dims
             own = f"axis {axis} of placeholder '{each.name}'"
+            dim, *rest = declared.dims
+            if rest or declared.terms != {(dim,): 1}:
+                computed.append((declared, size, own))
+                continue
             one = trace.sizes.one_of(dim)
             known, where = found.setdefault(one, (size, own))
             if known != size:
@@ -119,7 +123,17 @@ def sizes_of(
                     f"{own} is fed {size} and {where} {known}, which are to be the same size"
                     f"{_because(trace, dim, one)}"
                 )
-    return {dim: size for dim, (size, _) in found.items()}
+    sizes = {dim: size for dim, (size, _) in found.items()}
+    for wanted, size, own in computed:
+        ones = {dim: trace.sizes.one_of(dim) for dim in wanted.dims}
+        known = {dim: sizes[one] for dim, one in ones.items() if one in sizes}
+        if len(known) < len(ones) or wanted.at(known) != size:
+            is_told = ", which nothing that is fed tells" if len(known) < len(ones) else ""
+            raise ValueError(
+                f"{own} is fed {size}, and is to be {wanted.text}{is_told} "
+                f"({trace.sizes.told(wanted)})"
+            )
+    return sizes
 
 
 def _because(trace: GraphTrace, dim: Dim, one: Dim) -> str:

@@ -139,7 +139,7 @@ class GraphTrace(Trace):
 
     def new_input(self, source: Any, name: str, type_: TensorType, strides: Any = None) -> Any:
         self.refuse_if_final()
-        return super().new_input(source, self._taken_name(name), type_, strides)
+        return super().new_input(source, self.take_name(name), type_, strides)
 
     def record(self, *what: Any, **more: Any) -> Node:
         node = super().record(*what, **more)
@@ -188,9 +188,10 @@ class GraphTrace(Trace):
 
     def _behind(self, node: Node) -> Node:
         """`node`, once what is required now has been done."""
-        return self._mark(node.type, "after", node, requires=self.required)
+        return self.mark(node.type, "after", node, requires=self.required)
 
-    def _mark(self, type_: TensorType, name: str, value: Node | None, **what: Any) -> Node:
+    def mark(self, type_: TensorType, name: str, value: Node | None, **what: Any) -> Node:
+        """A node that stands for `value`, but is no other one's; see `Marker`."""
         where = self.site()
         node = input_node(name, type_, where)
         if value is not None:
@@ -291,9 +292,9 @@ class GraphTrace(Trace):
         self._refuse_in_body("names a tensor")
         self.refuse_if_final()
         self.value_of(tensor)
-        self.labels[self._taken_name(scoped(name))] = tensor
+        self.labels[self.take_name(scoped(name))] = tensor
 
-    def _taken_name(self, name: str) -> str:
+    def take_name(self, name: str) -> str:
         """A name that nothing in the graph has, which is taken from now on."""
         name = self.unique(name)
         self._names.add(name)
@@ -345,12 +346,12 @@ class GraphTrace(Trace):
         elif key not in self._under_way[-1]:
             self._under_way[-1][key] = _Before(tensor, HandleState.of(tensor), previous)
         name = f"{self.name_of(tensor)}'"
-        self.table[key] = self._mark(
+        self.table[key] = self.mark(
             node.type, name, node, requires=self.required, variable=tensor, previous=previous
         )
 
     def new_operation(self, name: str) -> Operation:
-        label = self._taken_name(scoped(name))
+        label = self.take_name(scoped(name))
         made = self.labels[label] = Operation(self.graph, label)
         return made
 
@@ -438,7 +439,7 @@ class GraphTrace(Trace):
     def _use_at_run(self, generator: Any) -> GeneratorUse:
         """A generator with its counter as a run will find it here, when it makes what comes."""
         use, type_ = self._use(generator), intern_type((), int64)
-        counter = wrap(self._mark(type_, "draw", None, generator=generator), type_)
+        counter = wrap(self.mark(type_, "draw", None, generator=generator), type_)
         return GeneratorUse(generator, use.key, counter)
 
     def _counters(self, generators: Sequence[Any]) -> list[GeneratorUse]:

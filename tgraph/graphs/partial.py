@@ -57,11 +57,14 @@ class Partial:
             if id(each) not in self._to_feed:
                 raise ValueError(f"{each} is none of the feeds that this partial run has left")
         arrays = [session.array_of(*each) for each in (feed_dict or {}).items()]
-        kept = list(self._frontier(asked.nodes + asked.others, list(left.values())))
+        nodes = [each.node for each in fed]
+        kept = list(self._frontier(asked.nodes + asked.others, list(left.values()), nodes))
         shapes = [*self._shapes, *(np.broadcast_to(np.empty((), a.dtype), a.shape) for a in arrays)]
         sizes = sizes_of(trace, [*self._fed, *fed], shapes)
         asked = fetches_of(trace, (fetches, [wrap(node, node.type) for node in kept]))
-        plan = session.plan(asked, self._held)
+        plan = session.plan(
+            asked, [*self._held, *(each for each in nodes if each in trace.markers)]
+        )
         check_fed(plan.needed, fed, trace)
         check_assumptions(trace, sizes, plan.guards(trace.sizes))
         executable, types = plan.at(sizes)
@@ -74,13 +77,20 @@ class Partial:
             del self._to_feed[id(each)]
         return found
 
-    def _frontier(self, now: Sequence[Node], left: Sequence[Any]) -> Iterator[Node]:
-        """What is computed for `now` and needed for what is `left`, but not by way of others."""
+    def _frontier(
+        self, now: Sequence[Node], left: Sequence[Any], fed: Sequence[Node]
+    ) -> Iterator[Node]:
+        """What is computed for `now` and needed for what is `left`, but not by way of others.
+
+        `fed` is what is fed now.
+        """
         trace = self._trace
         later = fetches_of(trace, left)
         targets = [*later.nodes, *later.others]
-        here = reached(trace, now, held=self._held)
-        beyond = [each for each in reached(trace, targets, held=self._held) if each not in here]
+        known = {*self._held, *(each for each in fed if each in trace.markers)}
+        here = reached(trace, now, held=known)
+        beyond = [each for each in reached(trace, targets, held=known) if each not in here]
+        here |= dict.fromkeys(fed)
         wanted = dict.fromkeys(each for each in targets if each in here)
         wanted.update(
             (each, None) for node in beyond for each in below(trace, node) if each in here

@@ -11,7 +11,7 @@ from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source
-from ..ops.creation import as_device, as_dtype
+from ..ops.creation import as_device, as_dtype, as_tensor
 from ..runtime.dtypes import DType
 from ..runtime.records import record
 from .graph_trace import GraphTrace
@@ -104,11 +104,45 @@ def placeholder(
         sizes.append(size)
     type_ = intern_type(tuple(sizes), kind, as_device(device))
     node = trace.new_input(source, label, type_).node
-    tensor = wrap(node, type_)
-    if requires_grad is None and kind.is_differentiable:
-        tensor._record, tensor._requires_grad = _Fed(type_), True
+    return _registered(trace, Placeholder(wrap(node, type_), taken, node, given), requires_grad)
+
+
+def placeholder_with_default(
+    default: Any,
+    name: str = "placeholder",
+    *,
+    dtype: DType | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """A placeholder of the shape of `default`, which it is in runs that do not feed it.
+
+    `default` is a tensor of the graph or of the outside, an array, or numbers. It is not computed,
+    and no random number is drawn for it, where something is fed. Gradients end here.
+
+    >>> import tgraph as tg
+    >>> with tg.Graph() as g:
+    ...     x = tg.placeholder(tg.float32, (None,), "x")
+    ...     scale = tg.placeholder_with_default(1.0, "scale")
+    ...     y = x * scale
+    >>> session = tg.Session(g)
+    >>> session.run(y, {x: [1.0, 2.0]}), session.run(y, {x: [1.0, 2.0], scale: 3.0})
+    (tensor([1., 2.]), tensor([3., 6.]))
+    """
+    trace = building("placeholder_with_default()")
+    given = as_tensor(default, dtype=dtype)
+    taken, type_ = trace.take_name(scoped(name)), given._type
+    node = trace.mark(type_, taken, trace.value_of(given))
+    return _registered(
+        trace, Placeholder(wrap(node, type_), taken, node, type_.shape), requires_grad
+    )
+
+
+def _registered(trace: GraphTrace, made: Placeholder, requires_grad: bool | None) -> Tensor:
+    tensor = made.tensor
+    if requires_grad is None and made.type.dtype.is_differentiable:
+        tensor._record, tensor._requires_grad = _Fed(made.type), True
     else:
         tensor.requires_grad_(bool(requires_grad))
-    trace.labels[taken] = tensor
-    trace.graph.placeholders[id(tensor)] = Placeholder(tensor, taken, node, given)
+    trace.labels[made.name] = tensor
+    trace.graph.placeholders[id(tensor)] = made
     return tensor

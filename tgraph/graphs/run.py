@@ -49,14 +49,16 @@ class Run:
         self._placed: list[tuple[int, Device]] = []  # what is fed to, or read for, other devices
         self._reads: list[tuple[int, Callable[[], Array]]] = []
         for at, (entry, node) in enumerate(zip(needed.inputs, plan.graph.inputs, strict=True)):
-            if entry.source.kind == "held":
+            is_held = entry.source.kind == "held"
+            if is_held and entry.source.key in held:
                 self._template[at] = held[entry.source.key]
                 continue
             if entry.source.kind == "captured" and variables.has(entry.source.key):
                 self._template[at] = variables.array_for(entry.node, entry.source.key)
                 continue
-            if entry.node in nodes:
-                self._fed.append((nodes.index(entry.node), at))
+            stands_for = entry.source.key if is_held else entry.node
+            if stands_for in nodes:
+                self._fed.append((nodes.index(stands_for), at))
             else:
                 self._reads.append((at, reader(entry)))
             if node.type.device is not CPU:

@@ -143,7 +143,7 @@ class Session:
     def _made(self, asked: Fetches, keys: Sequence[Any], arrays: Sequence[Any]) -> Run:
         fed = [placeholder_of(self._trace, each) for each in keys]
         sizes = sizes_of(self._trace, fed, arrays)
-        plan = self.plan(asked)
+        plan = self.plan(asked, [each.node for each in fed if each.node in self._trace.markers])
         check_fed(plan.needed, fed, self._trace)
         check_assumptions(self._trace, sizes, plan.guards(self._trace.sizes))
         executable, types = plan.at(sizes)
