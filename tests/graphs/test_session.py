@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -291,6 +292,28 @@ def test_a_session_for_each_thread_and_a_function_of_one():
     for each in threads:
         each.join()
     assert results == {step: 50 * step for step in range(1, 5)} and n.item() == 0
+
+
+def test_sessions_in_threads_draw_different_numbers():
+    with tg.Graph() as g:
+        drawn = tg.rand(2)
+    before, found = tg.default_generator.counter, []
+    interval = sys.getswitchinterval()
+
+    def work():
+        session = tg.Session(g)
+        found.extend(tuple(session.run(drawn).tolist()) for _ in range(2000))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    try:
+        sys.setswitchinterval(1e-7)
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(set(found)) == 8000 and tg.default_generator.counter == before + 8000
 
 
 def test_graphs_inside_of_one_another_and_in_parts():

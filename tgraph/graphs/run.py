@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +23,10 @@ from .reads import reader
 from .variables import Variables
 
 Array = Any  # of NumPy or CuPy
+
+
+_DRAWING = threading.RLock()
+"""Held from the reading of a generator's counter to its writing: sessions share generators."""
 
 
 class Run:
@@ -75,8 +80,10 @@ class Run:
         if self._static:
             self._check_static()
         with self._lock:
-            inputs = self.inputs(arrays)
-            values = self._run_with_rest(inputs) if self._rests else self._execute(inputs)
+            if self._rests:
+                values = self._run_with_rest(arrays)
+            else:
+                values = self._execute(self.inputs(arrays))
             if self._single is not None:
                 at, type_ = self._single
                 return wrap(values[at], type_)
@@ -87,16 +94,26 @@ class Run:
             if source.key() != value:
                 raise _changed(name, value, source.key())
 
-    def _run_with_rest(self, inputs: list[Array]) -> list[Array]:
+    def _run_with_rest(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the plan, moves generators on, and gives an array for each output."""
-        for generator, count in self._draws:
-            generator.counter += count
+        if not self._counted:
+            with _DRAWING:
+                inputs = self.inputs(arrays)
+                for generator, count in self._draws:
+                    generator.counter += count
+            return self._values(inputs)
+        with _DRAWING:
+            inputs = self.inputs(arrays)
+            values = self._values(inputs)
+            for generator, at in self._counted:
+                generator.counter = int(values[at])
+            for generator, count in self._draws:
+                generator.counter += count
+            return values
+
+    def _values(self, inputs: list[Array]) -> list[Array]:
         values: list[Array] = self._execute(inputs)
-        if self._expand is not None:
-            values = self._expand(values, inputs)
-        for generator, at in self._counted:
-            generator.counter = int(values[at])
-        return values
+        return values if self._expand is None else self._expand(values, inputs)
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays of all inputs of the plan."""
