@@ -51,17 +51,16 @@ def main() -> None:
     starts = range(0, 1437, BATCH)  # the last batch is shorter
     batches = [(images[at:1437][:BATCH], labels[at:1437][:BATCH]) for at in starts] * epochs
 
-    model = mlp()
-    optimizer = optim.AdamW(model.parameters(), lr=3e-3)
     with tg.Graph() as graph:
         x = tg.placeholder(tg.float32, ("batch", 64), "images")
         y = tg.placeholder(tg.int64, ("batch",), "labels")
+        model = mlp()
         with tg.name_scope("training"):
-            loss = nn.functional.cross_entropy(model(x), y)
-            train = optimizer.minimize(loss)
+            loss = tg.identity(nn.functional.cross_entropy(model(x), y), "loss")
+            train = optim.AdamW(model.parameters(), lr=3e-3).minimize(loss)
         with tg.name_scope("test"):
             model.eval()  # what is built from here on has no dropout
-            accuracy = (model(x).argmax(1) == y).float().mean()
+            accuracy = tg.identity((model(x).argmax(1) == y).float().mean(), "accuracy")
     graph.finalize()
 
     with tg.Session(graph) as session:
@@ -72,7 +71,8 @@ def main() -> None:
         print(session.explain(accuracy, {x: images[1437:], y: labels[1437:]}, measure=True))
     with tg.Session(graph) as another:
         another.restore(OUT / "digits.npz")
-        assert another.run(accuracy, {x: images[1437:], y: labels[1437:]}).item() == reached
+        feeds = {"images": images[1437:], "labels": labels[1437:]}
+        assert another.run("test/accuracy", feeds).item() == reached
 
     worst = max(abs(a - b) for a, b in zip(losses, define_by_run(batches), strict=True))
     print(f"accuracy {reached:.2%}, losses differ from those of eager code by {worst:.1e} at most")
