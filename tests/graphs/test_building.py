@@ -108,6 +108,24 @@ def test_first_values_are_made_once_and_runs_go_on_from_them():
             use()
 
 
+def test_first_values_count_as_writes_outside_of_the_graph():
+    w, v = nn.Parameter(tg.ones(2)), tg.zeros(2)
+    square = (w * w).sum()
+    with tg.Graph() as g:
+        before = w * 10 + v
+        v.add_(w)  # in the graph alone
+        nn.init.constant_(w, 3.0)
+        nn.init.constant_(v, 5.0)
+        after = w * 10 + v
+        assert v.requires_grad
+    assert w.tolist() == [3.0, 3.0] and v.tolist() == [5.0, 5.0] and not v.requires_grad
+    assert (w._version, v._version) == (1, 1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.backward()
+    found = tg.Session(g).run([before, after, v])
+    assert [each.tolist() for each in found] == [[35.0, 35.0], [38.0, 38.0], [8.0, 8.0]]
+
+
 def test_gradients_of_whatever_a_graph_computes():
     with tg.Graph() as g:
         x = tg.placeholder(tg.float32, (None, 4), "x")

@@ -161,6 +161,25 @@ class HandleState:
         changes = 0 if storage is None else storage.changes
         return changes != self.changes or self.tensor._requires_grad is not self.requires_grad
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the tensor is in this very state."""
+        tensor, storage, view = self.tensor, self.tensor._storage, self.tensor._view
+        return (
+            tensor._record is self.record
+            and tensor._index == self.index
+            and tensor._requires_grad is self.requires_grad
+            and tensor._grad is self.grad
+            and tensor._hooks is self.hooks
+            and (self.hooks is None or self.hooks == self.hooks_held)
+            and storage is self.storage
+            and (
+                storage is None
+                or (storage.version, storage.changes) == (self.version, self.changes)
+            )
+            and (view is None or view.changes == self.seen)
+        )
+
     def restore(self, grad: bool = True) -> None:
         tensor, storage = self.tensor, self.storage
         tensor._record, tensor._index = self.record, self.index

@@ -271,15 +271,23 @@ class GraphTrace(Trace):
 
     @contextmanager
     def _outside(self) -> Iterator[None]:
-        """As if outside of `with graph:`, for a moment."""
-        self.leave()
+        """As if outside of `with graph:`, for a moment, in which few tensors change."""
+        inside = []
+        for before in reversed(self.journal.values()):
+            if not before.is_current:
+                inside.append(HandleState.of(before.tensor))
+                before.restore()
         previous, state.context = state.context, None
         scope, state.module_path = state.module_path, ""
         try:
             yield
         finally:
             state.context, state.module_path = previous, scope
-            self.enter()
+            for key, before in self.journal.items():
+                if not before.is_current:
+                    self.journal[key] = HandleState.of(before.tensor)
+            for each in reversed(inside):
+                each.restore(grad=False)
         self.check_outside()
 
     def declare(self, tensor: Tensor, name: str) -> None:
