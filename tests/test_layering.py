@@ -48,7 +48,9 @@ DOORS = {
     ),
     "tgraph.compiler.targets.cpu.target": ("tgraph.compiler.targets.cpu.sized_program",),
     "tgraph.compiler.targets.cpu.loader": ("tgraph.compiler.targets.cpu.varying_numbers",),
-    "tgraph.compiled.compiled_function": ("tgraph.compiled.check", "tgraph.compiled.explain"),
+    "tgraph.compiled.compiled_function": (
+        "tgraph.compiled.check", "tgraph.compiled.explain", "tgraph.rewriting.rewritings",
+    ),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
     "tgraph.drawing.draw": (
         "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",
@@ -82,8 +84,8 @@ NOT_FOR_SMALL_FUNCTIONS = (
 # (`tgraph` itself, `tgraph.cuda`, `compile_graph`) stand above all rooms of their floor.
 ROOMS = {
     "tgraph": (
-        "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "compiled", "optim",
-        "graphs", "drawing",
+        "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "rewriting",
+        "compiled", "optim", "graphs", "drawing",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",

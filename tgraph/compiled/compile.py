@@ -66,16 +66,22 @@ Axes = Mapping[str, int | Sequence[int]]
 
 
 @overload
-def compile(function: Module, *, check: bool = ..., dynamic: Axes | None = ...) -> Any: ...
+def compile(
+    function: Module, *, check: bool = ..., dynamic: Axes | None = ..., control_flow: bool = ...
+) -> Any: ...
 @overload
 def compile(
-    function: Callable[_P, _R], *, check: bool = ..., dynamic: Axes | None = ...
-) -> Compiled[_P, _R]: ...
+    function: Callable[_P, _R], *, check: bool = ..., dynamic: Axes | None = ...,
+    control_flow: bool = ...,
+) -> Compiled[_P, _R]: ...  # fmt: skip
 @overload
 def compile(
-    function: None = ..., *, check: bool = ..., dynamic: Axes | None = ...
+    function: None = ..., *, check: bool = ..., dynamic: Axes | None = ..., control_flow: bool = ...
 ) -> _Compiling: ...
-def compile(function: Any = None, *, check: bool = False, dynamic: Axes | None = None) -> Any:
+def compile(
+    function: Any = None, *, check: bool = False, dynamic: Axes | None = None,
+    control_flow: bool = False,
+) -> Any:  # fmt: skip
     """Compile a function, method or module; also a decorator, with or without arguments.
 
     The first call runs the function once, to record its operations; later calls run the plan made
@@ -101,6 +107,11 @@ def compile(function: Any = None, *, check: bool = False, dynamic: Axes | None =
     trace one for all sizes with the same answer. What needs the number itself, such as
     ``range(x.shape[0])``, fixes it: then each size is traced; `explain()` says which line did it.
 
+    With `control_flow`, an `if`, `while` or `for` of the function, and of those that it calls, may
+    be decided by tensors: such functions are rewritten from their source, and compiled into
+    branches and loops (docs/control_flow.md). A loop has gradients if it goes over rows, or over a
+    `range` of numbers that Python knows, also where a tensor ends it early.
+
     >>> import tgraph as tg
     >>> @tg.compile
     ... def f(x, y):
@@ -116,7 +127,7 @@ def compile(function: Any = None, *, check: bool = False, dynamic: Axes | None =
     (tensor(1.), tensor(1.), 1)
     """
     if function is None:
-        return functools.partial(compile, check=check, dynamic=dynamic)
+        return functools.partial(compile, check=check, dynamic=dynamic, control_flow=control_flow)
     if not callable(function):
         raise TypeError(f"compile expected a function or module, got {type(function).__name__}")
     if sys.is_finalizing():  # nothing can be imported; without a plan a call runs as it is written
@@ -125,4 +136,4 @@ def compile(function: Any = None, *, check: bool = False, dynamic: Axes | None =
     with interrupts.held(), no_collection():
         from .compiled_function import compiled
 
-    return compiled(function, check, dynamic)
+    return compiled(function, check, dynamic, control_flow)

@@ -23,7 +23,7 @@ from ..core import pytree
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.provenance import is_internal
 from ..core.state import state
-from ..core.trace_state import RecompileWarning, Source
+from ..core.trace_state import RecompileWarning, Rewrite, Source
 from ..core.traced_float import Specialize
 from ..runtime.garbage import no_collection
 from ..runtime.records import NamedTuple, record
@@ -93,10 +93,12 @@ class CompiledFunction:
     """
 
     def __init__(
-        self, function: Callable[..., Any], check: bool = False, dynamic: Axes | None = None
-    ) -> None:
+        self, function: Callable[..., Any], check: bool = False, dynamic: Axes | None = None,
+        control_flow: bool = False,
+    ) -> None:  # fmt: skip
         self.function = function
         self.check = check
+        self.control_flow = control_flow
         self.dynamic = checked(function, dynamic)
         self.compiles: list[CompileRecord] = []
         self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
@@ -137,7 +139,21 @@ class CompiledFunction:
 
             return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
         # Inside a trace the function becomes a part of what is traced.
+        if self.control_flow:
+            return self._call_rewritten(args, kwargs)
         return self.function(*args, **kwargs)
+
+    def _call_rewritten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """As a part of a trace, in which functions may ask to be rewritten meanwhile."""
+        context: Any = state.context
+        before, rewritings = getattr(context, "rewritings", None), _rewritings(self.function)
+        if state.recorder is None:  # as in a graph that is built
+            return rewritings.function_of(self.function)(*args, **kwargs)
+        context.rewritings = rewritings
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            context.rewritings = before
 
     def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, spec = self._flatten(args, kwargs)
@@ -294,6 +310,7 @@ class CompiledFunction:
         """Trace the function, again where a number or size turns out to have to be a fixed one."""
         static: frozenset[Source] = frozenset()
         fixed_sizes: dict[AxisPlace, str] = {}
+        rewritings = _rewritings(self.function) if self.control_flow else None
         while True:
             fixed = self._fixed.setdefault(spec, set())
             places = self._places.take()
@@ -302,6 +319,8 @@ class CompiledFunction:
             moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
             recorder = Recorder()
             trace = Trace(recorder.names, static, f"'{self.name}'")
+            if rewritings is not None:
+                trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
             axes = trace.sizes.open([at for at in open_places if at not in fixed_sizes], leaves)
             labels = [*names, *(place.path for place in places)]
             try:
@@ -316,6 +335,9 @@ class CompiledFunction:
                 sizes = {each.key for each in needed.sources if each.kind == "size"}
                 for place in [place for place, dim in axes.items() if dim in sizes]:
                     fixed_sizes[place] = trace.sizes.refused
+                continue
+            except Rewrite as asked:
+                rewritings = asked.rewritings
                 continue
             except Exception as error:
                 if axes and not isinstance(error, MemoryError):
@@ -444,14 +466,15 @@ class CompiledFunction:
     # --- copies: the function, without its plans ---
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
-        return type(self)(deepcopy(self.function, memo), self.check, self.dynamic)
+        copied = deepcopy(self.function, memo)
+        return type(self)(copied, self.check, self.dynamic, self.control_flow)
 
     def __reduce__(self) -> Any:
         # A decorated function is found under its own name, where the plain one is not.
         name = getattr(self, "__qualname__", None)
         if getattr(sys.modules.get(self.__module__), name or "", None) is self:
             return name
-        return type(self), (self.function, self.check, self.dynamic)
+        return type(self), (self.function, self.check, self.dynamic, self.control_flow)
 
     # --- methods ---
 
@@ -467,7 +490,8 @@ class CompiledFunction:
             held = attributes[_METHODS] = _Methods(instance)
         found = held.methods.get(id(self))
         if found is None:
-            found = CompiledFunction(MethodType(self.function, instance), self.check, self.dynamic)
+            method = MethodType(self.function, instance)
+            found = CompiledFunction(method, self.check, self.dynamic, self.control_flow)
             found.enabled = self.enabled
             held.methods[id(self)] = found
         return found
@@ -557,14 +581,25 @@ def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:
     return function
 
 
+def _rewritings(function: Any) -> Any:
+    """What knows the functions that are rewritten, among them this one."""
+    from ..rewriting.rewritings import REWRITINGS
+
+    code = getattr(getattr(called(function), "__func__", called(function)), "__code__", None)
+    if code is not None:
+        REWRITINGS.add(code)
+    return REWRITINGS
+
+
 def compiled(
-    function: Callable[..., Any], check: bool, dynamic: Axes | None = None
-) -> CompiledFunction:
+    function: Callable[..., Any], check: bool, dynamic: Axes | None = None,
+    control_flow: bool = False,
+) -> CompiledFunction:  # fmt: skip
     """What `compile` makes of a function, or of one that is compiled already."""
     if isinstance(function, CompiledFunction):
         function = function.function
     kind = CompiledModule if is_module(function) else CompiledFunction
-    made = kind(function, check, dynamic)
+    made = kind(function, check, dynamic, control_flow)
     if made.enabled:
         prepare()
     return made

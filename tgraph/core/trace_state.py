@@ -19,6 +19,18 @@ class TraceError(RuntimeError):
     """Something that a traced function cannot do. Names the user's line and the way out."""
 
 
+class Rewrite(BaseException):
+    """Raised inside a trace that has to begin anew, with functions of the user's rewritten.
+
+    `rewritings` knows which. No `Exception`, so that a user's `except Exception` does not swallow
+    it.
+    """
+
+    def __init__(self, rewritings: Any) -> None:
+        super().__init__(rewritings)
+        self.rewritings = rewritings
+
+
 class RecompileWarning(UserWarning):
     """A function is compiled again and again."""
 

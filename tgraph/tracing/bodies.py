@@ -200,6 +200,16 @@ def _trace_body(
     return Body(trace, scope, taken, left, changed, written)
 
 
+def giving(body: Body, make: Callable[[], Sequence[Tensor]]) -> Body:
+    """A body that computes the same and gives what `make` makes of it, in its scope."""
+    count = len(body.changed)
+    with body.scope.entered(body.trace):
+        made = [*body.outputs[:count], *make()]
+        return Body(
+            body.trace, body.scope, body.parameters, made, body.changed, body.written
+        )  # fmt: skip
+
+
 def changed_by(bodies: Sequence[Body]) -> list[Any]:
     """The generators, and then the tensors of the outside, that any of the bodies changes."""
     found = {id(each): each for body in bodies for each in body.changed}

@@ -166,7 +166,8 @@ def _loop_vjp(
 ) -> NoReturn:
     raise NotImplementedError(
         "while_loop: there is no gradient of a compiled loop whose number of turns is not known; "
-        "pass max_iterations, or use fori_loop with Python ints or scan, or detach what it reads"
+        "pass max_iterations, or use fori_loop with Python ints or scan, or detach what it reads; "
+        "in Python: for _ in range(most): if not condition: break"
     )
 
 

@@ -14,7 +14,7 @@ from ..core.dispatch import settled
 from ..core.eager_context import EAGER
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..core.trace_state import Source, TraceError, TraceInput
+from ..core.trace_state import Rewrite, Source, TraceError, TraceInput
 from ..runtime.records import record
 from .collector import Collector, Given, is_mutable
 from .recorded_call import Call
@@ -205,8 +205,15 @@ def traced_graph(
     function: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec
 ) -> TracedGraph:
     """The graph of a function called with `leaves`; see `tracing.trace`."""
-    names = leaf_names(function, spec)
-    recorder = Recorder()
-    trace = Trace(recorder.names)
-    call = record_call(function, leaves, spec, names, trace, recorder, gradients=False)
-    return TracedGraph(call.graph, function, leaves, spec, names)
+    names, rewritings = leaf_names(function, spec), None
+    while True:
+        recorder = Recorder()
+        trace = Trace(recorder.names)
+        if rewritings is not None:
+            trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
+        try:
+            call = record_call(function, leaves, spec, names, trace, recorder, gradients=False)
+        except Rewrite as asked:
+            rewritings = asked.rewritings
+        else:
+            return TracedGraph(call.graph, function, leaves, spec, names)

@@ -64,6 +64,7 @@ class Trace(BodyRecording):
     names: dict[int, str] = field(default_factory=dict)
     static: frozenset[Source] = frozenset()
     function: str = "the function"
+    rewritings: Any = None  # of functions that ask for values, see `rewriting`
 
     tracing = True
 
@@ -361,11 +362,20 @@ class Trace(BodyRecording):
         return self.record(p.broadcast, [self.value_of(number)], {"shape": attrs["shape"]})
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        why = self._not_rewritten(operation)
         raise TraceError(
             f"{operation} needs the value of a tensor at {user_site()}, but {self.function} is "
-            "being traced: values are known only when the compiled function runs. "
+            f"being traced: values are known only when the compiled function runs. {why}"
             + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
         )
+
+    def _not_rewritten(self, operation: str) -> str:
+        """Why a function that needs a value is not rewritten; raises Rewrite where it can be."""
+        if self.rewritings is None:
+            asks = operation.startswith(("bool()", "iterating"))
+            return f"{_WITH_CONTROL_FLOW} " if asks else ""
+        why = self.rewritings.asked(operation, user_site(), state.recorder)
+        return why and f"{why} "
 
     def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
         self.host_array(tensor, operation)  # which there is none of
@@ -375,10 +385,11 @@ class Trace(BodyRecording):
         site = user_site()
         if site.unpacks:  # as often as there are names
             return
+        why = self._not_rewritten("iterating")
         raise TraceError(
             f"iterating over a tensor at {site}, while {self.function} is being traced, "
-            "would write out the loop once per element of the first dimension. Use operations "
-            "over the whole tensor, or iterate over its unbind() to write the loop out."
+            f"would write out the loop once per element of the first dimension. {why}Use "
+            "operations over the whole tensor, or iterate over its unbind() to write the loop out."
         )
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
@@ -654,6 +665,9 @@ def _leaked(what: str) -> TraceError:
     )
 
 
+_WITH_CONTROL_FLOW = (
+    "tg.compile(control_flow=True) makes branches and loops of Python's `if`, `while` and `for`."
+)
 _WAY_OUT = "Move it out of the compiled function."
 _RETURN_IT = "return the tensor, and ask for its value outside of the compiled function."
 _KNOWN_SHAPE = (

@@ -75,7 +75,19 @@ class Code(Outside):
             self._arm_closure(function)
         elif not is_instrumented(code):
             self._armed[id(function)] = (function, code)
-            function.__code__ = entering(instrument(code, HOOKS), function)
+            runs = self.rewritten(code) or code
+            function.__code__ = entering(instrument(runs, HOOKS), function)
+
+    def armed_around(self, code: CodeType) -> CodeType | None:
+        """The code, as it was, of the function with hooks in which `code` was written.
+
+        It may be that of a function inside, in a function that is rewritten already.
+        """
+        for _, original in self._armed.values():
+            written = (original, self.rewritten(original) or original)
+            if any(code in codes_in(each) for each in written):
+                return original
+        return None
 
     def _arm_closure(self, function: FunctionType) -> None:
         """What a function of ours was made of, such as the one that grad(f) gives."""

@@ -40,6 +40,11 @@ def is_instrumented(code: CodeType) -> bool:
     return any(type(each) is Enter for each in code.co_consts)
 
 
+def original_of(code: CodeType) -> CodeType | None:
+    """What `code` was before it was given hooks; None where it has none."""
+    return next((each.code for each in code.co_consts if type(each) is Enter), None)
+
+
 def without_hooks(function: Any) -> Any:
     """A function of the traced code as one that runs at every call."""
     if type(function) is not FunctionType or not is_instrumented(function.__code__):

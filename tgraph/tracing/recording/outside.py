@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -34,6 +34,8 @@ class Outside:
         self._paths: dict[int, str] = {}  # id of an object of the outside -> how it is reached
         self._alive: list[Any] = []  # so that ids stay theirs
         self._snapshots: dict[int, Snapshot] = {}
+        # Gives the code that runs instead of a function's, or None: see `rewriting`.
+        self.rewritten: Callable[[CodeType], CodeType | None] = lambda code: None
         self._armed: dict[int, tuple[FunctionType, CodeType]] = {}
         self._classes: set[type] = set()
         self._class_reads: set[tuple[type, str]] = set()

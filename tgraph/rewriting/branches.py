@@ -1,0 +1,241 @@
+"""`if` on a traced tensor: both branches are recorded, and one of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..compiler.ir import TensorType
+from ..core import pytree
+from ..core.eager_context import current_context
+from ..core.tensor import Tensor
+from ..core.trace_state import TraceError
+from ..ops.elementwise import where
+from ..tracing.bodies import giving
+from .cells import UNDEFINED, Variables
+from .decisions import decision
+from .exits import RETURNED
+from .statements import Branch
+from .values import as_tensor, common_type, empty, error, is_same, shown, standing, type_of
+
+_Thunk = Callable[[], Any]
+_RESULT = "the result"
+
+
+def statement(test: Any, then: _Thunk | None, otherwise: _Thunk | None, spec: Branch) -> None:
+    """An `if` whose branches come to their end: its variables are those of the one that runs."""
+    variables = Variables(spec.bound, (then, otherwise))
+    _Choice(test, (otherwise, then), variables, spec.live, spec).bind()
+
+
+def turn(test: Any, run: _Thunk, variables: Variables, spec: Branch) -> None:
+    """A turn of a loop that runs where `test` is true."""
+    _Choice(test, (None, run), variables, spec.live, spec, is_turn=True).bind()
+
+
+def returned(test: Any, then: _Thunk, otherwise: _Thunk, spec: Branch) -> Any:
+    """What the branch gives that runs."""
+    variables = Variables(spec.bound, (then, otherwise))
+    return _Choice(test, (otherwise, then), variables, spec.live, spec, has_result=True).bind()
+
+
+def expression(test: Any, then: _Thunk, otherwise: _Thunk) -> Any:
+    """`then() if test else otherwise()`."""
+    spec = Branch((), (), "the condition", (0, 0))
+    return _Choice(test, (otherwise, then), Variables((), ()), (), spec, has_result=True).bind()
+
+
+class _Side:
+    """What a branch leaves in each of the variables: leaves, and how they are put together."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        flat = [pytree.flatten(each) for each in values]
+        self.values = list(values)
+        self.leaves = [leaves for leaves, _ in flat]
+        self.specs = [spec for _, spec in flat]
+
+
+class _Choice:
+    def __init__(
+        self, test: Any, functions: tuple[_Thunk | None, _Thunk | None], variables: Variables,
+        live: Sequence[str], spec: Branch, has_result: bool = False, is_turn: bool = False,
+    ) -> None:  # fmt: skip
+        self.spec, self.variables, self.names = spec, variables, list(live)
+        self.has_result, self.is_turn = has_result, is_turn
+        if has_result:
+            self.names.append(_RESULT)
+        self.before = variables.take()
+        index = decision(test)
+        context = current_context()
+        self.sides: list[_Side] = []
+        if context.takes_bodies:
+            bodies = [
+                context.body(lambda each=each: self._run(each), (), [each] if each else ())
+                for each in functions
+            ]
+            types = self._joined()
+            bodies = [
+                giving(body, lambda at=at: self._tensors(at, types))
+                for at, body in enumerate(bodies)
+            ]
+            found = context.branch(index, bodies)
+        else:
+            for each in functions:
+                self._run(each)
+            types = self._joined()
+            first, second = (self._tensors(at, types) for at in (0, 1))
+            found = [where(index, own, other) for own, other in zip(second, first, strict=True)]
+        self.values = self._put_together(types, found)
+
+    def _run(self, function: _Thunk | None) -> list[Tensor]:
+        """Record one branch, which begins with the variables as they are."""
+        variables = self.variables
+        variables.put(self.before)
+        try:
+            result = self._called(function) if function else None
+            values = [result if n == _RESULT else variables.get(n) for n in self.names]
+        finally:
+            variables.put(self.before)
+        side = _Side(values)
+        self.sides.append(side)
+        return [each for each in self._leaves(side) if isinstance(each, Tensor)]
+
+    def _called(self, function: _Thunk) -> Any:
+        try:
+            return function()
+        except TraceError:
+            raise
+        except Exception as raised:
+            trace = raised.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            if trace is None or trace.tb_frame.f_code is not function.__code__:  # type: ignore[attr-defined]
+                raise
+            line = trace.tb_lineno
+            raise error(
+                f"line {line} raises {type(raised).__name__} where the tensor `{self.spec.test}` "
+                "says so, which a compiled function cannot do, for its values are known only when "
+                "it runs",
+                "return the condition as a result, and raise the error outside",
+            ) from raised
+
+    def _leaves(self, side: _Side) -> list[Any]:
+        return [leaf for leaves in side.leaves for leaf in leaves]
+
+    # --- both sides together ---
+
+    def _joined(self) -> list[list[TensorType | None] | None]:
+        """For each variable, the types of its leaves; None for those that stay values of Python's.
+
+        None instead of the list for a variable that both sides leave as the same object.
+        """
+        return [self._types(at, name) for at, name in enumerate(self.names)]
+
+    def _types(self, at: int, name: str) -> list[TensorType | None] | None:
+        first, second = self.sides
+        if first.values[at] is second.values[at]:
+            return None
+        for one, other in ((first, second), (second, first)):
+            if one.values[at] is UNDEFINED:
+                if name != RETURNED:
+                    raise self._undefined(name, is_true=one is second)
+                one.leaves[at] = [self._unread(each) for each in other.leaves[at]]
+                one.specs[at] = other.specs[at]
+        if first.specs[at] != second.specs[at]:
+            raise self._differs(name, *(_kind(each.values[at]) for each in (second, first)))
+        paths = first.specs[at].paths(name)
+        return [
+            self._type(path, one, other)
+            for path, one, other in zip(paths, first.leaves[at], second.leaves[at], strict=True)
+        ]
+
+    def _unread(self, leaf: Any) -> Any:
+        type_ = type_of(leaf)
+        return leaf if type_ is None else _Unread(type_)
+
+    def _type(self, path: str, one: Any, other: Any) -> TensorType | None:
+        for each in (one, other):
+            if isinstance(each, _Unread):
+                return each.type
+        if is_same(one, other):
+            return None
+        found = common_type(one, other)
+        if found is None:
+            raise self._differs(path, shown(other), shown(one))
+        return found
+
+    def _tensors(self, at: int, types: Sequence[list[TensorType | None] | None]) -> list[Tensor]:
+        """What one side gives, in its scope."""
+        return [
+            empty(type_) if isinstance(leaf, _Unread) else as_tensor(leaf, type_)
+            for leaves, of_leaves in zip(self.sides[at].leaves, types, strict=True)
+            if of_leaves is not None
+            for leaf, type_ in zip(leaves, of_leaves, strict=True)
+            if type_ is not None
+        ]
+
+    def _put_together(
+        self, types: Sequence[list[TensorType | None] | None], found: Sequence[Tensor]
+    ) -> list[Any]:
+        left, side, values = iter(found), self.sides[1], []
+        for at, of_leaves in enumerate(types):
+            if of_leaves is None:
+                values.append(side.values[at])
+                continue
+            pairs = zip(self.sides[0].leaves[at], side.leaves[at], strict=True)
+            leaves = [
+                leaf[1] if type_ is None else standing(next(left), *leaf)
+                for leaf, type_ in zip(pairs, of_leaves, strict=True)
+            ]
+            values.append(side.specs[at].unflatten(leaves))
+        return values
+
+    def bind(self) -> Any:
+        """Give the variables their values; those that nobody reads are undefined from now on.
+
+        Returns the result.
+        """
+        made = dict.fromkeys(self.before, UNDEFINED)
+        made.update(zip(self.names, self.values, strict=True))
+        self.variables.put(made)
+        return made.get(_RESULT)
+
+    # --- errors ---
+
+    def _where(self) -> str:
+        if self.is_turn:
+            return f"the loop `{self.spec.test}` that a tensor ends"
+        return f"the branches on the tensor `{self.spec.test}`"
+
+    def _undefined(self, name: str, is_true: bool) -> Exception:
+        where = "true" if is_true else "false"
+        return error(
+            f"`{name}` is read behind {self._where()}, but is not defined where that is {where}",
+            f"{name} = ...  # before it, of the type that it gets inside",
+        )
+
+    def _differs(self, path: str, true: str, false: str) -> Exception:
+        name = "the result" if path.startswith(_RESULT) else f"`{path}`"
+        target = "return" if path.startswith(_RESULT) else f"{path} ="
+        lines = [f" (line {each})" if each else "" for each in self.spec.lines]
+        return error(
+            f"{name} is {true}{lines[0]} where it is true and {false}{lines[1]} where it is false, "
+            f"behind {self._where()}; both must have one type, as only one of them is known to run",
+            f"{target} tg.where({self.spec.test}, a, b)  # with a and b of one type",
+            f"{target} tg.cond({self.spec.test}, lambda: a, lambda: b)",
+        )
+
+
+class _Unread:
+    """Stands for a value that is never read."""
+
+    def __init__(self, type_: TensorType) -> None:
+        self.type = type_
+
+
+def _kind(value: Any) -> str:
+    leaves, spec = pytree.flatten(value)
+    if spec == pytree.LEAF:
+        return shown(value)
+    parts = ", ".join(map(shown, leaves))
+    return f"a {type(value).__name__} of {parts or 'nothing'}"
