@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import linecache
 import re
 from pathlib import Path
 from types import ModuleType
@@ -50,7 +51,7 @@ def blocks_of(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/define_and_run.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/define_and_run.md", "docs/control_flow.md"])
 def test_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page runs from top to bottom, as somebody would paste it."""
     monkeypatch.chdir(tmp_path)
@@ -62,4 +63,6 @@ def test_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             assert runner.run(test, clear_globs=False).failed == 0
             names = test.globs
         else:
-            exec(compile(block, f"{page}, block {number}", "exec"), names)
+            file = f"{page}, block {number}"
+            linecache.cache[file] = (len(block), None, block.splitlines(True), file)
+            exec(compile(block, file, "exec"), names)
