@@ -65,7 +65,7 @@ def _combined(first: Tensor, others: _Thunk, is_and: bool) -> Tensor:
 
 def _is_cheap(body: Body) -> bool:
     """Whether a body costs less than a branch, and cannot fail."""
-    return not body.generators and all(map(_may_run, body.graph(body.captured).nodes))
+    return not body.changed and all(map(_may_run, body.graph(body.captured).nodes))
 
 
 def _may_run(node: Node) -> bool:

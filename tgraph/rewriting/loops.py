@@ -237,7 +237,7 @@ class _Loop:
         state_ = list(tensors)
         at = state_.pop(0) if self.turns is not None else None
         self._begin(state_)
-        with current_context().no_draws("the condition of a loop"):
+        with current_context().pure("the condition of a loop"):
             try:
                 return [decision(self._goes_on(at))]
             finally:
