@@ -43,6 +43,9 @@ def _making(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
+        if state.context is None:
+            init(self, *args, **kwargs)
+            return
         context = current_context()
         with context.making_state():
             init(self, *args, **kwargs)
