@@ -223,6 +223,35 @@ def test_draws_in_branches_and_loops_are_fresh_at_each_turn_and_run():
     assert 0 < initial.sum().item() < 6
 
 
+def test_what_bodies_write_belongs_to_their_results():
+    def program(n, m, x):
+        def add():
+            n.add_(x.sum())
+            return n * 1
+
+        def turn(at, c):
+            m.add_(c)
+            return c + 1
+
+        return tg.cond(x.sum() > 0, add, lambda: n * 2), tg.fori_loop(0, 3, turn, x.sum())
+
+    for values in ([1.0, 2.0], [-1.0, -2.0]):
+        n, m, mine, own = (tg.zeros(()) for _ in range(4))
+        with tg.Graph() as g:
+            x = tg.placeholder(tg.float32, (2,), "x")
+            with g.operation("both"):
+                chosen, looped = program(n, m, x)
+            alone = n * 1
+        session = tg.Session(g)
+        for fetches in ([chosen, looped, "both"], [looped, chosen]):
+            found = session.run([*fetches, n, m], {x: values})
+            want = program(mine, own, tg.tensor(values))
+            assert {found[0].item(), found[1].item()} == {each.item() for each in want}
+            assert [each.item() for each in found[-2:]] == [mine.item(), own.item()]
+        session.run(chosen, {x: values})
+        assert session.get(m).item() == own.item() and session.run(alone).item() >= mine.item()
+
+
 def test_names_are_of_scopes_and_find_what_they_name():
     with tg.Graph() as g:
         with tg.name_scope("input"):

@@ -124,14 +124,14 @@ def sizes_of(
                     f"{_because(trace, dim, one)}"
                 )
     sizes = {dim: size for dim, (size, _) in found.items()}
-    for wanted, size, own in computed:
-        ones = {dim: trace.sizes.one_of(dim) for dim in wanted.dims}
-        known = {dim: sizes[one] for dim, one in ones.items() if one in sizes}
-        if len(known) < len(ones) or wanted.at(known) != size:
-            is_told = ", which nothing that is fed tells" if len(known) < len(ones) else ""
+    for expected, given, own in computed:
+        ones = {dim: trace.sizes.one_of(dim) for dim in expected.dims}
+        told = {dim: sizes[one] for dim, one in ones.items() if one in sizes}
+        if len(told) < len(ones) or expected.at(told) != given:
+            is_told = ", which nothing that is fed tells" if len(told) < len(ones) else ""
             raise ValueError(
-                f"{own} is fed {size}, and is to be {wanted.text}{is_told} "
-                f"({trace.sizes.told(wanted)})"
+                f"{own} is fed {given}, and is to be {expected.text}{is_told} "
+                f"({trace.sizes.told(expected)})"
             )
     return sizes
 

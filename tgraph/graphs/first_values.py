@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from ..compiler.ir import Graph, Node, TensorType, effect_of
 from ..compiler.ir import primitives as p
@@ -10,19 +12,84 @@ from ..compiler.ir.dim import is_open
 from ..core.context import use_context
 from ..core.eager_context import EAGER
 from ..core.provenance import user_site
+from ..core.state import state
 from ..core.tensor import Tensor, wrap
-from ..core.trace_state import TraceError
+from ..core.trace_state import HandleState, TraceError
+from ..tracing.trace_context import Trace
 from .needed import Needed, needed
-from .reads import reader
-
-if TYPE_CHECKING:
-    from .graph_trace import GraphTrace
+from .reads import check_array, reader
 
 Array = Any  # of NumPy or CuPy
 
 
-def first_value(trace: GraphTrace, node: Node) -> Array:
-    """What `node` is now, computed as eager code does, an array of its own.
+class FirstValues(Trace):
+    """The part of the trace of a graph that makes Parameters and the state of modules."""
+
+    graph: Any
+    of_first_values: set[Node]  # what they were computed as
+    scopes_of_state: dict[int, tuple[Any, str]]  # of Parameters and modules, that of their making
+
+    def check_outside(self) -> None:
+        """TraceError for a tensor of the outside that is of another type now."""
+        for entry in self.inputs:
+            tensor = entry.source.key
+            if entry.source.kind == "captured" and tensor._type is not entry.node.type:
+                check_array(entry.node, tensor._type, tensor._value)
+
+    def state_of(self, tensor: Tensor) -> Any:
+        value = tensor._value
+        if type(value) is not Node:
+            return EAGER.value_of(tensor)
+        if self.is_in_body or value not in self.root.own:
+            self._refuse_in_body("makes a Parameter, or state of a module")
+            raise self.leaked(value)
+        self.of_first_values.add(value)
+        return first_value(self, value)
+
+    def kept(self, tensor: Tensor) -> Tensor:
+        if type(tensor._value) is not Node:
+            return tensor
+        return wrap(self.state_of(tensor), tensor._type)
+
+    def made(self, state_: Any) -> None:
+        if state.module_path:
+            self.scopes_of_state[id(state_)] = state_, state.module_path
+
+    def making_state(self, *written: Tensor) -> AbstractContextManager[None]:
+        self._refuse_in_body("makes a module, or gives first values")
+        for each in written:
+            if type(each._value) is Node:
+                raise TraceError(
+                    f"first values are given at {user_site()} to a tensor of the graph, made at "
+                    f"{each._value.where}, which each run computes: give them to a Parameter "
+                    "itself, not to what is computed of it"
+                )
+        return self._outside()
+
+    @contextmanager
+    def _outside(self) -> Iterator[None]:
+        """As if outside of `with graph:`, for a moment, in which few tensors change."""
+        inside = []
+        for before in reversed(self.journal.values()):
+            if not before.is_current:
+                inside.append(HandleState.of(before.tensor))
+                before.restore()
+        previous, state.context = state.context, None
+        scope, state.module_path = state.module_path, ""
+        try:
+            yield
+        finally:
+            state.context, state.module_path = previous, scope
+            for key, before in self.journal.items():
+                if not before.is_current:
+                    self.journal[key] = HandleState.of(before.tensor)
+            for each in reversed(inside):
+                each.restore(grad=False)
+        self.check_outside()
+
+
+def first_value(trace: Any, node: Node) -> Array:
+    """What `node` of the trace of a graph is now, computed as eager code does, an array of its own.
 
     Random numbers are drawn, and tensors of the outside are as they are, those that runs write
     included. TraceError for what only a run can tell.
@@ -49,11 +116,12 @@ def _computed(graph: Graph, known: dict[Node, Any]) -> list[Tensor]:
             if type(each.type) is TensorType:
                 known[each] = wrap(value, each.type)
             else:
-                known[each] = tuple(wrap(*pair) for pair in zip(value, each.type, strict=True))
+                types: Any = each.type
+                known[each] = tuple(wrap(*pair) for pair in zip(value, types, strict=True))
     return [known[each] for each in graph.outputs]
 
 
-def _check(trace: GraphTrace, part: Needed) -> None:
+def _check(trace: Any, part: Needed) -> None:
     placeholders = {each.node: each for each in trace.graph.placeholders.values()}
     for each in part.graph.nodes:
         if each in placeholders:

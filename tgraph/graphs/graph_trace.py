@@ -1,45 +1,41 @@
 """The context that records operations into a graph which is built up front.
 
-It is a trace that is left and entered again. Three things differ from that of a compiled function:
+It is a trace that is left and entered again. Four things differ from that of a compiled function:
 
 - what is written into a tensor of the outside is *marked*: later reads see an `input` node that
   stands for the value, so that a run can tell which writes it needs;
 - operations end: what they wrote is undone behind them, so that whatever is built later reads
   variables as a run finds them;
-- draws of random numbers are marked, too: a run counts only those that it makes.
+- draws of random numbers are marked, too (`draw_marks.py`): a run counts only those that it makes;
+- first values are made at once (`first_values.py`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..compiler.ir import Node, Primitive, TensorType, input_node
-from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import node_strides
 from ..compiler.ir.shapes import are_same, contiguous_strides
 from ..core.context import GRAPHS
-from ..core.dispatch import apply
 from ..core.eager_context import EAGER
 from ..core.provenance import user_site
 from ..core.state import state
-from ..core.tensor import Tensor, intern_type, storage_of, wrap
-from ..core.trace_state import GeneratorUse, HandleState, TraceError
-from ..runtime.device import CPU, Device
-from ..runtime.dtypes import int64
+from ..core.tensor import Tensor, storage_of
+from ..core.trace_state import HandleState, TraceError
 from ..runtime.records import NamedTuple
-from ..tracing.trace_context import Trace
-from .first_values import first_value
+from .draw_marks import DrawMarks
+from .first_values import FirstValues
 from .graph_sizes import GraphSizes
 from .lookup import scoped
 from .names import name_of
 from .operation import Marker, Operation
-from .reads import check_array
 
 
 class _Before(NamedTuple):
@@ -50,7 +46,7 @@ class _Before(NamedTuple):
     node: Node
 
 
-class GraphTrace(Trace):
+class GraphTrace(DrawMarks, FirstValues):
     """Records into `graph`, a `graphs.graph.Graph`, while its construction goes on."""
 
     builds_graph = True
@@ -61,9 +57,8 @@ class GraphTrace(Trace):
         self.sizes: GraphSizes = GraphSizes(self)
         self.is_final = False
         self.rebinds = 0  # how often a tensor got another value
-        self.markers: dict[Node, Marker] = {}
-        # The counter at which a branch or loop begins to draw -> where it has come to behind it.
-        self.counters_behind: dict[Node, Node] = {}
+        self.markers = {}
+        self.counters_behind = {}
         self._recorded: list[Node] = []
         self._known: set[Node] = set()  # all of them
         self.required: tuple[Node, ...] = ()  # by all that is recorded now
@@ -75,10 +70,9 @@ class GraphTrace(Trace):
         self._loose: dict[int, Tensor] = {}  # written, but in no operation
         self._under_way: list[dict[int, _Before]] = []  # what the operations under way have written
         self._left: list[HandleState] = []
-        self.of_first_values: set[Node] = set()  # what those of variables were computed as
+        self.of_first_values = set()
         self.declared: dict[int, Tensor] = {}
-        # Parameters and modules that were made in a scope, and its name.
-        self.scopes_of_state: dict[int, tuple[Any, str]] = {}
+        self.scopes_of_state = {}
         GRAPHS.add(self)
 
     # --- leaving and entering again ---
@@ -92,13 +86,6 @@ class GraphTrace(Trace):
     def leave(self) -> None:
         """Put them back as they were."""
         self._left = self.roll_back()
-
-    def check_outside(self) -> None:
-        """TraceError for a tensor of the outside that is of another type now."""
-        for entry in self.inputs:
-            tensor = entry.source.key
-            if entry.source.kind == "captured" and tensor._type is not entry.node.type:
-                check_array(entry.node, tensor._type, tensor._value)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -236,59 +223,6 @@ class GraphTrace(Trace):
             f"{user_site()}: it gets one whenever a session runs the graph. Fetch it, by "
             "session.run(tensor), or go on building inside `with graph:`."
         )
-
-    # --- first values, which are made at once ---
-
-    def state_of(self, tensor: Tensor) -> Any:
-        value = tensor._value
-        if type(value) is not Node:
-            return EAGER.value_of(tensor)
-        if self.is_in_body or not self.owns(value):
-            self._refuse_in_body("makes a Parameter, or state of a module")
-            raise self.leaked(value)
-        self.of_first_values.add(value)
-        return first_value(self, value)
-
-    def kept(self, tensor: Tensor) -> Tensor:
-        if type(tensor._value) is not Node:
-            return tensor
-        return wrap(self.state_of(tensor), tensor._type)
-
-    def made(self, state_: Any) -> None:
-        if state.module_path:
-            self.scopes_of_state[id(state_)] = state_, state.module_path
-
-    def making_state(self, *written: Tensor) -> AbstractContextManager[None]:
-        self._refuse_in_body("makes a module, or gives first values")
-        for each in written:
-            if type(each._value) is Node:
-                raise TraceError(
-                    f"first values are given at {user_site()} to a tensor of the graph, made at "
-                    f"{each._value.where}, which each run computes: give them to a Parameter "
-                    "itself, not to what is computed of it"
-                )
-        return self._outside()
-
-    @contextmanager
-    def _outside(self) -> Iterator[None]:
-        """As if outside of `with graph:`, for a moment, in which few tensors change."""
-        inside = []
-        for before in reversed(self.journal.values()):
-            if not before.is_current:
-                inside.append(HandleState.of(before.tensor))
-                before.restore()
-        previous, state.context = state.context, None
-        scope, state.module_path = state.module_path, ""
-        try:
-            yield
-        finally:
-            state.context, state.module_path = previous, scope
-            for key, before in self.journal.items():
-                if not before.is_current:
-                    self.journal[key] = HandleState.of(before.tensor)
-            for each in reversed(inside):
-                each.restore(grad=False)
-        self.check_outside()
 
     def declare(self, tensor: Tensor, name: str) -> None:
         """Let a tensor of the outside be a variable of this name."""
@@ -432,39 +366,3 @@ class GraphTrace(Trace):
             if self.last_token is first:
                 self.last_token = token
             self._undo(shown[key] for key in shown if self.table[key] is seen[key])
-
-    # --- randomness ---
-
-    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
-        if self.is_in_body:
-            return super().draw_from(generator, device)
-        use = self._use_at_run(generator)
-        if device is CPU:
-            return use.key, use.counter
-        key, counter = (apply(p.transfer, each, device=device) for each in (use.key, use.counter))
-        return key, counter
-
-    def _use_at_run(self, generator: Any) -> GeneratorUse:
-        """A generator with its counter as a run will find it here, when it makes what comes."""
-        use, type_ = self._use(generator), intern_type((), int64)
-        counter = wrap(self.mark(type_, "draw", None, generator=generator), type_)
-        return GeneratorUse(generator, use.key, counter)
-
-    def _counters(self, generators: Sequence[Any]) -> list[GeneratorUse]:
-        if self.is_in_body:
-            return super()._counters(generators)
-        return [self._use_at_run(each) for each in generators]
-
-    def _drawn(self, uses: Sequence[GeneratorUse], counters: Sequence[Tensor]) -> None:
-        if not self.is_in_body:
-            for use, counter in zip(uses, counters, strict=True):
-                self.counters_behind[use.counter._value] = self.value_of(counter)
-        super()._drawn(uses, counters)
-
-    def random_state(self, generator: Any) -> Tensor:
-        self._refuse_in_body("reads the state of a generator")
-        return EAGER.random_state(generator)
-
-    def seeded(self, generator: Any, seed: int) -> None:
-        """Done once, as all that Python does: for first values, and the runs that follow."""
-        self._refuse_in_body("seeds a generator")
