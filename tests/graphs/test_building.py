@@ -254,6 +254,8 @@ def test_what_bodies_write_belongs_to_their_results():
 
 def test_names_are_of_scopes_and_find_what_they_name():
     with tg.Graph() as g:
+        with tg.name_scope("outer/scope"):
+            deep = tg.variable(3.0, "a/b")
         with tg.name_scope("input"):
             x = tg.placeholder(tg.float32, (None, 2), "x")
         w = tg.variable([1.0, 2.0], "w", requires_grad=True)
@@ -264,9 +266,13 @@ def test_names_are_of_scopes_and_find_what_they_name():
         tg.group(step, name="all/steps")
         with pytest.raises(ZeroDivisionError), g.operation("broken"):
             raise ZeroDivisionError
-    assert g.names == ["input.x", "summaries.loss", "summaries.loss_2", "SGD", "all.steps", "w"]
+    assert g.names[:4] == ["input.x", "summaries.loss", "summaries.loss_2", "SGD"]
+    assert g.names[4:] == ["all.steps", "outer.scope.a.b", "w"]
     assert g["summaries/loss"] is loss and g["SGD"] is step and g["w"] is w and g["input/x:0"] is x
     session = tg.Session(g)
+    session.set("outer/scope/a/b", 4.0)
+    assert session.get("outer/scope.a.b").item() == session.run("outer/scope/a/b:0").item() == 4
+    assert g["outer/scope/a/b"] is deep
     feeds = {"input/x": [[1.0, 1.0]]}
     for _ in range(2):
         found = session.run({"a": "summaries/loss", "b": ["summaries.loss_2"]}, feeds)

@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     from .graph_trace import GraphTrace
 
 
+def plain(name: str) -> str:
+    """A name as graphs have it: `/` separates like the point, and TensorFlow's `:0` is nothing."""
+    return name.removesuffix(":0").replace("/", ".")
+
+
 def scoped(name: str) -> str:
-    """A name behind that of the scope; `/` separates like the point."""
-    own = name.replace("/", ".")
+    """A name behind that of the scope."""
+    own = plain(name)
     return f"{state.module_path}.{own}" if state.module_path else own
 
 
 def named(trace: GraphTrace, name: str) -> Any:
     """What has a name in the graph; KeyError tells which names are like it."""
-    wanted = name.removesuffix(":0").replace("/", ".")
+    wanted = plain(name)
     found = trace.labels.get(wanted)
     if found is None:
         variables = trace.graph.variables

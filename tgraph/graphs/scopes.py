@@ -13,12 +13,15 @@ from ..core.tensor import Tensor
 from ..nn.parameter import Parameter
 from ..ops.creation import as_tensor
 from ..runtime.dtypes import DType
+from .lookup import plain
 from .operation import Operation
 from .placeholder import building
 
 
 class name_scope:
     """Names of what is made inside begin with `name`, also in pictures and errors.
+
+    "a/b" is the scope "b" in the scope "a".
 
     >>> import tgraph as tg
     >>> with tg.Graph() as g, tg.name_scope("input"):
@@ -29,7 +32,7 @@ class name_scope:
     """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = plain(name)
         self._outer: list[str] = []
 
     def __enter__(self) -> str:

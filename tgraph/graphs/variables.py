@@ -19,6 +19,7 @@ from ..core.tensor import Tensor, intern_type, wrap
 from ..ops.creation import as_tensor
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place, to_host
 from ..runtime.device import CPU, Device
+from .lookup import plain
 from .reads import check_array
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Variables:
 
     def _find(self, variable: Tensor | str) -> Tensor:
         every = self._graph.variables
-        found = every.get(variable) if isinstance(variable, str) else variable
+        found = every.get(plain(variable)) if isinstance(variable, str) else variable
         if found is None or not self._graph.is_variable(found):
             shown = variable if isinstance(variable, str) else f"tensor of {variable._type}"
             raise KeyError(f"the graph has no variable {shown}; it has {', '.join(every)}")
