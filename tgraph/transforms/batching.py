@@ -106,6 +106,8 @@ class BatchContext(LiftedContext):
             try:
                 return batched_loop(self, decide, advance, carried, flags)
             except MoreExamples as found:
+                if found.context is not self:
+                    raise
                 flags = found.flags
 
     def readable(self, tensor: Tensor, operation: str) -> Tensor:

@@ -28,10 +28,13 @@ Advance = Callable[..., Sequence[Tensor]]
 
 
 class MoreExamples(Exception):
-    """A turn made tensors of the state batched that were none: `flags` tells all that are."""
+    """A turn made tensors of the state batched that were none: `flags` tells all that are.
 
-    def __init__(self, flags: list[bool]) -> None:
-        self.flags = flags
+    `context` is that whose turn it was, of several that lie over each other.
+    """
+
+    def __init__(self, context: BatchContext, flags: list[bool]) -> None:
+        self.context, self.flags = context, flags
 
 
 class LoopRecord(Record):
@@ -84,7 +87,7 @@ def batched_loop(
                 after = [apply(p.where, decision, *pair) for pair in zip(after, before)]
             found = [context.is_batched(each) or flag for each, flag in zip(after, flags)]
             if found != list(flags):
-                raise MoreExamples(found)
+                raise MoreExamples(context, found)
             return tuple(_of_all(context, each, flag) for each, flag in zip(after, flags))
 
     with context.lowered():
