@@ -112,6 +112,39 @@ def test_gradients_see_the_numbers_that_were_drawn() -> None:
     assert tg.allclose(found[0][0], found[1][0]) and tg.equal(found[0][1], found[1][1])
 
 
+SEEN_BY_NONE = tg.zeros(2)
+
+
+def without_turns(xs: tg.Tensor) -> Any:
+    """Results of no turns, of a body that draws, and writes, and so on."""
+
+    def step(c: tg.Tensor, x: tg.Tensor) -> Any:
+        SEEN_BY_NONE.add_(1)
+        return c + x.sum() * tg.rand(2), {"a": x > 1, "b": (x.sum().to(tg.int32), None, CELL(x))}
+
+    found = tg.scan(step, xs.new_ones(2), xs), tg.map(lambda x: (x, x.sum()), xs)
+    nested = tg.map(lambda x: tg.scan(lambda c, y: (c, y * x), x, xs.double())[1], xs)
+    last = tg.fori_loop(3, 3, lambda i, c: c + 1, xs.sum(0)), tg.scan(step, xs.new_ones(2), xs)[0]
+    return found, nested, last, tg.scan(lambda c, _: (c, c), 0.5, length=0), tg.rand(2)
+
+
+def test_loops_of_no_turns() -> None:
+    for xs in (of(0, 3), of(0, 3).requires_grad_()):
+        results = []
+        for function in (without_turns, tg.compile(without_turns)):
+            tg.manual_seed(1)
+            results.append(function(xs))
+        check_same(results[1], results[0])
+        assert [tuple(x.shape) for x in pytree.leaves(results[0]) if x is not None] == [
+            tuple(x.shape) for x in pytree.leaves(results[1]) if x is not None
+        ]
+        (_, rows), mapped = results[0][0]
+        assert rows["a"].shape == (0, 3) and rows["a"].dtype is tg.bool
+        assert rows["b"][2].shape == (0, 3) and mapped[1].shape == (0,)
+        assert results[0][1].shape == (0, 0, 3)
+    assert tg.equal(SEEN_BY_NONE, tg.zeros(2))
+
+
 # --- plans ---------------------------------------------------------------------------------------
 
 
@@ -160,12 +193,12 @@ def test_a_position_that_is_computed_is_written_in_place() -> None:
 def test_sizes_that_vary() -> None:
     def f(x: tg.Tensor) -> Any:
         def total(x: tg.Tensor) -> tg.Tensor:
-            return tg.scan(lambda c, r: (c + r, c * r), x[0] * 0, x)[1].sum()
+            return tg.scan(lambda c, r: (c + r, c * r), x.sum(0) * 0, x)[1].sum()
 
         return total(x), tg.grad(total)(x), tg.fori_loop(0, x.shape[0], lambda i, c: c + i, 0)
 
     compiled = tg.compile(f, dynamic={"x": 0})
-    for size in (3, 5, 1):
+    for size in (3, 5, 1, 0, 4):
         check_same(compiled(of(size, 2)), f(of(size, 2)))
     assert "any size" in str(compiled.explain(of(4, 2)))
 
@@ -268,7 +301,7 @@ ERRORS: list[tuple[Function, type[Exception], str]] = [
     ),
     (lambda x: tg.scan(lambda c, x: c + x, x[0], x), TypeError, "must give a pair"),
     (lambda x: tg.scan(lambda c, x: (c, x), 0.0, x, 4), ValueError, "has 3 rows, expected 4"),
-    (lambda x: tg.map(lambda x: x, x[:0]), ValueError, "there must be a row"),
+    (lambda x: tg.scan(lambda c, x: (c, x), x, None, -1), ValueError, "no negative length"),
     (lambda x: tg.fori_loop(0, 2, lambda i, c: c, "text"), TypeError, "got str at"),
     (_counts, tg.TraceError, "changes the variable count"),
     (_appends, tg.TraceError, "changes the variable rows"),

@@ -434,8 +434,8 @@ def scan(
     on with `reverse` (row `i` of `ys` always belongs to row `i` of `xs`). Without `xs` there are
     `length` turns, for which `x` is None. Gradients keep the states that turns begin with.
 
-    Raises TypeError where the state changes its structure or types, ValueError where lengths differ
-    or are 0.
+    Raises TypeError where the state changes its structure or types, ValueError where lengths
+    differ. Where there are none, `f` is traced, and must be a function that can be.
 
     >>> import tgraph as tg
     >>> tg.scan(lambda total, x: (total + x, total * x), 0.0, tg.tensor([1.0, 2.0, 3.0]))
@@ -464,7 +464,7 @@ def _scanned(
         _check(operation, after, start, f"{traced.name}[0]", "the state before it")
         return after, _tree(found[1], operation, f"{traced.name}[1]")
 
-    if not context.takes_bodies:
+    if not context.takes_bodies and length > 0:
         return _turns(operation, turn, start, over, length, reverse)
     ys: list[_Tree] = []
 
@@ -474,9 +474,34 @@ def _scanned(
         return [*after.tensors, *result.tensors]
 
     types = [*start.types, *(_row_type(each) for each in over.types)]
+    if length < 1:
+        _rehearse(step, types, traced.watched)
+        return _own(start), _no_rows(ys[-1])
     body = context.body(step, types, [traced.watched])
     found = context.scan(body, start.tensors, over.tensors, length, reverse)
     return start.filled(found[:count]), ys[0].filled(found[count:])
+
+
+def _rehearse(step: Function, types: Sequence[TensorType], watched: Function) -> None:
+    """Let a body tell what it would give."""
+    context = current_context()
+    if context.takes_bodies:
+        context.body(step, types, [watched])
+        return
+    # Nothing else in eager mode traces: imported where it is used, as it takes long.
+    from ..tracing.rehearsal import rehearse
+
+    rehearse(step, types, [watched])
+
+
+def _no_rows(row: _Tree) -> Any:
+    """The stacked results of no turns, each of which would give `row`."""
+    return row.filled(
+        [
+            creation.zeros((0, *each.shape), dtype=each.dtype, device=each.device)
+            for each in row.types
+        ]
+    )
 
 
 def _row_type(type_: TensorType) -> TensorType:
@@ -495,8 +520,8 @@ def _length(operation: str, over: _Tree, length: Any) -> Any:
         length = each.shape[0]
     if length is None:
         raise ValueError(f"{operation}: expected xs with tensors, or length, at {user_site()}")
-    if length < 1:
-        raise ValueError(f"{operation}: there must be a row or a turn at least, at {user_site()}")
+    if length < 0:
+        raise ValueError(f"{operation}: expected no negative length, got {length}")
     return length
 
 
@@ -522,7 +547,7 @@ def _turns(
 def map_(f: Function, xs: Any) -> Any:
     """The stacked results of `f(x)` for the rows `x` of `xs`, one after the other.
 
-    `xs` and results are any containers of tensors. `scan` tells more.
+    `xs` and results are any containers of tensors; there may be no rows. `scan` tells more.
 
     >>> import tgraph as tg
     >>> tg.map(lambda row: row.sum(), tg.ones(3, 2))
