@@ -36,6 +36,10 @@ def _slice(xp: Any, x: Array, starts: Ints, stops: Ints, steps: Ints) -> Array:
     return x[slices_of(starts, stops, steps)]
 
 
+def _barrier(xp: Any, x: Any, after: Any) -> Any:
+    return x
+
+
 def _slice_update(
     xp: Any, base: Array, update: Array, starts: Ints, stops: Ints, steps: Ints
 ) -> Array:
@@ -114,6 +118,7 @@ FUNCTIONS: dict[str, Function] = {
     "permute": _permute,
     "broadcast": _broadcast,
     "slice": _slice,
+    "barrier": _barrier,
     "slice_update": _slice_update,
     "flip": _flip,
     "pad": _pad,

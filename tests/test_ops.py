@@ -365,7 +365,7 @@ def test_names_tell_rows_apart() -> None:
 # Primitives that no function of tensors applies on its own account.
 ELSEWHERE = {
     "input", "constant", "copy", "random_bits", "transfer", "require", "host_call",
-    "branch", "loop",
+    "branch", "loop", "barrier",
     "attention", "attention_rows", "attention_gradient", "sort", "assemble",
 }  # fmt: skip
 

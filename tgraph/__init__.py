@@ -93,6 +93,7 @@ if _TYPE_CHECKING:
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
     from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
     from .transforms.batching import vmap
+    from .transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
     from .transforms.forward import jvp, linearize
     from .transforms.functional import functional_call
     from .transforms.jacobians import hessian, hvp, jacfwd, jacrev
@@ -123,6 +124,9 @@ _LATE = {
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
     "functional_call": (".transforms.functional", "functional_call"),
+    "checkpoint": (".transforms.checkpoint", "checkpoint"),
+    "checkpoint_name": (".transforms.checkpoint", "checkpoint_name"),
+    "checkpoint_policies": (".transforms.checkpoint", "checkpoint_policies"),
     "custom_jvp": (".autograd.custom", "custom_jvp"),
     "custom_vjp": (".autograd.custom", "custom_vjp"),
     "stop_gradient": (".autograd.custom", "stop_gradient"),

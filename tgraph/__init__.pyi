@@ -89,6 +89,9 @@ from tgraph.tracing import host as host
 from tgraph.tracing import trace as trace
 from tgraph.tracing.recording.world import TraceWarning as TraceWarning
 from tgraph.transforms.batching import vmap as vmap
+from tgraph.transforms.checkpoint import checkpoint as checkpoint
+from tgraph.transforms.checkpoint import checkpoint_name as checkpoint_name
+from tgraph.transforms.checkpoint import checkpoint_policies as checkpoint_policies
 from tgraph.transforms.forward import jvp as jvp
 from tgraph.transforms.forward import linearize as linearize
 from tgraph.transforms.functional import functional_call as functional_call

@@ -19,16 +19,19 @@ from math import prod
 
 from ...runtime.records import record
 from ..ir import Family, Node
+from ..ir import primitives as p
 from ..ir.shapes import numel
 from ..ir.size_number import decided
 from ..kernel.kernel_io import Root, has_loops, iteration_shape, own_root, row_sizes
 from .contractions import with_contractions
 from .fused_graph import Assessment, FusedGraph, Group, GroupKernels, Refusal
 from .machine import Machine, nanoseconds
+from .memory_order import memory_order
 from .roots import Roots
 from .rules import FusionRules, is_stored_source
 from .running_order import RunningOrder
 from .structure import computed_for
+from .waiting import waited_for
 
 MAX_ROOTS = 24
 MAX_READS = 40
@@ -147,6 +150,9 @@ class _Merging:
             Group(tuple(each.roots), each.kind, tuple(each.reads), each.price, each.apart)
             for each in self._sorted()
         )
+        if p.barrier in self.graph.primitives:
+            outputs = set(map(self.roots.in_memory, self.graph.outputs))
+            groups = tuple(memory_order(groups, outputs))
         group_of = {node: group for group in groups for node in group.nodes}
         refusals = tuple(self._last_refusals())
         return FusedGraph(self.rules, groups, group_of, stored, refusals, self.kernels)
@@ -202,7 +208,8 @@ class _Merging:
         """The nodes in memory from which `node` is computed."""
         if self._is_step(node):
             in_memory = self.roots.in_memory
-            return {in_memory(each): None for each in self.rules.step_operands(node)}
+            read = {in_memory(each): None for each in self.rules.step_operands(node)}
+            return read | {in_memory(each): None for each in waited_for(node)}
         return self.roots.reads(node)
 
     def _new_group(self, node: Node) -> _GrowingGroup:

@@ -57,6 +57,9 @@ class Roots:
             base = alias_base(node)
             wanted.add(node if is_stored_source(base) or is_virtual_source(base) else base)
         for node in self.graph.nodes:
+            if node.primitive is p.barrier:  # what is kept, and what it waits for
+                bases = map(alias_base, node.inputs)
+                wanted.update(each for each in bases if not is_virtual_source(each))
             if self.rules.is_step(node):
                 wanted.update(self.rules.step_operands(node))
             elif self.rules.scatters_in_place and node.primitive.family is Family.SCATTER:

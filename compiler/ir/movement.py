@@ -8,6 +8,8 @@
   `interior` times between neighbours; never negative;
 - `concatenate(axis)`: any number of inputs;
 - `slice_update(base, update; starts, stops, steps)`: `base` with the slice replaced;
+- `barrier(x, after)`: `x` itself, which is read from memory, once `after` has been computed. It is
+  another value to whatever looks for equal ones, so that what is made of it is computed again;
 - `unfold(axes, sizes, strides, dilations)`: windows along `axes`; each axis becomes the number
   of its windows, and one axis per window is appended, in the order of `axes`;
 - `fold(axes, strides, dilations, shape)`: the transpose of unfold: adds overlapping windows up
@@ -127,6 +129,10 @@ def _infer_fold(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return operand.with_shape(shape)
 
 
+def _infer_barrier(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    return types[0]
+
+
 def _view(name: str, infer: object, arity: int | None = 1) -> Primitive:
     facts = Primitive(name, Family.VIEW, infer, arity=arity, exact=True)  # type: ignore[arg-type]
     return register(facts)
@@ -140,6 +146,7 @@ flip = _view("flip", _infer_flip)
 pad = _view("pad", _infer_pad)
 concatenate = _view("concatenate", _infer_concatenate, arity=None)
 assemble = register(Primitive("assemble", Family.ASSEMBLY, _infer_concatenate, exact=True))
+barrier = _view("barrier", _infer_barrier, arity=2)
 slice_update = _view("slice_update", _infer_slice_update, arity=2)
 unfold = _view("unfold", _infer_unfold)
 fold = register(Primitive("fold", Family.WINDOW, _infer_fold, arity=1))

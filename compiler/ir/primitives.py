@@ -68,6 +68,7 @@ from .host_calls import host_call
 from .indexing import gather, index, index_put, scatter_add
 from .movement import (
     assemble,
+    barrier,
     broadcast,
     concatenate,
     flip,
@@ -103,6 +104,7 @@ __all__ = [
     "attention",
     "attention_gradient",
     "attention_rows",
+    "barrier",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",

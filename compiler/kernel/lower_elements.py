@@ -20,7 +20,7 @@ from .views import decided, pad_parts, pieces, taps, update_parts
 # Primitives whose element is the element of their last operand.
 _MOVES = frozenset({
     p.reshape, p.permute, p.broadcast, p.slice_, p.flip, p.unfold, p.gather, p.index, p.copy,
-    p.require,
+    p.require, p.barrier,
 })  # fmt: skip
 
 

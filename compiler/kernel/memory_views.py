@@ -17,20 +17,22 @@ from .views import operand_needs
 SHORTEST_RUN = 4
 """Elements side by side from which on gathering them is not dearer than a matrix in memory."""
 
+_MOVES = (p.reshape, p.permute, p.slice_, p.broadcast, p.barrier)
+
 View = tuple[tuple[int, ...], int]
 """Strides and an offset, in elements."""
 
 
 def alias_base(node: Node) -> Node:
-    """The node whose memory a materialised reshape shares."""
-    while node.primitive is p.reshape:
+    """The node whose memory a materialised reshape, or a barrier, shares."""
+    while node.primitive in (p.reshape, p.barrier):
         node = node.inputs[0]
     return node
 
 
 def view_base(node: Node) -> Node:
     """The node below a chain of views that only re-address its elements."""
-    while node.primitive in (p.reshape, p.permute, p.slice_, p.broadcast):
+    while node.primitive in _MOVES:
         node = node.inputs[0]
     return node
 

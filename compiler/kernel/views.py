@@ -109,6 +109,10 @@ def _reshape(node: Node, coords: Coords, mask: Mask) -> Needs:
     return [(operand, reshape_coords(coords, node.shape, operand.shape), mask)]
 
 
+def _barrier(node: Node, coords: Coords, mask: Mask) -> Needs:
+    return [(node.inputs[0], coords, mask)]
+
+
 def _permute(node: Node, coords: Coords, mask: Mask) -> Needs:
     at: list[Index] = [ZERO] * len(coords)
     for position, axis in enumerate(node.attrs["axes"]):
@@ -289,6 +293,7 @@ _NEEDS: dict[str, Callable[[Node, Coords, Mask], Needs]] = {
     "flip": _flip,
     "pad": _pad,
     "concatenate": _concatenate,
+    "barrier": _barrier,
     "slice_update": _slice_update,
     "unfold": _unfold,
     "fold": _fold,

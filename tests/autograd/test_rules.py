@@ -82,6 +82,7 @@ OTHERS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "flip": (applied(p.flip, axes=(1,)), (X,)),
     "pad": (applied(p.pad, low=(1, 0), high=(0, 2), interior=(1, 2), value=3.0), (X,)),
     "concatenate": (applied(p.concatenate, axis=1), (X, normal(3, 2), normal(3, 1))),
+    "barrier": (applied(p.barrier), (X, normal(2))),
     "slice_update": (
         applied(p.slice_update, starts=(0, 1), stops=(3, 4), steps=(2, 2)),
         (X, normal(2, 2)),

@@ -183,6 +183,11 @@ def roll(program: Program) -> None:
     program.keep(program.op(p.concatenate, *parts, axis=axis))
 
 
+def barrier(program: Program) -> None:
+    value, other = program.draw(), program.draw()
+    program.keep(program.op(p.barrier, value, other))
+
+
 def slice_update(program: Program) -> None:
     value = program.draw(_has_axes)
     attrs = _slices(program, value.shape)
@@ -310,7 +315,7 @@ MAKERS = (
     reduce, reduce, reduce, logical_reduce, position, position, running_fold, running_fold,
     extreme_of_some, reshape, reshape, squeeze, permute, permute,
     broadcast, outer, slice_, pad, flip, concatenate, roll, slice_update, windows, index, gather,
-    scatter, index_put, iota, one_hot,
+    barrier, scatter, index_put, iota, one_hot,
 )  # fmt: skip
 
 BORDERS = (slice_, pad, concatenate, roll, slice_update, windows)

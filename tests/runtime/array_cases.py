@@ -129,6 +129,7 @@ _MOVEMENT: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
     ("pad", [(0,)], {"low": (1,), "high": (1,), "interior": (3,), "value": 0}),
     ("concatenate", [(2, 3), (2, 0), (2, 1)], {"axis": 1}),
     ("assemble", [(2, 3), (2, 1)], {"axis": 1}),
+    ("barrier", [(2, 3), (4,)], {}),
     ("slice_update", [(7, 4), (3, 2)], {"starts": (1, 0), "stops": (6, 4), "steps": (2, 3)}),
     ("slice_update", [(), ()], {"starts": (), "stops": (), "steps": ()}),
     ("unfold", [(2, 7)], {"axes": (1,), "sizes": (3,), "strides": (2,), "dilations": (1,)}),

@@ -124,7 +124,7 @@ def run_recorded(call: CustomCall, tensors: Sequence[Tensor]) -> list[Tensor]:
     made = call.forward(given) if recording else Forward(call.function(given), [], None)
     _check_outputs(call, made.outputs)
     own = {id(each) for each in given}
-    outputs = [_own(each, id(each) in own) for each in made.outputs]
+    outputs = [own_handle(each, id(each) in own) for each in made.outputs]
     if recording:
         attach_custom(call, tensors, outputs, made)
     return outputs
@@ -144,7 +144,7 @@ def _check_outputs(call: CustomCall, outputs: Sequence[Tensor]) -> None:
         )
 
 
-def _own(output: Tensor, is_input: bool) -> Tensor:
+def own_handle(output: Tensor, is_input: bool = False) -> Tensor:
     """A handle of an output that nobody else has, and memory that shows no other's."""
     if is_input or output._view is not None:
         return apply(p.copy, output)

@@ -98,6 +98,8 @@ class _Pass:
         if record.freed:
             raise RuntimeError(_FREED.format(name=record.name(), site=record.site))
         current_context().backward_of(record.site)
+        if record.region is not None:
+            record.region.arrived(incoming)
         outgoing = record.cotangents(incoming, mask)
         if not retain_graph:
             record.free()

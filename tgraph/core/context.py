@@ -225,6 +225,13 @@ class Context:
         """The last state, and stacked results, of a body that takes a state and rows of `xs`."""
         raise NotImplementedError
 
+    def region(self, policy: Any) -> AbstractContextManager[bool]:
+        """Where a checkpointed function runs. Gives False where it has to be recorded by itself."""
+        return nullcontext(False)
+
+    def named(self, tensor: Tensor, name: str) -> None:
+        """A name by which policies of checkpoints know a value."""
+
     def pure(self, where: str) -> AbstractContextManager[None]:
         """In a trace: an error where numbers are drawn, or the outside written, in `where`."""
         return nullcontext()

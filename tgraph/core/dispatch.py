@@ -302,6 +302,10 @@ class PrimitiveRecord(Record):
         self.results: tuple[Saved | TensorType, ...] = types
         self.attrs = attrs
 
+    @property
+    def keeps_handles(self) -> bool:
+        return getattr(self.primitive, "keeps_handles", False)
+
     def name(self) -> str:
         name = self.primitive.name
         camel = "".join(word.capitalize() for word in name.split("_"))
@@ -347,4 +351,7 @@ def unpack(saved: Saved, record: Record) -> Tensor:
             f"overwritten at {storage.written}. Hint: use an operation that does not work in "
             "place there, or clone() the tensor first."
         )
+    if record.region is not None and not record.keeps_handles:
+        again: Tensor = record.region.recomputed(settled(saved.tensor))
+        return again
     return saved.tensor

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir import TensorType
+from .state import state
 from .tensor import Storage, Tensor
 
 # Where a cotangent goes: output number `index` of a Record, or a leaf tensor.
@@ -31,10 +32,12 @@ class Record:
     descending `order` is a topological order.
     """
 
-    __slots__ = ("__weakref__", "edges", "freed", "hooks", "order", "outputs", "site")
+    __slots__ = ("__weakref__", "edges", "freed", "hooks", "order", "outputs", "region", "site")
 
     # Whether `cotangents` makes new tensors, to which nobody else holds on.
     makes_fresh = True
+    # Whether its rule knows saved tensors by their identity.
+    keeps_handles = False
 
     def __init__(self, edges: tuple[Edge, ...], outputs: tuple[TensorType, ...], site: Any) -> None:
         self.edges = edges
@@ -43,6 +46,7 @@ class Record:
         self.order = next(_order)
         self.hooks: dict[int, dict[int, Any]] | None = None  # output -> {handle id: hook}
         self.freed = False
+        self.region = state.region  # which computes again what is saved, where there is one
 
     def name(self) -> str:
         """Such as "MulBackward0"."""

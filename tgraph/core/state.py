@@ -12,6 +12,7 @@ class _State(threading.local):
     context: Any = None  # a context.Context; None is the eager one
     grad_enabled: bool = True
     module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance
+    region: Any = None  # the checkpointed part of a trace that is recorded (`tracing/regions.py`)
     recorder: Any = None  # the recorder.Recorder of what a traced function reads
 
 

@@ -7,7 +7,7 @@ function of a module named after its family.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,6 +111,10 @@ class Lifted:
         self.below = below
         self.where = where  # the user's line, a provenance.Site
         self.serial = next(Lifted.serials)
+
+    def of(self, function: Callable[[Tensor], Tensor]) -> Lifted:
+        """The value whose tensors below are what `function` gives for those of this one."""
+        raise NotImplementedError
 
     @property
     def itemsize(self) -> int:

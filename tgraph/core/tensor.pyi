@@ -12,6 +12,7 @@ from ..runtime.device import CPU
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
 from ..runtime.records import NamedTuple
+from collections.abc import Callable
 from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _Iterator
 from collections.abc import Sequence
@@ -58,6 +59,7 @@ class View:
 
 class Lifted:
     def __init__(self, context: Any, below: Tensor, where: Any) -> None: ...
+    def of(self, function: Callable[[Tensor], Tensor]) -> Lifted: ...
     @property
     def itemsize(self) -> _builtins.int: ...
     @property

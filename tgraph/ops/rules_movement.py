@@ -73,6 +73,16 @@ def _concatenate(
     return found
 
 
+@input_vjp(p.barrier)
+def _barrier(g: Tensor, out: Any, x: Any, after: Any) -> Tensor:
+    return g
+
+
+@input_vjp(p.barrier, 1)
+def _barrier_after(g: Tensor, out: Any, x: Any, after: Any) -> None:
+    return None
+
+
 @input_vjp(p.slice_update, 0)
 def _slice_update_base(
     g: Tensor, out: TensorType, base: TensorType, update: TensorType, **attrs: Any

@@ -23,6 +23,7 @@ from ..runtime.dtypes import int64
 from .body_writes import Watch
 from .outside_writes import Written
 from .reached import Ends, ends_of
+from .regions import outside_of_regions
 from .scopes import Scope
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def trace_body(
     watch = Watch(watched)
     while True:
         scope = Scope(trace.scope)
-        with scope.entered(trace):
+        with scope.entered(trace), outside_of_regions():
             body = _trace_body(trace, scope, function, types, requires_grad)
             watch.check()
             scope.pure = "the gradient of the body of a branch or loop"

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..compiler.ir import Builder, Node, TensorType
+from ..compiler.ir import primitives as p
 from ..core.context import Context
 from ..core.provenance import user_site
 from ..core.state import state
@@ -68,6 +69,15 @@ class BodyRecording(Context):
     def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
         """A `node` of a body, on other inputs, in the running scope."""
         made = self.builder.rebuild(node, inputs)
+        self._own.add(made)
+        return made
+
+    def barrier(self, node: Node, after: Node) -> Node:
+        """`node` as another value, which is there once `after` is."""
+        if after.type.device != node.type.device:
+            after = self.builder.apply(p.transfer, [after], {"device": node.type.device})
+            self._own.add(after)
+        made = self.builder.apply(p.barrier, [node, after], where=node.where)
         self._own.add(made)
         return made
 

@@ -27,6 +27,8 @@ from .bodies import Body, trace_body, union_of, zeros
 class _Recorded:
     """An operation of several results that is recorded as one step, in a primitive's place."""
 
+    keeps_handles = True  # bodies know by their identity what they captured
+
     def __init__(self, name: str) -> None:
         self.name = name
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from types import MappingProxyType
 from typing import Any
@@ -47,6 +47,7 @@ from .body_recording import BodyRecording
 from .open_sizes import OpenSizes
 from .outside_writes import Carried
 from .recording.entered import without_hooks
+from .regions import entered_region
 from .scopes import Scope
 from .stamps import Stamps
 
@@ -309,6 +310,8 @@ class Trace(BodyRecording):
         self._own.add(node)
         if self._log is not None:
             self._log.append(node)
+        if state.region is not None:
+            state.region.add(node)
         return node
 
     # --- what is recorded again ---
@@ -588,6 +591,15 @@ class Trace(BodyRecording):
         signed = seed - (1 << 64) if seed >= 1 << 63 else seed
         key, counter = self.constant(signed, int64), self.constant(0, int64)
         self.generators[id(generator)] = GeneratorUse(generator, key, counter, seed=seed)
+
+    # --- what is computed again ---
+
+    def region(self, policy: Any) -> AbstractContextManager[bool]:
+        return entered_region(self, policy)
+
+    def named(self, tensor: Tensor, name: str) -> None:
+        if state.region is not None:
+            state.region.names[self.value_of(tensor)] = name
 
     # --- host calls ---
 

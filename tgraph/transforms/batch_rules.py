@@ -171,6 +171,11 @@ def _windows(given: Batch, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     return apply(given.primitive, *tensors, **attrs)
 
 
+@batch(p.barrier)
+def _barrier(given: Batch, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
+    return apply(p.barrier, in_front(given, tensors)[0], tensors[1])
+
+
 # --- positions ---
 
 

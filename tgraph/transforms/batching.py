@@ -34,6 +34,9 @@ class Batched(Lifted):
         super().__init__(context, below, user_site())
         self.leading = int(is_batched)  # type: ignore[misc]
 
+    def of(self, function: Callable[[Tensor], Tensor]) -> Batched:
+        return Batched(self.context, function(self.below), bool(self.leading))
+
 
 RANDOMNESS = ("error", "different", "same")
 

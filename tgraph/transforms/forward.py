@@ -32,6 +32,10 @@ class Dual(Lifted):
         super().__init__(context, below, user_site())
         self.tangent = tangent
 
+    def of(self, function: Callable[[Tensor], Tensor]) -> Dual:
+        tangent = None if self.tangent is None else function(self.tangent)
+        return Dual(self.context, function(self.below), tangent)
+
 
 class JvpContext(LiftedContext):
     """Tensors are dual numbers: each value is a tensor below and its tangent."""

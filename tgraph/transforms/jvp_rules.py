@@ -131,6 +131,13 @@ def _linear_but_positions(
     return apply(primitive, *operands, **attrs)
 
 
+@jvp_rule(p.barrier)
+def _barrier(
+    primitive: Primitive, primals: Primals, tangents: Tangents, output: Any, attrs: Attrs
+) -> Any:
+    return None if tangents[0] is None else apply(p.barrier, tangents[0], primals[1])
+
+
 @jvp_rule(p.pad)
 def _pad(
     primitive: Primitive, primals: Primals, tangents: Tangents, output: Any, attrs: Attrs

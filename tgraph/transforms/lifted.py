@@ -16,7 +16,7 @@ gradients that may be asked outside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -186,6 +186,12 @@ class LiftedContext(Context):
     def ordered(self, token: Tensor) -> None:
         with self.lowered():
             self.under.ordered(self.lowered_tensor(token))
+
+    def region(self, policy: Any) -> AbstractContextManager[bool]:
+        return self.under.region(policy)
+
+    def named(self, tensor: Tensor, name: str) -> None:
+        self.under.named(self.lowered_tensor(tensor), name)
 
     def serial(self) -> int:
         return self.under.serial()
