@@ -10,10 +10,14 @@ tensor([[1., 2.],
 from .autograd.transforms import grad, grad_and_value, vjp
 from .transforms.batching import vmap
 from .transforms.forward import jvp, linearize
-from .transforms.functional import functional_call, stack_module_state
+from .transforms.functional import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
 from .transforms.jacobians import hessian, hvp, jacfwd, jacrev
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
-    "linearize", "stack_module_state", "vjp", "vmap",
+    "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

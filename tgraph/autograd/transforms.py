@@ -8,11 +8,12 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from ..core import pytree
-from ..core.dispatch import apply, settled, without_record
+from ..core.dispatch import apply, edge_of, settled, without_record
 from ..core.grad_mode import enable_grad
-from ..core.record import Record
+from ..core.record import Edge, Record
 from ..core.state import state
 from ..core.tensor import Tensor
+from ..core.trace_state import Boundary
 from .api import grad as gradients_of
 
 ArgNums = int | Sequence[int]
@@ -56,6 +57,22 @@ def depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bo
         elif id(target) not in own:
             return True
     return False
+
+
+def ends_since(first: int, outputs: Sequence[Tensor]) -> list[Edge]:
+    """Where the history of `outputs` leaves the records that were made since `next_order()` gave
+    `first`. What a lifted context or a body was given meanwhile is no end."""
+    found: dict[Any, Edge] = {}
+    pending = [edge for edge in map(edge_of, outputs) if edge is not None]
+    seen: set[int] = set()
+    while pending:
+        target, index = pending.pop()
+        if isinstance(target, Tensor) or target.order < first:
+            found[id(target), index] = target, index
+        elif id(target) not in seen and not isinstance(target, Boundary):
+            seen.add(id(target))
+            pending += [edge for edge in target.edges if edge is not None]
+    return list(found.values())
 
 
 class Call:

@@ -13,8 +13,9 @@ from typing import Any
 
 from ..autograd.custom_call import own_handle
 from ..autograd.engine import run_backward
+from ..autograd.transforms import ends_since
 from ..core import pytree
-from ..core.dispatch import edge_of, settled, unpack
+from ..core.dispatch import settled, unpack
 from ..core.eager_context import EagerContext, current_context
 from ..core.grad_mode import enable_grad
 from ..core.provenance import user_site
@@ -147,7 +148,7 @@ class _Run:
         if not self.live:
             return result
         made = [leaves[at] for at in self.live]
-        ends = _ends(made, first)
+        ends = ends_since(first, made)
         own = [own_handle(each) for each in made]
         given = [each for each in pytree.leaves((self.args, self.kwargs)) if type(each) is Tensor]
         record = CheckpointRecord(self, ends, own, given)
@@ -177,21 +178,6 @@ _OTHERWISE = (
     "checkpoint: the function gave something else when it ran again for its gradient; what it "
     "computes must depend on its arguments, and on nothing that changed since"
 )
-
-
-def _ends(outputs: Sequence[Tensor], first: int) -> list[Edge]:
-    """Where the history of outputs leaves what was recorded since `first`."""
-    found: dict[Any, Edge] = {}
-    pending = [edge for edge in map(edge_of, outputs) if edge is not None]
-    seen: set[int] = set()
-    while pending:
-        target, index = pending.pop()
-        if isinstance(target, Tensor) or target.order < first:
-            found[id(target), index] = target, index
-        elif id(target) not in seen:
-            seen.add(id(target))
-            pending += [edge for edge in target.edges if edge is not None]
-    return list(found.values())
 
 
 class CheckpointRecord(Record):

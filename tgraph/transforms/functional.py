@@ -9,6 +9,7 @@ from typing import Any
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..nn.module import Module
+from ..nn.normalization import BatchNorm1d, BatchNorm2d
 from ..ops.concatenation import stack
 
 
@@ -123,3 +124,22 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
             made[name] = stack([each[name] for each in states])
         made[name].requires_grad_(first.requires_grad)
     return made
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let every batch norm below `root` go by its batch alone, and keep no running statistics.
+
+    These are written in place, which `vmap` refuses for a buffer that is one for all examples.
+    Changes `root`, and gives it.
+
+    >>> import tgraph as tg
+    >>> model = tg.func.replace_all_batch_norm_modules_(tg.nn.BatchNorm1d(3))
+    >>> model.running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, (BatchNorm1d, BatchNorm2d)):
+            module.track_running_stats = False
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(module, name, None)
+    return root

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..autograd.transforms import ends_since
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, edge_of, settled, zeros_of
 from ..core.provenance import user_site
-from ..core.record import Record
+from ..core.record import Edge, Record, next_order
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..ops.control import while_loop
@@ -66,7 +67,7 @@ def batched_loop(
     flags: Sequence[bool],
 ) -> list[Tensor]:  # fmt: skip
     """The last state of examples, of which each has its own of those that are flagged."""
-    recorded: list[Tensor] = []
+    first, captured = next_order(), list[Edge]()
 
     def own(below: Sequence[Tensor]) -> list[Tensor]:
         return [lifted(context, *pair) for pair in zip(below, flags, strict=True)]
@@ -82,7 +83,7 @@ def batched_loop(
             before = own(below)
             decision = settled(decide(*before))
             after = [settled(each) for each in advance(*before)]
-            recorded.extend(each for each in after if each._requires_grad)
+            captured.extend(ends_since(first, after))
             if context.is_batched(decision):
                 after = [apply(p.where, decision, *pair) for pair in zip(after, before)]
             found = [context.is_batched(each) or flag for each, flag in zip(after, flags)]
@@ -95,7 +96,7 @@ def batched_loop(
             goes_on, turn, tuple(map(_of_all, [context] * len(flags), carried, flags))
         )
     results = own(found)
-    return _without_gradient([*carried, *recorded], results)
+    return _without_gradient([*map(edge_of, carried), *captured], results)
 
 
 def _of_all(context: BatchContext, tensor: Tensor, is_batched: bool) -> Tensor:
@@ -110,7 +111,7 @@ def dual_loop(
     context: JvpContext, decide: Decide, advance: Advance, carried: Sequence[Tensor]
 ) -> list[Tensor]:
     """The last state and its tangents; all floats have some."""
-    recorded: list[Tensor] = []
+    first, captured = next_order(), list[Edge]()
     count = len(carried)
     smooth = [each._type.dtype.is_differentiable for each in carried]
 
@@ -138,18 +139,18 @@ def dual_loop(
     def turn(*below: Tensor) -> tuple[Tensor, ...]:
         with context.entered():
             after = [settled(each) for each in advance(*own(below))]
-            recorded.extend(each for each in after if each._requires_grad)
+            captured.extend(ends_since(first, after))
             return pairs(after)
 
     begin = pairs(carried)
     with context.lowered():
         found = while_loop(goes_on, turn, begin)
-    return _without_gradient([*carried, *recorded], own(found))
+    return _without_gradient([*map(edge_of, carried), *captured], own(found))
 
 
-def _without_gradient(sources: Sequence[Tensor], results: list[Tensor]) -> list[Tensor]:
+def _without_gradient(sources: Sequence[Edge], results: list[Tensor]) -> list[Tensor]:
     """Results that have a history, which cannot be gone back, where what they are made of has."""
-    edges = tuple(edge for edge in map(edge_of, sources) if edge is not None)
+    edges = tuple(edge for edge in sources if edge is not None)
     if not edges or not state.grad_enabled:
         return results
     record = LoopRecord(edges, tuple(each._type for each in results), user_site())
