@@ -87,6 +87,10 @@ def solves(data: Data) -> Case:
     return case(lambda *given: formulas.solved(jnp.stack, *given), data, "matrices", "right")
 
 
+def vmap_solves(data: Data) -> Case:
+    return case(jax.vmap(jnp.linalg.solve), data, "matrices", "right")
+
+
 def hashing(data: Data) -> Case:
     return case(formulas.hashed, data, "x")
 

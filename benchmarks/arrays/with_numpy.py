@@ -99,6 +99,13 @@ def solves(data: Data) -> Case:
     return case(lambda *given: formulas.solved(np.stack, *given), *inputs)
 
 
+def vmap_solves(data: Data) -> Case:
+    def function(matrices: Array, right: Array) -> Array:
+        return np.linalg.solve(matrices, right[..., None])[..., 0]
+
+    return case(function, data["matrices"], data["right"])
+
+
 def hashing(data: Data) -> Case:
     return case(formulas.hashed, data["x"])
 

@@ -94,6 +94,10 @@ class Workloads(base.Workloads):
 
         return self.case(function, *self.tensors(data, "matrices", "right"))
 
+    def vmap_solves(self, data: Data) -> Case:
+        function = tg.vmap(tg.linalg.solve)
+        return self.case(function, *self.tensors(data, "matrices", "right"))
+
     def hashing(self, data: Data) -> Case:
         return self.case(formulas.hashed, *self.tensors(data, "x"))
 

@@ -94,6 +94,10 @@ class Workloads(base.Workloads):
 
         return self.forward(function, *self.tensors(data, "matrices", "right"))
 
+    def vmap_solves(self, data: Data) -> Case:
+        function = torch.vmap(torch.linalg.solve)
+        return self.forward(function, *self.tensors(data, "matrices", "right"))
+
     def hashing(self, data: Data) -> Case:
         return self.forward(formulas.hashed, *self.tensors(data, "x"))
 

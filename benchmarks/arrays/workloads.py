@@ -186,6 +186,12 @@ ARRAYS = [
         tolerance=5e-5,
     ),
     Row(
+        "vmap_solves",
+        "vmap of linalg.solve, 10,000 systems of 8×8",
+        of(systems, 10_000),
+        tolerance=5e-5,
+    ),
+    Row(
         "hashing",
         "a hash of 4M integers of 32 bits",
         of(integers, 4 * MIB),
