@@ -135,13 +135,15 @@ class _Run:
         drawn = [default_generator] if replays else []
         self.generators = [(each, each.initial_seed(), each.counter) for each in drawn]
         self.kept = _Kept(policy)
+        self.spec: pytree.TreeSpec | None = None  # of what the first run gives
+        self.live: list[int] = []  # which leaves of it have a history
 
     def outputs(self) -> Any:
         first = next_order()
         with self.kept.used():
             result = self.function(*self.args, **self.kwargs)
-        leaves, self.spec = pytree.flatten(result)
-        self.live = [
+        leaves, spec = pytree.flatten(result)
+        self.spec, self.live = spec, [
             at for at, each in enumerate(leaves)
             if isinstance(each, Tensor) and settled(each)._requires_grad
         ]  # fmt: skip
@@ -155,7 +157,7 @@ class _Run:
         for index, (at, each) in enumerate(zip(self.live, own, strict=True)):
             each._record, each._index, each._requires_grad = record, index, True
             leaves[at] = each
-        return self.spec.unflatten(leaves)
+        return spec.unflatten(leaves)
 
     def again(self) -> list[Tensor]:
         """The outputs that have a history, from a second run."""
