@@ -163,10 +163,14 @@ class StepRunner:
     def make_ready(self, stream: Any, at: int, stops: frozenset[int]) -> None:
         """Let products choose and allocate before their addresses are captured."""
         pointers, left = self.pointers, dict(self.left)
-        if self.places:
-            self.places.tell()
+
+        def go_back() -> None:
+            self.pointers, self.left = pointers, dict(left)
 
         def ready() -> None:
+            go_back()  # it is asked again where memory had to be given back first
+            if self.places:
+                self.places.tell()
             number = at
             while number < len(self.calls) and number not in stops:
                 _, fixed, first = self.calls[number]
@@ -174,12 +178,12 @@ class StepRunner:
                     a, b, c, *bias = self.words[first : first + fixed.operands].tolist()
                     fixed.ready(a, b, c, stream.ptr, *bias)
                 is_control = leads_elsewhere(self.steps[number])
-                number = self.ask_for(number, stream.ptr) if is_control else number + 1
+                number = self._ask_for(number, stream.ptr) if is_control else number + 1
 
         try:
             when_full(ready)
         finally:
-            self.pointers, self.left = pointers, left
+            go_back()
 
     @property
     def pointers(self) -> bytes:
@@ -188,7 +192,7 @@ class StepRunner:
 
     @pointers.setter
     def pointers(self, found: bytes) -> None:
-        if self.places:
+        if self.places and found:
             self.places.pointers = found
 
     # -- steps ---------------------------------------------------------------------------
