@@ -43,7 +43,7 @@ def _branch(
     (index, *operands), branches = inputs, node.attrs["branches"]
     if index.primitive is p.full:
         chosen = branches[min(max(int(index.attrs["value"]), 0), len(branches) - 1)]
-        outputs = _inlined(build, chosen, operands)
+        outputs = inlined(build, chosen, operands)
         return {at: outputs[at] for at in read}
     branches = [each.with_outputs([each.outputs[at] for at in read]) for each in branches]
     needed = sorted(set().union(*(_reached(each, each.outputs) for each in branches)))
@@ -99,7 +99,7 @@ def _get(build: Builder, node: Node, index: int) -> Node:
     return build.apply(p.get, [node], {"index": index}, node.where)
 
 
-def _inlined(build: Builder, graph: Graph, operands: Sequence[Node]) -> list[Node]:
+def inlined(build: Builder, graph: Graph, operands: Sequence[Node]) -> list[Node]:
     """The outputs of a graph, computed of `operands` by nodes of the graph around it."""
     new = dict(zip(graph.inputs, operands, strict=True))
     for node in graph.nodes:

@@ -20,6 +20,7 @@ from tgraph.compiler.ir import Graph, Node
 from tgraph.compiler.passes.on_one_device import on_one_device
 from tgraph.compiler.placement import PlacedExecutable
 from tgraph.compiler.plan.turns import known_turns
+from tgraph.compiler.targets.cuda import select_branches
 from tgraph.runtime.cuda import capture, segments
 from tgraph.runtime.cuda.step_runner import StepRunner
 from tgraph.runtime.dtypes import complex64, float64, int8, int32, int64, uint32
@@ -33,8 +34,9 @@ CALLS = 4  # asked for, captured, replayed twice
 
 
 @pytest.fixture(autouse=True)
-def cell(cuda: Any) -> Iterator[None]:
-    """The module that cases use, on the device meanwhile."""
+def cell(cuda: Any, monkeypatch: Any) -> Iterator[None]:
+    """The module that cases use, on the device meanwhile. Branches stay what they are."""
+    monkeypatch.setattr(select_branches, "WAIT", 0.0)
     yield
     control_cases.CELL.to("cpu")
 
@@ -286,6 +288,38 @@ def test_loops_that_are_too_long_for_one_graph(function: Function, monkeypatch: 
             check_same(compiled(*there), function(*args))
         (frame,) = frames_of(compiled)
         assert 1 <= max(map(len, frame.graphs.values())) <= 12
+
+
+@pytest.mark.parametrize("name", ["branches in loops", "captured by one", "chosen", "newton"])
+def test_small_branches_are_selections(name: str, monkeypatch: Any) -> None:
+    """Also those that choose by a number, and in loops with a bound, which are graphs then."""
+    monkeypatch.setattr(select_branches, "WAIT", 1e9)
+    function, args = CASES[name]
+    compiled, there = tg.compile(derivatives(function)), on_device(args)
+    expected = derivatives(function)(*args)
+    for _ in range(CALLS):
+        check_same(compiled(*there), expected)
+    assert "branch" not in str(compiled.explain(*there))
+    for frame in frames_of(compiled):
+        assert frame.stops == frozenset()
+
+
+def test_what_may_fail_or_takes_long_stays_a_branch(monkeypatch: Any) -> None:
+    monkeypatch.undo()
+
+    def is_branch(side: Function, *shape: int) -> bool:
+        def f(x: tg.Tensor) -> tg.Tensor:
+            return tg.cond(x.sum() > 0, lambda: side(x), lambda: x)
+
+        return "branch" in str(tg.cuda.program(f, tg.ones(*shape)))
+
+    assert not is_branch(lambda x: x.exp() * 2, 1000)
+    assert not is_branch(lambda x: x @ x + x.mean(), 20, 20)
+    assert is_branch(lambda x: x.exp() * 2, 1 << 25)
+    assert is_branch(lambda x: x @ x, 3000, 3000)
+    assert is_branch(lambda x: x[x.sum().long()] + x, 4)
+    assert is_branch(lambda x: x + 7 // x.sum().long(), 4)
+    assert is_branch(lambda x: tg.while_loop(lambda y: y.sum() < 3, lambda y: y * 2, x), 4)
 
 
 def test_without_graphs(monkeypatch: Any) -> None:

@@ -7,6 +7,7 @@ from ...passes.one_pass_statistics import one_pass_statistics_for_gpu
 from ...passes.split_reductions import split_reductions_for_gpu
 from ...passes.split_scans import split_scans_for_gpu
 from ...pipeline import PASSES, Pass
+from .select_branches import select_branches
 
 _INSTEAD = {
     "decompose": Pass(
@@ -27,4 +28,16 @@ _WITHOUT = (
     "fuse_attention_gradients",
 )  # fmt: skip
 
-CUDA_PASSES = tuple(_INSTEAD.get(each.name, each) for each in PASSES if each.name not in _WITHOUT)
+_BEHIND = {
+    "simplify_control": Pass(
+        "select_branches", select_branches, "nobody waits where a wait takes longer than all sides"
+    ),
+}
+
+CUDA_PASSES = tuple(
+    one
+    for each in PASSES
+    if each.name not in _WITHOUT
+    for one in (_INSTEAD.get(each.name, each), _BEHIND.get(each.name))
+    if one is not None
+)
