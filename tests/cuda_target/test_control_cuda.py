@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -336,10 +337,12 @@ def test_without_graphs(monkeypatch: Any) -> None:
 
     compiled = tg.compile(chosen_in_scan)
     fails = mock.patch.object(capture.Capture, "graph", third_fails)
-    with fails, pytest.warns(RuntimeWarning, match="one by one.*orde"):
+    with fails, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         for _ in range(CALLS):
             check_same(compiled(*there), chosen_in_scan(*args))
     assert len(made) == 3
+    assert [bool(re.search("one by one.*ordered", str(each.message))) for each in told] == [True]
     monkeypatch.setenv("TGRAPH_CUDA_SYNC", "1")
     for function in (averages, chosen_in_scan):
         check_same(tg.compile(function)(*there), function(*args))
