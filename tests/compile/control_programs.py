@@ -269,6 +269,44 @@ def loop_with_else(x: Any) -> Any:
     return x, n
 
 
+@program(V([1.0, 2.0]), V([20.0, 0.0]), grad=False)
+def a_test_that_binds(x: Any) -> Any:
+    while (total := x.sum()) < 10:
+        x = x * 2
+    return x, total
+
+
+@program(V(3), V(0), V(20), grad=False)
+def variables_around(n: Any) -> Any:
+    calls, last = 0, n
+
+    def step(x: Any) -> Any:
+        nonlocal calls, last
+        if x > 10:
+            last = x
+            return x
+        calls += 1
+        return x + calls
+
+    for _ in range(6):
+        n = step(n)
+        if n % 5 == 4:
+            break
+    return n, calls, last
+
+
+@program(V(1.0), V(5.0), grad=False)
+def numbers_are_no_tensors(x: Any) -> Any:
+    m, total = 1, 0
+    while x < 20:
+        m = m * 2
+        old = m
+        m += 1  # leaves `old` as it is
+        total += old
+        x = x * 2
+    return m, total
+
+
 @program(V(5), V(3), V(1), grad=False)
 def nested_while(n: Any) -> Any:
     total, i = 0, 0
@@ -460,3 +498,59 @@ def tried(x: Any) -> Any:
         if y > 1:
             return y
     return y + math.pi
+
+
+# --- writes in place ------------------------------------------------------------------------------
+
+
+@program(*ROWS)
+def a_sum_in_place(xs: Any) -> Any:
+    total, seen = tg.zeros(2), tg.zeros(2)
+    shown = total[0]
+    for x in xs:
+        if x.sum() > 5:
+            break
+        total += x
+        seen = seen + shown  # what is written, by another name
+    return total, seen
+
+
+@program(*SIGNS)
+def written_or_new(x: Any) -> Any:
+    y = x * 1
+    held, z = y, x * 2
+    if x.sum() > 0:
+        y += z
+    else:
+        y = z + 1
+    return y, held
+
+
+@program((V([1.0, 2.0, 3.0, 4.0]), V(3)), (V([5.0, 6.0, 7.0, 8.0]), V(0)), grad=False)
+def a_buffer(xs: Any, n: Any) -> Any:
+    found, i = tg.zeros(4), 0
+    while i < n:
+        if xs[i] != 2:
+            found[i] = xs[i] * 2
+        i += 1
+    return found
+
+
+@program(V([3.0, 1.0, 2.0, 0.5]), V([1.0, 2.0, 3.0, 2.5]), grad=False)
+def bubble_sort(xs: Any) -> Any:
+    for i in range(len(xs)):
+        for j in range(len(xs) - 1 - i):
+            if xs[j] > xs[j + 1]:
+                xs[j], xs[j + 1] = xs[j + 1].clone(), xs[j].clone()
+    return xs
+
+
+@program(V(1.0), V(60.0), grad=False)
+def a_flag_in_place(x: Any) -> Any:
+    done = x > 100
+    for _ in range(10):
+        done |= x > 30
+        if done:
+            break
+        x = x * 2
+    return x

@@ -146,5 +146,5 @@ def function_of(text: str, name: str) -> Any:
 def arguments(seed: int) -> tuple[Any, ...]:
     made = random.Random(seed)
     numbers = [round(made.uniform(-1, 1), 3) for _ in range(5)]
-    s, t = (tg.tensor(each) for each in numbers[:2])
-    return s, t, tg.tensor(numbers[2:]), tg.tensor(seed % 4)
+    s, t = (tg.tensor(each, dtype=tg.float64) for each in numbers[:2])
+    return s, t, tg.tensor(numbers[2:], dtype=tg.float64), tg.tensor(seed % 4)

@@ -82,6 +82,11 @@ class Context:
         """The elements, for `operation` such as "item()"; an error where there are none yet."""
         raise NotImplementedError
 
+    def not_rewritten(self, operation: str) -> str:
+        """Why code that asks for a value, which there is none of, is not rewritten (see
+        `rewriting`). Raises Rewrite where it can be."""
+        return ""
+
     def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
         """Where elements are not zero, an int64 vector for each axis; as `host_array` an error
         where there are none yet. Their count is read, the elements are not."""

@@ -305,10 +305,10 @@ def _while(
         _check(traced.operation, found, init, traced.name, "the state before it")
         return found.tensors
 
-    return init.filled(_repeated(decide, following, init.tensors, bound))
+    return init.filled(repeated(decide, following, init.tensors, bound))
 
 
-def _repeated(
+def repeated(
     decide: Function, following: Function, tensors: Sequence[Tensor], bound: int | None
 ) -> list[Tensor]:
     """Turn by turn, until no example goes on; those that are done keep the state that they have."""
@@ -412,7 +412,7 @@ def _between(lower: Any, upper: Any, init: _Tree, traced: _Traced, advance: Func
         return [turn + 1, *made.tensors]
 
     if not context.takes_bodies:
-        last = _repeated(lambda turn, *state: turn < end, step, [first, *init.tensors], None)
+        last = repeated(lambda turn, *state: turn < end, step, [first, *init.tensors], None)
         return _own(init._replace(tensors=last[1:]))
     types = [first._type, *init.types]
     body = context.body(step, types, [traced.function])

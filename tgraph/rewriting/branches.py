@@ -53,6 +53,16 @@ class _Side:
         self.values = list(values)
         self.leaves = [leaves for leaves, _ in flat]
         self.specs = [spec for _, spec in flat]
+        self.twins: dict[int, Tensor] = {}
+
+    def take(self, outputs: Sequence[Tensor]) -> None:
+        """The tensors among the leaves as they were at the end of the branch."""
+        tensors = [each for each in self.all if isinstance(each, Tensor)]
+        self.twins = {id(each): twin for each, twin in zip(tensors, outputs, strict=True)}
+
+    @property
+    def all(self) -> list[Any]:
+        return [leaf for leaves in self.leaves for leaf in leaves]
 
 
 class _Choice:
@@ -67,38 +77,40 @@ class _Choice:
         self.before = variables.take()
         index = decision(test)
         context = current_context()
-        self.sides: list[_Side] = []
+        self.functions, self.sides = functions, [_Side(()), _Side(())]
         if context.takes_bodies:
             bodies = [
-                context.body(lambda each=each: self._run(each), (), [each] if each else ())
-                for each in functions
+                context.body(lambda at=at: self._run(at), (), [each] if each else ())
+                for at, each in enumerate(functions)
             ]
             types = self._joined()
+            for side, body in zip(self.sides, bodies, strict=True):
+                side.take(body.outputs[len(body.changed) :])
             bodies = [
                 giving(body, lambda at=at: self._tensors(at, types))
                 for at, body in enumerate(bodies)
             ]
             found = context.branch(index, bodies)
         else:
-            for each in functions:
-                self._run(each)
+            for at in (0, 1):
+                with context.selecting():
+                    self._run(at)
             types = self._joined()
             first, second = (self._tensors(at, types) for at in (0, 1))
             found = [where(index, own, other) for own, other in zip(second, first, strict=True)]
         self.values = self._put_together(types, found)
 
-    def _run(self, function: _Thunk | None) -> list[Tensor]:
-        """Record one branch, which begins with the variables as they are."""
-        variables = self.variables
+    def _run(self, at: int) -> list[Tensor]:
+        """Record one branch, maybe again, which begins with the variables as they are."""
+        variables, function = self.variables, self.functions[at]
         variables.put(self.before)
         try:
             result = self._called(function) if function else None
             values = [result if n == _RESULT else variables.get(n) for n in self.names]
         finally:
             variables.put(self.before)
-        side = _Side(values)
-        self.sides.append(side)
-        return [each for each in self._leaves(side) if isinstance(each, Tensor)]
+        side = self.sides[at] = _Side(values)
+        return [each for each in side.all if isinstance(each, Tensor)]
 
     def _called(self, function: _Thunk) -> Any:
         try:
@@ -118,9 +130,6 @@ class _Choice:
                 "it runs",
                 "return the condition as a result, and raise the error outside",
             ) from raised
-
-    def _leaves(self, side: _Side) -> list[Any]:
-        return [leaf for leaves in side.leaves for leaf in leaves]
 
     # --- both sides together ---
 
@@ -166,9 +175,12 @@ class _Choice:
 
     def _tensors(self, at: int, types: Sequence[list[TensorType | None] | None]) -> list[Tensor]:
         """What one side gives, in its scope."""
+        side = self.sides[at]
         return [
-            empty(type_) if isinstance(leaf, _Unread) else as_tensor(leaf, type_)
-            for leaves, of_leaves in zip(self.sides[at].leaves, types, strict=True)
+            empty(type_)
+            if isinstance(leaf, _Unread)
+            else as_tensor(side.twins.get(id(leaf), leaf), type_)
+            for leaves, of_leaves in zip(side.leaves, types, strict=True)
             if of_leaves is not None
             for leaf, type_ in zip(leaves, of_leaves, strict=True)
             if type_ is not None

@@ -155,6 +155,8 @@ class Exits:
         """The statement, with what goes before it, and what is asked behind it."""
         self._count += 1
         number = self._count
+        if isinstance(node, ast.While) and _binds(node.test):
+            node, exits = _asking_inside(node), exits | {"break"}
         before: list[ast.stmt] = []
         behind: list[ast.stmt] = []
         if isinstance(node, _LOOPS):
@@ -200,6 +202,18 @@ class Exits:
             before.append(_set(f"{SKIPS}{number}", node, False))
             behind.append(_when(f"{SKIPS}{number}", [_at(ast.Continue(), node)], node))
         return [*before, made], behind
+
+
+def _binds(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.NamedExpr) for each in ast.walk(node))
+
+
+def _asking_inside(node: ast.While) -> ast.While:
+    """`while (n := f(x)): ...` as `while True: if not (n := f(x)): break; ...`."""
+    if node.orelse:
+        raise NotRewritten(f"line {node.lineno}: the test of a while loop with an else binds names")
+    leaves = _at(ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], []), node.test)
+    return ast.copy_location(ast.While(ast.Constant(True), [leaves, *node.body], []), node)
 
 
 def _ends(node: ast.If) -> bool:

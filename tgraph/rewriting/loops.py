@@ -15,6 +15,7 @@ from ..core.eager_context import current_context
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
+from ..ops.control import repeated
 from ..runtime.dtypes import int64
 from .cells import UNDEFINED, Variables
 from .decisions import all_of, decision, is_traced
@@ -153,12 +154,7 @@ class _Loop:
     # --- recording ---
 
     def record(self) -> None:
-        body = self._body()
-        if self.spec.breaks and self.scans and not self._needs_gradient(body):
-            self.scans = False  # so that it ends where it is left
-            body = self._body()
-        results = self._scanned(body) if self.scans else self._looped(body)
-        left = iter(results)
+        left = iter(self._results() if current_context().takes_bodies else self._repeated())
         held = {name for name in self.before if self._is_in_place(name)}
         made: dict[str, Any] = {n: UNDEFINED for n in self.before if n not in held}
         for slot in self.slots:
@@ -166,6 +162,27 @@ class _Loop:
             if slot.name in self.spec.live:
                 made[slot.name] = value
         self.variables.put(made)
+
+    def _results(self) -> list[Tensor]:
+        body = self._body()
+        if self.spec.breaks and self.scans and not self._needs_gradient(body):
+            self.scans = False  # so that it ends where it is left
+            body = self._body()
+        return self._scanned(body) if self.scans else self._looped(body)
+
+    def _repeated(self) -> list[Tensor]:
+        """The loop in a context over that of the trace, as where examples decide by themselves."""
+        self.scans = False
+        for _ in range(_TRIALS):
+            self.is_changed = False
+            begin = self._initial()
+            if self.turns is not None:
+                begin.insert(0, current_context().constant(0, int64))
+            self._turn(*begin)
+            if not self.is_changed:
+                break
+        found = repeated(lambda *state_: self._condition(*state_)[0], self._turn, begin, None)
+        return found if self.turns is None else found[1:]
 
     def _needs_gradient(self, body: Any) -> bool:
         rows = self.turns.rows if self.turns is not None else []

@@ -31,6 +31,7 @@ from .variables import (
     dotted,
     kept,
     parameters,
+    read,
     updated,
     varying,
 )
@@ -79,7 +80,10 @@ class Statements:
         if isinstance(definition, ast.Lambda):
             definition.body = self._conditions(definition).visit(definition.body)
             return
-        for each in _inner_functions(definition):
+        inner = _inner_functions(definition)
+        self.inner = {each.name for each in inner}
+        self.changed_inside = declared(inner, ast.Nonlocal)
+        for each in inner:
             self._inner(each)
         self.globals = declared(definition.body, ast.Global)
         Exits().function(definition)
@@ -204,7 +208,11 @@ class Statements:
         return ast.Constant(f"{SPEC}{len(self.specs) - 1}")
 
     def _names(self, nodes: Sequence[ast.AST]) -> list[str]:
-        own = [each for each in bound(nodes) if each in self.locals | self.globals]
+        """What statements bind, also by functions inside that they call, and attributes."""
+        names = bound(nodes)
+        if self.changed_inside and read(*nodes) & self.inner:
+            names.update(dict.fromkeys(sorted(self.changed_inside)))
+        own = [each for each in names if each in self.locals | self.globals]
         return [*own, *attributes(nodes)]
 
     # --- statements ---

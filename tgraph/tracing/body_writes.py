@@ -58,8 +58,8 @@ def _changed() -> dict[int, str]:
 def _refusal(what: str) -> TraceError:
     return TraceError(
         f"the body of a branch or loop {what}, at {user_site()}, which eager code does once for "
-        "each turn and a trace only once. Return it as a part of the state or of the result, or "
-        "write the loop in Python."
+        "each turn and a trace only once. Return it as a part of the state or of the result (or "
+        "keep it in a variable, where Python is rewritten), or write the loop in Python."
     )
 
 

@@ -365,15 +365,14 @@ class Trace(BodyRecording):
         return self.record(p.broadcast, [self.value_of(number)], {"shape": attrs["shape"]})
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
-        why = self._not_rewritten(operation)
+        why = self.not_rewritten(operation)
         raise TraceError(
             f"{operation} needs the value of a tensor at {user_site()}, but {self.function} is "
             f"being traced: values are known only when the compiled function runs. {why}"
             + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
         )
 
-    def _not_rewritten(self, operation: str) -> str:
-        """Why a function that needs a value is not rewritten; raises Rewrite where it can be."""
+    def not_rewritten(self, operation: str) -> str:
         if self.rewritings is None:
             asks = operation.startswith(("bool()", "iterating"))
             return f"{_WITH_CONTROL_FLOW} " if asks else ""
@@ -388,7 +387,7 @@ class Trace(BodyRecording):
         site = user_site()
         if site.unpacks:  # as often as there are names
             return
-        why = self._not_rewritten("iterating")
+        why = self.not_rewritten("iterating")
         raise TraceError(
             f"iterating over a tensor at {site}, while {self.function} is being traced, "
             f"would write out the loop once per element of the first dimension. {why}Use "

@@ -115,6 +115,7 @@ class BatchContext(LiftedContext):
 
     def readable(self, tensor: Tensor, operation: str) -> Tensor:
         if self.is_batched(tensor):
+            self.not_rewritten(operation)
             raise RuntimeError(
                 f"vmap: {operation} at {user_site()} needs the value of a tensor that is another "
                 f"one in each of {self.size} examples, so there is not one value to go by. Use "

@@ -146,6 +146,9 @@ class LiftedContext(Context):
         """A tensor of the context below as one of this context."""
         return self.made(self.as_lifted(tensor), tensor._type)
 
+    def not_rewritten(self, operation: str) -> str:
+        return self.under.not_rewritten(operation)
+
     def allow_iteration(self) -> None:
         self.under.allow_iteration()
 
