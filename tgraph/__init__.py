@@ -38,6 +38,7 @@ from .autograd import (
 from .autograd.transforms import grad, value_and_grad, vjp
 from .compiled import operation_plans as _operation_plans  # gives eager mode its kernels
 from .compiled.compile import compile
+from .compiled.named_size import Dim
 from .compiler.ir.promotion import can_cast, promote_types
 from .core import pytree
 from .core.operands import result_type

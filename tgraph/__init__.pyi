@@ -23,6 +23,7 @@ from tgraph.autograd.transforms import grad as grad
 from tgraph.autograd.transforms import value_and_grad as value_and_grad
 from tgraph.autograd.transforms import vjp as vjp
 from tgraph.compiled.compile import compile as compile
+from tgraph.compiled.named_size import Dim as Dim
 from tgraph.compiler.ir.promotion import can_cast as can_cast
 from tgraph.compiler.ir.promotion import promote_types as promote_types
 from tgraph.core import pytree as pytree

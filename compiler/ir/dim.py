@@ -29,12 +29,15 @@ _serials = itertools.count()
 
 
 class Dim:
-    """An axis of open size. `name` is for people, `hint` the size that it has now."""
+    """An axis of open size. `name` is for people, `hint` the size that it has now.
 
-    __slots__ = ("hint", "key", "name")
+    `bounds` are the least and the largest size that it can have.
+    """
 
-    def __init__(self, name: str, hint: int) -> None:
-        self.name, self.hint = name, hint
+    __slots__ = ("bounds", "hint", "key", "name")
+
+    def __init__(self, name: str, hint: int, bounds: tuple[Bound, Bound] = (0, None)) -> None:
+        self.name, self.hint, self.bounds = name, hint, bounds
         self.key = f"d{next(_serials)}"
 
     def __repr__(self) -> str:
@@ -43,10 +46,6 @@ class Dim:
     @property
     def text(self) -> str:
         return self.name
-
-    @property
-    def bounds(self) -> tuple[Bound, Bound]:
-        return 0, None
 
     def at(self, sizes: Sizes) -> int:
         return sizes[self]
@@ -146,9 +145,9 @@ class SizeScope:
         self.dims: list[Dim] = []
         self.guards: dict[tuple[str, str], SizeGuard] = {}
 
-    def new(self, name: str, hint: int) -> SymInt:
+    def new(self, name: str, hint: int, bounds: tuple[Bound, Bound] = (0, None)) -> SymInt:
         """A size that is open from now on."""
-        dim = Dim(name, hint)
+        dim = Dim(name, hint, bounds)
         self.dims.append(dim)
         return SymInt(self, {(dim,): 1})
 
@@ -305,6 +304,13 @@ class SymInt:
         inner = [each.numerator.dims for each in atoms if type(each) is Quotient]
         inner += [each.number.dims for each in atoms if type(each) is AtLeastOne]
         return frozenset(own).union(*inner)
+
+    @property
+    def single(self) -> Dim | None:
+        """The dim that it is, and nothing else."""
+        ((atoms, n), *others) = self.terms.items()
+        is_single = not others and n == len(atoms) == 1 and type(atoms[0]) is Dim
+        return atoms[0] if is_single else None  # type: ignore[return-value]
 
     @property
     def has_quotients(self) -> bool:
@@ -573,6 +579,33 @@ def _without(atoms: Monomial, divisor: Monomial) -> Monomial:
 def is_open(size: object) -> TypeGuard[SymInt]:
     """Whether a size is not known."""
     return type(size) is SymInt
+
+
+def solved(sizes: Iterable[tuple[SymInt, int]]) -> dict[Dim, int]:
+    """The sizes of dims, where those of `sizes` are these numbers, as far as they tell.
+
+    Each is found from the first that tells it, by itself or beside dims that others tell, rounded
+    down. So they need not give the numbers: `at` says what they give.
+    """
+    found: dict[Dim, int] = {}
+    given = list(sizes)
+    for size, number in given:
+        single = size.single
+        if single is not None:
+            found.setdefault(single, number)
+    known = -1
+    while known < len(found):
+        known = len(found)
+        for size, number in given:
+            unknown = [dim for dim in size.dims if dim not in found]
+            if len(unknown) != 1:
+                continue
+            (dim,) = unknown
+            at = [size.at({**found, dim: each}) for each in range(3)]
+            step = at[1] - at[0]
+            if step and at[2] - at[1] == step:  # it is linear
+                found[dim] = (number - at[0]) // step
+    return found
 
 
 def size_text(size: Any) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from ...runtime.records import NamedTuple
 from ..ir import Node
-from ..ir.dim import Dim, Sizes, SizeScope, SymInt, is_open
+from ..ir.dim import Bound, Dim, Sizes, SizeScope, SymInt, is_open
 from ..ir.size_number import RELATIONS, SIGNS, SizeNumber, SizeText, is_expression, is_price
 from .arena import Space
 
@@ -56,8 +56,8 @@ class PlanSizes(SizeScope):
         self._hints: dict[Dim, int] = {}
         self._typical: dict[Dim, int] = {}
 
-    def new(self, name: str, hint: int) -> SymInt:
-        size = super().new(name, hint)
+    def new(self, name: str, hint: int, bounds: tuple[Bound, Bound] = (0, None)) -> SymInt:
+        size = super().new(name, hint, bounds)
         self._hints[self.dims[-1]], self._typical[self.dims[-1]] = hint, _typical(hint)
         return size
 

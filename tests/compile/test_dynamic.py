@@ -353,7 +353,7 @@ def test_sizes_that_must_be_the_same_as_others():
     compiled = tg.compile(lambda x: x * tg.ones(7, 1), dynamic={"x": 0})
     for n in (7, 1, 7):
         assert compiled(rows(n)).shape == (7, 8)
-    assert "tensor a (n) must match" in compiled.explain(rows(7)).sizes[0]
+    assert "x.shape[0] is fixed to 7: n == 7 has to hold at" in compiled.explain(rows(7)).sizes[0]
     with pytest.raises(RuntimeError, match=r"tensor a \(5\) must match"):
         compiled(rows(5))
 
@@ -396,10 +396,6 @@ def test_names_and_axes_are_checked():
         tg.compile(f, dynamic={"x": 2})(tg.ones(2, 3), 1.0)
     with pytest.raises(IndexError, match="it has no axes: leave it out"):
         tg.compile(f, dynamic={"x": 0})(tg.ones(()), 1.0)
-    with pytest.raises(
-        TypeError, match=r"which is a container; name tensors in it, such as `x\[0\]`"
-    ):
-        tg.compile(lambda x: x[0], dynamic={"x": 0})([tg.ones(2)])
 
 
 def test_tensors_in_containers_methods_modules_and_decorators():

@@ -27,6 +27,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from ..runtime import interrupts
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .compiled_call import CompiledCall
     from .compiled_function import CompileRecord
     from .explain import Explanation
+    from .named_size import NamedSizes
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)
@@ -54,6 +56,8 @@ class Compiled(Protocol[_P, _R]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
     def explain(self, *args: Any, measure: bool = False, **kwargs: Any) -> Explanation: ...
     def graph(self, *args: Any, **kwargs: Any) -> Graph: ...
+    def assert_compiles(self, count: int) -> None: ...
+    def assert_new_compiles(self, count: int = ...) -> AbstractContextManager[None]: ...
 
 
 class _Compiling(Protocol):
@@ -62,7 +66,8 @@ class _Compiling(Protocol):
     def __call__(self, function: Callable[_P, _R], /) -> Compiled[_P, _R]: ...
 
 
-Axes = Mapping[str, int | Sequence[int]]
+Axis = int | Sequence[int] | Mapping[int, "str | NamedSizes | bool"] | bool
+Axes = bool | Mapping[str, "Axis | Mapping[str, Axis]"]
 
 
 @overload
@@ -100,12 +105,19 @@ def compile(
     TGRAPH_COMPILE=0 makes everything run eagerly.
 
     `dynamic` names axes of arguments whose size varies, such as ``{"x": 0}`` or ``{"x": (0, 1)}``;
-    a tensor in a container goes by its path (``"batch['image']"``). The function is then traced
-    once for all sizes of them, also 0 and 1: ``x.shape[0]`` is a number that is not known, with
-    which shapes and numbers can be computed. Sizes that are equal in the traced call are taken for
-    one; a call in which they differ is traced anew. Comparing a size with another number makes the
-    trace one for all sizes with the same answer. What needs the number itself, such as
+    a tensor in a container goes by its path (``"batch['image']"``, or ``{"batch": {"image": 0}}``),
+    and the name of a container stands for all tensors in it. The function is then traced once for
+    all sizes of them, also 0 and 1: ``x.shape[0]`` is a number that is not known, with which shapes
+    and numbers can be computed. Sizes that are equal in the traced call are taken for one; a call
+    in which they differ is traced anew. Comparing a size with another number makes the trace one
+    for all sizes with the same answer. What needs the number itself, such as
     ``range(x.shape[0])``, fixes it: then each size is traced; `explain()` says which line did it.
+    ``dynamic=True`` leaves all axes open that have not one element.
+
+    Sizes may have names: ``{"x": {0: "batch", 1: tg.Dim("length", max=512)}, "y": {0: "batch"}}``.
+    Axes of one name have one size, those of different names are different ones, and an axis may be
+    computed from names: ``{"x": {0: "8 * k"}, "mask": {0: "length", 1: "length + 1"}}``. A call
+    that has other sizes than were said, or one outside of a range, is a ValueError. See `Dim`.
 
     With `control_flow`, an `if`, `while` or `for` of the function, and of those that it calls, may
     be decided by tensors: such functions are rewritten from their source, and compiled into

@@ -10,15 +10,16 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from types import MethodType
+from types import MappingProxyType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compiler.ir import Graph
-from ..compiler.ir.dim import Dim
+from ..compiler.ir.dim import Dim, SizeGuard, SymInt
 from ..core import pytree
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.provenance import is_internal
@@ -34,7 +35,7 @@ from ..tracing.recording.recorder import Recorder
 from ..tracing.trace_context import Trace
 from .call_helpers import MISS
 from .compiled_call import CompiledCall
-from .dynamic_axes import Axes, checked, places_of
+from .dynamic_axes import DynamicAxes, Open
 from .dynamic_axes import Place as AxisPlace
 from .fed import Fed
 from .graph_function import GraphFunction, prepare
@@ -83,7 +84,7 @@ class Recording(NamedTuple):
     numbers: frozenset[int]
     places: list[Place]
     recorder: Recorder
-    axes: dict[AxisPlace, Dim]
+    axes: dict[AxisPlace, SymInt]
 
 
 class CompiledFunction:
@@ -93,13 +94,14 @@ class CompiledFunction:
     """
 
     def __init__(
-        self, function: Callable[..., Any], check: bool = False, dynamic: Axes | None = None,
+        self, function: Callable[..., Any], check: bool = False, dynamic: Any = None,
         control_flow: bool = False,
     ) -> None:  # fmt: skip
         self.function = function
         self.check = check
         self.control_flow = control_flow
-        self.dynamic = checked(function, dynamic)
+        self.dynamic = dynamic
+        self._axes = DynamicAxes(function, dynamic)
         self.compiles: list[CompileRecord] = []
         self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
         self._flat: dict[int, list[AnyPlan]] = {}  # by the number of plain arguments
@@ -110,6 +112,7 @@ class CompiledFunction:
         self._announced: dict[pytree.TreeSpec, set[int]] = {}
         # Axes named in `dynamic` whose size the function asks for, and where.
         self._fixed_sizes: dict[pytree.TreeSpec, dict[AxisPlace, str]] = {}
+        self._names: dict[pytree.TreeSpec, list[str]] = {}
         self._places = Places()
         self._latest: Callable[[], CompiledCall | None] = lambda: None
         if hasattr(function, "__name__"):
@@ -210,6 +213,9 @@ class CompiledFunction:
     def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
         """The plan for a call, made if there is none."""
         refuse_at_exit()
+        if self._axes:
+            names = self._names_of(spec)
+            self._axes.check(self._axes.places(leaves, names), leaves, names)
         with COMPILE_LOCK, no_collection():
             for plan in self._plans.get(spec, ()):
                 if plan.why_not(leaves) is None:
@@ -229,8 +235,14 @@ class CompiledFunction:
             self._latest = weakref.ref(found)
             return found
 
+    def _names_of(self, spec: pytree.TreeSpec) -> list[str]:
+        """What the user calls each leaf."""
+        if spec not in self._names:
+            self._names[spec] = leaf_names(self.function, spec)
+        return self._names[spec]
+
     def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> AnyPlan:
-        names = leaf_names(self.function, spec)
+        names = self._names_of(spec)
         _refuse_arrays(leaves, names)
         open_places = self._open_places(leaves, spec, names)
         prepare(waited_for=True)
@@ -291,26 +303,27 @@ class CompiledFunction:
 
     def _open_places(
         self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
-    ) -> list[AxisPlace]:
+    ) -> Open:
         """The axes whose size is left open in a trace of this call."""
-        places = places_of(self.dynamic, leaves, names) if self.dynamic else []
+        places = self._axes.places(leaves, names)
         known = self._plans.get(spec, ())
         if any(isinstance(plan, OpenCall) and plan.leaves_out(leaves) for plan in known):
-            return []
+            return {}
         fixed = self._fixed_sizes.setdefault(spec, {})
-        return [each for each in places if each not in fixed]
+        return {place: size for place, size in places.items() if place not in fixed}
 
     def _record(
         self,
         leaves: Sequence[Any],
         spec: pytree.TreeSpec,
         names: Sequence[str],
-        open_places: Sequence[AxisPlace] = (),
+        open_places: Open = MappingProxyType({}),
     ) -> Recording:
         """Trace the function, again where a number or size turns out to have to be a fixed one."""
         static: frozenset[Source] = frozenset()
         fixed_sizes: dict[AxisPlace, str] = {}
         rewritings = _rewritings(self.function) if self.control_flow else None
+        joined: dict[Dim, Dim] = {}
         while True:
             fixed = self._fixed.setdefault(spec, set())
             places = self._places.take()
@@ -321,7 +334,8 @@ class CompiledFunction:
             trace = Trace(recorder.names, static, f"'{self.name}'")
             if rewritings is not None:
                 trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
-            axes = trace.sizes.open([at for at in open_places if at not in fixed_sizes], leaves)
+            still = {at: size for at, size in open_places.items() if at not in fixed_sizes}
+            axes = trace.sizes.open(still, leaves, self._axes.sizes(still, leaves), joined)
             labels = [*names, *(place.path for place in places)]
             try:
                 call = record_call(
@@ -333,14 +347,17 @@ class CompiledFunction:
                 asked = {each.key for each in needed.sources if each.kind == "number"}
                 self._fix(asked, fixed, places, len(leaves))
                 sizes = {each.key for each in needed.sources if each.kind == "size"}
-                for place in [place for place, dim in axes.items() if dim in sizes]:
-                    fixed_sizes[place] = trace.sizes.refused
+                fixed_sizes.update(dict.fromkeys(_with(sizes, axes), trace.sizes.refused))
                 continue
             except Rewrite as asked:
                 rewritings = asked.rewritings
                 continue
             except Exception as error:
                 if axes and not isinstance(error, MemoryError):
+                    accident = trace.sizes.accident
+                    if accident is not None:  # the sizes have to be equal, as they are
+                        fixed_sizes.update(_settled(accident, axes, trace.sizes.said, joined))
+                        continue
                     fixed_sizes.update(dict.fromkeys(axes, f"a trace for any size fails: {error}"))
                     continue
                 if not moving:
@@ -349,7 +366,7 @@ class CompiledFunction:
                 self._fix(moving, fixed, places, len(leaves))
                 continue
             if axes and not trace.sizes.hold(trace.sizes.hints):  # equal to something by accident
-                open_places = ()
+                open_places = {}
                 continue
             self._fixed_sizes.setdefault(spec, {}).update(fixed_sizes)
             self._places.forget(places[at - len(leaves)] for at in call.unread)
@@ -400,6 +417,41 @@ class CompiledFunction:
             stacklevel=_user_level(),
         )
 
+    # --- how often it was compiled ---
+
+    def assert_compiles(self, count: int) -> None:
+        """AssertionError, with the reason for each, unless it was compiled `count` times so far.
+
+        What counts are the records in `compiles`, each of which is a trace: a function that was
+        compiled for sizes that vary, and called with a thousand of them, has one.
+
+        >>> import tgraph as tg
+        >>> f = tg.compile(lambda x: x.sum(), dynamic={"x": 0})
+        >>> totals = [f(tg.ones(n)) for n in range(100)]
+        >>> f.assert_compiles(1)
+        """
+        _assert_compiled(self.name, self.compiles, count, "so far")
+
+    @contextmanager
+    def assert_new_compiles(self, count: int = 0) -> Iterator[None]:
+        """A `with` block at whose end AssertionError is raised, with the reason for each, unless
+        the function was compiled `count` times in it.
+
+        >>> import tgraph as tg
+        >>> f = tg.compile(lambda x: x.sum())
+        >>> with f.assert_new_compiles(1):
+        ...     total = f(tg.ones(3))
+        >>> with f.assert_new_compiles(0):
+        ...     total = f(tg.ones(4))
+        Traceback (most recent call last):
+            ...
+        AssertionError: '<lambda>' was compiled once in the block, not 0 times:
+          new shape of argument `x`: float32[3] -> float32[4]
+        """
+        before = len(self.compiles)
+        yield
+        _assert_compiled(self.name, self.compiles[before:], count, "in the block")
+
     # --- looking inside ---
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
@@ -430,16 +482,16 @@ class CompiledFunction:
         plan = self._plan(leaves, spec)
         from .explain import explain_plan
 
-        notes = self._size_notes(leaves, spec) if self.dynamic else ()
+        notes = self._size_notes(leaves, spec) if self._axes else ()
         return explain_plan(self.name, plan.reason, plan, leaves if measure else None, notes)
 
     def _size_notes(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> tuple[str, ...]:
         """Which sizes named in `dynamic` are open in the plan of a call, and why others are not."""
-        names = leaf_names(self.function, spec)
+        names = self._names_of(spec)
         plan, fixed = self._plans[spec][0], self._fixed_sizes.get(spec, {})
         notes = plan.size_notes if isinstance(plan, OpenCall) else []
         known = plan.axes if isinstance(plan, OpenCall) else {}
-        for at, axis in places_of(self.dynamic, leaves, names):
+        for at, axis in self._axes.places(leaves, names):
             if (at, axis) not in known:
                 size = leaves[at].shape[axis]
                 why = fixed.get((at, axis), "it is singled out by what is assumed of other sizes")
@@ -523,6 +575,17 @@ class CompiledModule(CompiledFunction):
         return getattr(self.function, name)
 
 
+def _assert_compiled(name: str, records: Sequence[CompileRecord], count: int, when: str) -> None:
+    if len(records) == count:
+        return
+    times = {1: "once"}.get(len(records), f"{len(records)} times")
+    wanted = {1: "once"}.get(count, f"{count} times")
+    reasons = "".join(f"\n  {each.reason}" for each in records)
+    raise AssertionError(
+        f"'{name}' was compiled {times} {when}, not {wanted}{':' if reasons else ''}{reasons}"
+    )
+
+
 def _subject(reason: str) -> str:
     """A reason without the values that changed."""
     return reason.partition("; ")[0].partition(": ")[0]
@@ -557,10 +620,31 @@ def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _sizes_text(axes: Mapping[AxisPlace, Dim], names: Sequence[str]) -> str:
+def _with(dims: Collection[Dim], axes: Mapping[AxisPlace, SymInt]) -> list[AxisPlace]:
+    """The axes whose sizes are computed from some of these dims."""
+    return [place for place, size in axes.items() if not size.dims.isdisjoint(dims)]
+
+
+def _settled(
+    accident: SizeGuard,
+    axes: Mapping[AxisPlace, SymInt],
+    said: Mapping[Dim, Dim],
+    joined: dict[Dim, Dim],
+) -> dict[AxisPlace, str]:
+    """Two names for a size that has to be one become one; other sizes are fixed, which is told."""
+    dims = [dim for dim in said if (dim,) in accident.size.terms]
+    if len(accident.size.terms) == 2 == len(dims) and sum(accident.size.terms.values()) == 0:
+        joined[said[dims[1]]] = said[dims[0]]
+        return {}
+    why = f"{accident._replace(relation='==')} has to hold at {accident.where}"
+    return dict.fromkeys(_with(accident.size.dims, axes), why)
+
+
+def _sizes_text(axes: Mapping[AxisPlace, SymInt], names: Sequence[str]) -> str:
     """What the reason for a plan says of sizes that are open."""
     return "".join(
-        f"; `{names[at]}.shape[{axis}]` is any size {dim.name}" for (at, axis), dim in axes.items()
+        f"; `{names[at]}.shape[{axis}]` is any size {size.text}"
+        for (at, axis), size in axes.items()
     )
 
 
@@ -592,7 +676,7 @@ def _rewritings(function: Any) -> Any:
 
 
 def compiled(
-    function: Callable[..., Any], check: bool, dynamic: Axes | None = None,
+    function: Callable[..., Any], check: bool, dynamic: Any = None,
     control_flow: bool = False,
 ) -> CompiledFunction:  # fmt: skip
     """What `compile` makes of a function, or of one that is compiled already."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..compiler.ir import Graph, TensorType
-from ..compiler.ir.dim import Dim, SizeGuard, Sizes, size_at
+from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SymInt, size_at, solved
 from ..compiler.plan.plan_sizes import PlanSizes
 from ..core.tensor import Size, ViewStep
 from ..runtime.records import replace
@@ -48,7 +48,7 @@ class OpenCall:
     def __init__(
         self,
         call: Call,
-        axes: Mapping[tuple[int, int], Dim],
+        axes: Mapping[tuple[int, int], SymInt],
         make: Callable[[Call, Fed, Sequence[Any]], CompiledCall],
         function: Callable[[Call, Fed], GraphFunction],
         names: Sequence[str],
@@ -56,6 +56,8 @@ class OpenCall:
     ) -> None:
         self.call, self.axes, self._make, self._names = call, dict(axes), make, names
         self._function = function
+        self._dims = list(dict.fromkeys(d for size in self.axes.values() for d in size.dims))
+        self._dims.sort(key=call.trace.sizes.dims.index)
         self._plans: OrderedDict[tuple[int, ...], CompiledCall] = OrderedDict()
         self._sized: list[SizedCall] = []  # the one used last is the first
         self._refusals: list[Refusal] = []
@@ -113,7 +115,7 @@ class OpenCall:
 
     def _numbers(self, sizes: Sizes) -> tuple[int, ...]:
         """The sizes of dims, in their order."""
-        return tuple(sizes[dim] for dim in dict.fromkeys(self.axes.values()))
+        return tuple(sizes[dim] for dim in self._dims)
 
     def _alone(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall:
         """By all of the compiler, for these sizes alone."""
@@ -124,7 +126,7 @@ class OpenCall:
         return tuple(leaves[at]._type.shape[axis] for at, axis in self.axes)
 
     def _sizes(self, leaves: Sequence[Any]) -> Sizes:
-        return dict(zip(self.axes.values(), self._key(leaves)))
+        return solved(zip(self.axes.values(), self._key(leaves)))
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:
@@ -135,9 +137,11 @@ class OpenCall:
     def size_notes(self) -> list[str]:
         """Which sizes this holds for, in words."""
         notes = [
-            f"{self._names[at]}.shape[{axis}] is any size {dim.name}"
-            for (at, axis), dim in self.axes.items()
+            f"{self._names[at]}.shape[{axis}] is any size {size.text}"
+            for (at, axis), size in self.axes.items()
         ]
+        notes += [f"{dim.name} is {bounds_text(dim)}" for dim in self._dims if bounds_text(dim)]
+        notes += [f"{one.name} has to be {last.name}" for one, last in self.call.trace.sizes.joined]
         notes += [f"where {each} ({each.where})" for each in self.size_guards]
         notes += [f"one plan where {each.notes}" for each in self._sized]
         refused = dict.fromkeys(why for each in self._sized for why in each.refused)
@@ -185,14 +189,24 @@ class OpenCall:
             yield difference
         if not fits:
             return
-        first: dict[Dim, tuple[str, int]] = {}
-        for ((at, axis), dim), size in zip(self.axes.items(), self._key(leaves)):
+        sizes = self._sizes(leaves)
+        first: dict[str, str] = {}
+        for ((at, axis), size), number in zip(self.axes.items(), self._key(leaves)):
             name = f"{self._names[at]}.shape[{axis}]"
-            other, known = first.setdefault(dim, (name, size))
-            if size != known:
-                yield 1, f"sizes differ that were equal: {other} is {known}, {name} {size}"
+            wanted = size.at(sizes)
+            if wanted == number:
+                first.setdefault(size.key, name)
+                continue
+            fits = False
+            other = first.get(size.key)
+            if other is None:
+                yield 1, f"{name} is {number}, which is no {size.text}"
+            else:
+                yield 1, f"sizes differ that were equal: {other} is {wanted}, {name} {number}"
+        if not fits:
+            return
         for guard in self.size_guards:
-            if not guard.holds(self._sizes(leaves)):
+            if not guard.holds(sizes):
                 yield 1, f"sizes for which it is not so that {guard} ({guard.where})"
 
     def leaves_out(self, leaves: Sequence[Any]) -> bool:
@@ -204,23 +218,31 @@ class OpenCall:
 
 
 def types_with(
-    fed: Fed, axes: Mapping[tuple[int, int], Dim], leaves: Sequence[Any]
+    fed: Fed, axes: Mapping[tuple[int, int], SymInt], leaves: Sequence[Any]
 ) -> dict[int, TensorType]:
     """The types of arguments by their positions, with the sizes of `fed` along `axes`."""
     found: dict[int, TensorType] = {}
-    for (at, axis), dim in axes.items():
+    for (at, axis), size in axes.items():
         type_ = found.get(at, leaves[at]._type)
-        shape = (*type_.shape[:axis], fed.sizes[dim], *type_.shape[axis + 1 :])
+        shape = (*type_.shape[:axis], size.at(fed.sizes), *type_.shape[axis + 1 :])
         found[at] = type_.with_shape(shape)
     return found
 
 
-def open_axes(axes: Mapping[tuple[int, int], Dim]) -> dict[int, dict[int, str]]:
-    """Position of an argument -> axis -> the name of its size."""
+def open_axes(axes: Mapping[tuple[int, int], SymInt]) -> dict[int, dict[int, str]]:
+    """Position of an argument -> axis -> its size in words."""
     found: dict[int, dict[int, str]] = {}
-    for (at, axis), dim in axes.items():
-        found.setdefault(at, {})[axis] = dim.name
+    for (at, axis), size in axes.items():
+        found.setdefault(at, {})[axis] = size.text
     return found
+
+
+def bounds_text(dim: Dim) -> str:
+    """The range of a size in words; nothing where it has none."""
+    low, high = dim.bounds
+    if high is not None:
+        return f"from {low} to {high}"
+    return f"{low} or more" if low else ""
 
 
 def call_at(call: Call, fed: Fed) -> Call:

@@ -57,7 +57,7 @@ class SizedCall:
         self, sizes: PlanSizes, hints: Mapping[Dim, int], make: Callable[[Fed], CompiledCall]
     ) -> None:
         self.sizes = sizes
-        self.open = {dim: self.sizes.new(dim.name, size) for dim, size in hints.items()}
+        self.open = {dim: self.sizes.new(dim.name, size, dim.bounds) for dim, size in hints.items()}
         self.call = make(Fed({}, self.open))
         self.function = function = self.call.function
         self.plan = function.executable
@@ -200,7 +200,7 @@ class FunctionAtSizes(GraphFunction):
         hints = dict(zip(self._sized.sizes.dims, self._numbers))
         if known is not None:
             sizes = PlanSizes()
-            opened = {dim: sizes.new(dim.name, size) for dim, size in hints.items()}
+            opened = {dim: sizes.new(dim.name, size, dim.bounds) for dim, size in hints.items()}
             try:
                 again = graph_at(graph, opened)
                 plan = compile_for_sizes(again, sizes, strides=odd_strides(again))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from ..compiler.ir import dim
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SizeScope, SymInt, is_open
 from ..core.provenance import is_internal, user_site
 from ..core.trace_state import Source
@@ -28,23 +29,67 @@ class OpenSizes(SizeScope):
         super().__init__()
         self.trace = trace
         self.axes: dict[int, dict[int, SymInt]] = {}
+        self.joined: list[tuple[Dim, Dim]] = []
+        self.said: dict[Dim, Dim] = {}  # a dim -> the one that the user named
         self.refused = ""
         self.is_over = False
+        self._unmet: SizeGuard | None = None
 
     def open(
-        self, places: Sequence[tuple[int, int]], leaves: Sequence[Any]
-    ) -> dict[tuple[int, int], Dim]:
-        """Leave sizes of arguments open, equal ones as one dim; gives the dim of each place."""
+        self,
+        places: Mapping[tuple[int, int], SymInt | None],
+        leaves: Sequence[Any],
+        known: Sizes,
+        joined: Mapping[Dim, Dim],
+    ) -> dict[tuple[int, int], SymInt]:
+        """Leave sizes of arguments open; gives the size of each place.
+
+        Those that say what their size is computed from have dims as said, with the sizes that are
+        `known` now; where two are `joined`, the second of both. Of others, equal ones are one.
+        """
+        own: dict[Dim, SymInt] = {}
         by_size: dict[int, SymInt] = {}
-        found: dict[tuple[int, int], Dim] = {}
-        for at, axis in places:
+        self.joined = list(joined.items())
+        named = {dim.name for dim in known}
+        names = [each for each in "nmkpqrstuvw" if each not in named]
+        found: dict[tuple[int, int], SymInt] = {}
+        for size in places.values():
+            for each in () if size is None else sorted(size.dims, key=_key):
+                last = each
+                while last in joined:
+                    last = joined[last]
+                if last not in own:
+                    own[last] = self.new(last.name, known[last], last.bounds)
+                    self.said[self.dims[-1]] = last
+                own[each] = own[last]
+        for (at, axis), size in places.items():
             hint = leaves[at]._type.shape[axis]
-            size = by_size.get(hint)
+            if size is not None:
+                found[at, axis] = by_size[hint] = size.at(own)  # type: ignore[assignment]
+        for (at, axis), size in places.items():
+            hint = leaves[at]._type.shape[axis]
+            if size is None and hint not in by_size:
+                by_size[hint] = self.new(names[len(self.dims) % len(names)], hint)
             if size is None:
-                size = by_size[hint] = self.new("nmkpqrstuvw"[len(by_size) % 11], hint)
+                found[at, axis] = by_size[hint]
+        for (at, axis), size in found.items():
             self.axes.setdefault(at, {})[axis] = size
-            (found[at, axis],) = size.dims
-        return found
+        return {place: found[place] for place in places}
+
+    def agree(self, size: SymInt, other: Any) -> bool:
+        """They do not, but where they would have to and could in the traced call, it is noted."""
+        for each in (size - other, size - 1, 1 - other):
+            if is_open(each) and each.at(self.hints) == 0:
+                self._unmet = SizeGuard(each, "!=", self.where())
+                break
+        return False
+
+    @property
+    def accident(self) -> SizeGuard | None:
+        """The last equality of sizes of the traced call that was taken for an accident."""
+        hints = self.hints
+        wrong = [each for each in self.guards.values() if not each.holds(hints)]
+        return self._unmet or (wrong[-1] if wrong else None)
 
     def where(self) -> str:
         return str(user_site())
@@ -61,12 +106,14 @@ class OpenSizes(SizeScope):
 
     def may_hash(self, size: SymInt) -> None:
         """Our own tables are of expressions; the user's may hold numbers."""
-        frame = sys._getframe(2)
-        while frame.f_code.co_filename == "<string>" and frame.f_back is not None:
-            frame = frame.f_back  # a written method, such as those of records
-        file = frame.f_code.co_filename
-        if not is_internal(file) or file.startswith(_RECORDING):
+        if not _is_asked_by_us():
             self.refuse(size, "a look-up")
+
+    def written(self, size: SymInt, what: str) -> str:
+        """Our own errors tell an expression; the user's text has a number."""
+        if not _is_asked_by_us():
+            self.refuse(size, what)
+        return size.text
 
     def number(self, sign: str, left: Any, right: Any) -> Any:
         """A size together with a number that is no size, computed by each call."""
@@ -92,6 +139,19 @@ class OpenSizes(SizeScope):
             self.guards, self.is_over = guards, is_over
             for dim, size in hints.items():
                 dim.hint = size
+
+
+def _is_asked_by_us() -> bool:
+    """Whether it is not for the user, or for hooks in the user's code, that something is asked."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename in ("<string>", dim.__file__) and frame.f_back is not None:
+        frame = frame.f_back  # a written method, such as those of records
+    file = frame.f_code.co_filename
+    return is_internal(file) and not file.startswith(_RECORDING)
+
+
+def _key(each: Dim) -> int:
+    return int(each.key[1:])
 
 
 def _sources(size: SymInt) -> frozenset[Source]:
