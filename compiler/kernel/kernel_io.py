@@ -7,6 +7,7 @@ from functools import cached_property
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
+from ..ir.dim import is_open
 from ..ir.shapes import contiguous_strides, numel
 
 # Reductions over at most this many elements are written out inside their consumer's body.
@@ -92,9 +93,13 @@ def own_root(node: Node) -> Root:
 
 
 def is_unrolled(node: Node) -> bool:
-    """Whether a reduction is written out inside its consumers rather than looped over."""
+    """Whether a reduction is written out inside its consumers rather than looped over.
+
+    One over an open axis never is, as it would be another text for each size.
+    """
     if node.primitive is p.fold:
         return numel(node.inputs[0].shape[node.type.ndim :]) <= UNROLLED_ELEMENTS
     if node.primitive.family is not Family.REDUCE or node.primitive in (p.argmax, p.argmin):
         return False
-    return numel([node.inputs[0].shape[axis] for axis in node.attrs["axes"]]) <= UNROLLED_ELEMENTS
+    count = numel([node.inputs[0].shape[axis] for axis in node.attrs["axes"]])
+    return not is_open(count) and count <= UNROLLED_ELEMENTS

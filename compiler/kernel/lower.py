@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
 from ..ir import primitives as p
-from ..ir.dim import fixed
+from ..ir.dim import is_open
 from ..ir.monoids import MONOID_OF
 from ..ir.scans import running_dtype
 from ..ir.shapes import contiguous_strides, numel
@@ -175,7 +175,8 @@ class Lowering:
                 raise CannotFuse(f"rows {row_sizes(root)} and {sizes} differ")
         axes = tuple(Axis(f"i{position}", size) for position, size in enumerate(sizes))
         inner = max(numel(inner_sizes(root)) for root in self.roots)
-        if axes and axes[-1].size <= UNROLLED_ROWS and inner > UNROLLED_ROWS:
+        few = axes and not is_open(axes[-1].size) and axes[-1].size <= UNROLLED_ROWS
+        if few and inner > UNROLLED_ROWS:
             return axes[:-1], axes[-1]
         return axes, None
 
@@ -193,7 +194,7 @@ class Lowering:
         lead = tuple(map(of_axis, self.row_axes))
         if self.unrolled is None:
             return [lead]
-        return [(*lead, constant(value)) for value in range(fixed(self.unrolled.size))]
+        return [(*lead, constant(value)) for value in range(self.unrolled.size)]
 
     def coords_of(self, root: Root, rows: Sequence[Index], inner: Sequence[Index]) -> Coords:
         """Coordinates in the root's iteration shape of a point of the loops."""

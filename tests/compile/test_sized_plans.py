@@ -135,6 +135,16 @@ def test_a_size_has_its_numbers_whatever_came_before(name):
             np.testing.assert_array_equal(have, want, strict=isinstance(have, np.ndarray))
 
 
+@pytest.mark.parametrize("name", ["rows", "columns", "all", "softmax", "layers"])
+def test_few_compilations_serve_small_sizes(name):
+    """Of short axes nothing is written out, where they are open."""
+    compiled, call = made(name)
+    for n in range(2, 34):
+        found(call, n)
+    told = [each for each in compiled.explain(rows(9)).sizes if each.startswith("one plan")]
+    assert len(told) <= 8, told
+
+
 ALONE = ("elementwise", "softmax", "rows", "products", "pieces", "random", "positions", "layers")
 
 

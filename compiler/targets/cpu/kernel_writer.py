@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 
 from ....runtime.records import replace
-from ...ir.dim import fixed, is_open
+from ...ir.dim import is_open
 from ...kernel import regions
 from ...kernel.index import Axis
 from ...kernel.kernel import Stage, long_sums
@@ -311,8 +311,9 @@ class _KernelWriter:
         A lane's accumulator lies in memory: one load and store then serve JAM steps.
         """
         *outer, last = stage.axes
-        if self.inner.cut.keys().isdisjoint(stage.axes) and _steps(stage) <= MOST_JAMMED:
-            ranges = [[(axis, str(at)) for at in range(fixed(axis.size))] for axis in stage.axes]
+        steps, is_cut = _steps(stage), not self.inner.cut.keys().isdisjoint(stage.axes)
+        if not is_cut and not is_open(steps) and steps <= MOST_JAMMED:
+            ranges = [[(axis, str(at)) for at in range(axis.size)] for axis in stage.axes]
             self._jammed(stage, rows, lanes, [dict(each) for each in product(*ranges)])
             return
         if outer:
@@ -353,7 +354,7 @@ class _KernelWriter:
         self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int
     ) -> None:
         last, plus = stage.axes[-1], self.writer.integer
-        steps = [{last: plus("add", first, step)} for step in range(fixed(count))]
+        steps = [{last: plus("add", first, step)} for step in range(count)]
         self._jammed(stage, rows, lanes, steps)
 
     @contextmanager
