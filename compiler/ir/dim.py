@@ -180,9 +180,13 @@ class SizeScope:
         for key in (size.key, _plain(-size).key):
             if (key, "==") in self.guards:
                 return True
-        answer = size.has_quotients and size.at(self.hints) == 0
+        answer = self.may_be_equal(size) and size.at(self.hints) == 0
         self._assume(size, "==" if answer else "!=")
         return answer
+
+    def may_be_equal(self, size: SymInt) -> bool:
+        """Whether that a size is 0 now is no accident."""
+        return size.has_quotients
 
     def at_least_one(self, size: SymInt) -> Any:
         """The larger of `size` and 1; nothing is taken for granted."""

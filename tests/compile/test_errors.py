@@ -52,11 +52,11 @@ def uses_tolist(x):
 
 
 def uses_mask(x):
-    return x[x > 0]
+    return x[x.sum() > 0]
 
 
 def uses_nonzero(x):
-    return x.nonzero()
+    return tg.cond(x.sum() > 0, lambda: x.nonzero().sum(), lambda: 0)
 
 
 def uses_iteration(x):

@@ -181,7 +181,7 @@ def test_slices_without_elements_are_refused() -> None:
     with pytest.raises(RuntimeError, match="0 sized dimensions"):
         tg.unique(tg.zeros(3, 0), dim=0)
     with pytest.raises(RuntimeError, match=r"unique_consecutive.*needs the value of a tensor at"):
-        tg.compile(tg.unique_consecutive)(tg.zeros(3))
+        tg.trace(tg.unique_consecutive, tg.zeros(3))
 
 
 def test_cumsum() -> None:

@@ -19,10 +19,11 @@ Array = np.ndarray[Any, Any]
 
 def call_inputs(plan: CompiledCall, leaves: Sequence[Any]) -> list[Array]:
     """The arrays of all inputs of a plan, which are not copied; `leaves` with those of places."""
-    return [_value(entry.source, leaves) for entry in plan.call.inputs]
+    return [input_value(entry.source, leaves) for entry in plan.call.inputs]
 
 
-def _value(source: Source, leaves: Sequence[Any]) -> Array:
+def input_value(source: Source, leaves: Sequence[Any]) -> Array:
+    """The array of an input that is found at a source."""
     match source.kind:
         case "number":
             return np.array(number_value(source.key, lambda each: _number(each, leaves)))

@@ -24,7 +24,7 @@ from ..core import pytree
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.provenance import is_internal
 from ..core.state import state
-from ..core.trace_state import RecompileWarning, Rewrite, Source
+from ..core.trace_state import RecompileWarning, Rewrite, Source, TraceError
 from ..core.traced_float import Specialize
 from ..runtime.garbage import no_collection
 from ..runtime.records import NamedTuple, record
@@ -32,6 +32,7 @@ from ..tracing.record_call import called, is_module, leaf_names, record_call
 from ..tracing.recorded_call import Call
 from ..tracing.recording.places import Place, Places, is_number
 from ..tracing.recording.recorder import Recorder
+from ..tracing.selections import refuse_beside
 from ..tracing.trace_context import Trace
 from .call_helpers import MISS
 from .compiled_call import CompiledCall
@@ -40,11 +41,14 @@ from .dynamic_axes import Place as AxisPlace
 from .fed import Fed
 from .graph_function import GraphFunction, prepare
 from .open_call import OpenCall, open_axes, types_with
+from .staged_call import StagedCall, StagedRun, within
+from .stages import positions_now, staged
 
 if TYPE_CHECKING:
     from .explain import Explanation
 
-AnyPlan = CompiledCall | OpenCall
+AnyPlan = CompiledCall | OpenCall | StagedCall
+AnyRun = CompiledCall | StagedRun
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""
@@ -114,7 +118,7 @@ class CompiledFunction:
         self._fixed_sizes: dict[pytree.TreeSpec, dict[AxisPlace, str]] = {}
         self._names: dict[pytree.TreeSpec, list[str]] = {}
         self._places = Places()
-        self._latest: Callable[[], CompiledCall | None] = lambda: None
+        self._latest: Callable[[], AnyRun | None] = lambda: None
         if hasattr(function, "__name__"):
             functools.update_wrapper(self, function)
 
@@ -140,7 +144,11 @@ class CompiledFunction:
             plan = self._plan_or_error(leaves, spec, (args, kwargs))
             from .check import run_checked
 
-            return run_checked(plan, self.name, leaves, lambda: self.function(*args, **kwargs))
+            def checked(plan: CompiledCall) -> Any:
+                eager = functools.partial(self.function, *args, **kwargs)
+                return run_checked(plan, self.name, leaves, eager)
+
+            return within(plan, leaves, checked)
         # Inside a trace the function becomes a part of what is traced.
         if self.control_flow:
             return self._call_rewritten(args, kwargs)
@@ -171,9 +179,7 @@ class CompiledFunction:
         result = self._plan_or_error(leaves, spec, given).run(leaves, given)
         return self._eager(leaves, given) if result is MISS else result
 
-    def _plan_or_error(
-        self, leaves: Sequence[Any], spec: pytree.TreeSpec, given: Any
-    ) -> CompiledCall:
+    def _plan_or_error(self, leaves: Sequence[Any], spec: pytree.TreeSpec, given: Any) -> AnyRun:
         """The plan; or the function's own error, after what it wrote before it."""
         try:
             return self._plan(leaves, spec)
@@ -210,7 +216,7 @@ class CompiledFunction:
         if not kwargs.children and all(child == pytree.LEAF for child in args.children):
             self._flat[len(args.children)] = self._plans[spec]
 
-    def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> CompiledCall:
+    def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> AnyRun:
         """The plan for a call, made if there is none."""
         refuse_at_exit()
         if self._axes:
@@ -230,7 +236,8 @@ class CompiledFunction:
                     raise
                 self._plans[spec].remove(plan)
                 self._fix_sizes(plan.axes, spec, f"no plan for these sizes can be made: {error}")
-                plan = found = self._compile(leaves, spec).at(leaves)
+                plan = self._compile(leaves, spec)
+                found = plan.at(leaves)
             self._use(plan, spec)
             self._latest = weakref.ref(found)
             return found
@@ -271,35 +278,45 @@ class CompiledFunction:
         """The plan of a recorded call, or those of all sizes."""
         call, numbers, places, recorder, axes = recording
         reason += _sizes_text(axes, names)
-        labels = [*names, *(place.path for place in places)]
 
         def function(call: Call, fed: Fed | None) -> GraphFunction:
             return _as_function(call, self.name, fed)
 
-        def make(call: Call, fed: Fed | None, leaves: Sequence[Any]) -> CompiledCall:
-            types = types_with(fed, axes, leaves) if fed and fed.open else {}
-            made = function(call, fed)
-            _ = made.executable
-            return CompiledCall(
-                call,
-                leaves,
-                labels,
-                numbers,
-                places,
-                made,
-                list(recorder.guards.values()),
-                recorder.namespace,
-                self._eager,
-                reason,
-                open_axes(axes),
-                types,
-            )
+        def build(
+            call: Call, more: Mapping[AxisPlace, SymInt], handed: Sequence[Place]
+        ) -> CompiledCall | OpenCall:
+            """The plan of a call, or of a stage of it that is given more by earlier ones."""
+            lying, every = [*places, *handed], {**axes, **more}
+            labels = [*names, *(place.path for place in lying)]
 
-        return (
-            OpenCall(call, axes, make, function, labels, leaves)
-            if axes
-            else make(call, None, leaves)
-        )
+            def make(call: Call, fed: Fed | None, leaves: Sequence[Any]) -> CompiledCall:
+                values = [*leaves, *(place.now() for place in lying)] if more else leaves
+                types = types_with(fed, every, values) if fed and fed.open else {}
+                made = function(call, fed)
+                _ = made.executable
+                return CompiledCall(
+                    call,
+                    leaves,
+                    labels,
+                    numbers,
+                    lying,
+                    made,
+                    list(recorder.guards.values()),
+                    recorder.namespace,
+                    self._eager,
+                    reason,
+                    open_axes(every),
+                    types,
+                )
+
+            if not every:
+                return make(call, None, leaves)
+            return OpenCall(call, every, make, function, labels, leaves, lying)
+
+        if not call.trace.selections:
+            return build(call, {}, ())
+        given = len(leaves) + len(places)
+        return StagedCall(staged(call, given), given, build, leaves)
 
     def _open_places(
         self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
@@ -307,7 +324,7 @@ class CompiledFunction:
         """The axes whose size is left open in a trace of this call."""
         places = self._axes.places(leaves, names)
         known = self._plans.get(spec, ())
-        if any(isinstance(plan, OpenCall) and plan.leaves_out(leaves) for plan in known):
+        if any(not isinstance(plan, CompiledCall) and plan.leaves_out(leaves) for plan in known):
             return {}
         fixed = self._fixed_sizes.setdefault(spec, {})
         return {place: size for place, size in places.items() if place not in fixed}
@@ -324,6 +341,7 @@ class CompiledFunction:
         fixed_sizes: dict[AxisPlace, str] = {}
         rewritings = _rewritings(self.function) if self.control_flow else None
         joined: dict[Dim, Dim] = {}
+        asks_counts = False
         while True:
             fixed = self._fixed.setdefault(spec, set())
             places = self._places.take()
@@ -331,9 +349,11 @@ class CompiledFunction:
             moving = set(self._moving.get(spec, ())) - fixed
             moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
             recorder = Recorder()
-            trace = Trace(recorder.names, static, f"'{self.name}'")
+            count = functools.partial(positions_now, values)
+            trace = Trace(recorder.names, static, f"'{self.name}'", count=count)
             if rewritings is not None:
                 trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
+            trace.sizes.asks_counts = asks_counts
             still = {at: size for at, size in open_places.items() if at not in fixed_sizes}
             axes = trace.sizes.open(still, leaves, self._axes.sizes(still, leaves), joined)
             labels = [*names, *(place.path for place in places)]
@@ -342,6 +362,7 @@ class CompiledFunction:
                     self.function, values, spec, labels, trace, recorder, frozenset(moving),
                     places=places,
                 )  # fmt: skip
+                refuse_beside(trace)
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}
                 asked = {each.key for each in needed.sources if each.kind == "number"}
@@ -353,6 +374,9 @@ class CompiledFunction:
                 rewritings = asked.rewritings
                 continue
             except Exception as error:
+                if trace.selections and not asks_counts and not isinstance(error, TraceError):
+                    asks_counts = True
+                    continue
                 if axes and not isinstance(error, MemoryError):
                     accident = trace.sizes.accident
                     if accident is not None:  # the sizes have to be equal, as they are
@@ -482,15 +506,20 @@ class CompiledFunction:
         plan = self._plan(leaves, spec)
         from .explain import explain_plan
 
-        notes = self._size_notes(leaves, spec) if self._axes else ()
-        return explain_plan(self.name, plan.reason, plan, leaves if measure else None, notes)
+        notes = self._size_notes(leaves, spec)
+        given = leaves if measure else None
+        return within(
+            plan,
+            leaves,
+            lambda last: explain_plan(self.name, plan.reason, last, given, notes, plan),
+        )
 
     def _size_notes(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> tuple[str, ...]:
         """Which sizes named in `dynamic` are open in the plan of a call, and why others are not."""
         names = self._names_of(spec)
         plan, fixed = self._plans[spec][0], self._fixed_sizes.get(spec, {})
-        notes = plan.size_notes if isinstance(plan, OpenCall) else []
-        known = plan.axes if isinstance(plan, OpenCall) else {}
+        notes = [] if isinstance(plan, CompiledCall) else plan.size_notes
+        known = {} if isinstance(plan, CompiledCall) else plan.axes
         for at, axis in self._axes.places(leaves, names):
             if (at, axis) not in known:
                 size = leaves[at].shape[axis]
@@ -499,11 +528,11 @@ class CompiledFunction:
         return tuple(notes)
 
     @property
-    def latest(self) -> CompiledCall | None:
+    def latest(self) -> AnyRun | None:
         """The plan that was made last, if it is still there."""
         return self._latest()
 
-    def plan_for(self, *args: Any, **kwargs: Any) -> CompiledCall:
+    def plan_for(self, *args: Any, **kwargs: Any) -> AnyRun:
         """The plan that a call with these arguments runs, made if there is none."""
         return self._plan(*self._flatten(args, kwargs))
 

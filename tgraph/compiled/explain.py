@@ -202,10 +202,12 @@ def explain_plan(
     plan: CompiledCall,
     leaves: Sequence[Any] | None = None,
     sizes: tuple[str, ...] = (),
+    whole: Any = None,
 ) -> Explanation:
     """The report on one plan, with its backward plan where it has one.
 
-    With `leaves` of a call, its kernels are measured. `sizes` are the notes on those that vary.
+    With `leaves` of a call, its kernels are measured. `sizes` are the notes on those that vary. In
+    front are the plans of the earlier stages of `whole`, which are not measured.
     """
     function = plan.function
     if not plan.function.differentiable:
@@ -217,6 +219,10 @@ def explain_plan(
         speeds: list[list[Speed | None]] = [[None] * len(each.kernels) for _, each in plans]
     else:
         speeds = [list(each) for each in measured(plan, leaves)]
+    stages = [each.function.plain for each in getattr(whole, "earlier", ())]
+    plans = [*((f"stage {n}", each) for n, each in enumerate(stages, 1)), *plans]
+    unknown: list[list[Speed | None]] = [[None] * len(each.kernels) for each in stages]
+    speeds = [*unknown, *speeds]
     explained = tuple(_explained(*each, found) for each, found in zip(plans, speeds))
     return Explanation(name, reason, explained, sizes)
 

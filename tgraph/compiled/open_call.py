@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..compiler.ir import Graph, TensorType
+from ..compiler.ir import Graph, TensorType, input_node
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SymInt, size_at, solved
 from ..compiler.plan.plan_sizes import PlanSizes
 from ..core.tensor import Size, ViewStep
@@ -19,9 +19,10 @@ from ..runtime.records import replace
 from ..tracing.open_sizes import number_at
 from ..tracing.recorded_call import Call, Change, Effects, Ref
 from ..tracing.recording.guards import Guard
+from ..tracing.recording.places import Place
 from .call_helpers import MISS
 from .compiled_call import CompiledCall
-from .fed import Fed, attrs_at
+from .fed import Fed, attrs_at, type_at
 from .graph_function import GraphFunction
 from .sized_call import Refusal, SizedCall
 
@@ -42,7 +43,7 @@ class OpenCall:
     each is compiled alone.
 
     `make(call, fed, leaves)` makes the CompiledCall of a call at the sizes of `fed`. `function`
-    makes the function of its graph alone.
+    makes the function of its graph alone. What lies in the `places` follows the leaves.
     """
 
     def __init__(
@@ -53,7 +54,9 @@ class OpenCall:
         function: Callable[[Call, Fed], GraphFunction],
         names: Sequence[str],
         leaves: Sequence[Any],
+        places: Sequence[Place] = (),
     ) -> None:
+        self._places = places if any(at >= len(leaves) for at, _ in axes) else ()
         self.call, self.axes, self._make, self._names = call, dict(axes), make, names
         self._function = function
         self._dims = list(dict.fromkeys(d for size in self.axes.values() for d in size.dims))
@@ -67,7 +70,10 @@ class OpenCall:
     def run(self, leaves: Sequence[Any], given: Any = None) -> Any:
         """The hot path: MISS where there is no plan for the sizes, or it does not fit."""
         try:
-            plan = self._plans[tuple([leaves[at]._type.shape[axis] for at, axis in self.axes])]
+            if self._places:
+                plan = self._plans[self._key(leaves)]
+            else:
+                plan = self._plans[tuple([leaves[at]._type.shape[axis] for at, axis in self.axes])]
         except (KeyError, AttributeError, IndexError):
             return MISS
         return plan.run(leaves, given)
@@ -88,7 +94,7 @@ class OpenCall:
         """From what is compiled for many sizes, or that now; None where it cannot be."""
 
         def alone() -> tuple[Call, GraphFunction]:
-            fed = Fed({}, sizes)
+            fed = fed_for(self.call, sizes)
             call = call_at(self.call, fed)
             return call, self._function(call, fed)
 
@@ -102,9 +108,7 @@ class OpenCall:
             return None
         opened = PlanSizes()
         try:
-            sized = SizedCall(
-                opened, sizes, lambda fed: self._make(call_at(self.call, fed), fed, leaves)
-            )
+            sized = SizedCall(opened, sizes, lambda own: self._made_at(own, leaves))
         except Exception as error:  # such as that of code which takes a size for a number
             if isinstance(error, MemoryError):
                 raise
@@ -119,10 +123,15 @@ class OpenCall:
 
     def _alone(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall:
         """By all of the compiler, for these sizes alone."""
-        fed = Fed({}, sizes)
+        return self._made_at(sizes, leaves)
+
+    def _made_at(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall:
+        fed = fed_for(self.call, sizes)
         return self._make(call_at(self.call, fed), fed, leaves)
 
     def _key(self, leaves: Sequence[Any]) -> tuple[int, ...]:
+        if self._places:
+            leaves = [*leaves, *(place.now() for place in self._places)]
         return tuple(leaves[at]._type.shape[axis] for at, axis in self.axes)
 
     def _sizes(self, leaves: Sequence[Any]) -> Sizes:
@@ -152,7 +161,8 @@ class OpenCall:
     @property
     def size_guards(self) -> list[SizeGuard]:
         """What sizes this holds for."""
-        return list(self.call.trace.sizes.guards.values())
+        guards = self.call.trace.sizes.guards.values()
+        return [each for each in guards if each.size.dims.issubset(self._dims)]
 
     # --- as a CompiledCall ---
 
@@ -215,6 +225,15 @@ class OpenCall:
             return False
         sizes = self._sizes(leaves)
         return any(each.relation == "!=" and not each.holds(sizes) for each in self.size_guards)
+
+
+def fed_for(call: Call, sizes: Sizes) -> Fed:
+    """What stands for the nodes of a call at some sizes."""
+    cut = {
+        node: input_node(f"kept{number}", type_at(node.type, sizes), node.where)
+        for number, node in enumerate(call.cut)
+    }
+    return Fed(cut, sizes)
 
 
 def types_with(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..compiler.compile_graph import compile_for_sizes, compile_graph
 from ..compiler.ir import Graph, TensorType
-from ..compiler.ir.dim import Dim
+from ..compiler.ir.dim import Dim, Sizes
 from ..compiler.ir.size_number import is_expression
 from ..compiler.plan.plan_sizes import NotSizedError, PlanSizes, reason_of
 from ..compiler.plan.size_code import SizeCode, in_words
@@ -49,16 +49,16 @@ class Refusal:
 class SizedCall:
     """One compilation of a call, for all sizes for which the compiler decides alike.
 
-    `make` makes the CompiledCall with the sizes of what it is given, which are open ones, those of
+    `make` makes the CompiledCall with the sizes that it is given, which are open ones, those of
     `sizes`; `hints` are the sizes of the call at hand.
     """
 
     def __init__(
-        self, sizes: PlanSizes, hints: Mapping[Dim, int], make: Callable[[Fed], CompiledCall]
+        self, sizes: PlanSizes, hints: Mapping[Dim, int], make: Callable[[Sizes], CompiledCall]
     ) -> None:
         self.sizes = sizes
         self.open = {dim: self.sizes.new(dim.name, size, dim.bounds) for dim, size in hints.items()}
-        self.call = make(Fed({}, self.open))
+        self.call = make(self.open)  # type: ignore[arg-type]
         self.function = function = self.call.function
         self.plan = function.executable
         if not isinstance(self.plan, SizedPlan):

@@ -45,7 +45,8 @@ class Source:
     `kind` is one of: "argument" (leaf number `key` of the arguments), "captured" (the tensor
     `key`), "grad" (the gradient of the source `key`), "number" (the Python number that leaf
     number `key` is, or that the expression `key` gives), "size" (the open size `key`, until it is
-    known), "host" (the number that calling `key` gives), "random" (seed and counter of the
+    known), "selected" (the positions along an axis of what a node of the trace selects, `key` is
+    both), "host" (the number that calling `key` gives), "random" (seed and counter of the
     generator `key`).
     """
 

@@ -67,8 +67,13 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements of `source`, in order, put where `mask` holds."""
     x, where = m.broadcast_tensors(input, mask)
     result, chosen = m.clone(x), m.contiguous(where)
-    count = int(current_context().host_array(chosen, "masked_scatter()").sum())
-    setitem(result, chosen, m.slice_axis(m.reshape(source, -1), 0, 0, count))
+    if chosen.ndim:
+        at = nonzero_tuple(chosen)
+        count = at[0]._type.shape[0]
+    else:
+        at = chosen
+        count = int(current_context().host_array(chosen, "masked_scatter()"))
+    setitem(result, at, m.slice_axis(m.reshape(source, -1), 0, 0, count))
     return result
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
-from ..compiler.ir.shapes import are_same, broadcastable_to, slice_indices
+from ..compiler.ir.shapes import are_same, broadcastable_to, is_one, slice_indices
 from ..core.dispatch import apply, link_view, settled
 from ..core.eager_context import constant, current_context
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
@@ -314,11 +314,11 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
         replace(part, new, "__setitem__")
         return
     one_mask = len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_
-    if _picks_several(index) and not (one_mask and new._type.numel == 1):
+    if _picks_several(index) and not (one_mask and is_one(new._type.numel)):
         _check_dtype(input, value)
     masked = _masked(part, plan.picks, new)
     if masked is not None:
-        if new._type.numel != 1:
+        if not is_one(new._type.numel):
             refuse_overlap(part, (new,), whole=True)
         _assign_whole(part, masked, plan.picks, new)
         return
@@ -374,7 +374,7 @@ def _masked(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor) -> T
     trailing = part.ndim - axis - mask.ndim
     if axis and new.ndim > trailing:
         return None
-    if new.ndim > trailing and new._type.numel != 1:
+    if new.ndim > trailing and not is_one(new._type.numel):
         return None
     return m.reshape(mask, (*mask._type.shape, *(1,) * trailing))
 
@@ -382,7 +382,7 @@ def _masked(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor) -> T
 def _assign_whole(
     part: Tensor, mask: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor
 ) -> None:
-    if new.ndim and new._type.numel == 1:
+    if new.ndim and is_one(new._type.numel):
         new = m.reshape(new, ())
     if part._type.device is new._type.device is CPU and write_directly(part, new):
         axis, chosen = picks[0]

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ..compiler.ir import dim
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SizeScope, SymInt, is_open
 from ..core.provenance import is_internal, user_site
-from ..core.trace_state import Source
+from ..core.trace_state import Source, TraceError
 from ..core.traced_float import Specialize
 from ..core.traced_number import FixedNumber, NumberExpression, OpenNumber, TracedNumber
 
@@ -34,6 +34,8 @@ class OpenSizes(SizeScope):
         self.refused = ""
         self.is_over = False
         self._unmet: SizeGuard | None = None
+        self.counts: dict[Dim, str] = {}  # what is selected by data -> the user's line
+        self.asks_counts = False  # also whether they are 1, as broadcasting would
 
     def open(
         self,
@@ -76,8 +78,29 @@ class OpenSizes(SizeScope):
             self.axes.setdefault(at, {})[axis] = size
         return {place: found[place] for place in places}
 
+    def selected(self, hint: int, where: str) -> SymInt:
+        """The number of elements that are selected by data, at a line; open from now on.
+
+        It cannot be fixed, so that what is asked of it is answered as it is in the traced call.
+        """
+        name = f"count{len(self.counts) + 1}" if self.counts else "count"
+        size = self.new(name, hint)
+        self.counts[self.dims[-1]] = where
+        return size
+
+    def may_be_equal(self, size: SymInt) -> bool:
+        return super().may_be_equal(size) or not self.counts.keys().isdisjoint(size.dims)
+
+    def is_same(self, size: SymInt, other: Any) -> bool:
+        if not self.asks_counts or self.counts.keys().isdisjoint(size.dims):
+            return super().is_same(size, other)
+        return size == other
+
     def agree(self, size: SymInt, other: Any) -> bool:
         """They do not, but where they would have to and could in the traced call, it is noted."""
+        difference = size - other
+        if is_open(difference) and self.may_be_equal(difference) and difference.at(self.hints) == 0:
+            return self.is_zero(difference)
         for each in (size - other, size - 1, 1 - other):
             if is_open(each) and each.at(self.hints) == 0:
                 self._unmet = SizeGuard(each, "!=", self.where())
@@ -101,6 +124,14 @@ class OpenSizes(SizeScope):
 
     def refuse(self, size: SymInt, what: str) -> NoReturn:
         self.check(size)
+        for each in size.dims:
+            if each in self.counts:
+                raise TraceError(
+                    f"{what} asks at {user_site()} for the number of elements that are selected at "
+                    f"{self.counts[each]}, but {self.trace.function} is being traced: it is known "
+                    "only when the compiled function runs. Compute with it as it is, pad to a "
+                    "known size, or move this out of the compiled function."
+                )
         self.refused = f"{what} asks for the value of {size.text} at {user_site()}"
         raise Specialize(_sources(size))
 

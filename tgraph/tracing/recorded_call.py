@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.ir import Graph
+from ..compiler.ir import Graph, Node
 from ..core import pytree
 from ..core.tensor import Tensor, ViewStep
 from ..core.trace_state import HandleState, Source, TraceInput
@@ -151,6 +151,8 @@ class Call:
     met: list[Any]
     # (position of a tensor, another position or a tensor of the outside) -> whether they were one.
     compared: dict[tuple[int, int | Tensor], bool]
+    # Nodes of the trace that are inputs, as an earlier stage of the call computes them.
+    cut: tuple[Node, ...] = ()
 
     @property
     def donate(self) -> dict[int, int]:

@@ -49,6 +49,7 @@ from .outside_writes import Carried
 from .recording.entered import without_hooks
 from .regions import entered_region
 from .scopes import Scope
+from .selections import Count, Selection, select
 from .stamps import Stamps
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
@@ -66,6 +67,7 @@ class Trace(BodyRecording):
     static: frozenset[Source] = frozenset()
     function: str = "the function"
     rewritings: Any = None  # of functions that ask for values, see `rewriting`
+    count: Count | None = None  # what counts where a selection by data is made
 
     tracing = True
 
@@ -88,6 +90,7 @@ class Trace(BodyRecording):
         self._serials = itertools.count(1)
         self._taken: dict[str, int] = {}
         self._sites: dict[Any, Provenance] = {}
+        self.selections: dict[Node, Selection] = {}  # by what is not zero there
         self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
         self.sizes = OpenSizes(self)
         self._log: list[Node] | None = None  # of what is recorded, while somebody wants to know
@@ -317,7 +320,7 @@ class Trace(BodyRecording):
     # --- what is recorded again ---
 
     def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
-        if self.sizes.axes or self._log is not None or self.is_in_body:
+        if self.sizes.dims or self._log is not None or self.is_in_body:
             function(*args)
         else:
             self._stamps.call(function, args)
@@ -380,8 +383,10 @@ class Trace(BodyRecording):
         return why and f"{why} "
 
     def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
-        self.host_array(tensor, operation)  # which there is none of
-        return ()
+        if self.count is None or self.is_in_body or not tensor.ndim:
+            self.host_array(tensor, operation)  # which there is none of
+            return ()
+        return select(self, tensor, self.count)
 
     def allow_iteration(self) -> None:
         site = user_site()

@@ -36,12 +36,12 @@ _BITS = re.compile(r"0x[0-9A-F]{16}")  # of a double, also where it is a float
 # What is no number in the way of loops, and yet may be an open size.
 _WORDS = re.compile(
     rf"  (?:store i64 {_VALUE}, ptr %\w+"
-    rf"|%s\d+ = alloca \w+, i64 {_VALUE}, align 64"
+    rf"|%\w+ = alloca \w+, i64 {_VALUE}, align 64"
     rf"|(?:%v\d+ = )?call \w+ @\w+\((?:(?:ptr|i\d+|float|double) {_VALUE}(?:, |\)))+)"
 )
 # Memory on the stack, which is as large as the kernel asks: whoever wrote it has asked whether that
 # is small.
-_ROW = re.compile(r"(  %s\d+ = alloca )\[(\?\d+\?) x (\w+)\](, align 64)")
+_ROW = re.compile(r"(  %\w+ = alloca )\[(\?\d+\?) x (\w+)\](, align 64)")
 _NAME = re.compile(r"\?\d+\?")  # of an open size, see `PlanSizes`
 _BODY = "define internal void @NAME_body("
 _CALL = "  call void @NAME_body("
