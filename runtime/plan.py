@@ -128,12 +128,15 @@ class Plan:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(self)
+        if frame.arena is None:
+            frame.take_arena(self.arena_bytes)
         try:
             position = frame.start(items)
             return self._go_on(frame, items, position) if position else 0
         finally:
-            if self.keeps_arena:
-                self._frames.append(frame)
+            if not self.keeps_arena:
+                frame.arena = None
+            self._frames.append(frame)
 
     @property
     def status(self) -> Array:
@@ -193,7 +196,7 @@ class Plan:
 
     def _call(self, step: PythonStep, frame: _Frame, items: tuple[Array, ...]) -> None:
         given = dict(zip(self._call_slots, items))
-        owner = (frame, items, self)
+        owner = (frame, frame.arena, items, self)
         inputs = [frame.view(array, given, owner) for array in step.inputs]
         for each in inputs:
             each.flags.writeable = False
@@ -259,14 +262,17 @@ class _Frame:
         self.words = memory.arena(8 * plan._frame_words()).view(np.int64)
         self.start = plan._native.starter(self.words)
         self.words[:] = 0
-        self.arena = memory.arena(plan.arena_bytes)
         self.address = self.words.ctypes.data
         first = plan_native.SLOT_WORDS
         self.words[plan_native.TABLE_WORD] = plan._table.ctypes.data
         self.words[first + STATUS_SLOT] = self.address
-        self.words[first + ARENA_SLOT] = self.arena.ctypes.data
+        self.arena: Array | None = None
         for slot, array in plan.constants.items():
             self.words[first + slot] = array.ctypes.data
+
+    def take_arena(self, nbytes: int) -> None:
+        self.arena = arena = memory.arena(nbytes)
+        self.words[plan_native.SLOT_WORDS + ARENA_SLOT] = arena.ctypes.data
 
     def view(self, array: ArrayRef, given: Mapping[int, Array], owner: object) -> Array:
         """A view of an array of the call, or of the plan's memory, which keeps `owner` alive."""

@@ -7,6 +7,7 @@ the graph with numbers in place of sizes, whose types are inferred again. Nothin
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,6 +36,15 @@ MOST_SIZED = 48
 MOST_REFUSALS = 16
 """From so many reasons on why sizes are compiled alone, all others are, too."""
 
+_GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<open call>")
+_CHOOSER = """def run(leaves, given=None):
+    try:
+        {values}found = RUNS[{key}]
+    except (KeyError, AttributeError, IndexError):
+        return MISS
+    return found(leaves, given)
+"""
+
 
 class OpenCall:
     """Stands among the plans of a function for those of all sizes.
@@ -62,21 +72,38 @@ class OpenCall:
         self._dims = list(dict.fromkeys(d for size in self.axes.values() for d in size.dims))
         self._dims.sort(key=call.trace.sizes.dims.index)
         self._plans: OrderedDict[tuple[int, ...], CompiledCall] = OrderedDict()
+        self._runs: dict[Any, Callable[..., Any]] = {}
+        self._telling = _telling(self.axes, self._dims)
+        self.run = self._chooser()
         self._sized: list[SizedCall] = []  # the one used last is the first
         self._refusals: list[Refusal] = []
         made = self._plan_at(leaves)
         self._first = self._sized[0].call if self._sized else made  # it knows all but the sizes
 
-    def run(self, leaves: Sequence[Any], given: Any = None) -> Any:
-        """The hot path: MISS where there is no plan for the sizes, or it does not fit."""
-        try:
-            if self._places:
-                plan = self._plans[self._key(leaves)]
-            else:
-                plan = self._plans[tuple([leaves[at]._type.shape[axis] for at, axis in self.axes])]
-        except (KeyError, AttributeError, IndexError):
-            return MISS
-        return plan.run(leaves, given)
+    def _chooser(self) -> Callable[..., Any]:
+        """The hot path: `run(leaves, given)`, MISS where there is no plan for the sizes, or it does
+        not fit.
+
+        Plans look at shapes themselves, so that an axis for each size is enough to find one.
+        """
+        places = list(self.axes)
+        values = "values" if self._places else "leaves"
+        sizes = [f"{values}[{places[n][0]}]._type.shape[{places[n][1]}]" for n in self._telling]
+        text = _CHOOSER.format(
+            values="values = [*leaves, *[place.now() for place in PLACES]]; "
+            if self._places
+            else "",
+            key=", ".join(sizes),
+        )
+        names: dict[str, Any] = {"RUNS": self._runs, "PLACES": self._places, "MISS": MISS}
+        exec(compile(text, _GENERATED, "exec"), names)
+        found: Callable[..., Any] = names["run"]
+        return found
+
+    def _known(self, key: tuple[int, ...]) -> Any:
+        """By what the hot path finds the plan for the sizes of all axes."""
+        found = tuple(key[number] for number in self._telling)
+        return found[0] if len(found) == 1 else found
 
     def at(self, leaves: Sequence[Any]) -> CompiledCall:
         """The plan for a call that fits, made if there is none for its sizes."""
@@ -85,9 +112,12 @@ class OpenCall:
     def _plan_at(self, leaves: Sequence[Any]) -> CompiledCall:
         sizes = self._sizes(leaves)
         made = self._at_sizes(sizes, leaves) or self._alone(sizes, leaves)
-        self._plans[self._key(leaves)] = made
+        key = self._key(leaves)
+        self._plans[key] = made
+        self._runs[self._known(key)] = made.run
         if len(self._plans) > MAX_SIZES:
-            self._plans.popitem(last=False)
+            key, _ = self._plans.popitem(last=False)
+            self._runs.pop(self._known(key), None)
         return made
 
     def _at_sizes(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall | None:
@@ -184,6 +214,8 @@ class OpenCall:
     def rebind(self) -> None:
         for plan in (*(sized.call for sized in self._sized), *self._plans.values()):
             plan.rebind()
+        self._runs.clear()
+        self._runs.update((self._known(key), plan.run) for key, plan in self._plans.items())
 
     def why_not(self, leaves: Sequence[Any]) -> str | None:
         return next((why for _, why in self.differences(leaves)), None)
@@ -225,6 +257,17 @@ class OpenCall:
             return False
         sizes = self._sizes(leaves)
         return any(each.relation == "!=" and not each.holds(sizes) for each in self.size_guards)
+
+
+def _telling(axes: Mapping[tuple[int, int], SymInt], dims: Sequence[Dim]) -> list[int]:
+    """The numbers of axes that tell all sizes: for each one that it is the size of, if any is."""
+    sizes = list(axes.values())
+    found: dict[int, None] = {}
+    for dim in dims:
+        own = [number for number, size in enumerate(sizes) if size.single is dim]
+        every = [number for number, size in enumerate(sizes) if dim in size.dims]
+        found.update(dict.fromkeys(own[:1] or every))
+    return list(found)
 
 
 def fed_for(call: Call, sizes: Sizes) -> Fed:
