@@ -51,9 +51,13 @@ def blocks_of(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/define_and_run.md", "docs/control_flow.md", "docs/transforms.md"]
-)
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("define_and_run", "control_flow", "transforms", "shapes")),
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page runs from top to bottom, as somebody would paste it."""
     monkeypatch.chdir(tmp_path)

@@ -37,11 +37,15 @@ _BITS = re.compile(r"0x[0-9A-F]{16}")  # of a double, also where it is a float
 _WORDS = re.compile(
     rf"  (?:store i64 {_VALUE}, ptr %\w+"
     rf"|%\w+ = alloca \w+, i64 {_VALUE}, align 64"
+    rf"|%q\w+ = (?:sitofp i64 {_VALUE} to double|(?:mul|sub) i64 {_VALUE}, {_VALUE}"
+    rf"|icmp sge i64 {_VALUE}, {_VALUE}|select i1 %\w+, i64 {_VALUE}, i64 0)"
     rf"|(?:%v\d+ = )?call \w+ @\w+\((?:(?:ptr|i\d+|float|double) {_VALUE}(?:, |\)))+)"
 )
 # Memory on the stack, which is as large as the kernel asks: whoever wrote it has asked whether that
 # is small.
 _ROW = re.compile(r"(  %\w+ = alloca )\[(\?\d+\?) x (\w+)\](, align 64)")
+# Places in memory divided by a size: both are far below 2^52.
+_QUOTIENT = re.compile(rf"  (%v\d+) = (udiv|urem) i64 ({_VALUE}|\?\d+\?), (\?\d+\?)")
 _NAME = re.compile(r"\?\d+\?")  # of an open size, see `PlanSizes`
 _BODY = "define internal void @NAME_body("
 _CALL = "  call void @NAME_body("
@@ -77,7 +81,7 @@ def with_sizes(text: KernelText, sizes: Mapping[str, Any]) -> tuple[KernelText, 
     found: dict[str, str] = {}  # the type of each
     names: dict[str, str] = {}
     lines: list[str] = []
-    for line in text.text.splitlines():
+    for line in _with_quotients(text.text.splitlines()):
         line = _ROW.sub(r"\1\3, i64 \2\4", line)
         for name in _NAME.findall(line):
             names.setdefault(name, f"%w{len(names)}")
@@ -94,6 +98,40 @@ def with_sizes(text: KernelText, sizes: Mapping[str, Any]) -> tuple[KernelText, 
         types = list(found.values())
         lines = [each for line in lines for each in _passed(line, types)]
     return replace(text, text="\n".join(lines)), tuple(sizes[name] for name in names)
+
+
+def _with_quotients(lines: Sequence[str]) -> Iterator[str]:
+    """Lines that divide by open sizes as others that multiply by reciprocals, which has vectors.
+
+    The reciprocal is computed in front of loops. The product is rounded down to the quotient or to
+    one beside it, as the rest tells.
+    """
+    for line in lines:
+        found = _QUOTIENT.fullmatch(line)
+        if found is None:
+            yield line
+            continue
+        name, what, number, divisor = found.groups()
+        own = f"%q{name[2:]}"
+        yield f"  {own}a = sitofp i64 {number} to double"
+        yield f"  {own}b = sitofp i64 {divisor} to double"
+        yield f"  {own}c = fdiv double 1.0, {own}b"
+        yield f"  {own}d = fmul double {own}a, {own}c"
+        yield f"  {own}e = fptosi double {own}d to i64"
+        yield f"  {own}f = mul i64 {own}e, {divisor}"
+        yield f"  {own}g = sub i64 {number}, {own}f"
+        yield f"  {own}h = icmp slt i64 {own}g, 0"
+        yield f"  {own}i = icmp sge i64 {own}g, {divisor}"
+        if what == "udiv":
+            yield f"  {own}j = sext i1 {own}h to i64"
+            yield f"  {own}k = zext i1 {own}i to i64"
+            yield f"  {own}l = add i64 {own}j, {own}k"
+            yield f"  {name} = add i64 {own}e, {own}l"
+        else:
+            yield f"  {own}j = select i1 {own}h, i64 {divisor}, i64 0"
+            yield f"  {own}k = sub i64 0, {divisor}"
+            yield f"  {own}l = select i1 {own}i, i64 {own}k, i64 {own}j"
+            yield f"  {name} = add i64 {own}g, {own}l"
 
 
 def _parted(text: str) -> tuple[tuple[str, ...], tuple[_Number, ...]]:
