@@ -104,3 +104,79 @@ def test_tangents_are_the_transpose_of_gradients(name):
     there = sum((a * b).sum().item() for a, b in zip(pulled, tangents, strict=True))
     assert here == pytest.approx(there, rel=1e-7, abs=1e-9)
     assert not any(each.requires_grad for each in (*outputs, *pushed))
+
+
+def smooth_cases() -> list[str]:
+    """Rows with two gradients, whose arguments two examples can have of their own."""
+    return [
+        name for name, case in ROWS.items()
+        if case.gradient and case.second and case.operation not in BY_VALUES
+    ]  # fmt: skip
+
+
+class Scalar:
+    """A row of the table as a number that depends on all its floats, and those of two examples."""
+
+    def __init__(self, name: str) -> None:
+        self.case = ROWS[name]
+        self.one, self.other = tensors_of(self.case, 0), tensors_of(self.case, 1)
+        self.floats = [at for at, each in enumerate(self.one) if each.is_floating_point()]
+
+    def __call__(self, inputs: list[tg.Tensor], *own: tg.Tensor) -> tg.Tensor:
+        given = list(inputs)
+        for at, each in zip(self.floats, own, strict=True):
+            given[at] = each
+        found = [each for each in leaves_of(self.case.function(*given)) if each.is_floating_point()]
+        return sum(((each * 1.3).sin().sum() for each in found), tg.zeros((), dtype=tg.float64))
+
+    def of(self, inputs: list[tg.Tensor]) -> tuple[tg.Tensor, ...]:
+        return tuple(inputs[at] for at in self.floats)
+
+    def gradient(self, inputs: list[tg.Tensor], *own: tg.Tensor) -> Any:
+        return tg.grad(lambda *own: self(inputs, *own), tuple(range(len(own))))(*own)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", smooth_cases())
+def test_transforms_of_gradients(name):
+    """vmap(grad) is one gradient after another; jvp(grad) is the Hessian, which is symmetric."""
+    row = Scalar(name)
+    if not row.floats:
+        return
+    count = len(row.floats)
+    together = [tg.stack(pair) for pair in zip(row.one, row.other, strict=True)]
+
+    def of_one(*inputs: tg.Tensor) -> Any:
+        return row.gradient(list(inputs), *row.of(list(inputs)))
+
+    found = tg.vmap(of_one)(*together)
+    alone = [of_one(*row.one), of_one(*row.other)]
+    for result, pair in zip(found, zip(*alone, strict=True), strict=True):
+        assert_near(result, tg.stack(pair))
+    rng = np.random.default_rng(5)
+    own = row.of(row.one)
+    tangents = tuple(tg.tensor(rng.normal(size=each.shape)) for each in own)
+    pushed = tg.jvp(lambda *own: row.gradient(row.one, *own), own, tangents)[1]
+
+    def along(*own: tg.Tensor) -> tg.Tensor:
+        pairs = zip(row.gradient(row.one, *own), tangents, strict=True)
+        return sum(((a * b).sum() for a, b in pairs), tg.zeros((), dtype=tg.float64))
+
+    for one, other in zip(pushed, tg.grad(along, tuple(range(count)))(*own), strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each for each in smooth_cases() if ROWS[each].compiles][::40])
+def test_compiled_hessians_of_examples(name):
+    row = Scalar(name)
+    together = [tg.stack(pair) for pair in zip(row.one, row.other, strict=True)]
+
+    def hessian(*inputs: tg.Tensor) -> Any:
+        own = row.of(list(inputs))
+        return tg.hessian(lambda *own: row(list(inputs), *own), tuple(range(len(own))))(*own)
+
+    found = leaves_of(tg.compile(tg.vmap(hessian))(*together))
+    alone = [leaves_of(hessian(*row.one)), leaves_of(hessian(*row.other))]
+    for result, pair in zip(found, zip(*alone, strict=True), strict=True):
+        assert_near(result, tg.stack(pair))
