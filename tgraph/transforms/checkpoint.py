@@ -88,9 +88,10 @@ def checkpoint(
     `checkpoint_policies`, says what is kept nevertheless; names are known in compiled code alone,
     as are the policies inside of `vmap` and `jvp`. `use_reentrant` is taken for PyTorch's sake.
 
-    In eager code the function runs twice, and must do the same both times; in a compiled function
-    its operations are repeated, and peak memory of the plan falls. Branches and loops inside of a
-    compiled checkpoint are kept as they are.
+    In eager code the function runs twice, and must do the same both times; what it writes, such as
+    running statistics, is written twice. In a compiled function its operations are repeated, and
+    peak memory of the plan falls. Branches and loops inside of a compiled checkpoint are kept as
+    they are.
 
     RuntimeError where the second run gives tensors of other types than the first.
 

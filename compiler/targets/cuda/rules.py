@@ -18,7 +18,7 @@ from .contractions import schedule_contraction
 from .machine import GPU
 from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
 
-_VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip))
+_VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip, p.barrier))
 
 # A number that takes more operations than this is computed once, not by each of so many threads.
 COSTLY_NUMBER = 24
