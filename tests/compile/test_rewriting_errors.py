@@ -186,6 +186,50 @@ PROGRAMS = {
         "changes the variable found",
         "",
     ),
+    "rows that a turn writes": (
+        """
+        def f(x):
+            for row in x:  # here
+                x[0] = row + 1
+            return x
+        """,
+        "a turn of the loop `for row in x:` writes into the tensor that it goes over",
+        "for row in rows.clone(): ...",
+    ),
+    "a row that is written": (
+        """
+        def f(x):
+            for row in x:  # here
+                row += 1
+            return x
+        """,
+        "writes in place what the turn before left in a variable, or a row",
+        "x = x + 1",
+    ),
+    "one tensor by two names": (
+        """
+        def f(x):
+            y, z = x * 2, x * 3
+            if x.sum() > 0:
+                z = y
+            y += 1  # here
+            return y, z
+        """,
+        "a tensor is written in place that may be the same as `z`",
+        "z = z.clone()",
+    ),
+    "one tensor by two names in a loop": (
+        """
+        def f(x):
+            y, z = x * 2, x * 3
+            while y.sum() < 100:  # here
+                y += x + z
+                z = y
+            return y, z
+        """,
+        "leaves in `z` a tensor that it also writes in place by another name",
+        "z = ....clone()",
+    ),
     "more than one element": (
         """
         def f(x):

@@ -12,6 +12,7 @@ from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
 from ..ops.elementwise import where
 from ..tracing.bodies import giving
+from .aliases import ended, forks_here, may_be, shares_memory, tensors_of
 from .cells import UNDEFINED, Variables
 from .decisions import decision
 from .exits import RETURNED
@@ -54,6 +55,13 @@ class _Side:
         self.leaves = [leaves for leaves, _ in flat]
         self.specs = [spec for _, spec in flat]
         self.twins: dict[int, Tensor] = {}
+        self.captured: list[Tensor] = []  # tensors of the outside that the branch reads
+        self.forks: dict[int, list[Tensor]] = {}  # what leaves may be, by their ids
+
+    def names_of(self, leaf: Any) -> list[Tensor]:
+        """The tensors from before the branch that a leaf is or may be."""
+        is_there = bool(tensors_of([leaf])) and shares_memory(leaf, self.captured)
+        return [*([leaf] if is_there else []), *self.forks.get(id(leaf), ())]
 
     def take(self, outputs: Sequence[Tensor]) -> None:
         """The tensors among the leaves as they were at the end of the branch."""
@@ -86,6 +94,7 @@ class _Choice:
             types = self._joined()
             for side, body in zip(self.sides, bodies, strict=True):
                 side.take(body.outputs[len(body.changed) :])
+                side.captured = [*body.captured, *tensors_of(body.changed)]
             bodies = [
                 giving(body, lambda at=at: self._tensors(at, types))
                 for at, body in enumerate(bodies)
@@ -103,6 +112,7 @@ class _Choice:
     def _run(self, at: int) -> list[Tensor]:
         """Record one branch, maybe again, which begins with the variables as they are."""
         variables, function = self.variables, self.functions[at]
+        before = forks_here()
         variables.put(self.before)
         try:
             result = self._called(function) if function else None
@@ -110,6 +120,7 @@ class _Choice:
         finally:
             variables.put(self.before)
         side = self.sides[at] = _Side(values)
+        side.forks = ended(side.all, before)
         return [each for each in side.all if isinstance(each, Tensor)]
 
     def _called(self, function: _Thunk) -> Any:
@@ -199,8 +210,15 @@ class _Choice:
                 leaf[1] if type_ is None else standing(next(left), *leaf)
                 for leaf, type_ in zip(pairs, of_leaves, strict=True)
             ]
+            self._note_aliases(at, leaves)
             values.append(side.specs[at].unflatten(leaves))
         return values
+
+    def _note_aliases(self, at: int, results: Sequence[Any]) -> None:
+        """What a branch leaves that was there before it is a name for the same tensor."""
+        for number, result in enumerate(results):
+            there = [side.names_of(side.leaves[at][number]) for side in self.sides]
+            may_be(result, there[0] + there[1], self.names[at])
 
     def bind(self) -> Any:
         """Give the variables their values; those that nobody reads are undefined from now on.

@@ -17,6 +17,7 @@ from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
 from ..ops.control import repeated
 from ..runtime.dtypes import int64
+from .aliases import ended, forks_here, may_be, shares_memory, tensors_of
 from .cells import UNDEFINED, Variables
 from .decisions import all_of, decision, is_traced
 from .exits import RETURNED, is_flag
@@ -94,6 +95,8 @@ class _Slot:
     def __init__(self, name: str, value: Any, varies: bool) -> None:
         self.name = name
         self.is_new = value is UNDEFINED
+        self.left: list[Any] = []  # the leaves behind a turn
+        self.shared: list[Tensor] = []  # those among them that are tensors of the outside
         self.given: list[Any] = []  # the leaves that a turn began with
         self.was_constant = False
         self.leaves, self.spec = pytree.flatten(value)
@@ -143,6 +146,7 @@ class _Loop:
         self.runs = _is_counted(turns) and not is_traced(_flag(variables, spec))
         self.scans = known  # rather than to ask a condition
         self.is_changed = False
+        self.forks: dict[int, list[Tensor]] = {}
         self.growing = Growing([body], spec.header)
 
     def _is_in_place(self, name: str) -> bool:
@@ -161,6 +165,9 @@ class _Loop:
             value = slot.filled(left)
             if slot.name in self.spec.live:
                 made[slot.name] = value
+            for at, result in enumerate(slot.given):
+                if slot.types[at] is not None:
+                    may_be(result, [*tensors_of([slot.leaves[at]]), *slot.shared], slot.name)
         self.variables.put(made)
 
     def _results(self) -> list[Tensor]:
@@ -207,10 +214,31 @@ class _Loop:
             self.is_changed = False
             body = current_context().body(self._turn, self._types(self.scans), watched)
             if not self.is_changed:
+                self._check_aliases(body)
                 return body
         raise error(
             f"the types of the variables of the loop `{self.spec.header}` change from turn to turn"
         )
+
+    def _check_aliases(self, body: Any) -> None:
+        """What a turn writes must not be there by another name, which the next turn may read."""
+        written = [each for each in body.changed if isinstance(each, Tensor)]
+        if self.turns is not None and any(shares_memory(x, written) for x in self.turns.rows):
+            raise error(
+                f"a turn of the loop `{self.spec.header}` writes into the tensor that it goes over",
+                "for row in rows.clone(): ...  # or: for i in range(len(rows)): row = rows[i]",
+            )
+        for slot in self.slots:
+            left = tensors_of(slot.left)
+            slot.shared = [x for x in left if shares_memory(x, [*body.captured, *written])]
+            slot.shared += [x for leaf in left for x in self.forks.get(id(leaf), ())]
+            is_again = slot.name != RETURNED  # which ends the loop
+            if is_again and any(shares_memory(x, written) for x in slot.shared):
+                raise error(
+                    f"a turn of the loop `{self.spec.header}` leaves in `{slot.name}` a tensor "
+                    "that it also writes in place by another name",
+                    f"{slot.name} = ....clone()",
+                )
 
     def _turn(self, *tensors: Tensor) -> list[Tensor]:
         """What one turn makes of the state, behind the number of the next turn."""
@@ -221,7 +249,8 @@ class _Loop:
         if self.turns is not None and at is not None and not self.scans:
             rows = [row(each, at) for each in self.turns.rows]
         self._begin(state_[:count])
-        nodes = [each._value for each in tensors]
+        own, forks = [*tensors, *rows], forks_here()
+        nodes = [each._value for each in own]
         try:
             if self.turns is not None and self.assign is not None:
                 self.assign(self.turns.value(at, rows))  # type: ignore[arg-type]
@@ -232,13 +261,14 @@ class _Loop:
             after = {slot.name: self.variables.get(slot.name) for slot in self.slots}
         finally:
             self.variables.put(self.before)
-        if any(each._value is not node for each, node in zip(tensors, nodes, strict=True)):
+        if any(each._value is not node for each, node in zip(own, nodes, strict=True)):
             raise error(
                 f"a turn of the loop `{self.spec.header}` on tensors writes in place what the turn "
-                "before left in a variable",
+                "before left in a variable, or a row",
                 "x = x + 1  # instead of x += 1",
             )
         made = [each for slot in self.slots for each in self._left(slot, after[slot.name])]
+        self.forks = ended([leaf for slot in self.slots for leaf in slot.left], forks)
         if self.is_changed:
             return []
         return made if at is None else [at + 1, *made, *appended]
@@ -318,6 +348,7 @@ class _Loop:
     def _left(self, slot: _Slot, value: Any) -> list[Tensor]:
         """What a turn leaves in a variable, as tensors of its types; they may change."""
         leaves, spec = pytree.flatten(value)
+        slot.left = leaves
         if slot.is_new and spec != slot.spec:
             slot.leaves, slot.spec = [UNDEFINED] * len(leaves), spec
             slot.types = [None] * len(leaves)

@@ -75,6 +75,7 @@ class Trace(BodyRecording):
         self.root = Scope()
         self._enter(self.root)
         self.carried: dict[int, Carried] = {}
+        self.forks: list[Any] = []  # of what may be the same tensor, see `rewriting/aliases`
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
         self.views: list[Tensor] = []  # of the outside; their values come from their bases
@@ -448,6 +449,8 @@ class Trace(BodyRecording):
     # --- mutation ---
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
+        for fork in self.forks:
+            fork.check(tensor)
         if self.is_in_body:
             self.scope.note_write(self, tensor)
         node = self.value_of(new)
