@@ -363,6 +363,7 @@ class CompiledFunction:
                     places=places,
                 )  # fmt: skip
                 refuse_beside(trace)
+                trace.count = None  # which holds the arguments of this call
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}
                 asked = {each.key for each in needed.sources if each.kind == "number"}
