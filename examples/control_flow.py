@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import tgraph as tg
 from tgraph import Tensor
@@ -102,7 +102,9 @@ class Reader(tg.nn.Module):
 @tg.compile(control_flow=True)
 def sample(table: Tensor, end: Tensor) -> tuple[Any, Any]:
     """Walks along a table of scores with noise; gives a number made of the tokens, and how many."""
-    token, total, count = tg.tensor(0), 0, 0
+    token: Any = tg.tensor(0)
+    total: Any = 0
+    count: Any = 0
     while count < 20:
         noise = tg.rand(table.shape[1])
         token = (table[token] + noise).argmax()
@@ -130,11 +132,11 @@ def main(quick: bool) -> None:
     print(f"  compiled {len(newton.compiles)} time")
 
     rate = tg.tensor(0.1, requires_grad=True)
-    gradients = []
+    gradients: list[Any] = []
     for function in (descent, descent_by_hand):
         found = function(tg.zeros(2), rate)
         gradients += tg.autograd.grad(found.sum(), [rate])
-    assert tg.allclose(*gradients, rtol=1e-4)
+    assert tg.allclose(gradients[0], gradients[1], rtol=1e-4)
     print(f"descent: the end moves by {gradients[0].item():.4g} per unit of the rate")
 
     tg.manual_seed(0)
@@ -149,12 +151,12 @@ def main(quick: bool) -> None:
         for name, each in (("Python", model), ("rewritten", reader), ("by hand", by_hand)):
             print(f"  {name:10} {1e6 * seconds(each, rows, repeat=repeat):8.1f} us")
 
-    table = tg.randn(5, 5)
+    table, compiled = tg.randn(5, 5), cast(Any, sample)
     for seed in range(3):
         tg.manual_seed(seed)
         total, count = sample(table, tg.tensor(4))
         tg.manual_seed(seed)
-        assert (int(total), int(count)) == tuple(map(int, sample.function(table, tg.tensor(4))))
+        assert (int(total), int(count)) == tuple(map(int, compiled.function(table, tg.tensor(4))))
         print(f"sentence {seed}: {int(count)} tokens")
 
 

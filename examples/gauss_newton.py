@@ -9,6 +9,9 @@ solution moves with the data follows from the implicit function theorem, told by
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tgraph as tg
 
 SETS, POINTS, STEPS, TURNS, DAMPING = 5, 40, 12, 4, 1e-9
@@ -22,10 +25,10 @@ def curve(params: tg.Tensor) -> tg.Tensor:
     return amplitude * tg.exp(-decay * T) * tg.cos(frequency * T) + offset
 
 
-def conjugate_gradients(product, b):
+def conjugate_gradients(product: Callable[[Any], Any], b: Any) -> Any:
     """The solution of a positive system of as many unknowns as there are turns."""
 
-    def turn(_, state):
+    def turn(_: Any, state: Any) -> Any:
         x, r, d, rr = state
         ad = product(d)
         alpha = rr / (d @ ad).clamp(min=1e-300)
@@ -36,31 +39,31 @@ def conjugate_gradients(product, b):
     return tg.fori_loop(0, TURNS, turn, (b * 0, b, b, b @ b))[0]
 
 
-def normal_product(residuals, params):
+def normal_product(residuals: Callable[[Any], Any], params: Any) -> Any:
     """`d -> (JᵀJ + damping) d`, and the gradient Jᵀr."""
     r, pull = tg.vjp(residuals, params)
 
-    def product(d):
+    def product(d: Any) -> Any:
         return pull(tg.jvp(residuals, (params,), (d,))[1])[0] + DAMPING * d
 
     return product, pull(r)[0]
 
 
 @tg.custom_vjp
-def fit(y, start):
-    def step(_, params):
+def fit(y: Any, start: Any) -> Any:
+    def step(_: Any, params: Any) -> Any:
         product, gradient = normal_product(lambda p: curve(p) - y, params)
         return params - conjugate_gradients(product, gradient)
 
     return tg.fori_loop(0, STEPS, step, start)
 
 
-def fit_forward(y, start):
+def fit_forward(y: Any, start: Any) -> Any:
     params = fit(y, start)
     return params, (params, y)
 
 
-def fit_backward(residuals, cotangent):
+def fit_backward(residuals: Any, cotangent: Any) -> Any:
     """At the solution Jᵀr = 0. Where residuals are small, d params / d y = (JᵀJ)⁻¹ Jᵀ."""
     params, y = residuals
     product, _ = normal_product(lambda p: curve(p) - y, params)
