@@ -11,6 +11,7 @@ import numpy as np
 from . import sizes
 from .arrays.workloads import ARRAYS
 from .case import Array
+from .loops.workloads import LOOPS
 from .networks.workloads import NETWORKS
 from .workload import MIB, Random, Workload, filters, linear, norm, normal
 
@@ -190,7 +191,7 @@ PLAIN = [
         steps=3,
     ),
 ]
-USUAL = {workload.name: workload for workload in [*PLAIN, *ARRAYS, *NETWORKS]}
+USUAL = {workload.name: workload for workload in [*PLAIN, *ARRAYS, *NETWORKS, *LOOPS]}
 MAKERS = {"layer_norm": layer_norm, "cross_entropy": cross_entropy, "pairwise": pairwise}
 WORKLOADS = [*USUAL.values(), *sizes.rows(USUAL, MAKERS)]
 BY_NAME = {workload.name: workload for workload in WORKLOADS}

@@ -26,6 +26,7 @@ FOLDER = Path(contenders.__file__).parent
 QUICK = ["gelu_chain_1k", "tiny_mlp", "mlp_train", "cnn_train", "transformer_train"]
 QUICK += ["stencil", "topk", "solves", "histogram", "small_mlp_train", "dropout"]
 QUICK += ["stencil_odd", "softmax_odd", "attention_odd", "attention_train_odd", "call_twenty"]
+QUICK += ["lstm_scan", "newton", "decode"]
 
 
 def options(caches: Path) -> Options:
