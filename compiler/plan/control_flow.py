@@ -101,9 +101,11 @@ def write_loop(builder: PlanBuilder, node: Node) -> list[StepInfo]:
         targets = zip(state, step.targets, strict=True)
         moved = [each for each, target in targets if target != each.reads]
         others = [take(each.nbytes) for each in moved]
+        step.reserve(step.graph.inputs[node.attrs["carried"] :], take)
         if turns is None:
             decide.write()
         step.write()
+    builder.steps += step.early_steps
     _write_begin(builder, operands, state, moved, others)
     if turns is None:
         _write_turns(builder, decide, step, decision, moved)
@@ -112,7 +114,7 @@ def write_loop(builder: PlanBuilder, node: Node) -> list[StepInfo]:
     for each in moved:
         if each.number in place_of and (turns is None or turns % 2):
             _copy(builder, each.first, each.reads, each.nbytes)
-    return [*decide.infos, *step.infos]
+    return [*step.early_infos, *decide.infos, *step.infos]
 
 
 @record()

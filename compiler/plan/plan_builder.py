@@ -9,7 +9,7 @@ input's memory where nobody reads the old value any more, and copied there at th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 
@@ -70,6 +70,9 @@ class PlanBuilder(ABC):
         self.infos: list[StepInfo] = []
         self.info_of_step: dict[int, StepInfo] = {}
         self.steps: list[Step | CudaStep] = []
+        # What runs before the loop whose body this is, once for all turns.
+        self.early_steps: list[Step | CudaStep] = []
+        self.early_infos: list[StepInfo] = []
         space = space or Space(self.alignment, self.never_reused)
         self.memory = PlanMemory(space) if within is None else within.memory
         self.arena = Arena(self.memory.space)
@@ -424,6 +427,9 @@ class PlanBuilder(ABC):
         self, node: Node, graph: Graph, donate: Mapping[int, int], within: Surroundings
     ) -> PlanBuilder:
         """A builder for the steps of a graph inside `node`, which belong to this plan."""
+
+    def reserve(self, fixed: Sequence[Node], take: Callable[[int], BufferRef]) -> None:  # noqa: B027
+        """Take memory for what `early_steps` make of inputs that no turn of a loop changes."""
 
     def add_steps(self, inner: PlanBuilder) -> None:
         """Go on with the steps of an inner builder."""

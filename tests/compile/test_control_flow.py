@@ -190,6 +190,32 @@ def test_a_position_that_is_computed_is_written_in_place() -> None:
     assert moved and not [each for each in moved if "k" in each]
 
 
+def test_weights_are_packed_before_the_loop() -> None:
+    """Not in each turn; one that a turn makes, or that is a part of the state, is not."""
+    weight, other = of(64, 96).float(), of(96, 64, seed=1).float()
+
+    def f(x: tg.Tensor) -> Any:
+        def turn(c: tg.Tensor, w: tg.Tensor) -> Any:
+            inner = tg.fori_loop(0, 2, lambda i, c: tg.tanh(c @ weight.t() / 64 @ w.t()), c)
+            made = tg.tanh(inner @ weight.t() @ other.t() / 6e3)
+            return made, tg.cos(w) * made.mean()
+
+        return tg.while_loop(lambda c, w: c[0, 0] < 9, turn, (x, other), max_iterations=3)
+
+    def few(x: tg.Tensor) -> tg.Tensor:
+        return tg.fori_loop(0, 3, lambda i, c: tg.tanh(c @ weight.t() @ other.t() / 6e3), x)
+
+    for function in (f, few):
+        x = of(4, 96, seed=3).float()
+        for found, expected in zip(
+            pytree.leaves(tg.compile(function)(x)), pytree.leaves(function(x)), strict=True
+        ):
+            assert tg.allclose(found, expected, rtol=1e-4, atol=1e-5)
+    text = str(tg.compile(few).explain(of(4, 96).float()))
+    assert text.count("pack [pack]") == 2
+    assert text.index("pack [pack]") < text.index("loop1_condition")
+
+
 def test_sizes_that_vary() -> None:
     def f(x: tg.Tensor) -> Any:
         def total(x: tg.Tensor) -> tg.Tensor:

@@ -8,6 +8,7 @@ steps of a recurrent network, each step would pack the same weights anew.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from ....runtime import gemm_native, gemm_text, jit
 from ....runtime.plan_steps import BufferRef, GemmStep, KernelStep
@@ -33,6 +34,12 @@ def shared_operands(graph: Graph) -> Counter[Operand]:
     """How many products with few rows multiply each matrix, where these are enough."""
     found = Counter(operand_of(node) for node in graph.nodes if _has_few_rows(node))
     return Counter({each: count for each, count in found.items() if count >= FEWEST_PRODUCTS})
+
+
+def fixed_operands(graph: Graph, fixed: Sequence[Node]) -> list[Operand]:
+    """The matrices among `fixed` that products with few rows multiply."""
+    products = filter(_has_few_rows, graph.nodes)
+    return list(dict.fromkeys(operand_of(n) for n in products if n.inputs[1] in fixed))
 
 
 def _has_few_rows(node: Node) -> bool:

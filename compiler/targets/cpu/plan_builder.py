@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ from .module_text import KernelText
 from .packed_panels import (
     Operand,
     can_share,
+    fixed_operands,
     operand_of,
     packing_step,
     panels_summary,
@@ -76,6 +77,7 @@ class CpuPlanBuilder(PlanBuilder):
         self.routine_checks: dict[int, RoutineCheck] = {}
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
+        self.fixed_panels: dict[Operand, BufferRef] = {}  # of what no turn of a loop changes
 
     def build(self) -> None:
         """Write all steps; `begin` is told of each kernel, and `texts` has them by their steps."""
@@ -148,8 +150,15 @@ class CpuPlanBuilder(PlanBuilder):
             return found._replace(step=step, tell=partial(self.tell_product, step))
         return found
 
+    def reserve(self, fixed: Sequence[Node], take: Callable[[int], BufferRef]) -> None:
+        """Matrices that products of each turn multiply are packed once, before the loop."""
+        for operand in fixed_operands(self.graph, fixed):
+            self.fixed_panels[operand] = take(operand[0].type.nbytes)
+
     def _shares_panels(self, node: Node, step: GemmStep) -> bool:
-        return self.sharers[operand_of(node)] > 0 and can_share(node, step)
+        operand = operand_of(node)
+        is_shared = operand in self.fixed_panels or self.sharers[operand] > 0
+        return is_shared and can_share(node, step)
 
     def _panels(self, node: Node, step: GemmStep) -> BufferRef:
         """Where the second operand of a product lies packed, which is done for the first one.
@@ -157,11 +166,17 @@ class CpuPlanBuilder(PlanBuilder):
         With the last one the memory is given back: what comes to lie there is written after it ran.
         """
         operand = operand_of(node)
+        nbytes, tell = operand[0].type.nbytes, partial(panels_summary, operand[0])
+        info = StepInfo("pack", "pack", operand[:1], (), 2 * nbytes, 0, tell=tell)
+        fixed = self.fixed_panels.get(operand)
+        if fixed is not None:
+            if operand not in self.panels:
+                self.panels[operand] = fixed
+                self.early_steps.append(packing_step(step, fixed))
+                self.early_infos.append(info)
+            return fixed
         if operand not in self.panels:
-            nbytes = operand[0].type.nbytes
             self.panels[operand] = self.arena.take(nbytes, operand)
-            tell = partial(panels_summary, operand[0])
-            info = StepInfo("pack", "pack", operand[:1], (), 2 * nbytes, 0, tell=tell)
             self.info_of_step[len(self.steps)] = info
             self.steps.append(packing_step(step, self.panels[operand]))
             self.infos.append(info)
