@@ -32,7 +32,7 @@ from ..tracing.record_call import called, is_module, leaf_names, record_call
 from ..tracing.recorded_call import Call
 from ..tracing.recording.places import Place, Places, is_number
 from ..tracing.recording.recorder import Recorder
-from ..tracing.selections import refuse_beside
+from ..tracing.selections import settle
 from ..tracing.trace_context import Trace
 from .call_helpers import MISS
 from .compiled_call import CompiledCall
@@ -362,8 +362,7 @@ class CompiledFunction:
                     self.function, values, spec, labels, trace, recorder, frozenset(moving),
                     places=places,
                 )  # fmt: skip
-                refuse_beside(trace)
-                trace.count = None  # which holds the arguments of this call
+                settle(trace)
             except Specialize as needed:
                 static |= {source for source in needed.sources if source.kind == "host"}
                 asked = {each.key for each in needed.sources if each.kind == "number"}

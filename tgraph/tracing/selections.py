@@ -59,10 +59,13 @@ def _selection(trace: Trace, mask: Node, count: Count) -> Selection:
     return Selection(mask, inputs, dim, now, where)
 
 
-def refuse_beside(trace: Trace) -> None:
-    """TraceError where something can only be done once in a call, which selecting divides."""
+def settle(trace: Trace) -> None:
+    """Lets go of the traced call. TraceError where something can only be done once in a call, which
+    selecting divides."""
+    trace.count = None  # which knows its arguments
     if not trace.selections:
         return
+    trace.selections = {node: each._replace(now=()) for node, each in trace.selections.items()}
     first = next(iter(trace.selections.values()))
     what = ""
     if trace.last_token is not None:
