@@ -256,6 +256,57 @@ def test_gradients_of_what_was_written() -> None:
     check_close(values(tg.compile(f)(*args)), values(f(*args)))
 
 
+def _written_behind(x: tg.Tensor, w: tg.Tensor) -> Any:
+    """What bodies read and are given, and what shows it, is written afterwards."""
+    made, other, rows = x * 2, x * 3, x + w
+    part = made[:1]
+    one = tg.cond(x.sum() > 0, lambda given: given + made + other[:1] + w, lambda g: g, (x * 5,))
+    two = tg.scan(lambda c, r: (c * 0.5 + r, part + r), other[0], rows)
+    made.mul_(3)
+    part[0] = 5.0
+    other[1:] = w
+    rows.zero_()
+    with tg.no_grad():
+        w.add_(1)
+    return one, two, part
+
+
+def _after_a_turn(x: tg.Tensor, w: tg.Tensor) -> Any:
+    """What is read first has a history at the next turn, as views of it have."""
+    a, b, before = tg.ones(3).double(), tg.ones(3).double(), x * 2
+    last, part = b[2:], before[0]
+    part.add_(1)  # so that what it shows is derived again
+
+    def body(i: tg.Tensor, c: tg.Tensor) -> tg.Tensor:
+        a.mul_(b.sum())
+        a[1:].add_(last)
+        b[1:] = before.sum() * part[:2] * w[1:]
+        return c + last
+
+    return tg.fori_loop(0, 3, body, w), a, b, last, part
+
+
+@pytest.mark.parametrize("function", [_written_behind, _after_a_turn])
+def test_gradients_know_what_was_read(function: Function) -> None:
+    def total(x: tg.Tensor, w: tg.Tensor) -> tg.Tensor:
+        return sum((each * each).sum() for each in pytree.leaves(function(x, w)))  # type: ignore[return-value]
+
+    def leaves() -> list[tg.Tensor]:
+        return [each.requires_grad_() for each in (of(4, 3), of(3, seed=1))]
+
+    def run(total: Function) -> Any:
+        args = leaves()
+        found = tg.autograd.grad(total(*args), args, create_graph=True)
+        return found, tg.autograd.grad(sum((x**2).sum() for x in found), args)
+
+    def inside(x: tg.Tensor, w: tg.Tensor) -> Any:
+        return tg.autograd.grad(total(x, w), [x, w])
+
+    expected = run(total)
+    check_close(values(run(tg.compile(total))), values(expected))
+    check_close(values(tg.compile(inside)(*leaves())), values(expected[0]))
+
+
 # --- programs at random --------------------------------------------------------------------------
 
 
@@ -280,6 +331,16 @@ class Program:
             else:
                 found.append((kind, self.make(2, depth - 1), self.make(1, depth - 1)))
         return found
+
+
+def bounded_of(block: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The same without loops that have no gradient."""
+    return [
+        each
+        if each[0] == "write"
+        else (each[0].replace("while", "loop"), *map(bounded_of, each[1:]))
+        for each in block
+    ]
 
 
 def run(block: list[tuple[Any, ...]], names: dict[str, tg.Tensor]) -> tg.Tensor:
@@ -327,8 +388,9 @@ def write(how: str, target: tg.Tensor, source: tg.Tensor) -> None:
         target.reshape(-1)[(value > 0).to(tg.int64) * (target.numel() - 1)] = value
 
 
-def program(seed: int) -> Made:
+def program(seed: int, bounded: bool = False) -> Made:
     a, b, block = of(3, 2), of(4, seed=1), Program(seed).block
+    block = bounded_of(block) if bounded else block
     names = {"a": a, "row": a[0], "tail": a[1:], "turned": a.t(), "b": b}
 
     def f(x: tg.Tensor) -> Any:
@@ -346,6 +408,26 @@ def test_programs_at_random(seed: int) -> None:
     for x in (of(2, 2), -of(2, 2, seed=3)):
         check_close(values(compiled(x)), values(eager(x)))
         check_close(values(found), values(expected))
+
+
+@pytest.mark.parametrize("seed", [0, 28, 40, 78])  # each was wrong once
+def test_gradients_at_random(seed: int) -> None:
+    def gradient(compile: Callable[[Function], Function], inside: bool) -> Any:
+        function, _ = program(seed, bounded=True)
+
+        def total(x: tg.Tensor) -> tg.Tensor:
+            found, left = function(x)
+            return found + sum(each.sum() for each in left)
+
+        def derived(x: tg.Tensor) -> Any:
+            return tg.autograd.grad(total(x), x)
+
+        x = of(2, 2).requires_grad_()
+        return compile(derived)(x) if inside else tg.autograd.grad(compile(total)(x), x)
+
+    expected = values(gradient(lambda f: f, True))
+    check_close(values(gradient(tg.compile, True)), expected)
+    check_close(values(gradient(tg.compile, False)), expected)
 
 
 # --- errors --------------------------------------------------------------------------------------

@@ -368,3 +368,30 @@ def test_second_gradients_of_a_broadcast_cotangent():
         found.append(gradient(sum((each * each).sum() for each in first), [x, y]))
     for eager, compiled in zip(*found, strict=True):
         same(eager, compiled)
+
+
+def test_results_without_a_gradient_say_why_to_whoever_asks():
+    """A parameter that was written behind its use, or what the call differentiated itself."""
+    weight, plain = random(3, seed=1).requires_grad_(), random(3, seed=2).requires_grad_()
+
+    @tg.compile
+    def overwritten(x):
+        result = x * weight
+        with tg.no_grad():
+            weight.add_(1)
+        return result
+
+    @tg.compile
+    def used_up(x):
+        loss = (x * weight).sum()
+        loss.backward()
+        return loss
+
+    for function, message in ((overwritten, "modified by an inplace"), (used_up, "already been")):
+        for wanted in ("x", "weight"):
+            x = random(3).requires_grad_()
+            value = function(x)
+            result = (value * plain).sum()
+            with pytest.raises(RuntimeError, match=message):
+                gradient(result, {"x": x, "weight": weight}[wanted], retain_graph=True)
+            same(gradient(result, plain)[0], value.expand(3))

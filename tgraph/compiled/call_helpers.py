@@ -12,10 +12,10 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ..compiler.ir import TensorType, promotion
-from ..core.dispatch import settled
+from ..core.dispatch import edge_of, settled
 from ..core.inplace import take_history
 from ..core.provenance import user_site
-from ..core.record import Record
+from ..core.record import Edge, Record
 from ..core.state import state
 from ..core.tensor import Tensor, ViewStep, shared_storage, storage_of, wrap
 from ..core.views import ArrayViews, data, detach, shown
@@ -50,8 +50,8 @@ class FreedRecord(Record):
 
     __slots__ = ("message",)
 
-    def __init__(self, type_: TensorType, message: str) -> None:
-        super().__init__(((_NOWHERE, 0),), (type_,), user_site())
+    def __init__(self, type_: TensorType, message: str, edges: tuple[Edge, ...]) -> None:
+        super().__init__(edges or ((_NOWHERE, 0),), (type_,), user_site())
         self.message = message
 
     def name(self) -> str:
@@ -161,9 +161,12 @@ def view_of(
     return data(view) if apart else detach(view)
 
 
-def freed(tensor: Tensor, message: str) -> Tensor:
-    """Give a new tensor a history that cannot be differentiated."""
-    tensor._record, tensor._index = FreedRecord(tensor._type, message), 0
+def freed(
+    tensor: Tensor, message: str, leaves: tuple[Edge, ...], inputs: Sequence[Tensor]
+) -> Tensor:
+    """Give a new tensor a history, from `leaves` and `inputs`, that cannot be differentiated."""
+    edges = (*leaves, *map(edge_of, inputs))
+    tensor._record, tensor._index = FreedRecord(tensor._type, message, edges), 0
     tensor._requires_grad = True
     return tensor
 
@@ -220,9 +223,9 @@ def give_history(tensor: Tensor, record: CompiledRecord, output: int) -> None:
     take_history(tensor, new)
 
 
-def give_freed(tensor: Tensor, message: str) -> None:
-    """Give a written tensor a history that cannot be differentiated."""
-    take_history(tensor, freed(wrap(tensor._value, tensor._type), message))
+def give_freed(tensor: Tensor, *how: Any) -> None:
+    """Give a written tensor a history that cannot be differentiated; see `freed`."""
+    take_history(tensor, freed(wrap(tensor._value, tensor._type), *how))
 
 
 def after_failure(

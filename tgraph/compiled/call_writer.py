@@ -7,6 +7,7 @@ captured tensors is known by the identity of its array.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from types import MappingProxyType
 from typing import Any
 
@@ -547,7 +548,7 @@ class CallWriter:
                 if ref.leaf:
                     self._add(f"{name}._requires_grad = True")
                 elif ref.key in self.call.freed:
-                    self._add(f"freed({name}, {self._const(self.call.freed[ref.key])})")
+                    self._add(f"freed({self._freed(name, ref.key)})")
         return name
 
     def _effects(self, inputs: Sequence[str]) -> None:
@@ -630,8 +631,19 @@ class CallWriter:
 
     def _with_history(self, tensor: str, output: int) -> str:
         if output in self.call.freed:
-            return f"give_freed({tensor}, {self._const(self.call.freed[output])})"
+            return f"give_freed({self._freed(tensor, output)})"
         return f"give_history({tensor}, record, {output})"
+
+    def _freed(self, tensor: str, output: int) -> str:
+        """Arguments for `freed`: leaves of the outside, of which there may be many, are there."""
+        sources = [self.call.inputs[number].source for number in self.call.asked]
+        is_leaf = [each.kind == "captured" and each.key._record is None for each in sources]
+        leaves = tuple((source.key, 0) for source in compress(sources, is_leaf))
+        others = [self._owner(each) for each, known in zip(sources, is_leaf) if not known]
+        why = self._const(self.call.freed[output])
+        return (
+            f"{tensor}, {why}, {self._const(leaves)}, ({''.join(f'{each}, ' for each in others)})"
+        )
 
     def _is_counted_alone(self, write: Any, inputs: Sequence[str]) -> bool:
         """Whether the plan writes a captured tensor itself, so that its version is all to do."""

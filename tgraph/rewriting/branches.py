@@ -94,7 +94,7 @@ class _Choice:
             types = self._joined()
             for side, body in zip(self.sides, bodies, strict=True):
                 side.take(body.outputs[len(body.changed) :])
-                side.captured = [*body.captured, *tensors_of(body.changed)]
+                side.captured = [*body.reads, *tensors_of(body.changed)]
             bodies = [
                 giving(body, lambda at=at: self._tensors(at, types))
                 for at, body in enumerate(bodies)

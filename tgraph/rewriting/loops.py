@@ -230,7 +230,7 @@ class _Loop:
             )
         for slot in self.slots:
             left = tensors_of(slot.left)
-            slot.shared = [x for x in left if shares_memory(x, [*body.captured, *written])]
+            slot.shared = [x for x in left if shares_memory(x, [*body.reads, *written])]
             slot.shared += [x for leaf in left for x in self.forks.get(id(leaf), ())]
             is_again = slot.name != RETURNED  # which ends the loop
             if is_again and any(shares_memory(x, written) for x in slot.shared):

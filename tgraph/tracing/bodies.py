@@ -18,13 +18,13 @@ from ..autograd.engine import run_backward, sum_to
 from ..compiler.ir import Graph, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..core.dispatch import make_source, settled
-from ..core.tensor import Tensor, intern_type, wrap
+from ..core.tensor import Tensor, intern_type
 from ..runtime.dtypes import int64
 from .body_writes import Watch
 from .outside_writes import Written
 from .reached import Ends, ends_of
 from .regions import outside_of_regions
-from .scopes import Scope
+from .scopes import Scope, twin_of
 
 if TYPE_CHECKING:
     from .trace_context import Trace
@@ -53,7 +53,9 @@ class Body:
         self.parameters = list(parameters)
         self.outputs = [_as_it_is(trace, each) for each in outputs]
         given = {each._value for each in parameters}
-        self.captured = [x.tensor for x in scope.captured.values() if x.node not in given]
+        captured = [each for each in scope.captured.values() if each.node not in given]
+        self.reads = [each.tensor for each in captured]  # tensors of the outside
+        self.captured = [each.operand for each in captured]  # as they were when it was recorded
         self._gradients: dict[Any, Body] = {}
         self._ends: list[Ends] | None = None
 
@@ -71,8 +73,8 @@ class Body:
             if has_history
         }
         for each in captured:
-            if each._requires_grad and id(each) in self.scope.captured:
-                having.add(id(self.scope.captured[id(each)].twin._record))
+            if each._requires_grad and id(each) in self.scope.operands:
+                having.add(id(self.scope.operands[id(each)].twin._record))
         return [not each.isdisjoint(having) for each in self._ends]
 
     def graph(self, captured: Sequence[Tensor]) -> Graph:
@@ -82,7 +84,7 @@ class Body:
         for each in captured:
             is_own = id(each) in own
             inputs.append(
-                self.scope.captured[id(each)].node if is_own else input_node("unread", each._type)
+                self.scope.operands[id(each)].node if is_own else input_node("unread", each._type)
             )
         return Graph(inputs, [each._value for each in self.outputs])
 
@@ -117,7 +119,7 @@ class Body:
             if is_wanted
         ]
         for each in captured:
-            found_here = self.scope.captured.get(id(each))
+            found_here = self.scope.operands.get(id(each))
             has_history = found_here is not None and found_here.twin._requires_grad
             asked.append(found_here.twin if has_history else each._type)
         handles = [each for each in asked if isinstance(each, Tensor)]
@@ -140,11 +142,7 @@ class Body:
 
 def _as_it_is(trace: Trace, tensor: Tensor) -> Tensor:
     """A handle of the value that a tensor has now, in the running scope, and of its history."""
-    node = trace.value_of(settled(tensor))
-    twin = wrap(node, tensor._type)
-    twin._record, twin._index = _history(tensor)
-    twin._requires_grad = tensor._requires_grad
-    return twin
+    return twin_of(tensor, trace.value_of(settled(tensor)))
 
 
 def zeros(type_: TensorType) -> Tensor:
@@ -164,15 +162,17 @@ def trace_body(
     TraceError where it leaves something behind in Python objects that the functions `watched`
     reach, as each turn of a loop would.
     """
-    watch = Watch(watched)
+    watch, written = Watch(watched), list[Tensor]()
     while True:
         scope = Scope(trace.scope)
         with scope.entered(trace), outside_of_regions():
+            scope.expect_gradients(trace, written)
             body = _trace_body(trace, scope, function, types, requires_grad)
             watch.check()
             scope.pure = "the gradient of the body of a branch or loop"
         if not scope.is_wrong:
             return body
+        written = list(scope.written.values())
 
 
 def _trace_body(

@@ -60,11 +60,32 @@ class BodyRecording(Context):
 
     @contextmanager
     def at_home(self, tensor: Tensor) -> Iterator[None]:
-        scope, root = self.scope, id(root_of(tensor))
-        while scope.outer is not None and not scope.owns(tensor) and root not in scope.written:
-            scope = scope.outer
-        with self.within(scope):
+        scope = self.scope
+        if scope.outer is None or scope.owns(tensor) or id(root_of(tensor)) in scope.written:
             yield
+        else:
+            with self.around(tensor), self.at_home(tensor):
+                yield
+
+    @contextmanager
+    def around(self, tensor: Tensor) -> Iterator[None]:
+        """Record into the scope around, with `tensor` and what it shows as they are out there."""
+        scope = self.scope
+        assert scope.outer is not None
+        shown = [tensor]
+        while shown[-1]._view is not None:
+            shown.append(shown[-1]._view.base)
+        touched = [each for each in shown if id(each) in scope.journal]
+        inside = [HandleState.of(each) for each in touched]
+        for each in touched:
+            scope.journal[id(each)].restore(grad=False)
+        try:
+            with self.within(scope.outer):
+                yield
+        finally:
+            scope.journal.update((id(each), HandleState.of(each)) for each in touched)
+            for before in inside:
+                before.restore(grad=False)
 
     def rebuild(self, node: Node, inputs: Sequence[Node]) -> Node:
         """A `node` of a body, on other inputs, in the running scope."""

@@ -10,7 +10,7 @@ no gradient.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..compiler.ir import Graph, TensorType
 from ..compiler.ir import primitives as p
@@ -22,6 +22,9 @@ from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
 from ..runtime.device import CPU
 from ..runtime.dtypes import int64
 from .bodies import Body, trace_body, union_of, zeros
+
+if TYPE_CHECKING:
+    from .trace_context import Trace
 
 
 class _Recorded:
@@ -52,6 +55,11 @@ def _attached(
     return list(results)
 
 
+def _as_they_are(trace: Trace, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Operands, to which what is written afterwards does not matter."""
+    return [trace.scope.operand_of(trace, each) for each in tensors]
+
+
 def _flags(tensors: Sequence[Tensor]) -> list[bool]:
     return [each._requires_grad for each in tensors]
 
@@ -78,6 +86,7 @@ def _all(wanted: Wanted) -> range:
 
 def inlined(body: Body, *given: Tensor) -> list[Tensor]:
     """What a body gives for `given`, as nodes of the running scope."""
+    given = _as_they_are(body.trace, given)
     operands = [*given, *body.captured]
     trace, graph = body.trace, body.graph(body.captured)
     nodes = dict(zip(graph.inputs, map(trace.value_of, operands), strict=True))
@@ -121,6 +130,7 @@ def _inlined_vjp(
 def branch(index: Tensor, bodies: Sequence[Body], given: Sequence[Tensor] = ()) -> list[Tensor]:
     """What one of the bodies gives for `given`: that of the number `index`."""
     captured = union_of(bodies)
+    index, *given = _as_they_are(bodies[0].trace, [index, *given])
     operands = [index, *given, *captured]
     graphs = tuple(each.graph(captured) for each in bodies)
     with no_grad():
@@ -150,6 +160,7 @@ def _branch_vjp(
 def loop(condition: Body, body: Body, carried: Sequence[Tensor]) -> list[Tensor]:
     """The last state of a loop from `carried`."""
     captured = union_of([condition, body])
+    carried = _as_they_are(body.trace, carried)
     operands = [*carried, *captured]
     with no_grad():
         results = _loop(condition.graph(captured), body.graph(captured), operands, len(carried))
@@ -184,6 +195,7 @@ def scan(
     `step` takes a state and a row of each of `xs`, and gives the next state and a row of each
     result.
     """
+    carried, xs = (_as_they_are(step.trace, each) for each in (carried, xs))
     operands = [*carried, *xs, *step.captured]
     histories = _turning(step, _flags([*carried, *xs]), len(carried), step.captured)
     keeps = state.grad_enabled and any(histories)

@@ -7,16 +7,16 @@ and puts the handles back when it is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.ir import Builder, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.size_number import is_expression
-from ..core.dispatch import settled
+from ..core.dispatch import attach, settled
 from ..core.provenance import user_site
-from ..core.tensor import Tensor, root_of, wrap
+from ..core.tensor import Tensor, root_of, shared_storage, wrap
 from ..core.trace_state import Boundary, GeneratorUse, HandleState, TraceError, is_leaf
 from ..runtime.records import record
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 class Captured:
     """A tensor of the outside of a body, and what stands for it inside.
 
-    `twin` is its value and history as the body begins with them, which gradients are asked of.
+    `operand` is its value and history out there when the body was recorded, whatever is written to
+    it afterwards. `twin` is what the body begins with, which gradients are asked of.
     """
 
     tensor: Tensor
+    operand: Tensor
     node: Node
     twin: Tensor
 
@@ -49,6 +51,9 @@ class Scope:
         self.journal: dict[int, HandleState] = {}
         self._left: list[HandleState] = []  # how it was inside, while the scope is not entered
         self.captured: dict[int, Captured] = {}  # by the id of the tensor outside
+        self.operands: dict[int, Captured] = {}  # by that of the operand
+        # id of a tensor -> how it was when it last became an operand, and that
+        self._as_read: dict[int, tuple[tuple[Any, ...], Tensor]] = {}
         self.written: dict[int, Tensor] = {}  # tensors of the outside that are written here
         self.assumed: dict[int, Tensor] = {}  # what must not be written for the graph to hold
         self.is_wrong = False  # it was: the body has to be traced again
@@ -81,7 +86,7 @@ class Scope:
         if is_written and tensor is not root:  # it shows what may be written here
             trace.touch(tensor)
             return trace.capture_view(tensor)
-        with trace.within(self.outer):
+        with trace.around(tensor):
             settled(tensor)
             node = trace.value_of(tensor)
         is_number = _is_number(node) and not is_written and not tensor._requires_grad
@@ -100,6 +105,9 @@ class Scope:
         self._captured(trace, tensor, "captured")
 
     def _captured(self, trace: Trace, tensor: Tensor, name: str) -> Captured:
+        assert self.outer is not None
+        with trace.around(tensor):
+            operand = self.outer.operand_of(trace, tensor)
         trace.touch(tensor)
         carried = trace.carried.get(id(tensor))
         leaf = tensor._requires_grad and is_leaf(tensor)
@@ -109,8 +117,31 @@ class Scope:
             twin._requires_grad = True
         tensor._record, tensor._index = twin._record, 0
         tensor._requires_grad = twin._requires_grad
-        found = self.captured[id(tensor)] = Captured(tensor, twin._value, twin)
+        found = self.captured[id(tensor)] = Captured(tensor, operand, twin._value, twin)
+        self.operands[id(operand)] = found
         return found
+
+    def operand_of(self, trace: Trace, tensor: Tensor) -> Tensor:
+        """A handle of the value that a tensor has now, and of its history."""
+        node = trace.value_of(settled(tensor))
+        now = node, tensor._record, tensor._index, tensor._requires_grad
+        before, found = self._as_read.get(id(tensor), (None, None))
+        if found is None or before != now:
+            found = twin_of(tensor, node)
+            if tensor._requires_grad and tensor._record is None:  # a leaf, where gradients end
+                attach(p.copy, (tensor,), {}, (found,))
+            self._as_read[id(tensor)] = now, found
+        return found
+
+    def expect_gradients(self, trace: Trace, written: Sequence[Tensor]) -> None:
+        """Begin with the histories that tensors of the outside have, as an earlier trace found,
+        after a turn at the latest: what reads them first asks their handles whether they have one.
+        """
+        for tensor in written:
+            if trace.carried[id(tensor)].requires_grad:
+                trace.value_of(tensor)
+                self.written[id(tensor)] = tensor
+                shared_storage(tensor).changes += 1  # so that views ask again, too
 
     def touch(self, trace: Trace, tensor: Tensor) -> None:
         """Note how a tensor of the outside was, before anything about it changes."""
@@ -173,6 +204,14 @@ class Scope:
         counter = self.parameter(outer.counter._type, "counter", False)
         self.draws_from[id(outer.generator)] = counter
         return GeneratorUse(outer.generator, outer.key, counter)
+
+
+def twin_of(tensor: Tensor, node: Node) -> Tensor:
+    """A handle of `node`, with the history of `tensor`."""
+    twin = wrap(node, tensor._type)
+    twin._record, twin._index = tensor._record, tensor._index
+    twin._requires_grad = tensor._requires_grad
+    return twin
 
 
 def _is_number(node: Node) -> bool:
