@@ -53,6 +53,7 @@ def pieces_of(graph: Graph) -> dict[Node, Piece]:
 
 def assemble_pieces(graph: Graph, machine: Machine) -> Graph:
     """`graph` with an `assemble` of copies where a concatenation has many pieces."""
+    graph = _joined(graph)
     if not any(_has_many_pieces(node, machine) for node in graph.nodes):
         return graph
 
@@ -67,6 +68,28 @@ def assemble_pieces(graph: Graph, machine: Machine) -> Graph:
         whole = _assembled(build, node, permuted, 0)
         back = tuple(map(first.index, range(node.type.ndim)))
         return build.apply(p.permute, [whole], {"axes": back}, node.where)
+
+    return transform(graph, rewrite)
+
+
+def _joined(graph: Graph) -> Graph:
+    """With the pieces of a piece, which nobody else reads, as pieces of the whole."""
+    outputs = set(graph.outputs)
+
+    def is_joined(node: Node, piece: Node) -> bool:
+        alike = piece.primitive is p.concatenate and piece.attrs["axis"] == node.attrs["axis"]
+        return alike and piece not in outputs and len(graph.consumers[piece]) == 1
+
+    wholes = [node for node in graph.nodes if node.primitive is p.concatenate]
+    if not any(is_joined(node, each) for node in wholes for each in node.inputs):
+        return graph
+
+    def rewrite(build: Builder, node: Node, operands: tuple[Node, ...]) -> Node:
+        pieces: list[Node] = []
+        for each, operand in zip(node.inputs, operands, strict=True):
+            joins = node.primitive is p.concatenate and is_joined(node, each)
+            pieces += operand.inputs if joins else [operand]
+        return build.rebuild(node, pieces)
 
     return transform(graph, rewrite)
 

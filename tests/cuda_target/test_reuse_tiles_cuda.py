@@ -248,7 +248,7 @@ def test_random_reductions(always, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [477, 496, 605, 1450, 1868, 1948])
+@pytest.mark.parametrize("seed", [192, 478, 656, 1129, 1450, 1488])
 def test_random_graphs_that_have_pairs(always, monkeypatch, seed):
     def engine(case):
         program = cuda_program(case.graph)

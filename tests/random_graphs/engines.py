@@ -43,8 +43,16 @@ def run_eagerly(graph: Graph, arrays: Sequence[Array]) -> dict[Node, Array]:
     for node in graph.nodes:
         if node not in values:
             operands = [values[each] for each in node.inputs]
-            values[node] = evaluate(node.primitive.name, operands, node.attrs)
+            attrs = {name: _runnable(each) for name, each in node.attrs.items()}
+            values[node] = evaluate(node.primitive.name, operands, attrs)
     return values
+
+
+def _runnable(attr: Any) -> Any:
+    """Graphs inside a branch or loop, as functions of arrays."""
+    if isinstance(attr, Graph):
+        return lambda _, *arrays: [run_eagerly(attr, arrays)[each] for each in attr.outputs]
+    return tuple(map(_runnable, attr)) if type(attr) is tuple else attr
 
 
 def element_strides(array: Array) -> tuple[int, ...]:
