@@ -63,6 +63,13 @@ class Arena:
         yield BufferRef(ARENA_SLOT, place[0])
         self.space.give_back(*place)
 
+    def is_taken(self, key: Hashable) -> bool:
+        return key in self.taken
+
+    def hand_over(self, key: Hashable, other: Hashable) -> None:
+        """Let the place of `key` be that of another."""
+        self.taken[other] = self.taken.pop(key)
+
     def release(self, key: Hashable) -> None:
         """Give back what was taken for `key`, a node above all, if there is any."""
         if key in self.taken:

@@ -172,6 +172,8 @@ class PlanBuilder(ABC):
             if self.place.get(node) != target:
                 group = self.fused.group_of[node]
                 self.late_copies.setdefault(group, []).append((output, node, target))
+            elif number not in self.donate:
+                self._place_first(node, target)
 
     def _place_donated(self, number: int, node: Node) -> None:
         replaced = self.graph.inputs[self.donate[number]]
@@ -184,6 +186,15 @@ class PlanBuilder(ABC):
         elif self.targets[number] != self.place[replaced]:  # a loop has other memory for it
             self.place[node] = self.targets[number]
 
+    def _place_first(self, node: Node, target: BufferRef) -> None:
+        """Compute what a loop begins with where its result belongs, if only the loop reads it."""
+        first = self._begins_with(node)
+        if first is None or first in self.place or first not in self.fused.group_of:
+            return
+        is_own = first.type == node.type and first not in self.fused.rules.pieces
+        if is_own and self._is_last_reader(node.inputs[0], first):
+            self.place[first] = target
+
     def _may_overwrite(self, node: Node, replaced: Node) -> bool:
         """Whether nobody reads `replaced` once `node` is written, but at the same element."""
         if self.fused.rules.inputs.get(replaced) is not None or node.type != replaced.type:
@@ -192,11 +203,25 @@ class PlanBuilder(ABC):
         at = self.position[writer]
         if at <= self.last_failure or self.last_read.get(replaced, at) > at:
             return False
+        if self._begins_with(node) is replaced:
+            return self._is_last_reader(node.inputs[0], replaced)
         if writer.kind == "scatter":
             return self.scatters_into(writer, node, replaced)
         if writer.kind not in ("kernel", "contraction"):
             return False
         return replaced not in writer.reads or self._reads_in_step(writer, node, replaced)
+
+    def _begins_with(self, node: Node) -> Node | None:
+        """What a value that a loop carries is at first, if the loop reads it as nothing else."""
+        call = node.inputs[0] if node.primitive is p.get else None
+        if call is None or call.primitive is not p.loop:
+            return None
+        at, read = node.attrs["index"], [self.in_memory(each) for each in call.inputs]
+        first = call.inputs[at]
+        return first if read[at] is first and read.count(first) == 1 else None
+
+    def _is_last_reader(self, call: Node, read: Node) -> bool:
+        return self.last_read[read] == self.position[self.fused.group_of[call]]
 
     def _reads_in_step(self, group: Group, node: Node, replaced: Node) -> bool:
         pattern, nodes, _ = self.scheduled(group)
@@ -264,6 +289,8 @@ class PlanBuilder(ABC):
             written = []  # lies where the call put it
         for node in written:
             if node not in self.place:
+                self._take_over(position, node, last)
+            if node not in self.place:
                 self.place[node] = self._take(node)
         if group.kind != "step":
             self._write_kernel(position, group)
@@ -274,6 +301,15 @@ class PlanBuilder(ABC):
         for node in {*group.reads, *written}:
             if last.get(node, position) <= position:
                 self.arena.release(node)
+
+    def _take_over(self, position: int, node: Node, last: Mapping[Node, int]) -> None:
+        """Let a loop carry a value on where it lies, if nobody reads it as it was at first."""
+        first = self._begins_with(node)
+        if first is None or last.get(first, position) > position or node.type != first.type:
+            return
+        if self.arena.is_taken(first) and first not in self.fused.rules.pieces:
+            self.place[node] = self.place[first]
+            self.arena.hand_over(first, node)
 
     def _take(self, node: Node) -> BufferRef:
         """Memory for a node: in the arena, or where it lies in another."""

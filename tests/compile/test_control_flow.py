@@ -308,10 +308,6 @@ def _keeps(x: tg.Tensor) -> Any:
     return x
 
 
-def _loops(x: tg.Tensor) -> Any:
-    return tg.grad(lambda x: tg.while_loop(lambda x: x.sum() < 30, lambda x: x * 2, x).sum())(x)
-
-
 ERRORS: list[tuple[Function, type[Exception], str]] = [
     (
         lambda x: tg.cond(x.sum() > 0, lambda: {"a": x, "b": x[0]}, lambda: {"a": x, "b": x}),
@@ -341,7 +337,6 @@ ERRORS: list[tuple[Function, type[Exception], str]] = [
         lambda x: tg.while_loop(lambda c: c < tg.rand(()), lambda c: c + 1, x[0]),
         tg.TraceError, "drawn in the condition",
     ),
-    (_loops, NotImplementedError, "pass max_iterations"),
 ]  # fmt: skip
 
 

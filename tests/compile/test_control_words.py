@@ -201,6 +201,44 @@ def test_loops_and_branches_in_loops() -> None:
     assert (count, total) == (25, 1060)
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+@pytest.mark.parametrize("readers", ["nobody", "the loop", "another", "behind", "the outer body"])
+def test_loops_carry_values_on_where_they_lie(turns: int, readers: str) -> None:
+    """Rows that an inner loop writes, in the memory of the outer state, and of what was computed;
+    not where they are read as they were at first."""
+    size = 4096
+
+    def make(m: Maker, x: Node, n: Node) -> list[Node]:
+        def outer(m: Maker, i: Node, rows: Node, total: Node, n: Node) -> list[Node]:
+            seen = rows if readers == "the loop" else n
+            _, after = inner_loop(m, rows, seen, n)
+            if readers == "the outer body":
+                total = m("add", total, m("sum", rows, axes=(0, 1), keepdims=False))
+            return [up(m, i), after, total]
+
+        def inner_loop(m: Maker, rows: Node, seen: Node, n: Node) -> list[Node]:
+            return m.loop([m.number(0), rows, seen, n], 2, below, put)
+
+        def put(m: Maker, j: Node, rows: Node, seen: Node, n: Node) -> list[Node]:
+            row = m("index", seen if readers == "the loop" else rows, j, axis=0)
+            row = m("add", row, m("broadcast", m.number(1.0, float32), shape=(size,)))
+            return [up(m, j), m("index_put", rows, j, row, axis=0, accumulate=False)]
+
+        rows = m("exp", x)
+        found = m.loop([m.number(0), rows, m.number(0.0, float32), n], 3, below, outer)[1:]
+        if readers == "another":
+            found.append(m("neg", rows))
+        if readers == "behind":
+            found.append(m("add", rows, found[0]))
+        return found
+
+    x = np.linspace(-1, 1, 4 * size, dtype=np.float32).reshape(4, size)
+    check(make, x, turns)
+    arena = compile_graph(graph(types_of([x, np.array(1)]), make)).plan.arena_bytes
+    if readers in ("nobody", "the loop", "behind"):
+        assert arena < x.nbytes / 2 if readers == "nobody" else arena > x.nbytes
+
+
 def test_products_in_a_loop() -> None:
     def make(m: Maker, x: Node, w: Node, n: Node) -> list[Node]:
         def body(m: Maker, i: Node, x: Node, w: Node, n: Node) -> list[Node]:

@@ -208,8 +208,12 @@ class Context:
         """What the body number `index` gives, one that takes nothing."""
         raise NotImplementedError
 
-    def loop(self, condition: Any, body: Any, carried: Sequence[Tensor]) -> list[Tensor]:
-        """The first state, from `carried` on, for which the body `condition` gives false."""
+    def loop(
+        self, condition: Any, body: Any, carried: Sequence[Tensor], bound: Any = None
+    ) -> list[Tensor]:
+        """The first state, from `carried` on, for which the body `condition` gives false; it does
+        so after `bound` turns at the latest, where that is given.
+        """
         raise NotImplementedError
 
     def is_any(self, decision: Tensor) -> bool | None:

@@ -22,6 +22,7 @@ from ..core.provenance import user_site
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.traced_number import TracedNumber
+from ..runtime.device import CPU
 from ..runtime.dtypes import bool_, int64
 from ..runtime.records import NamedTuple
 from . import concatenation, creation
@@ -253,8 +254,8 @@ def while_loop(
     A tuple or list is given to `cond_fn` and `body_fn` as arguments, any other state as one;
     `body_fn` gives the next state, built alike and of the same types (numbers become tensors).
     Each turn is given copies of the state; other tensors may be written in place, but not by
-    `cond_fn`. `max_iterations` bounds the number of turns. A compiled loop that is bounded has
-    gradients, for which it keeps the states of that many turns; without a bound it has none.
+    `cond_fn`. `max_iterations` bounds the number of turns. For its gradients a compiled loop keeps
+    the states of so many turns, or, without a bound, some of them, and computes the others again.
 
     Raises TypeError where the state changes its structure or types.
 
@@ -336,18 +337,50 @@ def repeated(
 def _bounded(
     init: _Tree, cond_fn: Function, decide: Function, advance: Function, traced: _Traced, bound: int
 ) -> Any:
-    """A scan, whose turns behind the last leave the state as it is."""
+    """A loop that counts its turns; on a GPU a scan over all of them.
+
+    There to wait for a decision takes longer than a small turn, whose result is selected or not.
+    """
+    context = current_context()
+    if any(each._type.device is not CPU for each in init.tensors):
+        return _bounded_scan(init, cond_fn, decide, advance, traced, bound)
+    first = context.constant(0, int64)
+    types = [first._type, *init.types]
+
+    def goes_on(turn: Tensor, *tensors: Tensor) -> list[Tensor]:
+        return [(turn < bound) & decide(*tensors)]
+
+    turn = _counted(init, traced, lambda turn, *tensors: advance(*tensors))
+    body = context.body(turn, types, [traced.watched])
+    condition = context.body(goes_on, types, [cond_fn])
+    return init.filled(context.loop(condition, body, [first, *init.tensors], bound)[1:])
+
+
+def _bounded_scan(
+    init: _Tree, cond_fn: Function, decide: Function, advance: Function, traced: _Traced, bound: int
+) -> Any:
+    """Turns behind the last leave the state as it is."""
     context = current_context()
 
     def turn(*tensors: Tensor) -> list[Tensor]:
-        body = traced_inside.body((), lambda: advance(*tensors))
+        body = traced.body((), lambda: advance(*tensors))
         _check("while_loop", traced.tree, init, traced.name, "the state before it")
         stays = context.body(lambda: list(tensors), (), ())
         return context.branch(decide(*tensors), [stays, body])
 
-    traced_inside = traced
     step = context.body(turn, init.types, [cond_fn])
     return init.filled(context.scan(step, init.tensors, [], bound, False))
+
+
+def _counted(init: _Tree, traced: _Traced, advance: Function) -> Function:
+    """A turn, and the number of the next one."""
+
+    def step(turn: Tensor, *tensors: Tensor) -> list[Tensor]:
+        made = _tree(advance(turn, *tensors), traced.operation, traced.name)
+        _check(traced.operation, made, init, traced.name, "the state before it")
+        return [turn + 1, *made.tensors]
+
+    return step
 
 
 @public()
@@ -355,8 +388,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     """The last of the states that `body_fun(i, state)` gives for `i` from `lower` below `upper`.
 
     `i` is a tensor of int64. The state may be any container of tensors and numbers, which become
-    tensors; it keeps its structure and types. With bounds that are Python ints, a compiled loop has
-    gradients; with tensors, none.
+    tensors; it keeps its structure and types. For gradients a compiled loop keeps the states of all
+    turns; with bounds that are tensors some of them, as `while_loop` does.
 
     >>> import tgraph as tg
     >>> tg.fori_loop(1, 5, lambda i, total: total * i, 1)
@@ -382,13 +415,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     if upper <= lower:
         return _own(init)
 
-    def step(turn: Tensor, *tensors: Tensor) -> list[Tensor]:
-        made = _tree(advance(turn, *tensors), "fori_loop", traced.name)
-        _check("fori_loop", made, init, traced.name, "the state before it")
-        return [turn + 1, *made.tensors]
-
     first = context.constant(lower, int64)
-    body = context.body(step, [first._type, *init.types], [body_fun])
+    body = context.body(_counted(init, traced, advance), [first._type, *init.types], [body_fun])
     last = context.scan(body, [first, *init.tensors], [], upper - lower, False)
     return init.filled(last[1:])
 
@@ -406,11 +434,7 @@ def _between(lower: Any, upper: Any, init: _Tree, traced: _Traced, advance: Func
     if not context.takes_bodies and context.has_value(first) and context.has_value(end):
         return fori_loop(first.item(), end.item(), traced.function, init.filled(init.tensors))
 
-    def step(turn: Tensor, *tensors: Tensor) -> list[Tensor]:
-        made = _tree(advance(turn, *tensors), "fori_loop", traced.name)
-        _check("fori_loop", made, init, traced.name, "the state before it")
-        return [turn + 1, *made.tensors]
-
+    step = _counted(init, traced, advance)
     if not context.takes_bodies:
         last = repeated(lambda turn, *state: turn < end, step, [first, *init.tensors], None)
         return _own(init._replace(tensors=last[1:]))

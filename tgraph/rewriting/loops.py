@@ -12,7 +12,6 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..core import pytree
 from ..core.eager_context import current_context
-from ..core.state import state
 from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
 from ..ops.control import repeated
@@ -142,9 +141,9 @@ class _Loop:
             for name in spec.carried
             if name in self.before and not self._is_in_place(name)
         ]
-        known = turns is not None and turns.is_known
+        self.is_known = turns is not None and turns.is_known
         self.runs = _is_counted(turns) and not is_traced(_flag(variables, spec))
-        self.scans = known  # rather than to ask a condition
+        self.scans = self.is_known and not spec.breaks  # rather than to ask a condition
         self.is_changed = False
         self.forks: dict[int, list[Tensor]] = {}
         self.growing = Growing([body], spec.header)
@@ -172,9 +171,6 @@ class _Loop:
 
     def _results(self) -> list[Tensor]:
         body = self._body()
-        if self.spec.breaks and self.scans and not self._needs_gradient(body):
-            self.scans = False  # so that it ends where it is left
-            body = self._body()
         return self._scanned(body) if self.scans else self._looped(body)
 
     def _repeated(self) -> list[Tensor]:
@@ -190,11 +186,6 @@ class _Loop:
                 break
         found = repeated(lambda *state_: self._condition(*state_)[0], self._turn, begin, None)
         return found if self.turns is None else found[1:]
-
-    def _needs_gradient(self, body: Any) -> bool:
-        rows = self.turns.rows if self.turns is not None else []
-        read = [*self._initial(), *rows, *body.captured]
-        return state.grad_enabled and any(each._requires_grad for each in read)
 
     def _initial(self) -> list[Tensor]:
         return [each for slot in self.slots for each in slot.initial()]
@@ -255,9 +246,7 @@ class _Loop:
             if self.turns is not None and self.assign is not None:
                 self.assign(self.turns.value(at, rows))  # type: ignore[arg-type]
             self.body()
-            appended = self.growing.taken(
-                self.scans and _is_counted(self.turns) and not self.spec.breaks
-            )
+            appended = self.growing.taken(self.scans and _is_counted(self.turns))
             after = {slot.name: self.variables.get(slot.name) for slot in self.slots}
         finally:
             self.variables.put(self.before)
@@ -318,30 +307,17 @@ class _Loop:
         initial = self._initial()
         if self.turns is None:
             return context.loop(condition, body, initial)
-        first = context.constant(0, int64)
-        return context.loop(condition, body, [first, *initial])[1:]
+        first, bound = context.constant(0, int64), self.turns.count if self.is_known else None
+        return context.loop(condition, body, [first, *initial], bound)[1:]
 
     def _scanned(self, body: Any) -> list[Tensor]:
         assert self.turns is not None
-        context, types = current_context(), self._types(rows=True)
+        context = current_context()
         initial = [context.constant(0, int64), *self._initial()]
-        if self.spec.breaks:
-            body = context.body(self._guarded, types, [self.body])
         found = context.scan(body, initial, self.turns.rows, self.turns.count, False)
         if len(found) > len(initial):
             self.growing.extend(found[len(initial) :], self.turns.count)
         return found[1 : len(initial)]
-
-    def _guarded(self, *tensors: Tensor) -> list[Tensor]:
-        """A turn that leaves the state as it is once the loop is left."""
-        context = current_context()
-        kept = tensors[: len(self._types(rows=False))]
-        self._begin(kept[1:])
-        goes_on = ~decision(self.variables.get(self.spec.breaks))
-        self.variables.put(self.before)
-        runs = context.body(lambda: self._turn(*tensors), (), [self.body])
-        stays = context.body(lambda: list(kept), (), ())
-        return context.branch(goes_on, [stays, runs])
 
     # --- types ---
 

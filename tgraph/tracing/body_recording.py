@@ -16,7 +16,7 @@ from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor, root_of
 from ..core.trace_state import GeneratorUse, HandleState, TraceError
-from . import control_flow
+from . import control_flow, loops, scans
 from .bodies import Body, changed_by, changing, decision_of, trace_body
 from .outside_writes import Carried, write_back, written_operand
 from .scopes import Scope
@@ -154,11 +154,13 @@ class BodyRecording(Context):
             changed, bodies, lambda given: control_flow.branch(index, bodies, given)
         )
 
-    def loop(self, condition: Body, body: Body, carried: Sequence[Tensor]) -> list[Tensor]:
+    def loop(
+        self, condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = None
+    ) -> list[Tensor]:
         changed = changed_by([body])
         decision = decision_of(condition, changed)
         return self._changing(
-            changed, [body], lambda given: control_flow.loop(decision, body, [*given, *carried])
+            changed, [body], lambda given: loops.loop(decision, body, [*given, *carried], bound)
         )
 
     def scan(
@@ -166,7 +168,7 @@ class BodyRecording(Context):
         reverse: bool,
     ) -> list[Tensor]:  # fmt: skip
         def run(given: list[Tensor]) -> list[Tensor]:
-            return control_flow.scan(step, [*given, *carried], xs, length, reverse)
+            return scans.scan(step, [*given, *carried], xs, length, reverse)
 
         return self._changing(changed_by([step]), [step], run)
 

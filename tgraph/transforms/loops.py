@@ -39,7 +39,7 @@ class MoreExamples(Exception):
 
 
 class LoopRecord(Record):
-    """A loop that keeps no states of its turns, and so has no gradient."""
+    """A loop over what lies below, which keeps no states here, and so has no gradient."""
 
     __slots__ = ()
 
@@ -48,9 +48,10 @@ class LoopRecord(Record):
 
     def cotangents(self, incoming: Any, wanted: Sequence[bool]) -> NoReturn:
         raise NotImplementedError(
-            f"while_loop, at {self.site}: there is no gradient of a compiled loop whose number of "
-            "turns is not known; pass max_iterations, or use fori_loop with Python ints or scan, "
-            "or detach what it reads"
+            f"while_loop, at {self.site}: inside of vmap or jvp, as in vmap(grad(f)) or "
+            "hessian(f), there is no gradient of a compiled loop whose number of turns is not "
+            "known; pass max_iterations, or use fori_loop with Python ints or scan, or detach "
+            "what it reads"
         )
 
 
