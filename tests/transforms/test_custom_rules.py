@@ -98,6 +98,10 @@ def uses(f: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
         found: tg.Tensor = tg.jvp(f, (x,), (v,))[1]
         return found
 
+    def captured(x: tg.Tensor) -> tg.Tensor:
+        found: tg.Tensor = tg.cond(x.sum() < 99, lambda: total(x), lambda: x.sum() * 0)
+        return found
+
     flat, sevens = 7 * X, tg.stack([tg.eye(3, dtype=tg.float64) * 7] * 2)
     both = (X, V)
     return {
@@ -123,6 +127,10 @@ def uses(f: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
         "scan": (
             tg.compile(tg.grad(lambda x: tg.scan(lambda c, r: (c + total(r), r), x[0, 0] * 0, x)[0])
             )(X), flat,
+        ),
+        "cond": (tg.compile(tg.grad(captured))(X), flat),
+        "grad(grad(cond))": (
+            tg.compile(tg.grad(lambda x: (tg.grad(captured)(x) * V).sum()))(X), 7 * V,
         ),
     }  # fmt: skip
 

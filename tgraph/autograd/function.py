@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.dispatch import edge_of, settled, unpack, without_history, zeros_of
+from ..core.dispatch import edge_read, settled, unpack, without_history, zeros_of
 from ..core.eager_context import current_context
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved
@@ -177,7 +177,7 @@ class Function:
             isinstance(each, Tensor) and settled(each)._requires_grad for each in args
         )
         recording = state.grad_enabled and any(each._requires_grad for each in tensors)
-        edges = tuple(edge_of(each) if isinstance(each, Tensor) else None for each in args)
+        edges = tuple(edge_read(each) if isinstance(each, Tensor) else None for each in args)
         previous, state.grad_enabled = state.grad_enabled, False
         try:
             result = cls.run_forward(ctx, args, kwargs)

@@ -225,6 +225,14 @@ def edge_of(tensor: Tensor) -> Edge:
     return (tensor, 0) if record is None else (record, tensor._index)
 
 
+def edge_read(tensor: Tensor) -> Edge:
+    """`edge_of` what the current context reads: a tensor from outside of it gets a history of its
+    own there once it is read, not before."""
+    if settled(tensor)._requires_grad:
+        current_context().value_of(tensor)
+    return edge_of(tensor)
+
+
 def _saves(operation: Operation, needed: tuple[bool, ...]) -> Saves:
     """What the rule of `operation` reads for the inputs that need a cotangent."""
     key = (operation, needed)
