@@ -123,6 +123,27 @@ def test_a_function_that_does_something_else_is_told():
         tg.checkpoint(f, tg.ones(1, requires_grad=True)).sum().backward()
 
 
+def test_gradients_of_what_is_made_of_each_other():
+    """A checkpoint that reads a tensor and another made of it: what it gives each goes on once."""
+    x, *parts = (tg.rand(3, dtype=tg.float64, requires_grad=True) for _ in range(3))
+    x.register_hook(lambda g: g * 5)
+
+    def f(how: Any) -> tg.Tensor:
+        made = x * 2 + parts[0]
+        made.register_hook(lambda g: g * 3)
+        found: tg.Tensor = how(lambda x: (x * made + made.exp() * parts[1]).sum(), x)
+        return found
+
+    def gradients(f: Any) -> Any:
+        first = tg.autograd.grad(f(), [x, *parts], create_graph=True)
+        return first, tg.autograd.grad(sum(each.pow(2).sum() for each in first), [x, *parts])
+
+    expected = gradients(lambda: f(lambda function, x: function(x)))
+    near(gradients(lambda: f(tg.checkpoint)), expected, 1e-9)
+    near(gradients(tg.compile(lambda: f(tg.checkpoint))), expected, 1e-9)
+    near(tg.compile(lambda: gradients(lambda: f(tg.checkpoint)))(), expected, 1e-9)
+
+
 def curved(x: tg.Tensor) -> tg.Tensor:
     return (tg.tanh(x) * x.exp()).cumsum(0).pow(2).sum()
 

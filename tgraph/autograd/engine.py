@@ -48,8 +48,9 @@ def sum_to(cotangent: Tensor, wanted: TensorType) -> Tensor:
 class _Pass:
     """One backward pass: the cotangents that wait at records and leaves."""
 
-    def __init__(self, asked: dict[Any, Tensor]) -> None:
+    def __init__(self, asked: dict[Any, Tensor], ends_there: bool) -> None:
         self.asked = asked
+        self.ends_there = ends_there
         self.captured: dict[Any, Tensor] = {}
         self.heap: list[tuple[int, Record]] = []
         self.waiting: dict[Record, list[Tensor | None]] = {}
@@ -59,6 +60,10 @@ class _Pass:
         self.fresh: set[int] = set()
 
     def deliver(self, target: Any, index: int, cotangent: Tensor, fresh: bool) -> None:
+        if self.ends_there and (key := _edge_key((target, index))) in self.asked:
+            found = self.captured.get(key)
+            self.captured[key] = cotangent if found is None else apply(p.add, found, cotangent)
+            return
         if isinstance(target, Tensor):
             self._deliver_to_leaf(target, cotangent, fresh)
             return
@@ -188,11 +193,14 @@ def run_backward(
     create_graph: bool,
     inputs: Sequence[Tensor] | None,
     accumulate: bool,
+    ends_there: bool = False,
 ) -> list[Tensor | None]:
     """Propagate `cotangents` from `outputs`.
 
     With `accumulate`, adds to `.grad` of the leaves (of `inputs` only, where given); without,
-    returns the cotangents of `inputs`, None for those that were not reached.
+    returns the cotangents of `inputs`, None for those that were not reached. With `ends_there`
+    that is what arrives at them, before their hooks, and goes no further to others of them: it is
+    the part of a larger pass.
     """
     roots = [edge_of(settled(output)) for output in outputs]
     asked = {_edge_key(_asked_edge(each)): each for each in inputs or ()}
@@ -201,7 +209,7 @@ def run_backward(
     if inputs is not None or is_kept:
         targets = None if inputs is None else set(asked)
         wanted = _paths_to([r for r in roots if r], targets)
-    running = _Pass(asked)
+    running = _Pass(asked, ends_there)
     captured = running.captured
     previous, state.grad_enabled = state.grad_enabled, create_graph
     try:

@@ -23,7 +23,7 @@ from ..runtime.dtypes import int64
 from .body_writes import Watch
 from .outside_writes import Written
 from .reached import Ends, ends_of
-from .regions import outside_of_regions
+from .regions import deriving, outside_of_regions
 from .scopes import Scope, twin_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Body:
         found = self._gradients.get(key)
         if found is None:
             where = self.trace.where
-            with self.scope.entered(self.trace):
+            with self.scope.entered(self.trace), deriving(self.trace):
                 found = self._gradients[key] = self._gradient(wanted, captured, given)
             self.trace.where = where
         return found

@@ -19,6 +19,7 @@ from ..core.trace_state import GeneratorUse, HandleState, TraceError
 from . import control_flow, loops, scans
 from .bodies import Body, changed_by, changing, decision_of, trace_body
 from .outside_writes import Carried, write_back, written_operand
+from .regions import Region
 from .scopes import Scope
 
 
@@ -33,6 +34,7 @@ class BodyRecording(Context):
     table: dict[int, Node]  # id of a tensor of the outside -> its current value
     journal: dict[int, HandleState]  # in the order of first touch
     carried: dict[int, Carried]  # by id: tensors that bodies write, which did not make them
+    arrived: list[Region]  # at which a gradient arrived that is being derived
     _own: set[Node]
     _constants: dict[Any, Node]
 

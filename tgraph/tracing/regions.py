@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.ir import Family, Node, is_repeatable
 from ..compiler.ir import primitives as p
 from ..core.state import state
-from ..core.tensor import Lifted, Tensor, wrap
+from ..core.tensor import Lifted, Tensor
+from .scopes import twin_of
 
 if TYPE_CHECKING:
     from .body_recording import BodyRecording
@@ -49,6 +50,7 @@ class Region:
         if self.after is None:
             known = [each for each in cotangents if each is not None]
             self.after = self._node_of(known[0]) if known else None
+            self.trace.arrived.append(self)
 
     def _node_of(self, tensor: Tensor) -> Node:
         while isinstance(tensor._value, Lifted):
@@ -60,12 +62,7 @@ class Region:
         if self.after is None or self.trace.scope is not self.scope:
             return tensor
         value = self._value(tensor._value)
-        if value is tensor._value:
-            return tensor
-        twin = wrap(value, tensor._type)
-        twin._record, twin._index = tensor._record, tensor._index
-        twin._requires_grad = tensor._requires_grad
-        return twin
+        return tensor if value is tensor._value else twin_of(tensor, value)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, Lifted):
@@ -122,6 +119,19 @@ def entered_region(trace: BodyRecording, policy: Policy) -> Iterator[bool]:
     finally:
         state.region = outer
         region.leave()
+
+
+@contextmanager
+def deriving(trace: BodyRecording) -> Iterator[None]:
+    """Gradients that are derived meanwhile belong to a graph of their own: its cotangents are not
+    there for another, whose regions compute again what they need of it."""
+    before, trace.arrived = trace.arrived, []
+    try:
+        yield
+    finally:
+        for each in trace.arrived:
+            each.after, each.made = None, {}
+        trace.arrived = before
 
 
 @contextmanager

@@ -128,8 +128,6 @@ class Scope:
         before, found = self._as_read.get(id(tensor), (None, None))
         if found is None or before != now:
             found = twin_of(tensor, node)
-            if tensor._requires_grad and tensor._record is None:  # a leaf, where gradients end
-                attach(p.copy, (tensor,), {}, (found,))
             self._as_read[id(tensor)] = now, found
         return found
 
@@ -206,11 +204,13 @@ class Scope:
         return GeneratorUse(outer.generator, outer.key, counter)
 
 
-def twin_of(tensor: Tensor, node: Node) -> Tensor:
+def twin_of(tensor: Tensor, node: Any) -> Tensor:
     """A handle of `node`, with the history of `tensor`."""
     twin = wrap(node, tensor._type)
     twin._record, twin._index = tensor._record, tensor._index
     twin._requires_grad = tensor._requires_grad
+    if tensor._requires_grad and tensor._record is None:  # a leaf, where gradients end
+        attach(p.copy, (tensor,), {}, (twin,))
     return twin
 
 

@@ -47,7 +47,7 @@ from .body_recording import BodyRecording
 from .open_sizes import OpenSizes
 from .outside_writes import Carried
 from .recording.entered import without_hooks
-from .regions import entered_region
+from .regions import Region, entered_region
 from .scopes import Scope
 from .selections import Count, Selection, select
 from .stamps import Stamps
@@ -76,6 +76,7 @@ class Trace(BodyRecording):
         self._enter(self.root)
         self.carried: dict[int, Carried] = {}
         self.forks: list[Any] = []  # of what may be the same tensor, see `rewriting/aliases`
+        self.arrived: list[Region] = []
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
         self.views: list[Tensor] = []  # of the outside; their values come from their bases

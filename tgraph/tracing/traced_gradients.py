@@ -10,6 +10,7 @@ from ..compiler.ir import Node
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import Source, TraceError
 from ..runtime.records import NamedTuple
+from .regions import deriving
 from .trace_context import Trace
 
 NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"
@@ -44,9 +45,10 @@ def trace_gradients(
     try:
         for handle, _ in hooks:
             handle._hooks = None
-        found = run_backward(
-            list(outputs.values()), cotangents, True, create_graph, list(asked.values()), False
-        )
+        with deriving(trace):
+            found = run_backward(
+                list(outputs.values()), cotangents, True, create_graph, list(asked.values()), False
+            )
     finally:
         for handle, held in hooks:
             handle._hooks = held

@@ -221,7 +221,7 @@ class CheckpointRecord(Record):
             return [None] * len(wanted)
         heads, given = zip(*pairs, strict=True)
         found = iter(
-            run_backward(heads, given, state.grad_enabled, state.grad_enabled, asked, False)
+            run_backward(heads, given, state.grad_enabled, state.grad_enabled, asked, False, True)
         )
         return [next(found) if is_wanted else None for is_wanted in wanted]
 
