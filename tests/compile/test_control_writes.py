@@ -307,6 +307,20 @@ def test_gradients_know_what_was_read(function: Function) -> None:
     check_close(values(tg.compile(inside)(*leaves())), values(expected[0]))
 
 
+def test_what_is_read_of_tensors_was_there_before() -> None:
+    """A body gives what it captures a history of its own, which is no fact of the outside."""
+    w = of(3).requires_grad_()
+
+    def body(i: tg.Tensor, s: tg.Tensor) -> tg.Tensor:
+        made = s + w
+        return made * 2 if w.requires_grad and w.is_leaf else made
+
+    compiled = tg.compile(lambda x: tg.fori_loop(0, 2, body, x))
+    for x in (of(3), of(3, seed=1)):
+        compiled(x)
+    assert len(compiled.compiles) == 1
+
+
 # --- programs at random --------------------------------------------------------------------------
 
 

@@ -54,6 +54,7 @@ def record_call(
             given = Given((args, kwargs), spec)
             roots = [(getattr(function, "__name__", "function"), function)]
             roots += [(n, x) for n, x in zip(names[:count], leaves) if not isinstance(x, Tensor)]
+            recorder.touched = trace.root.journal
             recorder.leaves = {
                 id(each): (at, leaf) for at, (each, leaf) in enumerate(zip(stand_ins, leaves))
             }

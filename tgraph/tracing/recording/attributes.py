@@ -241,14 +241,13 @@ class Attributes(Code):
         path = self.names.get(id(tensor))
         if path is None or type(tensor._value) is Node:
             return
-        held = self.hold(tensor)
+        held, before = self.hold(tensor), self.touched.get(id(tensor))
         same = Guard(f"{path}._type", f"{held}._type", tensor._type, same_static)
         self._guard(same)
-        flag = Guard(f"{path}.requires_grad", f"{held}._requires_grad", tensor._requires_grad)
-        self._guard(flag)
-        self._condition(
-            f"{held}._record is None", tensor._record is None, f"{path}.is_leaf changed"
-        )
+        requires_grad = tensor._requires_grad if before is None else before.requires_grad
+        self._guard(Guard(f"{path}.requires_grad", f"{held}._requires_grad", requires_grad))
+        record = tensor._record if before is None else before.record
+        self._condition(f"{held}._record is None", record is None, f"{path}.is_leaf changed")
 
     def _class_read(self, kind: type, name: str) -> None:
         """Guard what a class gives for a name, or that it has nothing of that name."""

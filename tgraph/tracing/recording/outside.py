@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from ...core.state import state
 from ...core.tensor import Tensor
+from ...core.trace_state import HandleState
 from .guards import Guard, is_a, is_static, same_static
 from .questions import is_place, is_plain_read, is_stand_in, is_written_out, own_attributes
 from .snapshots import AttributesSnapshot, Snapshot, snapshot_of
@@ -29,6 +30,7 @@ class Outside:
         self.has_written = False  # before an error
         # Of each stand-in for an argument, by id: the position and what it stands for.
         self.leaves: dict[int, tuple[int, Any]] = {}
+        self.touched: Mapping[int, HandleState] = {}  # by id: tensors as they were before the trace
         self.compared: dict[tuple[int, int | Tensor], bool] = {}  # see recorded_call.Call
         self._held: dict[int, str] = {}
         self._paths: dict[int, str] = {}  # id of an object of the outside -> how it is reached
