@@ -262,6 +262,7 @@ def _written_behind(x: tg.Tensor, w: tg.Tensor) -> Any:
     part = made[:1]
     one = tg.cond(x.sum() > 0, lambda given: given + made + other[:1] + w, lambda g: g, (x * 5,))
     two = tg.scan(lambda c, r: (c * 0.5 + r, part + r), other[0], rows)
+    two[0].mul_(2)
     made.mul_(3)
     part[0] = 5.0
     other[1:] = w

@@ -52,12 +52,15 @@ class BodyRecording(Context):
 
     @contextmanager
     def within(self, scope: Scope) -> Iterator[None]:
-        """Record into `scope`."""
-        previous = self.scope
+        """Record into `scope`, to which a region of another does not reach."""
+        previous, region = self.scope, state.region
         self._enter(scope)
+        if region is not None and region.scope is not scope:
+            state.region = None
         try:
             yield
         finally:
+            state.region = region
             self._enter(previous)
 
     @contextmanager

@@ -57,9 +57,9 @@ def loop(condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = No
     with no_grad():
         keeping = _checkpointed if bound is None else _kept
         results = keeping(condition, body, carried, bound)
-    known = [False] * (len(results) - 2 * count)  # numbers
-    attrs = {"body": body, "bound": bound}
-    made = attached(LOOP, operands, attrs, results, [*known, *histories, *histories])
+    numbers = [False] * (len(results) - 2 * count)
+    flags, attrs = [*numbers, *histories, *histories], {"body": body, "bound": bound}
+    made = attached(LOOP, operands, attrs, results, flags, len(results) - count)
     return made[-count:]
 
 

@@ -50,7 +50,7 @@ def scan(
         results = _scan(step, carried, xs, length, reverse, keeps)
     attrs = {"step": step, "carried": len(carried), "length": length, "reverse": reverse}
     starts = histories[: len(carried)] if keeps else []
-    made = attached(SCAN, operands, attrs, results, [*starts, *histories])
+    made = attached(SCAN, operands, attrs, results, [*starts, *histories], len(starts))
     return made[len(carried) :] if keeps else made
 
 
