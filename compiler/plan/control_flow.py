@@ -36,6 +36,7 @@ from ...runtime.plan_steps import (
 from ...runtime.records import record
 from ..ir import Node
 from .arena import PlanMemory
+from .plan_sizes import key_of
 from .step_info import StepInfo
 from .turns import known_turns
 
@@ -218,5 +219,11 @@ def _operands(builder: PlanBuilder, node: Node) -> Sequence[BufferRef]:
 
 
 def _copy(builder: PlanBuilder, target: BufferRef, source: BufferRef, nbytes: int) -> None:
-    if target != source:
+    if not _are_one(target, source):
         builder.steps.append(CopyStep("state", target, source, nbytes))
+
+
+def _are_one(place: BufferRef, other: BufferRef) -> bool:
+    """Whether they are the same place. Those of an arena of any size have names: no two of them
+    that are in use at a time ever lie at one offset."""
+    return place.slot == other.slot and key_of(place.offset) == key_of(other.offset)

@@ -125,6 +125,21 @@ def test_integers_promote_as_integers():
     assert len(compiled.compiles) == 2
 
 
+def test_numbers_become_tensors_where_each_value_has_a_place_in_the_dtype():
+    def made(x, n):
+        return tg.tensor(n), tg.tensor([n, 0.5]), tg.as_tensor(n, dtype=tg.float64), x.new_tensor(n)
+
+    f, narrow = tg.compile(made), tg.compile(lambda x, n: tg.tensor(n, dtype=tg.int8) + x)
+    for number in (1, 2, -(2**63), 2**63 - 1):
+        for have, want in zip(f(tg.ones(2), number), made(tg.ones(2), number), strict=True):
+            assert have.dtype is want.dtype and have.tolist() == want.tolist()
+    assert len(f.compiles) == 2
+    for number in (1, 2, -128):
+        assert narrow(tg.zeros((), dtype=tg.int8), number).item() == number
+    with pytest.raises(RuntimeError, match="without overflow"):
+        narrow(tg.zeros((), dtype=tg.int8), 128)
+
+
 def test_an_integer_that_decides_stays_fixed():
     compiled = tg.compile(lambda x, n: tg.cat([x] * n) if n < 4 else x[: n - 3])
     for n in (1, 2, 3, 4, 5, 2):

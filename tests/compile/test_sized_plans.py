@@ -27,6 +27,9 @@ def rows(n, width=24):
     return tg.from_numpy(made.astype(np.float32))
 
 
+KEYS = rows(40, 24).view(1, 3, 40, 8)
+
+
 def training():
     tg.manual_seed(0)
     model = nn.Sequential(nn.Linear(24, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
@@ -40,6 +43,26 @@ def training():
         return loss, [each.clone() for each in model.parameters()]
 
     return step
+
+
+def attention(x):
+    heads = x.view(1, x.shape[0], 3, 8).transpose(1, 2)
+    seen = tg.arange(40) < 30 + tg.arange(x.shape[0])[:, None] % 9
+    masked = F.scaled_dot_product_attention(heads, KEYS, KEYS, attn_mask=seen)
+    return F.scaled_dot_product_attention(heads, heads, heads, is_causal=True) + masked
+
+
+def loops(x):
+    """Loops whose turns a size decides, and the values and places of a size as tensors."""
+    n = x.shape[0]
+    written = tg.zeros(5, 5000)
+    written[:, :n] = x[:, 0]
+    total = tg.fori_loop(0, n, lambda at, total: total + x[at], tg.zeros(24))
+    last = tg.while_loop(
+        lambda at, row: at < n, lambda at, row: (at + 5, x[at]), (tg.tensor(n // 2), tg.zeros(24))
+    )
+    turned = tg.fori_loop(n, tg.tensor(n + 3), lambda at, x: x.flip(0) / at, x)
+    return written, total, *last, tg.as_tensor(n, dtype=tg.float64), turned
 
 
 def gradients(function):
@@ -64,6 +87,8 @@ FUNCTIONS = {
     "random": lambda: lambda x: F.dropout(x, 0.5) + tg.rand(x.shape[0], 1),
     "positions": lambda: lambda x: x[tg.arange(x.shape[0]).flip(0)] + x.sort(0)[0],
     "views": lambda: lambda x: (x[1:], x.t(), x.view(-1), x.shape, x.shape[0] * 2),
+    "attention": lambda: attention,
+    "loops": lambda: loops,
     "layers": lambda: LAYER,
     "training": training,
 }

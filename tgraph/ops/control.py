@@ -427,7 +427,7 @@ def _whole(bound: Any) -> Any:
 
 def _between(lower: Any, upper: Any, init: _Tree, traced: _Traced, advance: Function) -> Any:
     first, end = (
-        each.reshape(()).to(int64) if isinstance(each, Tensor) else creation.tensor(int(each))
+        each.reshape(()).to(int64) if isinstance(each, Tensor) else creation.tensor(_whole(each))
         for each in (lower, upper)
     )
     context = current_context()

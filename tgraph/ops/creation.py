@@ -11,12 +11,14 @@ import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
+from ..compiler.ir.dim import SymInt
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import array_type, constant, current_context, fitting
 from ..core.operands import cast, on_device
 from ..core.public import public
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
+from ..core.traced_number import TracedNumber
 from ..runtime.cuda.arrays import as_cupy, is_cuda_array
 from ..runtime.cuda.devices import cuda_device, current_device
 from ..runtime.device import CPU, Device, defaults
@@ -120,8 +122,11 @@ def _from_data(data: Any, dtype: DType | None, device: Device, copy: bool) -> Te
     if is_cuda_array(data):
         shown = from_cuda_array(data)
         return _from_data(shown, dtype, device, copy)
-    if _has_tensors(data):
+    if _has_traced(data):
         return on_device(_stacked(data, dtype), device)
+    if isinstance(data, SymInt | TracedNumber) and _holds_any(dtype, data):
+        wanted = dtype or promotion.scalar_dtype(data)
+        return current_context().constant(data, wanted, device)
     return current_context().array_constant(_as_array(data, dtype, copy), device)
 
 
@@ -183,16 +188,22 @@ def _check_range(array: np.ndarray[Any, Any], dtype: DType) -> None:
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
 
 
-def _has_tensors(data: Any) -> bool:
+def _holds_any(dtype: DType | None, number: SymInt | TracedNumber) -> bool:
+    """Whether no value could be out of range, which is an error that is made by its value."""
+    return dtype is None or dtype.is_floating_point or dtype is int64
+
+
+def _has_traced(data: Any) -> bool:
+    """Whether there are tensors in a nesting, or numbers that only a call knows."""
     while isinstance(data, (list, tuple)) and data:
-        if any(isinstance(each, Tensor) for each in data):
+        if any(isinstance(each, Tensor | SymInt | TracedNumber) for each in data):
             return True
         data = data[0]
     return False
 
 
 def _stacked(data: Sequence[Any], dtype: DType | None) -> Tensor:
-    """A nesting with 0-d tensors in it: read outside a trace, stacked inside."""
+    """A nesting with 0-d tensors or such numbers in it: read outside a trace, stacked inside."""
     if not state.context:
         return _from_data(_plain(data), dtype, CPU, copy=True)
     rows = [_from_data(each, dtype, CPU, copy=False) for each in data]

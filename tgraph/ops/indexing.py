@@ -308,7 +308,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     part = _basic(input, plan)
     new = as_value(value, input)
     if not plan.picks:
-        if new._type.shape == part._type.shape:  # others are expanded first
+        if are_same(new._type.shape, part._type.shape):  # others are expanded first
             refuse_overlap(part, (new,))
         new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
         replace(part, new, "__setitem__")
@@ -461,7 +461,7 @@ def _value_like(new: Tensor, shape: tuple[int, ...]) -> Tensor:
         sizes = sizes[1:]
     _check_value(new, shape, sizes)
     new = new if sizes == new._type.shape else apply(p.reshape, new, shape=sizes)
-    return new if new._type.shape == shape else apply(p.broadcast, new, shape=shape)
+    return new if are_same(new._type.shape, shape) else apply(p.broadcast, new, shape=shape)
 
 
 @public(method=True)

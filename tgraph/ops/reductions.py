@@ -12,7 +12,7 @@ from typing import Any
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
-from ..compiler.ir.shapes import normalize_axes, normalize_axis, reduce
+from ..compiler.ir.shapes import are_same, normalize_axes, normalize_axis, reduce
 from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply, make_source
@@ -485,7 +485,7 @@ def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     peak = e.where(e.isfinite(peak), peak, 0.0)
     total = e.add(e.log(_reduce(p.sum_, e.exp(e.sub(x, peak)), axes, True)), peak)
     shape = reduce(x._type.shape, axes, keepdims)
-    return total if total._type.shape == shape else apply(p.reshape, total, shape=shape)
+    return total if are_same(total._type.shape, shape) else apply(p.reshape, total, shape=shape)
 
 
 @input_vjp(_logsumexp, saves=(0, OUTPUT))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
-from ..compiler.ir.shapes import reduce
+from ..compiler.ir.shapes import are_same, reduce
 from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
 from ..core.operands import cast, widened
@@ -22,7 +22,9 @@ Ints = tuple[int, ...]
 def _restored(reduced: Tensor, x: TensorType, axes: Ints) -> Any:
     """A reduced tensor with its axes back, of size 1."""
     shape = reduce(x.shape, axes, keepdims=True)
-    return reduced if reduced._type.shape == shape else apply(p.reshape, reduced, shape=shape)
+    return (
+        reduced if are_same(reduced._type.shape, shape) else apply(p.reshape, reduced, shape=shape)
+    )
 
 
 @input_vjp(p.sum_)

@@ -65,7 +65,7 @@ def attention_step(
         (*((array or query).ref for array in operands.values()), *_places(results, query, 2)),
         prod(lead) * units,
         _grain(node, prod(lead) * units),
-        tuple(int(of[name]) for name in llvm_attention.WORDS) + _batch(lead, steps),
+        tuple(_word(of[name]) for name in llvm_attention.WORDS) + _batch(lead, steps),
     )
 
 
@@ -94,7 +94,7 @@ def attention_gradient_step(
         (*((array or query).ref for array in operands.values()), *_places(results, query, 3)),
         prod(lead) * parts,
         _grain(node, prod(lead) * parts),
-        tuple(int(of[name]) for name in llvm_attention_gradient.WORDS) + _batch(lead, steps),
+        tuple(_word(of[name]) for name in llvm_attention_gradient.WORDS) + _batch(lead, steps),
     )
 
 
@@ -118,6 +118,10 @@ def _words(
         "diagonal": diagonal or 0,
         "dimensions": len(_result(node).shape) - 2,
     }
+
+
+def _word(value: int | bool) -> int:
+    return int(value) if type(value) is bool else value
 
 
 def _result(node: Node) -> TensorType:
@@ -184,10 +188,17 @@ def flops_of(node: Node) -> int:
     keys, width = node.inputs[1].shape[-2:]
     seen = queries * keys
     if (diagonal := node.attrs["diagonal"]) is not None:
-        seen = sum(min(max(at + diagonal + 1, 0), keys) for at in range(queries))
+        seen = _seen_below(diagonal + queries, keys) - _seen_below(diagonal, keys)
     if node.primitive is p.attention_gradient:
         width, value_width = 3 * width, 2 * value_width
     return 2 * prod(lead) * max(seen, 1) * (width + value_width)
+
+
+def _seen_below(diagonal: int, keys: int) -> int:
+    """How many keys queries see that stand at a diagonal or above, each of its own place."""
+    last = max(diagonal, 0)
+    whole = max(last - keys, 0)  # these see every key
+    return (last - whole) * (last - whole + 1) // 2 + whole * keys
 
 
 def _units(node: Node, width: int) -> tuple[int, int]:
@@ -197,7 +208,9 @@ def _units(node: Node, width: int) -> tuple[int, int]:
     size = tiles(result.dtype.name, jit.vector_bytes())
     count = -(-queries // size.columns)
     bytes_ = (width + value_width) * size.columns * size.item
-    panels = min(MOST_PANELS, count, max(1, PANEL_BYTES // bytes_))
+    most, panels = min(MOST_PANELS, max(1, PANEL_BYTES // bytes_)), 1
+    while panels < most and panels < count:  # a plain number, also of an open one
+        panels += 1
     while panels > 1 and prod(lead) * -(-count // panels) < ENOUGH_UNITS:
         panels //= 2
     return panels, -(-count // panels)

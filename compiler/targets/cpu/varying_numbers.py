@@ -36,6 +36,7 @@ _BITS = re.compile(r"0x[0-9A-F]{16}")  # of a double, also where it is a float
 # What is no number in the way of loops, and yet may be an open size.
 _WORDS = re.compile(
     rf"  (?:store i64 {_VALUE}, ptr %\w+"
+    rf"|store (?P<float>float|double) {_FLOAT}, ptr %\w+"
     rf"|%\w+ = alloca \w+, i64 {_VALUE}, align 64"
     rf"|%q\w+ = (?:sitofp i64 {_VALUE} to double|(?:mul|sub) i64 {_VALUE}, {_VALUE}"
     rf"|icmp sge i64 {_VALUE}, {_VALUE}|select i1 %\w+, i64 {_VALUE}, i64 0)"
@@ -87,8 +88,8 @@ def with_sizes(text: KernelText, sizes: Mapping[str, Any]) -> tuple[KernelText, 
             names.setdefault(name, f"%w{len(names)}")
         written = _NAME.sub(lambda match: names[match[0]], line)
         if written != line:
-            known = _LINE.fullmatch(written)
-            type_ = known["float"] or "i64" if known else "i64" if _WORDS.fullmatch(written) else ""
+            known = _LINE.fullmatch(written) or _WORDS.fullmatch(written)
+            type_ = known["float"] or "i64" if known else ""
             if any(found.setdefault(name, type_) != type_ for name in _NAME.findall(line)):
                 type_ = ""
             if not type_:
