@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(shim.available() is not None, reason=str(shim.available())),
 ]
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LARGE = ("digits", "define_and_run", "varying_shapes")
+LARGE = ("decoding", "define_and_run", "digits", "neural_ode", "varying_shapes")
 SMALL = sorted(each.stem for each in EXAMPLES.glob("*.py") if each.stem not in LARGE)
 
 
