@@ -31,7 +31,7 @@ LATE = (
 DOORS = {
     "tgraph.compiled.compile": ("tgraph.compiled.compiled_function",),
     "tgraph.core.planned": ("tgraph.compiled.eager_plan",),
-    "tgraph.ops.control": ("tgraph.tracing.rehearsal",),
+    "tgraph.ops.row_scans": ("tgraph.tracing.rehearsal",),
     "tgraph.compiled.operation_plans": (
         "tgraph.compiler.compile_graph", "tgraph.compiled.graph_function",
     ),

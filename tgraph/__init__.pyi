@@ -55,7 +55,7 @@ from tgraph.graphs.scopes import variable as variable
 from tgraph.graphs.session import Session as Session
 from tgraph.graphs.session import function_of as function_of
 from tgraph.interop.dlpack import from_dlpack as from_dlpack
-from tgraph.ops.control import Function as _Function
+from tgraph.ops.control_trees import Function as _Function
 from tgraph.ops.creation import DeviceLike as _DeviceLike
 from tgraph.ops.fused import fused as fused
 from tgraph.ops.movement import Sizes as _Sizes
@@ -335,7 +335,13 @@ def flip(input: _Tensor, *dims: _Any) -> _Tensor: ...
 def floor(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def floor_divide(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...
 def fmod(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...
-def fori_loop(lower: _Any, upper: _Any, body_fun: _Function, init_val: _Any) -> _Any: ...
+def fori_loop(
+    lower: _Any,
+    upper: _Any,
+    body_fun: _Function,
+    init_val: _Any,
+    checkpoints: _builtins.int | None = None,
+) -> _Any: ...
 def frac(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def from_numpy(ndarray: _np.ndarray[_Any, _Any]) -> _Tensor: ...
 def full(
@@ -592,6 +598,7 @@ def scan(
     xs: _Any = None,
     length: _builtins.int | None = None,
     reverse: _builtins.bool = False,
+    checkpoints: _builtins.int | None = None,
 ) -> _builtins.tuple[_Any, _Any]: ...
 def scatter(
     input: _Tensor,
@@ -750,6 +757,7 @@ def while_loop(
     body_fn: _Function,
     carried_inputs: _Any,
     max_iterations: _builtins.int | None = None,
+    checkpoints: _builtins.int | None = None,
 ) -> _Any: ...
 def zeros(
     *size: _Any,

@@ -87,6 +87,55 @@ def test_turns_of_every_number(
     assert len(compiled.compiles) == 1
 
 
+def scanned(x: tg.Tensor, w: tg.Tensor, checkpoints: int | None, reverse: bool) -> tg.Tensor:
+    """A state of several tensors, rows of two, results, and a tensor that turns write."""
+    seen = tg.zeros(3).double()
+
+    def step(state: Any, rows: Any) -> Any:
+        (h, turn), (one, other) = state, rows
+        h = tg.tanh(h * w + one)
+        seen.add_(h * other)
+        return (h, turn + 1), {"all": h * turn, "none": None}
+
+    xs = x * tg.arange(7.0)[:, None].double(), x.expand(7, 3)
+    (h, turn), ys = tg.scan(step, (x, 0), xs, None, reverse, checkpoints)
+    return (h * turn).sum() + (ys["all"] ** 2).sum() + (seen * w).sum()
+
+
+def counting(x: tg.Tensor, w: tg.Tensor, checkpoints: int | None, reverse: bool) -> tg.Tensor:
+    last = tg.fori_loop(3, 10, lambda i, s: tg.sin(s * w) + x / i, x, checkpoints)
+    bounded = tg.while_loop(lambda s: s.sum() < 40, lambda s: s * (1 + w), x, 12, checkpoints)
+    return (last**2).sum() + (bounded * w).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "checkpoints"),
+    [
+        (scanned, 3),
+        *(pytest.param(scanned, count, marks=SLOW) for count in (1, 2, 7, 9)),
+        *(pytest.param(counting, count, marks=SLOW) for count in (1, 3, 9)),
+    ],
+)
+def test_so_many_checkpoints(function: Function, checkpoints: int) -> None:
+    def given(checkpoints: int | None) -> Function:
+        return lambda x, w, reverse: function(x, w, checkpoints, reverse)
+
+    compiled = tg.compile(given(checkpoints))
+    x, w = of(3).requires_grad_(), of(3, seed=1).requires_grad_()
+    for reverse in (False, True) if function is scanned else (False,):
+        for found, expected in zip(
+            derivatives(compiled, x, w, reverse), derivatives(given(None), x, w, reverse),
+            strict=True,
+        ):  # fmt: skip
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-11)
+
+
+def test_checkpoints_that_are_none() -> None:
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="scan: expected at least one checkpoint, got"):
+            tg.scan(lambda c, x: (c, x), 0.0, tg.ones(3), checkpoints=wrong)
+
+
 def test_memory_does_not_grow_with_the_turns() -> None:
     """That of a thousand turns is that of one; a bound keeps as many states as it has turns."""
     size = 10_000
@@ -100,12 +149,22 @@ def test_memory_does_not_grow_with_the_turns() -> None:
 
         return function
 
-    def arena(bound: int | None) -> int:
+    def rows(checkpoints: int | None) -> Function:
+        def function(x: tg.Tensor, n: tg.Tensor) -> Any:
+            s, _ = tg.scan(lambda s, _: (s.sin(), None), x, length=400, checkpoints=checkpoints)
+            return tg.autograd.grad((s * s).sum(), x)
+
+        return function
+
+    def memory(function: Function) -> int:
         x, n = tg.ones(size).requires_grad_(), tg.tensor(2)
-        plain = tg.compile(step(bound)).plan_for(x, n).function.plain
-        found: int = plain.plan.arena_bytes
+        found: int = tg.compile(function).plan_for(x, n).function.plain.plan.arena_bytes
         return found
 
+    def arena(bound: int | None) -> int:
+        return memory(step(bound))
+
     state = size * 4
+    assert memory(rows(20)) < 60 * state and 400 * state < memory(rows(None)) < 420 * state
     assert arena(None) < (4 * loops.CHECKPOINTS + 12) * state
     assert 5 * state < arena(5) < 12 * state

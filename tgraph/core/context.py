@@ -209,10 +209,13 @@ class Context:
         raise NotImplementedError
 
     def loop(
-        self, condition: Any, body: Any, carried: Sequence[Tensor], bound: Any = None
-    ) -> list[Tensor]:
+        self, condition: Any, body: Any, carried: Sequence[Tensor], bound: Any = None,
+        checkpoints: int | None = None,
+    ) -> list[Tensor]:  # fmt: skip
         """The first state, from `carried` on, for which the body `condition` gives false; it does
         so after `bound` turns at the latest, where that is given.
+
+        For gradients, as many states as there are `checkpoints` are kept.
         """
         raise NotImplementedError
 
@@ -229,7 +232,7 @@ class Context:
 
     def scan(
         self, step: Any, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,
-        reverse: bool,
+        reverse: bool, checkpoints: int | None = None,
     ) -> list[Tensor]:  # fmt: skip
         """The last state, and stacked results, of a body that takes a state and rows of `xs`."""
         raise NotImplementedError

@@ -12,10 +12,10 @@ from ..core.public import OPERATIONS, Operation
 # Imported for what they declare.
 from . import (
     activations,
+    branches,
     comparison,
     complex_numbers,
     concatenation,
-    control,
     conversion,
     creation,
     distinct,
@@ -23,17 +23,19 @@ from . import (
     gather_scatter,
     indexing,
     linalg,
+    loops,
     movement,
     random,
     reductions,
+    row_scans,
     scans,
     sorting,
 )
 
 FAMILIES = (
-    activations, comparison, complex_numbers, concatenation, control, conversion, creation,
-    distinct, elementwise, gather_scatter, indexing, linalg, movement, random, reductions, scans,
-    sorting,
+    activations, branches, comparison, complex_numbers, concatenation, conversion, creation,
+    distinct, elementwise, gather_scatter, indexing, linalg, loops, movement, random, reductions,
+    row_scans, scans, sorting,
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from ..core import pytree
 from ..core.eager_context import current_context
 from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
-from ..ops.control import repeated
+from ..ops.loops import repeated
 from ..runtime.dtypes import int64
 from .aliases import ended, forks_here, may_be, shares_memory, tensors_of
 from .cells import UNDEFINED, Variables

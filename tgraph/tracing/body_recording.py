@@ -160,20 +160,23 @@ class BodyRecording(Context):
         )
 
     def loop(
-        self, condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = None
-    ) -> list[Tensor]:
+        self, condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = None,
+        checkpoints: int | None = None,
+    ) -> list[Tensor]:  # fmt: skip
         changed = changed_by([body])
         decision = decision_of(condition, changed)
         return self._changing(
-            changed, [body], lambda given: loops.loop(decision, body, [*given, *carried], bound)
+            changed,
+            [body],
+            lambda given: loops.loop(decision, body, [*given, *carried], bound, checkpoints),
         )
 
     def scan(
         self, step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,
-        reverse: bool,
+        reverse: bool, checkpoints: int | None = None,
     ) -> list[Tensor]:  # fmt: skip
         def run(given: list[Tensor]) -> list[Tensor]:
-            return scans.scan(step, [*given, *carried], xs, length, reverse)
+            return scans.scan(step, [*given, *carried], xs, length, reverse, checkpoints)
 
         return self._changing(changed_by([step]), [step], run)
 

@@ -2,11 +2,11 @@
 
 A gradient goes through the turns backwards, and needs the state that each began with. Where turns
 have a bound, all states are kept, in rows made for as many as there may be. Where they have none,
-`CHECKPOINTS` rows are: they keep the state of each turn at first, and whenever they are full, each
-second one is given up and the distance between them doubles (online checkpointing: Stumm and
-Walther, "New algorithms for optimal online checkpointing", 2010; here the rows are even). What lies
-between two is computed again and kept in as many rows of its own: so each turn is computed again
-once, and from the square of `CHECKPOINTS` turns on more often.
+or fewer checkpoints are asked for, there are so many rows: they keep the state of each turn at
+first, and whenever they are full, each second one is given up and the distance between them doubles
+(online checkpointing: Stumm and Walther, "New algorithms for optimal online checkpointing", 2010;
+here the rows are even). What lies between two is computed again and kept in as many rows of its
+own: so each turn is computed again once, and from the square of that number of turns on more often.
 """
 
 from __future__ import annotations
@@ -40,14 +40,21 @@ if TYPE_CHECKING:
     from .trace_context import Trace
 
 CHECKPOINTS = 32
+"""How many states are kept where nobody says."""
 
 LOOP = Recorded("while_loop")
 
 _Step = Callable[..., Sequence[Tensor]]
 
 
-def loop(condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = None) -> list[Tensor]:
-    """The last state of a loop from `carried`; `bound` is the most turns that it may have."""
+def loop(
+    condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = None,
+    checkpoints: int | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """The last state of a loop from `carried`; `bound` is the most turns that it may have.
+
+    A gradient keeps the states of so many turns, or of as many as there are `checkpoints`.
+    """
     captured = union_of([condition, body])
     carried = as_they_are(body.trace, carried)
     operands, count = [*carried, *captured], len(carried)
@@ -55,8 +62,11 @@ def loop(condition: Body, body: Body, carried: Sequence[Tensor], bound: Any = No
     if not (state.grad_enabled and any(histories)):
         return _plain(condition, body, carried, captured)
     with no_grad():
-        keeping = _checkpointed if bound is None else _kept
-        results = keeping(condition, body, carried, bound)
+        if bound is None or (checkpoints is not None and bound > checkpoints):
+            bound = None
+            results = _checkpointed(condition, body, carried, checkpoints or CHECKPOINTS)
+        else:
+            results = _kept(condition, body, carried, bound)
     numbers = [False] * (len(results) - 2 * count)
     flags, attrs = [*numbers, *histories, *histories], {"body": body, "bound": bound}
     made = attached(LOOP, operands, attrs, results, flags, len(results) - count)
@@ -138,7 +148,7 @@ def _kept(condition: Body, body: Body, carried: Sequence[Tensor], bound: Any) ->
 
 
 def _checkpointed(
-    condition: Body, body: Body, carried: Sequence[Tensor], bound: None
+    condition: Body, body: Body, carried: Sequence[Tensor], checkpoints: int
 ) -> list[Tensor]:
     """The numbers of turns and of those from one checkpoint to the next, checkpoints, last state.
 
@@ -156,7 +166,7 @@ def _checkpointed(
 
         def has_room(turn: Tensor, *values: Tensor) -> list[Tensor]:
             (decision,) = goes_on(turn, following, *values)
-            return [apply(p.logical_and, decision, turn < following * CHECKPOINTS)]
+            return [apply(p.logical_and, decision, turn < following * checkpoints)]
 
         def once(turn: Tensor, *values: Tensor) -> list[Tensor]:
             now, rows = values[:count], values[count:]
@@ -166,7 +176,7 @@ def _checkpointed(
         return [turn, following, *found]
 
     zero = first_number(device)
-    begin = [zero, zero, *carried, *rows_of(CHECKPOINTS + 1, body.types)]
+    begin = [zero, zero, *carried, *rows_of(checkpoints + 1, body.types)]
     turns, stride, *found = while_(trace, goes_on, advance, begin)
     return [turns, stride, *found[count:], *found[:count]]
 
@@ -175,8 +185,14 @@ def _with_rows(
     rows: Sequence[Tensor], turn: Tensor, stride: Tensor, values: Sequence[Tensor]
 ) -> list[Tensor]:
     """`values` in the rows for a turn; in the last ones, which nobody reads, if it has none."""
-    at = apply(p.where, turn % stride == 0, turn // stride, _constant_beside(turn, CHECKPOINTS))
+    last = _constant_beside(turn, _checkpoints_of(rows))
+    at = apply(p.where, turn % stride == 0, turn // stride, last)
     return [with_row(each, at, value) for each, value in zip(rows, values, strict=True)]
+
+
+def _checkpoints_of(rows: Sequence[Tensor]) -> int:
+    found: int = rows[0]._type.shape[0] - 1
+    return found
 
 
 def _constant_beside(tensor: Tensor, value: int) -> Tensor:
@@ -191,8 +207,9 @@ def _chosen(decision: Tensor, one: Tensor, other: Tensor) -> Tensor:
 def _each_second(rows: Tensor) -> Tensor:
     """Rows 0, 2, 4, ... first."""
     device = rows._type.device
-    positions = make_source(p.iota, device, size=CHECKPOINTS + 1, dtype=int64)
-    last = apply(p.broadcast, _constant_beside(positions, CHECKPOINTS), shape=(CHECKPOINTS + 1,))
+    size = rows._type.shape[0]
+    positions = make_source(p.iota, device, size=size, dtype=int64)
+    last = apply(p.broadcast, _constant_beside(positions, size - 1), shape=(size,))
     return apply(p.index, rows, apply(p.minimum, positions * 2, last), axis=0)
 
 
@@ -247,8 +264,10 @@ def _loop_vjp(
     _, captured = split(body, inputs, wanted)
     adjoint = _Adjoint(body, captured, cotangents, count)
     kept = outputs[: len(outputs) - count]
-    through = _through_checkpoints if attrs["bound"] is None else _through_all
-    found = through(adjoint, kept, attrs["bound"])
+    if attrs["bound"] is None:
+        found = _through_checkpoints(adjoint, kept)
+    else:
+        found = _through_all(adjoint, kept, attrs["bound"])
     of_state = dict(zip(adjoint.floats, found, strict=False))
     gradients = [of_state.get(at) if wanted[at] else None for at in range(count)]
     return [*gradients, *spread(found[len(adjoint.floats) :], wanted[count:])]
@@ -266,16 +285,17 @@ def _through_all(adjoint: _Adjoint, kept: Sequence[Tensor], bound: Any) -> list[
     )[1:]  # fmt: skip
 
 
-def _through_checkpoints(adjoint: _Adjoint, kept: Sequence[Tensor], bound: None) -> list[Tensor]:
-    turns, stride, *checkpoints = kept
+def _through_checkpoints(adjoint: _Adjoint, kept: Sequence[Tensor]) -> list[Tensor]:
+    turns, stride, *kept_rows = kept
+    checkpoints = _checkpoints_of(kept_rows)
     trace, body, count = adjoint.body.trace, adjoint.body, adjoint.count
 
     def advance(number: Tensor, *values: Tensor) -> list[Tensor]:
         """Through the turns behind a checkpoint."""
         values, rows = values[:-count], values[-count:]
-        start = [row(each, number) for each in checkpoints]
+        start = [row(each, number) for each in kept_rows]
         length = apply(p.minimum, stride, turns - number * stride)
-        distance = (length + (CHECKPOINTS - 1)) // CHECKPOINTS
+        distance = (length + (checkpoints - 1)) // checkpoints
 
         def forth(turn: Tensor, *values: Tensor) -> list[Tensor]:
             now = inlined(body, *values[:count])
@@ -301,8 +321,8 @@ def _through_checkpoints(adjoint: _Adjoint, kept: Sequence[Tensor], bound: None)
 
     # No turns have no checkpoint, nor a distance between them.
     number = (turns - 1) // apply(p.maximum, stride, _constant_beside(stride, 1))
-    begin = [number, *adjoint.begin, *rows_of(CHECKPOINTS + 1, body.types)]
-    return while_(trace, _not_below_zero, advance, begin, CHECKPOINTS)[1:-count]
+    begin = [number, *adjoint.begin, *rows_of(checkpoints + 1, body.types)]
+    return while_(trace, _not_below_zero, advance, begin, checkpoints)[1:-count]
 
 
 def _not_below_zero(number: Tensor, *_: Tensor) -> list[Tensor]:

@@ -2,14 +2,17 @@
 
 Each turn reads a row of what the scan goes over, and writes a row of each result. The gradient is a
 scan the other way, over the states that each turn began with, whose body is the gradient of the
-body; what the body computes is computed again there.
+body; what the body computes is computed again there. With fewer `checkpoints` than turns, it is a
+scan over scans, of which the inner ones are made again for their gradient.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.grad_mode import no_grad
@@ -35,13 +38,16 @@ SCAN = Recorded("scan")
 
 
 def scan(
-    step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any, reverse: bool
-) -> list[Tensor]:
+    step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any, reverse: bool,
+    checkpoints: int | None = None,
+) -> list[Tensor]:  # fmt: skip
     """The last state, and the stacked results of all turns.
 
     `step` takes a state and a row of each of `xs`, and gives the next state and a row of each
     result.
     """
+    if checkpoints is not None and state.grad_enabled and length > checkpoints:
+        return _in_segments(step, carried, xs, operator.index(length), reverse, checkpoints)
     carried, xs = (as_they_are(step.trace, each) for each in (carried, xs))
     operands = [*carried, *xs, *step.captured]
     histories = turning(step, flags_of([*carried, *xs]), len(carried), step.captured)
@@ -79,6 +85,51 @@ def _scan(
     found = while_(trace, goes_on, advance, begin)[1:]
     kept = count + count if keeps else count
     return [*found[count:kept], *found[:count], *found[kept:]]
+
+
+def _in_segments(
+    step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: int, reverse: bool,
+    checkpoints: int,
+) -> list[Tensor]:  # fmt: skip
+    """A scan over scans, of which a gradient keeps the states that the outer turns begin with."""
+    count, turns = len(carried), -(-length // checkpoints)
+    whole = length - length % turns
+
+    def segment(*values: Tensor) -> list[Tensor]:
+        return scan(step, values[:count], values[count:], turns, reverse)
+
+    segments = [_reshaped(_part(each, 0, whole), whole // turns, turns) for each in xs]
+    types = [*(each._type for each in carried), *map(_row, segments)]
+    outer = trace_body(step.trace, segment, types)
+    rest = [_part(each, whole, length) for each in xs]
+    parts = [(outer, segments, whole // turns), (step, rest, length - whole)]
+    now, stacked = list(carried), list[list[Tensor]]()
+    for body, rows, number in reversed(parts) if reverse else parts:
+        if number:
+            found = scan(body, now, rows, number, reverse)
+            now, results = found[:count], found[count:]
+            is_outer = body is outer
+            stacked.append([_reshaped(each, whole) if is_outer else each for each in results])
+    pieces = zip(*(reversed(stacked) if reverse else stacked), strict=True)
+    return [*now, *(apply(p.concatenate, *each, axis=0) for each in pieces)]
+
+
+def _part(rows: Tensor, start: int, stop: int) -> Tensor:
+    shape = rows._type.shape
+    zeros, ones = (0,) * (len(shape) - 1), (1,) * len(shape)
+    return apply(
+        p.slice_, rows, starts=(start, *zeros), stops=(stop, *shape[1:]), steps=ones
+    )  # fmt: skip
+
+
+def _reshaped(rows: Tensor, *numbers: int) -> Tensor:
+    """With such numbers of rows: of segments into rows, or of rows into segments."""
+    row = rows._type.shape[1 if len(numbers) > 1 else 2 :]
+    return apply(p.reshape, rows, shape=(*numbers, *row))
+
+
+def _row(rows: Tensor) -> TensorType:
+    return rows._type.with_shape(rows._type.shape[1:])
 
 
 # States come first among results, no more than there are operands.
@@ -121,7 +172,7 @@ def _scan_vjp(
         return [*following.values(), *totals_, *of_rows]
 
     types = [each._type for each in begin]
-    types += [each._type.with_shape(each._type.shape[1:]) for each in over]
+    types += map(_row, over)
     backward = trace_body(step.trace, back, types)
     found = scan(backward, begin, over, attrs["length"], not attrs["reverse"])
     of_begin = dict(zip(floats, found, strict=False))

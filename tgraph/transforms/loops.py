@@ -16,7 +16,7 @@ from ..core.provenance import user_site
 from ..core.record import Edge, Record, next_order
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..ops.control import while_loop
+from ..ops.loops import while_loop
 from .batch_rules import spread
 from .batched_call import lifted
 
