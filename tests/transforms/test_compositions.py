@@ -152,6 +152,8 @@ def test_writes_in_place():
 
     near(tg.vmap(write)(X), tg.stack([write(row) for row in X.unbind(0)]))
     near(tg.jvp(write, (X[0],), (V[0],))[1], tg.linearize(write, X[0])[1](V[0]))
+    gradients = [tg.grad(lambda row: (write(row) ** 2).sum())(row) for row in X.unbind(0)]
+    near(tg.grad(lambda x: (tg.vmap(write)(x) ** 2).sum())(X), tg.stack(gradients))
     given = X.clone()
     tg.vmap(lambda row: row.mul_(2), in_dims=1)(given)
     near(given, X * 2)

@@ -232,11 +232,8 @@ class LiftedContext(Context):
         if view is None:
             tensor._value = value
             return
-        recording, state.grad_enabled = state.grad_enabled, False
-        try:
-            whole = written_through(view.base, view.steps, new) if view.steps else new
-        finally:
-            state.grad_enabled = recording
+        # Contexts below record it; what this one records of it is dropped with its handle.
+        whole = written_through(view.base, view.steps, new) if view.steps else new
         tensor._value = value
         if view.base._view is None:
             view.base._value = self.value_of(whole)
