@@ -211,6 +211,42 @@ def test_detached_values_are_constants_outside_too():
     near(tg.jvp(lambda x: x.detach() * x, (X,), (V,))[1], X * V)
 
 
+def _unrecorded(how: str) -> Callable[[tg.Tensor], tg.Tensor]:
+    def f(x: tg.Tensor) -> tg.Tensor:
+        made = x * x
+        part, apart = made[1:], made.detach()
+        if how == "no_grad":
+            with tg.no_grad():
+                made.mul_(2)
+                part[:1] = x[:1]
+        elif how == "data":
+            made.data.mul_(2)
+            apart[1:].add_(3)
+        elif how == "detached before":
+            made.mul_(x)
+        else:
+            apart[1:].mul_(x[0])
+        return (made * x).sum() + (part * part).sum() + (apart * x).sum()
+
+    return f
+
+
+@pytest.mark.parametrize("how", ["no_grad", "data", "detached before", "with a history"])
+def test_what_is_not_recorded_leaves_derivatives(how):
+    def gradient(x: tg.Tensor) -> tg.Tensor:
+        x = x.clone().requires_grad_()
+        return tg.autograd.grad(f(x), x)[0]
+
+    f, rows = _unrecorded(how), X.abs() + 0.5
+    expected = tg.stack([gradient(row) for row in rows.unbind(0)])
+    total = tg.grad(lambda x: tg.vmap(f)(x).sum())
+    near(total(rows), expected)
+    near(tg.compile(total)(rows), expected)
+    near(tg.grad(lambda x: tg.vmap(tg.vmap(f))(x).sum())(rows[None]), expected[None])
+    if how != "no_grad":  # which forward mode does not know, as in PyTorch
+        near(tg.vmap(lambda x: tg.jacfwd(f)(x))(rows), expected)
+
+
 def test_functions_of_the_host():
     host = tg.vmap(lambda x: tg.tracing.host_call(np.cumsum, x, results=((4,), x.dtype)))
     near(host(X), X.cumsum(1))

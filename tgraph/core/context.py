@@ -78,6 +78,10 @@ class Context:
         """The value of what `detach()` gives."""
         return self.value_of(tensor)
 
+    def rewritten_value(self, before: Tensor, new: Tensor, apart: bool) -> Any:
+        """The value of `rewritten`: derivatives are no part of it, but in a lifted context."""
+        return self.value_of(new)
+
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         """The elements, for `operation` such as "item()"; an error where there are none yet."""
         raise NotImplementedError

@@ -193,7 +193,9 @@ def settled(tensor: Tensor) -> Tensor:
 def detached(input: Tensor) -> Tensor:
     """A tensor that shares the memory of `input` and has no history, nor any below it."""
     settled(input)
-    return _shared(input, current_context().detached_value_of(input))
+    result = _shared(input, current_context().detached_value_of(input))
+    result._view.apart = True  # type: ignore[union-attr]
+    return result
 
 
 def without_record(input: Tensor) -> Tensor:
@@ -210,6 +212,22 @@ def _shared(input: Tensor, value: Any) -> Tensor:
     base, steps = (input, ()) if view is None else (view.base, view.steps)
     result._view = View(base, steps, differentiable=False)
     return result
+
+
+def twin_of(tensor: Tensor, value: Any) -> Tensor:
+    """A handle of `value`, with the history of `tensor`."""
+    twin = wrap(value, tensor._type)
+    twin._record, twin._index = tensor._record, tensor._index
+    twin._requires_grad = tensor._requires_grad
+    if tensor._requires_grad and tensor._record is None:  # a leaf, where gradients end
+        attach(p.copy, (tensor,), {}, (twin,))
+    return twin
+
+
+def rewritten(before: Tensor, new: Tensor, apart: bool) -> Tensor:
+    """The value of `new` with the derivatives of `before`, over which it is written where nothing
+    is recorded, or, `apart`, through what `detach()` gave."""
+    return twin_of(before, current_context().rewritten_value(before, settled(new), apart))
 
 
 # --- history -----------------------------------------------------------------------------------

@@ -72,10 +72,11 @@ class View:
     The value of the view is that of `base` after `steps`. `changes` is that of `memory`, the
     storage that counts all its writes, when the view's own value and history were derived; they are
     derived again once it has changed. `differentiable` is False for `detach()`: writes do not
-    change the history of the base. Only such views are themselves the base of others.
+    change the history of the base. Only such views are themselves the base of others. `apart` are
+    those that users make: contexts below do not know derivatives of them either.
     """
 
-    __slots__ = ("base", "changes", "differentiable", "memory", "steps", "without_grad")
+    __slots__ = ("apart", "base", "changes", "differentiable", "memory", "steps", "without_grad")
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class View:
         self.changes = memory.changes
         self.differentiable = differentiable
         self.without_grad = without_grad  # made under no_grad
+        self.apart = False
 
 
 class Lifted:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from ..autograd.engine import run_backward, sum_to
 from ..compiler.ir import Graph, TensorType, input_node
 from ..compiler.ir import primitives as p
-from ..core.dispatch import make_source, settled
+from ..core.dispatch import make_source, settled, twin_of
 from ..core.tensor import Tensor, intern_type
 from ..runtime.dtypes import int64
 from .body_writes import Watch
 from .outside_writes import Written
 from .reached import Ends, ends_of
 from .regions import deriving, outside_of_regions
-from .scopes import Scope, twin_of
+from .scopes import Scope
 
 if TYPE_CHECKING:
     from .trace_context import Trace

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.ir import Family, Node, is_repeatable
 from ..compiler.ir import primitives as p
+from ..core.dispatch import twin_of
 from ..core.state import state
 from ..core.tensor import Lifted, Tensor
-from .scopes import twin_of
 
 if TYPE_CHECKING:
     from .body_recording import BodyRecording

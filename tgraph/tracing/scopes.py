@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.ir import Builder, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.size_number import is_expression
-from ..core.dispatch import attach, settled
+from ..core.dispatch import settled, twin_of
 from ..core.provenance import user_site
 from ..core.tensor import Tensor, root_of, shared_storage, wrap
 from ..core.trace_state import Boundary, GeneratorUse, HandleState, TraceError, is_leaf
@@ -202,16 +202,6 @@ class Scope:
         counter = self.parameter(outer.counter._type, "counter", False)
         self.draws_from[id(outer.generator)] = counter
         return GeneratorUse(outer.generator, outer.key, counter)
-
-
-def twin_of(tensor: Tensor, node: Any) -> Tensor:
-    """A handle of `node`, with the history of `tensor`."""
-    twin = wrap(node, tensor._type)
-    twin._record, twin._index = tensor._record, tensor._index
-    twin._requires_grad = tensor._requires_grad
-    if tensor._requires_grad and tensor._record is None:  # a leaf, where gradients end
-        attach(p.copy, (tensor,), {}, (twin,))
-    return twin
 
 
 def _is_number(node: Node) -> bool:

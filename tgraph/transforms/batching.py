@@ -12,7 +12,8 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.composite import Composite
-from ..core.dispatch import apply, attach, detached, settled
+from ..core.dispatch import apply, attach, detached, rewritten, settled
+from ..core.grad_mode import enable_grad
 from ..core.inplace import assign
 from ..core.provenance import user_site
 from ..core.state import state
@@ -92,6 +93,18 @@ class BatchContext(LiftedContext):
         below = self.lowered_tensor(tensor)
         with self.lowered():
             return Batched(self, detached(below), self.is_batched(tensor))
+
+    def rewritten_value(self, before: Tensor, new: Tensor, apart: bool) -> Any:
+        pair = [self.lowered_tensor(each) for each in (before, new)]
+        if not (self.under.lifts or any(each._requires_grad for each in pair)):
+            return self.value_of(new)
+        leading = [self.is_batched(each) for each in (before, new)]
+        with self.lowered():
+            if leading[0] is not leading[1]:
+                at = leading.index(False)
+                with enable_grad():
+                    pair[at] = spread(pair[at], self.size)
+            return Batched(self, rewritten(*pair, apart), any(leading))
 
     def has_value(self, tensor: Tensor) -> bool:
         return not self.is_batched(tensor) and super().has_value(tensor)

@@ -12,7 +12,7 @@ from ..autograd.transposing import fresh_leaf
 from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.composite import Composite
-from ..core.dispatch import apply, attach, detached, settled, zeros_of
+from ..core.dispatch import apply, attach, detached, rewritten, settled, zeros_of
 from ..core.grad_mode import enable_grad
 from ..core.inplace import along, assign, written_through
 from ..core.provenance import user_site
@@ -103,6 +103,11 @@ class JvpContext(LiftedContext):
         primal, _ = self.parts(tensor)
         with self.lowered():
             return Dual(self, detached(primal), None)
+
+    def rewritten_value(self, before: Tensor, new: Tensor, apart: bool) -> Any:
+        (primal, tangent), (now, of_now) = self.parts(before), self.parts(new)
+        with self.lowered():
+            return Dual(self, rewritten(primal, now, apart), tangent if apart else of_now)
 
     def writable_outside(self, tensor: Tensor, target: Tensor, new: Tensor) -> Tensor:
         primal, tangent = self.parts(new)

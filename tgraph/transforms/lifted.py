@@ -214,7 +214,12 @@ class LiftedContext(Context):
             self.under.touch(tensor)
 
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
-        tensor._value = self.value_of(derived)
+        view = tensor._view
+        if view is None or not view.apart:
+            tensor._value = self.value_of(derived)
+            return
+        view.changes = view.memory.changes  # of which it sees the value; it has its own derivatives
+        tensor._value = self.rewritten_value(tensor, derived, True)
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
         root = root_of(tensor)
@@ -228,17 +233,25 @@ class LiftedContext(Context):
         if not is_own:
             self._write_outside(tensor, new)
             return
-        value, view = self.value_of(new), tensor._view
+        view = tensor._view
         if view is None:
-            tensor._value = value
+            tensor._value = self._written(tensor, new, False)
             return
         # Contexts below record it; what this one records of it is dropped with its handle.
         whole = written_through(view.base, view.steps, new) if view.steps else new
-        tensor._value = value
+        tensor._value = self.value_of(new) if view.apart else self._written(tensor, new, False)
+        value = self._written(view.base, whole, view.apart)
         if view.base._view is None:
-            view.base._value = self.value_of(whole)
+            view.base._value = value
         else:
-            self.write(view.base, whole)
+            self.write(view.base, wrap(value, whole._type))
+
+    def _written(self, before: Tensor, new: Tensor, apart: bool) -> Any:
+        """The value of `new` where it is written over `before`: with derivatives of its own, unless
+        nothing is recorded."""
+        if state.grad_enabled and not apart:
+            return self.value_of(new)
+        return self.rewritten_value(before, new, apart)
 
     @contextmanager
     def selecting(self) -> Iterator[None]:
