@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, lapack, lapack_native
-from .lapack_calls import CALLS, TRIANGULAR_SOLVE_OF_COPY, LibraryCall
+from . import blas, jit, lapack, lapack_native, small_matrices_native
+from .lapack_calls import CALLS, SMALL, TRIANGULAR_SOLVE_OF_COPY, LibraryCall
 from .linalg_error import LinAlgError, decode, failure
 from .memo import Memo
 from .parallel import shared_out
@@ -29,6 +29,11 @@ UNITS = 64
 MOST_WORKSPACE = 16 << 20
 SHARE, CALL = 200_000, 2_000
 """Operations that are worth a thread, and what calling LAPACK costs beside those of a matrix."""
+SMALL_SIZE, MATRICES = 32, 32
+"""Up to which size LAPACK is not called, where there are n * n / MATRICES matrices: a group of them
+takes as long as one. Measured with 16 in a group and with 8, on one thread."""
+MOST_TILES = 512 << 10
+"""Bytes of a group of matrices and their right sides, which stay in the second-level cache."""
 MOST_ELEMENTS = 1 << 28
 """Of a matrix, so that LAPACK's integers can count all that it needs."""
 
@@ -53,9 +58,19 @@ class Factorization:
         return prod(self.shape[:-2])
 
     @property
+    def at_a_time(self) -> int:
+        """Matrices that are done at a time."""
+        return self.numbers["lanes"] if self.is_small else 1
+
+    @property
+    def is_small(self) -> bool:
+        """Whether generated code does it, without LAPACK."""
+        return self.call in SMALL.values()
+
+    @property
     def units(self) -> int:
         most = MOST_WORKSPACE // max(self.numbers["unit.bytes"], 1)
-        return max(1, min(self.members, UNITS, most))
+        return max(1, min(-(-self.members // self.at_a_time), UNITS, most))
 
     @property
     def flops(self) -> int:
@@ -65,6 +80,8 @@ class Factorization:
     @property
     def grain(self) -> int:
         """How many units are worth a thread; all where LAPACK has threads that nobody can hold."""
+        if self.is_small:
+            return max(1, SHARE * self.units // (self.flops // 2 + 1))
         if not blas.load().set_threads:
             return self.units
         return max(1, SHARE * self.units // (self.flops + CALL * self.members + 1))
@@ -90,10 +107,11 @@ class Factorization:
             places.append(place or BufferRef(scratch.slot, at))
             at += 0 if place else self._room(index)
         names = lapack_native.number_names(self.call)
+        native = small_matrices_native if self.is_small else lapack_native
         numbers = self.numbers
         return KernelStep(
             self.call.primitive,
-            lapack_native.load(self.call, self.dtype),
+            native.load(self.call, self.dtype),
             (*operands, *places, BufferRef(scratch.slot, at), BufferRef(STATUS_SLOT)),
             self.units if self.members else 0,
             self.grain,
@@ -103,7 +121,7 @@ class Factorization:
                 *(lapack_native.number_value(name, numbers, self.dtype) for name in names),
                 *(word for axis in self.batch for word in axis),
             ),
-            limits_blas=True,
+            limits_blas=not self.is_small,
         )
 
     def _room(self, index: int) -> int:
@@ -120,7 +138,8 @@ class Factorization:
         sizes = " x ".join(map(str, self.shape[-2:]))
         matrices = "matrix" if self.members == 1 else "matrices"
         shared = shared_out(self.units, self.grain, "unit")
-        return f"{lapack.load().name}: {self.members:,} {matrices} {sizes}; {shared}"
+        by = f"{self.at_a_time} at a time" if self.is_small else lapack.load().name
+        return f"{by}: {self.members:,} {matrices} {sizes}; {shared}"
 
 
 def can_call(primitive: str, shapes: Sequence[tuple[int, ...]]) -> bool:
@@ -138,15 +157,24 @@ def factorization(
     attrs: Mapping[str, Any],
 ) -> Factorization:
     """How a primitive is computed of operands with these shapes, and strides in bytes."""
-    call = CALLS[primitive]
+    call = SMALL[primitive] if _is_small(primitive, shapes) else CALLS[primitive]
     item = np.dtype(dtype).itemsize
     steps = [_matrix_strides(*each, item) for each in zip(shapes, strides, strict=True)]
-    if primitive == "triangular_solve" and not _lies_as_matrix(shapes[0], steps[0]):
+    if call is CALLS["triangular_solve"] and not _lies_as_matrix(shapes[0], steps[0]):
         call = TRIANGULAR_SOLVE_OF_COPY
     sizes = [shape[-2:] for shape in shapes]
     numbers = lapack_native.numbers_of(call, dtype, sizes, steps, attrs)
     batch = _batch(shapes[0][:-2], [each[:-2] for each in strides])
     return Factorization(call, dtype, shapes[0], numbers, batch, attrs.get("check") or "")
+
+
+def _is_small(primitive: str, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether there are so many so small matrices that doing several at a time takes less."""
+    if primitive not in SMALL:
+        return False
+    *batch, _, n = shapes[0]
+    tiles = n * (n + shapes[-1][-1]) * jit.vector_bytes()
+    return n <= SMALL_SIZE and tiles <= MOST_TILES and MATRICES * prod(batch) >= n * n
 
 
 def _matrix_strides(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int]:

@@ -71,6 +71,17 @@ class Permutation(NamedTuple):
     size: str
 
 
+class Lanes(NamedTuple):
+    """Call a routine of `small_matrices_native.py`, whose arguments are all workspace and numbers.
+
+    It does as many matrices at a time as vectors have lanes (the number `lanes`). Operands go to
+    the first places of workspace, results come from those of their names, with ``.tile`` behind.
+    """
+
+    routine: str
+    numbers: str
+
+
 class Result(NamedTuple):
     """A result of each matrix, which is dense: its sizes, and its dtype if that is its own."""
 
@@ -87,7 +98,7 @@ class Work(NamedTuple):
     integers: bool = False
 
 
-Action = Copy | Clear | Transpose | Call | Permutation
+Action = Copy | Clear | Transpose | Call | Permutation | Lanes
 
 
 @record()
@@ -146,6 +157,21 @@ LU = LibraryCall(
     (Work("w", lambda of: of["n"] ** 2), Work("exchanges", lambda of: of["n"], integers=True)),
 )
 
+SMALL_LU = LibraryCall(
+    "lu",
+    LU.operands,
+    LU.results,
+    (Lanes("lu", "n"),),
+    _square,
+    LU.flops,
+    (
+        Work("lu.tile", lambda of: of["n"] ** 2 * of["lanes"]),
+        Work("rows.tile", lambda of: 2 * of["n"] * of["lanes"]),  # of 64 bits
+        Work("sign.tile", lambda of: of["lanes"]),
+        Work("info.tile", lambda of: of["lanes"]),
+    ),
+)
+
 
 def _triangular(shapes: Any, strides: Any, attrs: Mapping[str, Any]) -> Numbers:
     """x.T @ op(a).T = b.T, with what lies by rows read by columns."""
@@ -195,6 +221,28 @@ TRIANGULAR_SOLVE_OF_COPY = LibraryCall(
     _by_rows,
     lambda of: of["n"] ** 2 * of["columns"],
     (Work("w", lambda of: of["n"] ** 2),),
+)
+
+
+def _small_triangular(shapes: Any, strides: Any, attrs: Mapping[str, Any]) -> Numbers:
+    n, columns = shapes[1][-2:]
+    return {
+        "n": n, "columns": columns,
+        **{name: int(attrs[name]) for name in ("lower", "transpose", "unit")},
+    }  # fmt: skip
+
+
+SMALL_TRIANGULAR_SOLVE = LibraryCall(
+    "triangular_solve",
+    TRIANGULAR_SOLVE.operands,
+    TRIANGULAR_SOLVE.results,
+    (Lanes("triangular_solve", "n columns lower transpose unit"),),
+    _small_triangular,
+    TRIANGULAR_SOLVE.flops,
+    (
+        Work("a.tile", lambda of: of["n"] ** 2 * of["lanes"]),
+        Work("x.tile", lambda of: of["n"] * of["columns"] * of["lanes"]),
+    ),
 )
 
 
@@ -278,3 +326,5 @@ SVD = LibraryCall(
 
 CALLS = {each.primitive: each for each in (CHOLESKY, LU, TRIANGULAR_SOLVE, QR, EIGH, SVD)}
 """By the names of primitives; who cannot read the triangle where it lies takes the other call."""
+SMALL = {each.primitive: each for each in (SMALL_LU, SMALL_TRIANGULAR_SOLVE)}
+"""The calls for many small matrices."""

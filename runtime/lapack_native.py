@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from . import jit, lapack, transpose_native
-from .lapack_calls import Call, Clear, Copy, LibraryCall, Permutation, Transpose, View
+from .lapack_calls import Call, Clear, Copy, Lanes, LibraryCall, Permutation, Transpose, View
 from .linalg_error import STATUS_BASE
 from .llvm_text import FunctionText
 
 HEAD = ("members", "units", "unit.bytes", "checks", "dims")
 """Words before those of a call's numbers; behind them are the words of its batch."""
 
-_LLVM = {"float32": "float", "float64": "double"}
-_ITEM = {"float32": 4, "float64": 8}
+LLVM = {"float32": "float", "float64": "double"}
+ITEM = {"float32": 4, "float64": 8}
 _INFINITY = {"float32": 0x7F800000, "float64": 0x7FF0000000000000}
 
 _loaded: dict[tuple[int, str], int] = {}
@@ -46,7 +46,7 @@ def load(call: LibraryCall, dtype: str) -> int:
             if isinstance(each, Call):
                 address = library.address(lapack.PREFIXES[dtype] + each.routine)
                 jit.add_symbol(_symbol(each, dtype, library.integer_bytes), address)
-        transpose_native.symbol(_ITEM[dtype])
+        transpose_native.symbol(ITEM[dtype])
         module = jit.compile_module(text(call, dtype, library.integer_bytes), opt=1)
         address = _loaded[key] = module.address("body")
     return address
@@ -68,6 +68,7 @@ def numbers_of(
     """
     found = call.numbers(shapes, strides, attrs)
     found |= {"a.rows": shapes[0][-2], "a.columns": shapes[0][-1]}
+    found["lanes"] = jit.vector_bytes() // ITEM[dtype]
     for name, (row, column) in zip(call.operands, strides, strict=True):
         found |= {f"{name}.row": row, f"{name}.column": column}
     for action in call.actions:
@@ -79,7 +80,7 @@ def numbers_of(
     size, integer = 0, lapack.load().integer_bytes
     for place in call.work:
         found[f"{place.name}.offset"] = size
-        item = integer if place.integers else _ITEM[dtype]
+        item = integer if place.integers else ITEM[dtype]
         size += -(-place.elements(found) * item // 64) * 64
     found["unit.bytes"] = size
     return found
@@ -141,6 +142,8 @@ def _names_in(action: Any) -> list[str]:
             return [rows, columns]
         case Transpose(_, size) | Permutation(_, _, _, size):
             return [size]
+        case Lanes(_, numbers):
+            return numbers.split()
     raise AssertionError(action)
 
 
@@ -153,13 +156,13 @@ def text(call: LibraryCall, dtype: str, integer_bytes: int) -> str:
     declared = {
         f"declare void @{_symbol(each, dtype, integer_bytes)}({_kinds(each)})" for each in routines
     }
-    transpose = f"tgraph_transpose_{_ITEM[dtype]}"
+    transpose = f"tgraph_transpose_{ITEM[dtype]}"
     parts = [
         *sorted(declared),
         f"declare void @{transpose}({transpose_native.ARGUMENTS})",
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         _copy(dtype),
-        _Body(call, dtype, integer_bytes).text(),
+        Body(call, dtype, integer_bytes).text(),
     ]
     return "\n".join(parts)
 
@@ -178,7 +181,7 @@ def _copy(dtype: str) -> str:
     """Elements of a matrix to another place, with other strides, which are in elements."""
     operands = [f"i64 %{name}" for name in ("row", "column", "to_row", "to_column")]
     head = f"ptr %from, ptr %to, {', '.join(operands)}, i64 %rows, i64 %columns"
-    write, item = FunctionText(f"internal void @copy({head})"), _ITEM[dtype]
+    write, item = FunctionText(f"internal void @copy({head})"), ITEM[dtype]
 
     def is_one(name: str) -> str:
         return write.op(f"icmp eq i64 {name}, 1")
@@ -215,12 +218,13 @@ def _copy(dtype: str) -> str:
     return write.finish()
 
 
-class _Body(FunctionText):
-    """Units [lo, hi) of matrices."""
+class Body(FunctionText):
+    """Units [lo, hi) of matrices, with whole groups of `group` matrices but for the last one."""
 
-    def __init__(self, call: LibraryCall, dtype: str, integer_bytes: int) -> None:
+    def __init__(self, call: LibraryCall, dtype: str, integer_bytes: int, group: int = 1) -> None:
         super().__init__("void @body(ptr %args, i64 %lo, i64 %hi)")
-        self.call, self.dtype, self.item = call, dtype, _ITEM[dtype]
+        self.group = group
+        self.call, self.dtype, self.item = call, dtype, ITEM[dtype]
         self.integer = f"i{8 * integer_bytes}"
         names = number_names(call)
         self.place_of_word = {name: at for at, name in enumerate((*HEAD, *names))}
@@ -236,22 +240,32 @@ class _Body(FunctionText):
         work, status, self.words = (self.word("%args", len(names) + at, "ptr") for at in range(3))
         self.numbers = {name: self.word(self.words, at) for name, at in self.place_of_word.items()}
         members, units = self.numbers["members"], self.numbers["units"]
+        groups = self.op(f"sdiv i64 {self.add(members, self.group - 1)}, {self.group}")
         with self.each("%lo", "%hi") as unit:
             mine = self.at(work, self.mul(unit, self.numbers["unit.bytes"]))
             for each in call.work:
                 self.places[each.name] = self.at(mine, self.numbers[f"{each.name}.offset"])
-            low = self.op(f"sdiv i64 {self.mul(unit, members)}, {units}")
-            high = self.op(f"sdiv i64 {self.mul(self.add(unit, 1), members)}, {units}")
-            with self.each(low, high) as member:
-                self._member(member, bases, status)
+            low, end = (
+                self.mul(self.op(f"sdiv i64 {self.mul(each, groups)}, {units}"), self.group)
+                for each in (unit, self.add(unit, 1))
+            )
+            high = self.choose(self.op(f"icmp slt i64 {end}, {members}"), end, members)
+            self.unit(low, high, bases, status)
         return self.finish()
+
+    def unit(self, low: str, high: str, bases: Mapping[str, str], status: str) -> None:
+        """Matrices [low, high), for which workspace is at `places`."""
+        with self.each(low, high) as member:
+            self._member(member, bases, status)
+
+    def moves(self, member: str) -> list[str]:
+        """How far each operand goes on to a matrix."""
+        dims, first = self.numbers["dims"], len(self.place_of_word)
+        return self.along_batch(member, dims, self.words, first, len(self.call.operands))
 
     def _member(self, member: str, bases: Mapping[str, str], status: str) -> None:
         call = self.call
-        first = len(self.place_of_word)
-        dims, words = self.numbers["dims"], self.words
-        moves = self.along_batch(member, dims, words, first, len(call.operands))
-        for name, move in zip(call.operands, moves, strict=True):
+        for name, move in zip(call.operands, self.moves(member), strict=True):
             self.places[name] = self.at(bases[name], move)
         for name, *_ in call.results:
             move = self.mul(member, self.numbers[f"{name}.bytes"])
@@ -300,7 +314,7 @@ class _Body(FunctionText):
             low, high = (self.add(i, 1), width) if upper else ("0", self.choose(behind, i, width))
             row = self.element(self.places[place], self.mul(i, width))
             with self.each(low, high) as j:
-                self.line(f"store {_LLVM[self.dtype]} 0.0, ptr {self.element(row, j)}")
+                self.line(f"store {LLVM[self.dtype]} 0.0, ptr {self.element(row, j)}")
 
     def _transpose(self, place: str, size: str) -> None:
         n, kind = self.numbers[size], f"i{8 * self.item}"
@@ -314,7 +328,7 @@ class _Body(FunctionText):
     def _permutation(self, of: Permutation) -> None:
         """Row i was exchanged with row `exchanges[i] - 1`, one after another."""
         n, rows, sign = self.numbers[of.size], self.places[of.rows], self.places[of.sign]
-        kind = _LLVM[self.dtype]
+        kind = LLVM[self.dtype]
         self.line(f"store {kind} 1.0, ptr {sign}")
         with self.each("0", n) as i:
             self.line(f"store i64 {i}, ptr {self.op(f'getelementptr i64, ptr {rows}, i64 {i}')}")
@@ -336,17 +350,25 @@ class _Body(FunctionText):
     def _note_failure(self, member: str, status: str) -> None:
         """What LAPACK said in `info`; in the status, where it is checked, the first that failed."""
         said = self.op(f"load i32, ptr {self.failure}")
-        failed = self.op(f"icmp ne i32 {said}, 0")
         if not self.call.tells_order:
-            said = self.op(f"zext i1 {failed} to i32")
+            said = self.op(f"zext i1 {self.op(f'icmp ne i32 {said}, 0')} to i32")
         self.line(f"store i32 {said}, ptr {self.places['info']}")
+        with self.when(self.is_told(said)):
+            self.tell_failure(member, said, status)
+
+    def is_told(self, said: str) -> str:
+        """Whether what was said of a matrix is a failure that ends the plan."""
+        failed = self.op(f"icmp ne i32 {said}, 0")
         checks = self.op(f"icmp ne i64 {self.numbers['checks']}, 0")
-        with self.when(self.op(f"and i1 {failed}, {checks}")):
-            unknown = self._has_infinite()
-            low = self.op(f"or i64 {self.op(f'zext i32 {said} to i64')}, {unknown}")
-            word = self.op(f"or i64 {low}, {self.op(f'shl i64 {member}, 32')}")
-            word = self.sub(STATUS_BASE, word)
-            self.line(f"{self.fresh('%before')} = atomicrmw umax ptr {status}, i64 {word} release")
+        return self.op(f"and i1 {failed}, {checks}")
+
+    def tell_failure(self, member: str, said: str, status: str) -> None:
+        """Into the status, where no matrix before this one failed."""
+        unknown = self._has_infinite()
+        low = self.op(f"or i64 {self.op(f'zext i32 {said} to i64')}, {unknown}")
+        word = self.op(f"or i64 {low}, {self.op(f'shl i64 {member}, 32')}")
+        word = self.sub(STATUS_BASE, word)
+        self.line(f"{self.fresh('%before')} = atomicrmw umax ptr {status}, i64 {word} release")
 
     def _has_infinite(self) -> str:
         """Bit 31 where the first operand has elements that are not finite."""
@@ -368,4 +390,4 @@ class _Body(FunctionText):
         return self.op(f"getelementptr i8, ptr {base}, i64 {move}")
 
     def element(self, base: str, move: str) -> str:
-        return self.op(f"getelementptr {_LLVM[self.dtype]}, ptr {base}, i64 {move}")
+        return self.op(f"getelementptr {LLVM[self.dtype]}, ptr {base}, i64 {move}")

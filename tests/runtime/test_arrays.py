@@ -440,7 +440,7 @@ def agree(got, wanted, label, ulps=8, summed=False):
 
 SUMS = {
     "sum", "prod", "matmul", "convolution", "fold", "index_put", "scatter_add",
-    "attention", "attention_rows", "attention_gradient",
+    "attention", "attention_rows", "attention_gradient", "lu", "triangular_solve",
 }  # fmt: skip
 
 

@@ -29,6 +29,17 @@ def library(request, monkeypatch):
     monkeypatch.setattr(factorization, "_plans", factorization.Memo(256))
 
 
+@pytest.fixture(params=["by LAPACK", "several at a time"])
+def way(request, monkeypatch):
+    take(request.param, monkeypatch)
+
+
+def take(way, monkeypatch):
+    """Let matrices up to 32 x 32, however many there are, be factorized in one way."""
+    monkeypatch.setattr(factorization, "MATRICES", 0 if way == "by LAPACK" else 1 << 20)
+    monkeypatch.setattr(factorization, "_plans", factorization.Memo(256))
+
+
 def matrices(shape, dtype, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
@@ -49,7 +60,7 @@ def assert_close(found, expected, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batch", [(), (3,), (2, 70), (0,)])
-@pytest.mark.parametrize("n", [0, 1, 5, 33])
+@pytest.mark.parametrize("n", [0, 1, 5, 12, 33])
 def test_results_are_what_they_are_called(library, dtype, batch, n):
     if n == 33 and batch == (2, 70):
         batch = (2, 2)
@@ -92,7 +103,7 @@ def test_matrices_that_are_not_square(library, dtype, sizes, whole):
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
-def test_triangles_are_read_where_they_lie(lower, transpose, unit):
+def test_triangles_are_read_where_they_lie(way, lower, transpose, unit):
     whole, b = definite((2, 12, 12), np.float64), matrices((2, 6, 3), np.float64)
     attrs = {"lower": lower, "transpose": transpose, "unit": unit}
     views = [whole[:, :6, :6], whole[:, :6, :6].swapaxes(1, 2), whole[:, ::2, ::2],
@@ -123,26 +134,80 @@ def _of_view(primitive, a, b, attrs, index):
 
 
 @pytest.mark.parametrize("primitive", ["cholesky", "lu"])
-def test_views_and_results_that_nobody_reads(primitive):
+def test_views_and_results_that_nobody_reads(way, primitive):
     whole = definite((3, 12, 12), np.float64)
     for a in (whole, whole[::2, ::3, ::3], whole.swapaxes(1, 2)[:, 2:7, 2:7], whole[::-1]):
         expected, *_ = factorize(primitive, [a], {"check": ""})
         assert (_of_view(primitive, a, None, {"check": ""}, 0) == expected).all()
 
 
+FAILURES = {
+    "cholesky": (40, -1, "leading minor of order 31 is not positive"),
+    "lu": (31, 0, "solver failed because the input matrix is singular"),
+}
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_first_failure_is_told_whichever_thread_met_it(threads):
-    a = np.broadcast_to(np.eye(40), (2, 150, 40, 40)).copy()
-    a[1, 60, 7, 7] = a[1, 20, 30, 30] = a[1, 149, 0, 0] = -1
+@pytest.mark.parametrize("primitive", FAILURES)
+def test_the_first_failure_is_told_whichever_thread_met_it(way, primitive, threads):
+    n, bad, told = FAILURES[primitive]
+    a = np.broadcast_to(np.eye(n), (2, 150, n, n)).copy()
+    a[1, 60, 7, 7] = a[1, 20, 30, 30] = a[1, 149, 0, 0] = bad
     before = parallel.get_num_threads()
     try:
         parallel.set_num_threads(threads)
-        with pytest.raises(LinAlgError, match=r"Batch element 170.*leading minor of order 31 "):
-            factorize("cholesky", [a], ATTRS["cholesky"])
-        _, info = factorize("cholesky", [a], {"check": None})
+        with pytest.raises(LinAlgError, match=rf"Batch element 170.*{told}"):
+            factorize(primitive, [a], {"check": "linalg.x"})
+        *_, info = factorize(primitive, [a], {"check": None})
     finally:
         parallel.set_num_threads(before)
     assert np.flatnonzero(info).tolist() == [170, 210, 299] and info.max() == 31
+
+
+SPECIAL = {
+    # Small integers: equal pivots, the first of which is taken, zeros, and ranks that are not full.
+    "integers": lambda shape, random: random.integers(-1, 2, shape),
+    "a column of zeros": lambda shape, random: (
+        random.normal(size=shape) * (np.arange(shape[-1]) != shape[-1] // 2)
+    ),
+    "rows that are proportional": lambda shape, random: (
+        random.normal(size=(*shape[:2], 1)) * random.normal(size=(shape[0], 1, shape[1]))
+    ),
+    "large": lambda shape, random: random.normal(size=shape) * 1e37,
+    "nothing special": lambda shape, random: random.normal(size=shape),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("what", SPECIAL)
+def test_several_at_a_time_give_what_lapack_gives(monkeypatch, what, dtype):
+    random = np.random.default_rng(2)
+    for n in (2, 3) if what in ("integers", "rows that are proportional") else (1, 4, 17):
+        a = SPECIAL[what]((100, n, n), random).astype(dtype)
+        found = []
+        for way in ("by LAPACK", "several at a time"):
+            take(way, monkeypatch)
+            found.append(factorize("lu", [a], ATTRS["lu"]))
+        same = found[0][3] == found[1][3]
+        # Whether rounding leaves a zero depends on the order of sums, which are one product at 2.
+        assert same.all() or (n == 3 and what.startswith("rows") and same.mean() > 0.5)
+        for expected, result in zip(*found, strict=True):
+            scale = (abs(a).max() or 1) if expected.ndim == 3 else 1
+            assert_close(result[same] / scale, expected[same] / scale, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_smallest_numbers_are_pivots_like_others(monkeypatch, dtype):
+    """The reciprocal of one is infinite."""
+    take("several at a time", monkeypatch)
+    smallest = np.finfo(dtype).smallest_subnormal
+    a = np.random.default_rng(2).integers(-5, 6, (40, 4, 4)).astype(dtype)
+    a[:, :, 0] *= smallest
+    both, rows, *_ = factorize("lu", [a], ATTRS["lu"])
+    found = (np.tril(both, -1) + np.eye(4)) @ np.triu(both)
+    expected = np.take_along_axis(a, rows[..., None], -2)
+    assert_close(found, expected, dtype)
+    assert_close(found[..., 0] / smallest, expected[..., 0] / smallest, dtype)
 
 
 @pytest.mark.parametrize("primitive", ["eigh", "svd"])
