@@ -13,11 +13,10 @@ RESULT = "return s, t, v, n, m"
 
 
 class Writer:
-    """Writes one program; those with gradients have no loops without a bound."""
+    """Writes one program."""
 
-    def __init__(self, seed: int, has_gradients: bool) -> None:
+    def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.has_gradients = has_gradients
         self.lines: list[str] = []
         self.names = 0
         self.left = 22
@@ -114,15 +113,13 @@ class Writer:
     def loop(self, kind: str, depth: int, loops: int) -> None:
         self.names += 1
         name = f"i{self.names}"
-        if kind == "while" and self.has_gradients:
-            kind = "for"
         if kind == "while":
             self.write(depth, f"{name} = 0")
             test = self.one_of(f"{name} < 4", f"{name} < 3 and {self.condition()}", f"{name} < k")
             self.write(depth, f"while {test}:")
             self.write(depth + 1, f"{name} += 1")
         elif kind == "for":
-            bound = self.one_of("3", "3", "2" if self.has_gradients else "k")
+            bound = self.one_of("3", "3", "k")
             self.write(depth, f"for {name} in range({bound}):")
             self.write(depth + 1, f"m = m + {name}")
         else:

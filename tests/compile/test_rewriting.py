@@ -73,7 +73,7 @@ def test_random_programs(chunk: int, request: pytest.FixtureRequest) -> None:
 
 def run_random_program(seed: int) -> None:
     has_gradients = seed % 3 == 0
-    text = random_control.Writer(seed, has_gradients).text()
+    text = random_control.Writer(seed).text()
     function = random_control.function_of(text, f"program {seed}")
     compiled = tg.compile(function, control_flow=True)
     try:
