@@ -174,6 +174,10 @@ class SizeScope:
     def is_zero(self, size: SymInt) -> bool:
         """Whether `size` is 0, from now on. Equality by accident is none."""
         self.check(size)
+        known = self._without_choices(size)
+        if not is_open(known):
+            return bool(known == 0)
+        size = known
         low, high = size.bounds
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
@@ -183,6 +187,21 @@ class SizeScope:
         answer = self.may_be_equal(size) and size.at(self.hints) == 0
         self._assume(size, "==" if answer else "!=")
         return answer
+
+    def _without_choices(self, size: SymInt) -> Any:
+        """The same with numbers in the place of what is the larger of them and 1, from now on."""
+        if not any(type(atom) is AtLeastOne for atoms in size.terms for atom in atoms):
+            return size
+        total: Any = 0
+        for atoms, n in size.terms.items():
+            product: Any = n
+            for atom in atoms:
+                if type(atom) is not AtLeastOne:
+                    product = product * SymInt(self, {(atom,): 1})
+                elif self.is_positive(atom.number):
+                    product = product * atom.number
+            total = total + product
+        return total
 
     def may_be_equal(self, size: SymInt) -> bool:
         """Whether that a size is 0 now is no accident."""

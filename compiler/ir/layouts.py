@@ -232,17 +232,16 @@ def view_strides(
         else:
             runs.append([size, stride])
     result: list[int] = []
-    left, step, has_begun = 1, 1, False
+    total, step, done = 1, runs[0][1] if runs else 1, 1
     for size in reversed(wanted):
         if size == 1:
-            result.append(step if has_begun else (runs[0][1] if runs else 1))
+            result.append(step)
             continue
-        if left == 1:
-            left, step = runs.pop(0)
-            has_begun = True
-        if left % size:
-            return None
+        if done == total:
+            (total, step), done = runs.pop(0), 1
         result.append(step)
-        left //= size
         step *= size
+        done *= size
+        if done > total:
+            return None
     return tuple(reversed(result))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from math import gcd
 from typing import Any
 
 from .dim import Sizes, SymInt
@@ -147,6 +148,17 @@ def computed(function: Callable[..., Any], *values: Any) -> Any:
     """A function of numbers, of which some may be open; it has no effect."""
     scope = next((each.scope for each in values if is_expression(each)), None)
     return function(*values) if scope is None else scope.called(function, *values)
+
+
+def common_factor(*numbers: Any) -> int:
+    """A number that divides all of them: the greatest one, where none is open."""
+    known: list[int] = []
+    for each in numbers:
+        if type(each) is SymInt:
+            known += each.terms.values()
+        else:
+            known.append(1 if type(each) is SizeNumber else each)
+    return gcd(*known)
 
 
 def is_made_by(function: Callable[..., Any], value: Any) -> bool:

@@ -8,10 +8,10 @@ itself data. Every atom knows its range, which is what simplification lives on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import gcd
 from typing import Any
 
 from ...runtime.records import record
+from ..ir.size_number import common_factor
 
 
 @record()
@@ -110,7 +110,7 @@ class Index:
         low, high = rest.bounds
         if low // divisor == high // divisor:
             return whole + low // divisor
-        common = gcd(divisor, *rest.terms.values())
+        common = common_factor(divisor, *rest.terms.values())
         if common > 1:
             smaller = Index(
                 {atom: c // common for atom, c in rest.terms.items()}, rest.const // common
@@ -129,7 +129,7 @@ class Index:
         low, high = rest.bounds
         if low // divisor == high // divisor:
             return rest - (low // divisor) * divisor
-        common = gcd(divisor, *rest.terms.values())
+        common = common_factor(divisor, *rest.terms.values())
         if common > 1:
             offset = rest.const % common
             smaller = Index(
@@ -224,7 +224,7 @@ def in_range(index: Index, low: int, high: int) -> InRange:
     >>> print(in_range(of_axis(Axis("i", 4)) * 2 - 1, 0, 5))
     1 <= i < 3
     """
-    factor = gcd(*index.terms.values())
+    factor = common_factor(*index.terms.values())
     if factor < 2:
         return InRange(index, low, high)
     terms = {atom: coefficient // factor for atom, coefficient in index.terms.items()}

@@ -7,8 +7,8 @@ from functools import cached_property
 from ...runtime.records import record
 from ..ir import Family, Node
 from ..ir import primitives as p
-from ..ir.dim import is_open
 from ..ir.shapes import contiguous_strides, numel
+from ..ir.size_number import is_expression
 
 # Reductions over at most this many elements are written out inside their consumer's body.
 UNROLLED_ELEMENTS = 32
@@ -102,4 +102,4 @@ def is_unrolled(node: Node) -> bool:
     if node.primitive.family is not Family.REDUCE or node.primitive in (p.argmax, p.argmin):
         return False
     count = numel([node.inputs[0].shape[axis] for axis in node.attrs["axes"]])
-    return not is_open(count) and count <= UNROLLED_ELEMENTS
+    return not is_expression(count) and count <= UNROLLED_ELEMENTS

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ...runtime.dtypes import DType
 from ..ir import Family, Node, is_decision, is_exact, is_float
 from ..ir import primitives as p
-from ..ir.dim import is_open
 from ..ir.monoids import MONOID_OF
 from ..ir.scans import running_dtype
 from ..ir.shapes import contiguous_strides, numel
+from ..ir.size_number import is_expression
 from .body import Parameters
 from .index import ZERO, Axis, Coords, Index, Mask, constant, flatten, of_axis, unflatten
 from .kernel import Kernel, compute_dtype
@@ -175,7 +175,7 @@ class Lowering:
                 raise CannotFuse(f"rows {row_sizes(root)} and {sizes} differ")
         axes = tuple(Axis(f"i{position}", size) for position, size in enumerate(sizes))
         inner = max(numel(inner_sizes(root)) for root in self.roots)
-        few = axes and not is_open(axes[-1].size) and axes[-1].size <= UNROLLED_ROWS
+        few = axes and not is_expression(axes[-1].size) and axes[-1].size <= UNROLLED_ROWS
         if few and inner > UNROLLED_ROWS:
             return axes[:-1], axes[-1]
         return axes, None

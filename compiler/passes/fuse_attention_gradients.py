@@ -20,6 +20,7 @@ from ...runtime.device import CPU
 from ...runtime.records import NamedTuple
 from ..ir import Builder, Graph, Node
 from ..ir import primitives as p
+from ..ir.size_number import decided
 from .attention_pattern import Attention, attention_in, factor_of, swapped
 from .matching import call, reshape, scalar_of
 from .rewrite import RewriteBuilder
@@ -338,7 +339,12 @@ def _replacements(
 
 def _parts(lead: Sequence[int], keys: int) -> int:
     """How many parts the keys are cut into, so that threads have enough to do."""
-    wanted = -(-ENOUGH_UNITS // max(prod(lead), 1))
+    parts: int = decided(_parts_of, prod(lead), keys)
+    return parts
+
+
+def _parts_of(batch: int, keys: int) -> int:
+    wanted = -(-ENOUGH_UNITS // max(batch, 1))
     return max(1, min(wanted, keys // KEYS_OF_PART))
 
 

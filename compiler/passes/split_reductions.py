@@ -7,13 +7,14 @@ number of threads or multiprocessors, so neither does the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 
 from ...runtime.dtypes import DType, float64
 from ..ir import Builder, Graph, Node, transform
 from ..ir import primitives as p
+from ..ir.size_number import decided
 
 MIN_ELEMENTS = 1 << 15
 MAX_ROWS = 64
@@ -34,7 +35,7 @@ GPU_COLUMN_PIECE = 64
 _SPLIT = frozenset((p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_))
 
 Pieces = Callable[[Node], tuple[int, int]]
-"""The axis to cut, and into how many pieces at least; 0 if that is not worth it."""
+"""The axis to cut, and how long a piece is; 0 if that is not worth it."""
 
 
 def split_reductions(graph: Graph) -> Graph:
@@ -65,59 +66,73 @@ def _split(pieces_of: Pieces, build: Builder, node: Node, inputs: tuple[Node, ..
     lead = _leads(pieces_of, node)
     if lead:
         return _by_axes(build, node, inputs[0], lead)
-    axis, pieces = pieces_of(node)
-    return _in_pieces(build, node, inputs[0], axis, pieces) if pieces else same
+    axis, length = pieces_of(node)
+    return _in_pieces(build, node, inputs[0], axis, length) if length else same
 
 
-def _longest(node: Node) -> int:
-    """The longest axis that is reduced."""
+def _longest(sizes: Sequence[int]) -> int:
+    return max(range(len(sizes)), key=lambda each: sizes[each])
+
+
+def _outermost(sizes: Sequence[int]) -> int:
+    """The first one that is long enough: what is read for a piece lies side by side."""
+    long = (number for number, size in enumerate(sizes) if size >= MAX_ROWS)
+    return next(long, _longest(sizes))
+
+
+def _sizes(node: Node) -> list[int]:
+    """The sizes of the axes that are reduced."""
     shape = node.inputs[0].shape
-    axis: int = max(node.attrs["axes"], key=lambda each: shape[each])
-    return axis
-
-
-def _outermost(node: Node) -> int:
-    """The first reduced axis that is long enough: what is read for a piece lies side by side."""
-    shape = node.inputs[0].shape
-    long = [axis for axis in node.attrs["axes"] if shape[axis] >= MAX_ROWS]
-    return min(long) if long else _longest(node)
-
-
-def _length(node: Node) -> int:
-    return prod(node.inputs[0].shape[axis] for axis in node.attrs["axes"])
+    return [shape[axis] for axis in node.attrs["axes"]]
 
 
 def _pieces_for_threads(node: Node) -> tuple[int, int]:
-    length = _length(node)
-    columns = node.type.numel if _is_of_few_columns(node) else 1
-    if length * columns < MIN_ELEMENTS or node.type.numel > MAX_ROWS:
+    if not node.attrs["axes"]:
         return 0, 0
-    axis = _outermost(node)
-    size = node.inputs[0].shape[axis]
-    return axis, next((n for n in PIECES if size >= n and length * columns // n >= MIN_PIECE), 0)
+    which, length = decided(_cut_for_threads, node.type.numel, _side_by_side(node), *_sizes(node))
+    return node.attrs["axes"][which], length
 
 
-def _is_of_few_columns(node: Node) -> bool:
+def _cut_for_threads(results: int, side_by_side: int, *sizes: int) -> tuple[int, int]:
+    """Which of `sizes` to cut, and how long a piece of it is; 0 if that is not worth it."""
+    elements = prod(sizes)
+    if _are_few_columns(results, side_by_side, elements):
+        elements *= results
+    if elements < MIN_ELEMENTS or results > MAX_ROWS:
+        return 0, 0
+    which = _outermost(sizes)
+    size = sizes[which]
+    pieces = next((n for n in PIECES if size >= n and elements // n >= MIN_PIECE), 0)
+    return which, size // pieces if pieces else 0
+
+
+def _side_by_side(node: Node) -> int:
+    """The elements behind all axes that are reduced."""
+    return prod(node.inputs[0].shape[max(node.attrs["axes"]) + 1 :])
+
+
+def _are_few_columns(results: int, side_by_side: int, elements: int) -> bool:
     """Whether a thread alone would add up much for results that lie side by side."""
-    shape, axes = node.inputs[0].shape, node.attrs["axes"]
-    if not axes:
-        return False
-    side_by_side = prod(shape[max(axes) + 1 :])
-    few = 1 < side_by_side == node.type.numel <= MAX_ROWS
-    return few and _length(node) * side_by_side >= MIN_COLUMN_ELEMENTS
+    few = 1 < side_by_side == results <= MAX_ROWS
+    return few and elements * side_by_side >= MIN_COLUMN_ELEMENTS
 
 
 def _leading_axes(node: Node) -> tuple[int, ...]:
     """Outermost axes of few columns whose indices are the pieces, if there are such."""
-    if not _is_of_few_columns(node):
+    axes: tuple[int, ...] = node.attrs["axes"]
+    if not axes:
         return ()
-    shape, pieces = node.inputs[0].shape, 1
-    lead: list[int] = []
-    for axis in node.attrs["axes"][:-1]:
-        lead, pieces = [*lead, axis], pieces * shape[axis]
-        if pieces >= FEWEST_PIECES:
-            return tuple(lead) if pieces <= PIECES[0] else ()
-    return ()
+    return axes[: decided(_leading, node.type.numel, _side_by_side(node), *_sizes(node))]
+
+
+def _leading(results: int, side_by_side: int, *sizes: int) -> int:
+    """How many of `sizes` have as many indices as there are to be pieces."""
+    if _are_few_columns(results, side_by_side, prod(sizes)):
+        for count in range(1, len(sizes)):
+            pieces = prod(sizes[:count])
+            if pieces >= FEWEST_PIECES:
+                return count if pieces <= PIECES[0] else 0
+    return 0
 
 
 def _by_axes(build: Builder, node: Node, operand: Node, lead: tuple[int, ...]) -> Node:
@@ -133,7 +148,8 @@ def _by_axes(build: Builder, node: Node, operand: Node, lead: tuple[int, ...]) -
 
 
 def _pieces_for_gpu(node: Node) -> tuple[int, int]:
-    shape, results, length = node.inputs[0].shape, node.type.numel, _length(node)
+    shape, results, sizes = node.inputs[0].shape, node.type.numel, _sizes(node)
+    length = prod(sizes)
     if results == 0 or length * results < GPU_MIN_ELEMENTS:
         return 0, 0
     # Where enough kept elements lie side by side, blocks stand on columns, else on results.
@@ -142,16 +158,16 @@ def _pieces_for_gpu(node: Node) -> tuple[int, int]:
     shortest = GPU_COLUMN_PIECE if in_columns else GPU_ROW_PIECE
     if blocks >= (GPU_BLOCKS // 2 if in_columns else GPU_BLOCKS):
         return 0, 0
-    axis, pieces = _longest(node), PIECES[0]
+    which, pieces = _longest(sizes), PIECES[0]
     while pieces > 1 and (pieces * blocks >= 2 * GPU_BLOCKS or length // pieces < shortest):
         pieces //= 2
-    return axis, pieces if 1 < pieces <= shape[axis] else 0
+    axis, is_cut = node.attrs["axes"][which], 1 < pieces <= sizes[which]
+    return axis, sizes[which] // pieces if is_cut else 0
 
 
-def _in_pieces(build: Builder, node: Node, operand: Node, axis: int, pieces: int) -> Node:
-    """Reduce equal pieces along `axis`, then their results and a rest shorter than a piece."""
+def _in_pieces(build: Builder, node: Node, operand: Node, axis: int, length: int) -> Node:
+    """Reduce pieces of `length` along `axis`, then their results and a rest that is shorter."""
     size = operand.shape[axis]
-    length = size // pieces
     pieces = size // length
     even = pieces * length
     main = operand if even == size else _cut(build, operand, axis, 0, even)

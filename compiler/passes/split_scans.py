@@ -13,6 +13,7 @@ from ..ir import primitives as p
 from ..ir.monoids import MONOID_OF
 from ..ir.scans import running_dtype
 from ..ir.shapes import numel
+from ..ir.size_number import is_expression
 from .matching import call, cast, part, reshape
 from .rewrite import RewriteBuilder, apply_rules, rewrite
 
@@ -60,7 +61,12 @@ def _around(node: Node) -> tuple[int, int, int]:
 
 
 def _dividing(size: int, counts: range) -> int:
-    """The first of these numbers of pieces that leaves no rest; else the first."""
+    """The first of these numbers of pieces that leaves no rest; else the first.
+
+    That is also the one of all sizes at once.
+    """
+    if is_expression(size):
+        return counts[0]
     return next((count for count in counts if size % count == 0), counts[0])
 
 

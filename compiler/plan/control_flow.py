@@ -36,7 +36,6 @@ from ...runtime.plan_steps import (
 from ...runtime.records import record
 from ..ir import Node
 from .arena import PlanMemory
-from .plan_sizes import key_of
 from .step_info import StepInfo
 from .turns import known_turns
 
@@ -106,15 +105,15 @@ def write_loop(builder: PlanBuilder, node: Node) -> list[StepInfo]:
         if turns is None:
             decide.write()
         step.write()
-    builder.steps += step.early_steps
-    _write_begin(builder, operands, state, moved, others)
-    if turns is None:
-        _write_turns(builder, decide, step, decision, moved)
-    else:
-        _write_known_turns(builder, turns, step, moved)
-    for each in moved:
-        if each.number in place_of and (turns is None or turns % 2):
-            _copy(builder, each.first, each.reads, each.nbytes)
+        builder.steps += step.early_steps
+        _write_begin(builder, operands, state, moved, others)
+        if turns is None:
+            _write_turns(builder, decide, step, decision, moved)
+        else:
+            _write_known_turns(builder, turns, step, moved)
+        for each in moved:
+            if each.number in place_of and (turns is None or turns % 2):
+                _copy(builder, each.first, each.reads, each.nbytes)
     return [*step.early_infos, *decide.infos, *step.infos]
 
 
@@ -219,11 +218,5 @@ def _operands(builder: PlanBuilder, node: Node) -> Sequence[BufferRef]:
 
 
 def _copy(builder: PlanBuilder, target: BufferRef, source: BufferRef, nbytes: int) -> None:
-    if not _are_one(target, source):
+    if target != source:
         builder.steps.append(CopyStep("state", target, source, nbytes))
-
-
-def _are_one(place: BufferRef, other: BufferRef) -> bool:
-    """Whether they are the same place. Those of an arena of any size have names: no two of them
-    that are in use at a time ever lie at one offset."""
-    return place.slot == other.slot and key_of(place.offset) == key_of(other.offset)

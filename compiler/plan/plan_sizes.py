@@ -55,6 +55,8 @@ class PlanSizes(SizeScope):
         self._texts: dict[str, SizeText] = {}
         self._hints: dict[Dim, int] = {}
         self._typical: dict[Dim, int] = {}
+        self.places: set[Dim] = set()
+        """Offsets in the arena of what is taken and was not given back."""
 
     def new(self, name: str, hint: int, bounds: tuple[Bound, Bound] = (0, None)) -> SymInt:
         size = super().new(name, hint, bounds)
@@ -75,7 +77,12 @@ class PlanSizes(SizeScope):
         low, high = size.bounds
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
-        return self.asked("==", size, 0)
+        return not self._are_places(size) and self.asked("==", size, 0)
+
+    def _are_places(self, size: SymInt) -> bool:
+        """Whether it is by how much two places are apart that are taken at the same time."""
+        dims = [each for each in size.dims if each in self.places]
+        return len(dims) == 2 and {size.terms.get((each,)) for each in dims} == {1, -1}
 
     def is_same(self, size: SymInt, other: int) -> bool:
         return size == other
@@ -265,11 +272,13 @@ class SizedSpace(Space):
         start: Any = self._place()
         self._number[start.key] = len(self._number)
         self.events.append((nbytes, 0))
+        self.sizes.places.update(start.dims)
         return start, start
 
     def give_back(self, start: int, end: int) -> None:
         given: Any = start
         self.events.append((-1, self._number[given.key]))
+        self.sizes.places.difference_update(given.dims)
 
     @property
     def taken(self) -> list[Any]:

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Sequence
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 from ....runtime import jit
 from ....runtime.gemm_text import tiles
@@ -15,6 +15,8 @@ from ....runtime.plan_gemm import MIN_FLOPS
 from ....runtime.plan_steps import ArrayRef, BufferRef, KernelStep
 from ...ir import Graph, Node, TensorType
 from ...ir import primitives as p
+from ...ir.shapes import at_least_one
+from ...ir.size_number import computed, decided, is_expression
 from . import attention as llvm_attention
 from . import attention_gradient as llvm_attention_gradient
 
@@ -115,13 +117,9 @@ def _words(
         "has_bias": node.attrs["bias"],
         "has_mask": node.attrs["mask"],
         "is_causal": diagonal is not None,
-        "diagonal": diagonal or 0,
+        "diagonal": 0 if diagonal is None else diagonal,
         "dimensions": len(_result(node).shape) - 2,
     }
-
-
-def _word(value: int | bool) -> int:
-    return int(value) if type(value) is bool else value
 
 
 def _result(node: Node) -> TensorType:
@@ -179,7 +177,7 @@ def attention_summary(node: Node) -> str:
 
 def _grain(node: Node, extent: int) -> int:
     """How many units are worth a thread."""
-    return max(1, MIN_FLOPS * extent // flops_of(node))
+    return at_least_one(MIN_FLOPS * extent // flops_of(node))
 
 
 def flops_of(node: Node) -> int:
@@ -188,10 +186,15 @@ def flops_of(node: Node) -> int:
     keys, width = node.inputs[1].shape[-2:]
     seen = queries * keys
     if (diagonal := node.attrs["diagonal"]) is not None:
-        seen = _seen_below(diagonal + queries, keys) - _seen_below(diagonal, keys)
+        seen = computed(_seen, queries, keys, diagonal)
     if node.primitive is p.attention_gradient:
         width, value_width = 3 * width, 2 * value_width
-    return 2 * prod(lead) * max(seen, 1) * (width + value_width)
+    return 2 * at_least_one(prod(lead) * seen) * (width + value_width)
+
+
+def _seen(queries: int, keys: int, diagonal: int) -> int:
+    """How many keys the queries see, all together."""
+    return _seen_below(diagonal + queries, keys) - _seen_below(diagonal, keys)
 
 
 def _seen_below(diagonal: int, keys: int) -> int:
@@ -208,12 +211,17 @@ def _units(node: Node, width: int) -> tuple[int, int]:
     size = tiles(result.dtype.name, jit.vector_bytes())
     count = -(-queries // size.columns)
     bytes_ = (width + value_width) * size.columns * size.item
-    most, panels = min(MOST_PANELS, max(1, PANEL_BYTES // bytes_)), 1
-    while panels < most and panels < count:  # a plain number, also of an open one
-        panels += 1
-    while panels > 1 and prod(lead) * -(-count // panels) < ENOUGH_UNITS:
-        panels //= 2
+    most = min(MOST_PANELS, max(1, PANEL_BYTES // bytes_))
+    panels = decided(_panels, most, count, prod(lead))
     return panels, -(-count // panels)
+
+
+def _panels(most: int, count: int, batch: int) -> int:
+    """How many of `count` panels are worth a unit."""
+    panels = max(min(most, count), 1)
+    while panels > 1 and batch * -(-count // panels) < ENOUGH_UNITS:
+        panels //= 2
+    return panels
 
 
 def _strides(array: ArrayRef | None, dimensions: int) -> list[int]:
@@ -224,6 +232,11 @@ def _strides(array: ArrayRef | None, dimensions: int) -> list[int]:
     item = array.dtype.itemsize
     found = [0 if size == 1 else stride // item for size, stride in zip(array.shape, array.strides)]
     return ([0] * dimensions + found)[-dimensions:]
+
+
+def _word(value: Any) -> int:
+    """A truth as a number, too."""
+    return value if is_expression(value) else int(value)
 
 
 def _bits(value: float, dtype: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ....runtime.records import NamedTuple, replace
-from ...ir.size_number import is_expression
+from ...ir.size_number import decided, is_expression
 from ...kernel import regions
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, data_atoms
@@ -32,7 +32,12 @@ SMALL_WORK = 4_000
 
 def is_large(schedule: Schedule) -> bool:
     """Whether there is work that pays for vectors, cuts and the optimiser's time."""
-    return schedule.work >= SMALL_WORK
+    found: bool = decided(_is_much, schedule.work)
+    return found
+
+
+def _is_much(work: int) -> bool:
+    return work >= SMALL_WORK
 
 
 class LoopStep(NamedTuple):

@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 
 from ....runtime.records import replace
-from ...ir.dim import is_open
+from ...ir.size_number import is_expression
 from ...kernel import regions
 from ...kernel.index import Axis
 from ...kernel.kernel import Stage, long_sums
@@ -171,7 +171,7 @@ class _KernelWriter:
         """The bounds of a part of an axis: `size` values, but for the last."""
         start = self.writer.op(f"mul nuw nsw i64 {number}, {size}")
         end = self.writer.plus(start, str(size))
-        if not is_open(axis.size) and axis.size % size == 0:
+        if not is_expression(axis.size) and axis.size % size == 0:
             return start, end
         return start, self.writer.integer("smin", end, axis.size)
 
@@ -312,7 +312,7 @@ class _KernelWriter:
         """
         *outer, last = stage.axes
         steps, is_cut = _steps(stage), not self.inner.cut.keys().isdisjoint(stage.axes)
-        if not is_cut and not is_open(steps) and steps <= MOST_JAMMED:
+        if not is_cut and not is_expression(steps) and steps <= MOST_JAMMED:
             ranges = [[(axis, str(at)) for at in range(axis.size)] for axis in stage.axes]
             self._jammed(stage, rows, lanes, [dict(each) for each in product(*ranges)])
             return
@@ -329,7 +329,7 @@ class _KernelWriter:
             first = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
             self._jam_part(stage, rows, lanes, first, block)
             self._carry(stage, lanes)
-        is_any: bool = is_open(rest)
+        is_any: bool = is_expression(rest)
         if is_any or rest:
             with self.writer.in_case((rest, 0) if is_any else None, "ne"):
                 self._jam_part(stage, rows, lanes, str(blocks * block), rest)
@@ -344,7 +344,7 @@ class _KernelWriter:
             first = self.writer.integer("add", self.writer.integer("mul", at, JAM), start)
             self._jam_steps(stage, rows, lanes, first, JAM)
         first = self.writer.integer("add", start, count - rest)
-        is_any: bool = is_open(rest)
+        is_any: bool = is_expression(rest)
         for number in range(1, JAM) if is_any else [rest]:
             if number:
                 with self.writer.in_case((rest, number) if is_any else None):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....runtime.records import NamedTuple
-from ...ir.dim import is_open
-from ...ir.size_number import computed
+from ...ir.size_number import computed, is_expression
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Condition, InRange, data_atoms, loop_atoms
 from ...kernel.kernel import Instr, Kernel, Stage, compute_dtype
@@ -49,19 +48,19 @@ class Vectors:
         that may be needed, each of them in case it is.
         """
         start, end = known_number(low), known_number(high)
-        if start is not None and end is not None and not is_open(end - start) and start >= end:
+        length = None if start is None or end is None else end - start
+        if length is not None and not is_expression(length) and length <= 0:
             return
         width = self.width(part.counter, part.stages)
         if self.is_border(part) or not self.can_vectorise(part):
             yield PieceLoop(low, high, ONE_BY_ONE)
             return
         folds = any(instr.op == "reduce" for stage in part.stages for instr in stage.body)
-        if start is None or end is None or (is_open(end - start) and not folds):
+        if length is None or (is_expression(length) and not folds):
             yield PieceLoop(low, high, VectorLoop(width))
             return
-        length = end - start
         together, rest = (computed(each, length, width) for each in (_together, _rest))
-        if is_open(length):
+        if is_expression(length):
             for count in (4, 2, 1):
                 loop = VectorLoop(width, False, count)
                 yield PieceLoop(low, str(end - rest), loop, (together, count))
