@@ -72,6 +72,7 @@ PASSES = (
     _late("fuse_attention_gradients", _has_products_of_weights, "gradients store no weights"),
     Pass("simplify", simplify, "one form for each value; fewer, cheaper and safer operations"),
     Pass("simplify_control", simplify_control, "loops carry nothing that stays as it is"),
+    _late("split_state", _has(p.loop), "parts that a loop writes are written where they lie"),
     _late("concatenate_updates", _has(p.slice_update), "slices written in a loop are one whole"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
     Pass("sort_values", sort_values, "positions that nobody asks for are not looked for"),

@@ -7,9 +7,9 @@ graph inside reads, and results of branches that nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from ..ir import Builder, Graph, Node, toposort, transform
+from ..ir import Builder, Graph, Node, Primitive, toposort, transform
 from ..ir import primitives as p
 
 Results = dict[int, Node]
@@ -17,7 +17,19 @@ Results = dict[int, Node]
 
 
 def simplify_control(graph: Graph) -> Graph:
-    if graph.primitives.isdisjoint((p.branch, p.loop)):
+    return replace_results(graph, (p.branch, p.loop), _simplified)
+
+
+def replace_results(
+    graph: Graph,
+    primitives: Sequence[Primitive],
+    change: Callable[[Builder, Node, tuple[Node, ...], Sequence[int]], Results | None],
+) -> Graph:
+    """`graph` with others in the place of nodes of several results, where `change` gives any.
+
+    It is given a builder, the node, its new operands and the numbers of the results that are read.
+    """
+    if graph.primitives.isdisjoint(primitives):
         return graph
     results: dict[Node, Results] = {}
 
@@ -25,16 +37,22 @@ def simplify_control(graph: Graph) -> Graph:
         if node.primitive is p.get and node.inputs[0] in results:
             return results[node.inputs[0]][node.attrs["index"]]
         found: Results | None = None
-        if node.primitive in (p.branch, p.loop):
+        if node.primitive in primitives:
             read = sorted({each.attrs["index"] for each in graph.consumers[node]})
-            simplified = _branch if node.primitive is p.branch else _loop
-            found = simplified(build, node, inputs, read)
+            found = change(build, node, inputs, read)
         if found is None:
             return build.rebuild(node, inputs)
         results[node] = found
         return inputs[0]  # which nothing reads: results are found above
 
     return transform(graph, rewrite)
+
+
+def _simplified(
+    build: Builder, node: Node, inputs: tuple[Node, ...], read: Sequence[int]
+) -> Results | None:
+    change = _branch if node.primitive is p.branch else _loop
+    return change(build, node, inputs, read)
 
 
 def _branch(
@@ -51,7 +69,7 @@ def _branch(
         return None
     attrs = {"branches": tuple(_over(each, needed, each.outputs) for each in branches)}
     new = build.apply(p.branch, [index, *(operands[at] for at in needed)], attrs, node.where)
-    return {at: _get(build, new, number) for number, at in enumerate(read)}
+    return {at: get(build, new, number) for number, at in enumerate(read)}
 
 
 def _loop(
@@ -70,7 +88,7 @@ def _loop(
         "carried": len(state),
     }
     new = build.apply(p.loop, [inputs[at] for at in order], attrs, node.where)
-    return {at: inputs[at] if at in stays else _get(build, new, state.index(at)) for at in read}
+    return {at: inputs[at] if at in stays else get(build, new, state.index(at)) for at in read}
 
 
 def _live(loop: Node, read: Iterable[int]) -> set[int]:
@@ -95,7 +113,7 @@ def _over(graph: Graph, inputs: Iterable[int], outputs: Sequence[Node]) -> Graph
     return Graph([graph.inputs[at] for at in inputs], outputs)
 
 
-def _get(build: Builder, node: Node, index: int) -> Node:
+def get(build: Builder, node: Node, index: int) -> Node:
     return build.apply(p.get, [node], {"index": index}, node.where)
 
 
