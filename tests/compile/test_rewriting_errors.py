@@ -206,6 +206,46 @@ PROGRAMS = {
         "writes in place what the turn before left in a variable, or a row",
         "x = x + 1",
     ),
+    "two names that a turn leaves": (
+        """
+        def f(x):
+            y, z = x[0] * 2, x[0] * 3
+            for row in x:
+                y = y + row
+                z = y
+            y += 1  # here
+            return y, z
+        """,
+        "a tensor is written in place that may be the same as `z`",
+        "z = z.clone()",
+    ),
+    "two names from before the loop": (
+        """
+        def f(x):
+            y = z = x * 2
+            while z.sum() < 9:
+                y, z = y * 2, z * 3
+            z[0] = 1  # here
+            return y, z
+        """,
+        "a tensor is written in place that may be the same as `z`",
+        "z = z.clone()",
+    ),
+    "two names that a branch leaves": (
+        """
+        def f(x):
+            y, z = x * 2, x * 3
+            if x.sum() > 0:
+                y = x * 4
+                if x[0] > 0:
+                    y = x * 5
+                z = y.view(2)
+            z += 1  # here
+            return y, z
+        """,
+        "a tensor is written in place that may be the same as `z`",
+        "z = z.clone()",
+    ),
     "one tensor by two names": (
         """
         def f(x):

@@ -2,13 +2,14 @@
 
 In Python, `y = x` in a branch makes two names of one tensor. In the graph y has a value of its own
 behind the branch; so it is an error where either is written in place while the other is there to be
-read: only the running function would know whether that is the same memory.
+read: only the running function would know whether that is the same memory. So are two variables
+that a branch or turn leaves with one tensor.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.eager_context import current_context
@@ -75,6 +76,24 @@ def may_be(result: Any, sources: Sequence[Tensor], name: str) -> None:
     """Note that `result`, which the variable `name` holds, may be one of the tensors `sources`."""
     if tensors_of([result]) and sources and current_context().takes_bodies:
         _forks().append(Fork(result, sources, name))
+
+
+def may_be_one(
+    results: Iterable[tuple[str, Any, Any]], forks: Mapping[int, Sequence[Tensor]]
+) -> None:
+    """Note which results of a branch or loop stand for one tensor inside of it.
+
+    Each comes behind the name of its variable and before that tensor, which, by its id in `forks`,
+    may be others.
+    """
+    known: dict[int, list[Tensor]] = {}  # id of a root -> results that may be in its memory
+    for name, result, leaf in results:
+        if name == RETURNED or not tensors_of([result]) or not tensors_of([leaf]):
+            continue
+        for root in {id(root_of(each)) for each in (leaf, *forks.get(id(leaf), ()))}:
+            others = known.setdefault(root, [])
+            may_be(result, others, name)
+            others.append(result)
 
 
 def _forks() -> list[Fork]:

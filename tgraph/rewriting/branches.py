@@ -12,7 +12,7 @@ from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
 from ..ops.elementwise import where
 from ..tracing.bodies import giving
-from .aliases import ended, forks_here, may_be, shares_memory, tensors_of
+from .aliases import ended, forks_here, may_be, may_be_one, shares_memory, tensors_of
 from .cells import UNDEFINED, Variables
 from .decisions import decision
 from .exits import RETURNED
@@ -201,6 +201,7 @@ class _Choice:
         self, types: Sequence[list[TensorType | None] | None], found: Sequence[Tensor]
     ) -> list[Any]:
         left, side, values = iter(found), self.sides[1], []
+        made = list[tuple[int, int, Any]]()
         for at, of_leaves in enumerate(types):
             if of_leaves is None:
                 values.append(side.values[at])
@@ -212,6 +213,12 @@ class _Choice:
             ]
             self._note_aliases(at, leaves)
             values.append(side.specs[at].unflatten(leaves))
+            made += ((at, number, leaf) for number, leaf in enumerate(leaves))
+        for each in self.sides:
+            may_be_one(
+                ((self.names[at], result, each.leaves[at][number]) for at, number, result in made),
+                each.forks,
+            )
         return values
 
     def _note_aliases(self, at: int, results: Sequence[Any]) -> None:

@@ -16,7 +16,7 @@ from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
 from ..ops.loops import repeated
 from ..runtime.dtypes import int64
-from .aliases import ended, forks_here, may_be, shares_memory, tensors_of
+from .aliases import ended, forks_here, may_be, may_be_one, shares_memory, tensors_of
 from .cells import UNDEFINED, Variables
 from .decisions import all_of, decision, is_traced
 from .exits import RETURNED, is_flag
@@ -167,7 +167,21 @@ class _Loop:
             for at, result in enumerate(slot.given):
                 if slot.types[at] is not None:
                     may_be(result, [*tensors_of([slot.leaves[at]]), *slot.shared], slot.name)
+        self._note_aliases()
         self.variables.put(made)
+
+    def _note_aliases(self) -> None:
+        """Variables that a turn leaves with one tensor, or that begin with one if there is none."""
+        live = [each for each in self.slots if each.name in self.spec.live]
+        for leaves in ("left",) if self.runs else ("left", "leaves"):
+            may_be_one(
+                (
+                    (slot.name, result, leaf)
+                    for slot in live
+                    for result, leaf in zip(slot.given, getattr(slot, leaves), strict=True)
+                ),
+                self.forks,
+            )
 
     def _results(self) -> list[Tensor]:
         body = self._body()
