@@ -244,8 +244,10 @@ def _lu_solved(a: Tensor, b: Tensor, factors: Tensor, rows: Tensor, transpose: b
 
 
 def _order_back(rows: Tensor) -> Tensor:
+    """Where each row went."""
     count = rows._type.shape[-1]
-    return apply(p.argsort, rows, count=count, descending=False)
+    places = m.expand(creation.arange(count, device=rows.device), rows._type.shape)
+    return apply(p.scatter_add, creation.zeros_like(rows), rows, places, axis=rows.ndim - 1)
 
 
 @vjp(_lu_solved, saves=lambda wanted: (0, 2, 3), saves_outputs=lambda wanted: (0,) * wanted[0])
@@ -411,7 +413,9 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 def _times_transposed(x: Tensor, y: Tensor) -> Tensor:
-    return matmul(x, _transposed(y))
+    """A product; of columns, which fuses with what is around it."""
+    is_outer = x._type.shape[-1] == 1
+    return e.mul(x, _transposed(y)) if is_outer else matmul(x, _transposed(y))
 
 
 def _as_matrix(x: Tensor) -> Tensor:
