@@ -160,6 +160,9 @@ def factorization(
     call = SMALL[primitive] if _is_small(primitive, shapes) else CALLS[primitive]
     item = np.dtype(dtype).itemsize
     steps = [_matrix_strides(*each, item) for each in zip(shapes, strides, strict=True)]
+    if call is SMALL["triangular_solve"] and steps[0] == (1, shapes[0][-1]):  # lies by columns
+        steps[0] = steps[0][::-1]
+        attrs = {**attrs, **{name: not attrs[name] for name in ("lower", "transpose")}}
     if call is CALLS["triangular_solve"] and not _lies_as_matrix(shapes[0], steps[0]):
         call = TRIANGULAR_SOLVE_OF_COPY
     sizes = [shape[-2:] for shape in shapes]

@@ -142,6 +142,19 @@ CHOLESKY = LibraryCall(
     lambda of: of["n"] ** 3 // 3,
 )
 
+SMALL_CHOLESKY = LibraryCall(
+    "cholesky",
+    CHOLESKY.operands,
+    CHOLESKY.results,
+    (Lanes("cholesky", "n"),),
+    _square,
+    CHOLESKY.flops,
+    (
+        Work("l.tile", lambda of: of["n"] ** 2 * of["lanes"]),
+        Work("info.tile", lambda of: of["lanes"]),
+    ),
+)
+
 LU = LibraryCall(
     "lu",
     ("a",),
@@ -326,5 +339,5 @@ SVD = LibraryCall(
 
 CALLS = {each.primitive: each for each in (CHOLESKY, LU, TRIANGULAR_SOLVE, QR, EIGH, SVD)}
 """By the names of primitives; who cannot read the triangle where it lies takes the other call."""
-SMALL = {each.primitive: each for each in (SMALL_LU, SMALL_TRIANGULAR_SOLVE)}
+SMALL = {each.primitive: each for each in (SMALL_CHOLESKY, SMALL_LU, SMALL_TRIANGULAR_SOLVE)}
 """The calls for many small matrices."""

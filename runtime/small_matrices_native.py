@@ -1,4 +1,4 @@
-"""LU factors and triangular systems of small matrices, each of which is one lane of vectors.
+"""Factors and triangular systems of small matrices, each of which is one lane of vectors.
 
 LAPACK takes longer to be called than such a matrix takes, and its vectors lie along rows that do
 not fill them. Here so many matrices are taken at a time as a vector has lanes: they are transposed
@@ -10,7 +10,7 @@ depend on those beside it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from . import jit, transpose_native
 from .lapack_calls import Lanes, LibraryCall
@@ -49,8 +49,8 @@ def text(call: LibraryCall, dtype: str, lanes: int) -> str:
     arguments = transpose_native.ARGUMENTS
     parts = [f"declare void @tgraph_transpose_{item}({arguments})" for item in items]
     parts += ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
-    routine = _Lu if call.primitive == "lu" else _TriangularSolve
-    return "\n".join([*parts, routine(dtype, lanes).text(), _Groups(call, dtype, lanes).text()])
+    routine = _ROUTINES[call.primitive](dtype, lanes)
+    return "\n".join([*parts, routine.text(), _Groups(call, dtype, lanes).text()])
 
 
 def _items(dtype: str) -> list[int]:
@@ -179,6 +179,14 @@ class _Routine(FunctionText):
         product = self.product(one, other)
         self.store(self.op(f"fsub {self.vector} {self.load(place)}, {product}"), place)
 
+    def note(self, failed: str, step: str) -> None:
+        """The number of a step, from 1 on, where it failed and none before it did."""
+        info = self.load("%info", self.integers)
+        is_first = self.op(f"icmp eq {self.integers} {info}, zeroinitializer")
+        is_first = self.op(f"and {self.masks} {is_first}, {failed}")
+        number = self.splat(self.add(step, 1))
+        self.store(self.select(is_first, number, info, self.integers), "%info", self.integers)
+
     def all(self, number: float) -> str:
         """A number of elements' type in all lanes."""
         word = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
@@ -250,11 +258,7 @@ class _Lu(_Routine):
     def _eliminate(self, k: str, below: str) -> None:
         pivot = self.load(self.at("%a", k, "%n", k))
         is_zero = self.op(f"fcmp oeq {self.vector} {pivot}, zeroinitializer")
-        info = self.load("%info", self.integers)
-        is_first = self.op(f"icmp eq {self.integers} {info}, zeroinitializer")
-        is_first = self.op(f"and {self.masks} {is_first}, {is_zero}")
-        told = self.select(is_first, self.splat(below), info, self.integers)
-        self.store(told, "%info", self.integers)
+        self.note(is_zero, k)
         # A power of two keeps the reciprocal of the smallest numbers finite.
         size = self._size(k, k)
         is_tiny = self.op(f"fcmp olt {self.vector} {size}, {self.all(SMALLEST[self.bits])}")
@@ -268,6 +272,37 @@ class _Lu(_Routine):
             with self.each(below, "%n") as j:
                 above = self.load(self.at("%a", k, "%n", j))
                 self.subtract_product(self.at("%a", i, "%n", j), factor, above)
+
+
+class _Cholesky(_Routine):
+    """LAPACK's `potrf` of the lower triangle by rows; the upper one becomes zeros.
+
+    What is behind a pivot that is not positive is not the matrix's, as `info` says. One that is not
+    a number goes on into the factor, as with OpenBLAS.
+    """
+
+    def __init__(self, dtype: str, lanes: int) -> None:
+        super().__init__("cholesky(ptr %a, ptr %info, i64 %n)", dtype, lanes)
+
+    def text(self) -> str:
+        self.store("zeroinitializer", "%info", self.integers)
+        with self.each("0", "%n") as k:
+            below, diagonal = self.add(k, 1), self.at("%a", k, "%n", k)
+            pivot = self.load(diagonal)
+            self.note(self.op(f"fcmp ole {self.vector} {pivot}, zeroinitializer"), k)
+            square = f"call {self.vector} @llvm.sqrt.{self.suffix}({self.vector} {pivot})"
+            root = self.op(square)
+            self.store(root, diagonal)
+            reciprocal = self.op(f"fdiv {self.vector} {self.all(1.0)}, {root}")
+            with self.each(below, "%n") as i:
+                self.store("zeroinitializer", self.at("%a", k, "%n", i))
+                place = self.at("%a", i, "%n", k)
+                factor = self.product(self.load(place), reciprocal)
+                self.store(factor, place)
+                with self.each(below, self.add(i, 1)) as j:
+                    other = self.load(self.at("%a", j, "%n", k))
+                    self.subtract_product(self.at("%a", i, "%n", j), factor, other)
+        return self.finish()
 
 
 class _TriangularSolve(_Routine):
@@ -318,3 +353,10 @@ class _TriangularSolve(_Routine):
                     self.store(found, total)
             for total, place in zip(sums, places, strict=True):
                 self.store(self.load(total), place)
+
+
+_ROUTINES: dict[str, Callable[[str, int], _Cholesky | _Lu | _TriangularSolve]] = {
+    "cholesky": _Cholesky,
+    "lu": _Lu,
+    "triangular_solve": _TriangularSolve,
+}

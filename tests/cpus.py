@@ -33,7 +33,7 @@ SHORT = ("x86-64", "x86-64-v3")
 
 SELECTION = [
     *("cpu_target", "test_special_values.py", "test_found_graphs.py", "test_random_graphs.py"),
-    *("runtime/test_plan_gemm.py", "runtime/test_gemm_native.py"),
+    *("runtime/test_plan_gemm.py", "runtime/test_gemm_native.py", "runtime/test_factorization.py"),
     *("compile/test_fusion.py", "compile/test_row_lengths.py", "compile/test_attention.py"),
     "compile/test_contractions.py",
     *("compile/test_attention_gradients.py", "compile/test_windows.py", "test_examples.py"),
