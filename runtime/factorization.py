@@ -27,8 +27,9 @@ Array = np.ndarray[Any, Any]
 UNITS = 64
 """Units of matrices, each of which has workspace of its own, while that takes few bytes."""
 MOST_WORKSPACE = 16 << 20
-SHARE, CALL = 200_000, 2_000
-"""Operations that are worth a thread, and what calling LAPACK costs beside those of a matrix."""
+SHARE, CALL, SMALL_CALL = 200_000, 2_000, 20
+"""Operations that are worth a thread, and what calling LAPACK, or doing several matrices at a time,
+costs beside those of a matrix."""
 SMALL_SIZE, MATRICES = 32, 32
 """Up to which size LAPACK is not called, where there are n * n / MATRICES matrices: a group of them
 takes as long as one. Measured with 16 in a group and with 8, on one thread."""
@@ -81,7 +82,9 @@ class Factorization:
     def grain(self) -> int:
         """How many units are worth a thread; all where LAPACK has threads that nobody can hold."""
         if self.is_small:
-            return max(1, SHARE * self.units // (self.flops // 2 + 1))
+            moved = self.numbers["unit.bytes"] // jit.vector_bytes()
+            each = SMALL_CALL + 2 * moved
+            return max(1, SHARE * self.units // (self.flops // 2 + each * self.members + 1))
         if not blas.load().set_threads:
             return self.units
         return max(1, SHARE * self.units // (self.flops + CALL * self.members + 1))
