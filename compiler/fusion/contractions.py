@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from ...runtime.records import NamedTuple, replace
 from ..ir import Node
-from ..ir.shapes import at_least_one
+from ..ir.size_number import computed
 from ..kernel.kernel_io import Root, contracted_sizes, has_loops, own_root
 from ..kernel.kernel_needs import KernelNeeds, Traffic
 from .fused_graph import Assessment, FusedGraph, Group, Refusal
@@ -151,7 +151,7 @@ def _needs(product: Node) -> KernelNeeds:
     """What a product alone needs."""
     size = product.type.dtype.compute.itemsize
     (steps,) = contracted_sizes(product)
-    rows = product.type.numel // at_least_one(product.shape[-1])
+    rows = product.type.numel // computed(max, product.shape[-1], 1)
     return KernelNeeds(
         ((size, product.type.numel * steps),),
         tuple(_traffic(product.inputs)),

@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable
 
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
-from ..ir.shapes import at_least_one, numel
+from ..ir.shapes import numel
+from ..ir.size_number import computed
 from ..kernel.kernel_io import has_loops, iteration_shape
 from .rules import is_step
 
@@ -77,7 +78,7 @@ class Places:
         operand = node.inputs[number]
         if node.primitive.family is Family.ELEMENTWISE and operand.shape == node.shape:
             return place, 1.0
-        ratio = operand.type.numel / at_least_one(node.type.numel)
+        ratio = operand.type.numel / computed(max, node.type.numel, 1)
         elsewhere = node, number, place
         match node.primitive.family:
             case Family.ELEMENTWISE:

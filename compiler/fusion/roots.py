@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.reshape_groups import crosses
-from ..ir.shapes import at_least_one, numel
+from ..ir.shapes import numel
+from ..ir.size_number import computed
 from ..kernel.kernel_io import has_loops, is_unrolled
 from ..kernel.memory_views import alias_base
 from .pieces import ASKED
@@ -138,7 +139,7 @@ class Roots:
                     if pieces[node] > self.machine.most_pieces:
                         spent += ASKED * pieces[node]  # of pieces of pieces, too
             if node.primitive.family is not Family.ELEMENTWISE and is_unrolled(node):
-                taps = numel(node.inputs[0].shape) // at_least_one(node.type.numel)
+                taps = numel(node.inputs[0].shape) // computed(max, node.type.numel, 1)
                 inlined, spent = inlined * taps, spent * taps
             size[node], cost[node] = inlined, spent
             if node in forced or self._must_be_root(node, inlined, spent):
@@ -152,7 +153,7 @@ class Roots:
         for each in node.inputs:
             share = cost[each]
             if share and each.type.shape != node.type.shape:
-                share *= min(1.0, each.type.numel / at_least_one(node.type.numel))
+                share *= min(1.0, each.type.numel / computed(max, node.type.numel, 1))
             spent += share
         return spent
 
@@ -181,7 +182,7 @@ class Roots:
         for node in reversed(self.graph.nodes):
             is_costly = cost[node] > self.machine.cheap and _computes(node)
             if is_costly and not self.has_memory(node) and not is_virtual_source(node):
-                more = places.computed(node) / at_least_one(node.type.numel) - 1
+                more = places.computed(node) / computed(max, node.type.numel, 1) - 1
                 if more >= 1 and self._pays_to_store(node, cost[node], more):
                     self._choose(node)
 

@@ -168,7 +168,7 @@ class PlanSizes(SizeScope):
     def at_least_one(self, size: Any) -> Any:
         if type(size) is SizeNumber:
             return self.called(_at_least_one, size)
-        return super().at_least_one(size)
+        return size if self.is_positive(size) else 1
 
     def number(self, sign: str, left: Any, right: Any) -> Any:
         plain = (int, float, bool)
@@ -177,6 +177,8 @@ class PlanSizes(SizeScope):
         return NotImplemented
 
     def quotient(self, sign: str, left: Any, right: Any, what: str) -> Any:
+        if type(left) is int and 0 <= left <= 1 and right > left:
+            return 0 if sign == "//" else left
         return self.made(sign, left, right)
 
     def made(self, sign: str, left: Any, right: Any) -> SizeNumber:

@@ -28,6 +28,22 @@ def test_causal_attention(length, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_open_sizes(capfd):
+    """Small axes along which neighbours lie an open size apart; rests of rows of any length."""
+    weight = tg.randn(8, 24, requires_grad=True)
+
+    def gradient(x):
+        parts = (x.view(x.shape[0], 3, 8).transpose(0, 1) @ weight).chunk(3, -1)
+        heads = [each.reshape(3, x.shape[0], 2, 4).transpose(1, 2) for each in parts]
+        seen = F.scaled_dot_product_attention(*heads, is_causal=True)
+        return tg.autograd.grad((seen**2).mean(), [weight])[0]
+
+    compiled = tg.compile(gradient, dynamic={"x": 0})
+    compiled(tg.randn(160, 24))
+    assert capfd.readouterr().err == ""
+    assert any(each.startswith("one plan") for each in compiled.explain(tg.randn(160, 24)).sizes)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", COMPILED, ids=ids)
 def test_operations(case, capfd):

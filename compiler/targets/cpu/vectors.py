@@ -17,6 +17,8 @@ from .storage import Storage
 MAX_BRANCHES = 8
 # A loop of fewer steps is no loop any more when LLVM comes to vectorise it.
 MIN_LANES = 4
+# In a loop of fewer steps LLVM asks nothing, and says that it has no vectors.
+CHECKED_STEPS = 16
 # A loop over fewer vectors is masked as a whole rather than cut in two; of more than MANY, four
 # are taken together, though some are left for the masked loop.
 FEW_VECTORS, MANY_VECTORS = 4, 16
@@ -44,8 +46,8 @@ class Vectors:
 
         Where the bounds are known these are whole vectors, several at a time, and then one loop
         that masks what is too much: single steps would take most of the time of short rows. Where
-        they are open sizes, and values are added up in the order of those loops, there are all
-        that may be needed, each of them in case it is.
+        they are open sizes there are all loops that may be needed, each of them in case it is: more
+        of them where values are added up in the order of those loops.
         """
         start, end = known_number(low), known_number(high)
         length = None if start is None or end is None else end - start
@@ -56,8 +58,19 @@ class Vectors:
             yield PieceLoop(low, high, ONE_BY_ONE)
             return
         folds = any(instr.op == "reduce" for stage in part.stages for instr in stage.body)
-        if length is None or (is_expression(length) and not folds):
+        if length is None:
             yield PieceLoop(low, high, VectorLoop(width))
+            return
+        if self._steps_by_sizes(part):
+            is_short = not is_expression(length) and length < CHECKED_STEPS
+            yield PieceLoop(low, high, ONE_BY_ONE if is_short else VectorLoop(width))
+            return
+        if is_expression(length) and not folds:
+            rest = length % width
+            yield PieceLoop(low, str(end - rest), VectorLoop(width, False, 1))
+            few = computed(_is_few, length, width)
+            yield PieceLoop(str(end - rest), high, ONE_BY_ONE, (few, 1))
+            yield PieceLoop(str(end - rest), high, VectorLoop(width, True, 1), (few, 0))
             return
         together, rest = (computed(each, length, width) for each in (_together, _rest))
         if is_expression(length):
@@ -72,6 +85,12 @@ class Vectors:
             yield PieceLoop(low, str(end - rest), VectorLoop(width, False, together))
         if rest:
             yield PieceLoop(str(end - rest), high, _rest_loop(rest, width))
+
+    def _steps_by_sizes(self, part: Part) -> bool:
+        """Whether neighbours lie an open size apart: LLVM asks first whether it is 1."""
+        body = [instr for stage in part.stages for instr in stage.body]
+        indices = [instr.index for instr in body if instr.op in ("load", "store") and instr.index]
+        return any(is_expression(each.terms.get(part.counter)) for each in indices)
 
     def is_border(self, part: Part) -> bool:
         """Whether a part of an axis is too short for vectors."""
@@ -177,6 +196,14 @@ def _rests(width: int) -> list[VectorLoop]:
     """The loops that there may be for what is left."""
     narrow = [VectorLoop(lanes, False, 1) for lanes in (4, 8, 16, 32) if lanes < width]
     return [ONE_BY_ONE, *narrow, VectorLoop(width, False, 1), VectorLoop(width, True, 1)]
+
+
+def _is_few(length: int, width: int) -> int:
+    """1 if what whole vectors leave is stepped through singly.
+
+    Of half a vector and less masks take longer, as what was just stored with one is waited for.
+    """
+    return int(length % width < MIN_LANES or 2 * length <= width)
 
 
 def _number_of_rest(length: int, width: int) -> int:
