@@ -50,17 +50,18 @@ class Vectors:
         of them where values are added up in the order of those loops.
         """
         start, end = known_number(low), known_number(high)
-        length = None if start is None or end is None else end - start
-        if length is not None and not is_expression(length) and length <= 0:
+        are_known = start is not None and end is not None
+        if are_known and not is_expression(end - start) and start >= end:  # type: ignore[operator]
             return
         width = self.width(part.counter, part.stages)
         if self.is_border(part) or not self.can_vectorise(part):
             yield PieceLoop(low, high, ONE_BY_ONE)
             return
-        folds = any(instr.op == "reduce" for stage in part.stages for instr in stage.body)
-        if length is None:
+        if start is None or end is None:
             yield PieceLoop(low, high, VectorLoop(width))
             return
+        length = end - start
+        folds = any(instr.op == "reduce" for stage in part.stages for instr in stage.body)
         if self._steps_by_sizes(part):
             is_short = not is_expression(length) and length < CHECKED_STEPS
             yield PieceLoop(low, high, ONE_BY_ONE if is_short else VectorLoop(width))
