@@ -70,6 +70,7 @@ FUNCTIONS = {
     "of its number": lambda x: tg.arange(x[x > 0].shape[0]) * 2,
     "mask twice": lambda x: x[x > 0] + x.abs()[x > 0],
     "far rows": suppressed,
+    "by one truth": lambda x: (x[x.sum() > 0], x[:, x[0, 0] > 0], tg.nonzero(x.amin() > 0)),
     "random": lambda x: F.dropout(x[x > 0], 0.5) + tg.rand(6).sum(),
 }  # fmt: skip
 
@@ -221,9 +222,19 @@ def refuses_host_call(x):
     return seen[seen > 0]
 
 
+def refuses_branch(x):
+    return tg.cond(x.sum() > 0, lambda x: x[x > 0].sum(), tg.sum, x)
+
+
+def refuses_turn(x):
+    return tg.scan(lambda total, row: (total + row[row > 0].sum(), total), tg.tensor(0.0), x)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (refuses_branch, "Use tg.where, .* or move it out of the compiled function"),
+        (refuses_turn, "Use tg.where, .* or move it out of the compiled function"),
         (refuses_number, "asks at .* for the number of elements that are selected at "),
         (refuses_text, "asks at .* for the number of elements that are selected at "),
         (refuses_host_call, "host_call.* out of the compiled function"),

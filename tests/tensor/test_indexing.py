@@ -39,7 +39,8 @@ SAME_AS_NUMPY: list[Any] = [
     MASK, MASK[:, 0, 0], (slice(None), MASK[0]), (..., MASK[0, 0]),
     (slice(None), MASK[0, :, 0]), [0, 1], ([0, 1], [1, 2]), (slice(None), [True, False, True]),
     np.array([], np.int64), (np.int64(1), np.array(0)), (None, np.array([1, 0]), None),
-    True, False, (slice(0, 1), True),
+    True, False, (slice(0, 1), True), np.array(True), np.array(False),
+    (slice(None), np.array(True)), (..., np.array(False)),
 ]  # fmt: skip
 
 

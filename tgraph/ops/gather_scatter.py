@@ -30,7 +30,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if as_tuple:
         return nonzero_tuple(input if input.ndim else m.reshape(input, 1))
     if not input.ndim:
-        count = len(nonzero_tuple(m.reshape(input, 1))[0])
+        count = nonzero_tuple(m.reshape(input, 1))[0]._type.shape[0]
         place = input._type.device
         return make_source(p.full, place, shape=(count, 0), value=0, dtype=int64)
     found = current_context().positions(input, "nonzero()")

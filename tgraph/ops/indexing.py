@@ -238,7 +238,7 @@ def _positions(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> list[tuple[int
 
 
 def _broadcast_positions(indices: list[Tensor]) -> tuple[Tensor, ...]:
-    if len(indices) < 2:  # of a mask without dimensions comes none
+    if len(indices) < 2:
         return tuple(indices)
     try:
         return m.broadcast_tensors(*indices)
@@ -281,18 +281,26 @@ def _in_front(x: Tensor, axes: list[int]) -> tuple[Tensor, tuple[int, ...] | Non
     return apply(p.permute, x, axes=order), order, 0
 
 
+def _with_axes_of_truths(
+    x: Tensor, picks: Sequence[tuple[int, Tensor]]
+) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+    """Masks without axes choose along axes of their own, of one element or none."""
+    found: list[tuple[int, Tensor]] = []
+    added = 0
+    for axis, index in picks:
+        is_truth = index._type.dtype is bool_ and not index.ndim
+        if is_truth:
+            x, index = m.unsqueeze(x, axis + added), m.reshape(index, 1)
+        found.append((axis + added, index))
+        added += is_truth
+    return x, found
+
+
 def _picked(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
+    x, picks = _with_axes_of_truths(x, picks)
     found = _positions(x, picks)
-    if not found:  # a 0-d mask
-        return _picked_by_scalar_mask(x, picks)
     moved, _, axis = _in_front(x, [at for at, _ in found])
     return apply(p.index, moved, *(each for _, each in found), axis=axis)
-
-
-def _picked_by_scalar_mask(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
-    keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
-    at = constant_index([0] if keep else [], x._type.device)
-    return apply(p.index, m.unsqueeze(x, 0), at, axis=0)
 
 
 # --- assignment --------------------------------------------------------------------------------
@@ -313,16 +321,17 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
         new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
         replace(part, new, "__setitem__")
         return
-    one_mask = len(plan.picks) == 1 and plan.picks[0][1]._type.dtype is bool_
+    part, picks = _with_axes_of_truths(part, plan.picks)
+    one_mask = len(picks) == 1 and picks[0][1]._type.dtype is bool_
     if _picks_several(index) and not (one_mask and is_one(new._type.numel)):
         _check_dtype(input, value)
-    masked = _masked(part, plan.picks, new)
+    masked = _masked(part, picks, new)
     if masked is not None:
         if not is_one(new._type.numel):
             refuse_overlap(part, (new,), whole=True)
-        _assign_whole(part, masked, plan.picks, new)
+        _assign_whole(part, masked, picks, new)
         return
-    _put(part, plan.picks, new, accumulate=False)
+    _put(part, picks, new, accumulate=False)
 
 
 def _picks_several(index: Any) -> bool:
@@ -404,11 +413,6 @@ def _assign_whole(
 def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumulate: bool) -> None:
     refuse_overlap(part, (new,), whole=True)
     found = _positions(part, picks)
-    if not found:
-        keep = bool(current_context().host_array(picks[0][1], "indexing with a mask"))
-        if keep:
-            replace(part, new, "__setitem__")
-        return
     moved, _, axis = _in_front(part, [at for at, _ in found])
     indices = [each for _, each in found]
     count = axis + len(indices)
@@ -481,7 +485,8 @@ def index_put_(
     """`index_put` in place."""
     plan = _take_apart(input, tuple(indices))
     _check_dtype(input, values)
-    _put(_basic(input, plan), plan.picks, as_value(values, input), accumulate)
+    part, picks = _with_axes_of_truths(_basic(input, plan), plan.picks)
+    _put(part, picks, as_value(values, input), accumulate)
     return input
 
 
