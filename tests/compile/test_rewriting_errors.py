@@ -308,19 +308,6 @@ def test_without_source() -> None:
         tg.compile(names["f"], control_flow=True)(tg.tensor(1.0))
 
 
-def test_without_gradients() -> None:
-    """A loop without a bound has none, and the error says how it gets one."""
-
-    @tg.compile(control_flow=True)
-    def f(x: Any) -> Any:
-        while x < 10:
-            x = x * 2
-        return x
-
-    with pytest.raises(RuntimeError, match=r"for _ in range\(most\): if not condition: break"):
-        f(tg.tensor(1.0, requires_grad=True)).backward()
-
-
 def test_not_asked_for() -> None:
     """Without `control_flow` nothing is rewritten, and the error names it."""
 
