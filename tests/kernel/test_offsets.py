@@ -30,12 +30,12 @@ def chain(x: tg.Tensor, weight: tg.Tensor) -> tg.Tensor:
 
 
 def test_steps_of_a_loop_are_one_kernel(texts: list[str]) -> None:
-    x, weight = tg.randn(20, 200), tg.randn(200, 200)  # turns too few to be rolled
+    x, weight = tg.randn(15, 200), tg.randn(200, 200)  # turns too few to be rolled
     expected = chain(x, weight).numpy()
     texts.clear()
     found = tg.compile(chain)(x, weight)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
-    assert len(texts) >= 18 and len(set(texts)) < 6
+    assert len(texts) >= 28 and len(set(texts)) < 6
 
 
 @pytest.mark.parametrize(
