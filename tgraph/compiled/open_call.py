@@ -140,7 +140,7 @@ class OpenCall:
         try:
             sized = SizedCall(opened, sizes, lambda own: self._made_at(own, leaves))
         except Exception as error:  # such as that of code which takes a size for a number
-            if isinstance(error, MemoryError):
+            if isinstance(error, (MemoryError, NameError)):
                 raise
             self._refusals.append(Refusal(opened, error))
             return None
