@@ -85,7 +85,10 @@ class Decoder(tg.nn.Module):
 
 
 def repeated(cache: Cache, rows: int) -> Cache:
-    return [tuple(each.repeat(rows, 1, 1, 1) for each in pair) for pair in cache]
+    def repeat(kept: Tensor) -> Tensor:
+        return kept.repeat(rows, 1, 1, 1)
+
+    return [(repeat(keys), repeat(values)) for keys, values in cache]
 
 
 def drawn(scores: Tensor, temperature: Tensor, k: int) -> Tensor:
@@ -141,14 +144,14 @@ def chance(model: Decoder, sentence: Tensor, start: int, end: int) -> float:
     scores = model(sentence[None, : end - 1], places, model.empty_cache(1))[0, start - 1 :]
     chances = -F.cross_entropy(scores, sentence[start:end], reduction="none")
     before = sentence[start - 1 : end - 1] != END  # nothing follows the end of a sentence
-    return chances[before].sum().item()
+    return float(chances[before].sum())
 
 
 def main(quick: bool) -> None:
     tg.manual_seed(0)
     model = Decoder(32, 4, 1) if quick else Decoder(128, 4, 4)
     with tg.no_grad():
-        model.words.weight *= 0.2
+        model.words.weight.mul_(0.2)
     prompts = [tg.randint(1, WORDS, (count,)) for count in ((9, 14) if quick else (9, 14, 11, 30))]
     sample, search = make_sampler(model, 4, 10), make_searcher(model, 3)
 

@@ -164,10 +164,12 @@ def check_gradients() -> None:
     """Those of an oscillator, whose solution is known: y = (cos wt, sin wt)."""
 
     def circle(t: Tensor, y: Tensor, params: Any) -> Tensor:
-        return params["w"] * tg.stack([-y[1], y[0]])
+        found: Tensor = params["w"] * tg.stack([-y[1], y[0]])
+        return found
 
     def reached(params: Any, y: Tensor, times: Tensor) -> Tensor:
-        return odeint(circle, params, y, times, 1e-10)[-1, 0]
+        found: Tensor = odeint(circle, params, y, times, 1e-10)[-1, 0]
+        return found
 
     y = tg.tensor([1.0, 0.0], dtype=tg.float64)
     gradient = tg.compile(tg.grad(reached, argnums=(0, 1, 2)))
@@ -216,7 +218,8 @@ def train(steps: int) -> tuple[float, float]:
         return found
 
     def error(params: Any, y: Tensor, times: Tensor, expected: Tensor) -> Tensor:
-        return (odeint(field, params, y, times, TOLERANCE) - expected).abs().mean()
+        found: Tensor = odeint(field, params, y, times, TOLERANCE)
+        return (found - expected).abs().mean()
 
     @tg.compile
     def step(y: Tensor, times: Tensor, expected: Tensor) -> Tensor:
