@@ -52,7 +52,7 @@ def uses_tolist(x):
 
 
 def uses_mask(x):
-    return x[x.sum() > 0]
+    return tg.cond(x.sum() > 0, lambda: x[x > 0].sum(), lambda: 0.0)
 
 
 def uses_nonzero(x):
