@@ -10,7 +10,7 @@ INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test conformance demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -53,6 +53,12 @@ $(VENV)-bench/.installed: pyproject.toml
 	$(VENV)-bench/bin/python -m pip install -q --disable-pip-version-check -e . \
 		setuptools torch==2.13.0 jax
 	touch $@
+
+# PyTorch's own cases run against tgraph, in the environment of the benchmarks: its ARGS, for example
+# "modules --only GRU --verbose".
+conformance: $(VENV)-bench/.installed
+	$(INSTALL:$(RUN)%=$(VENV)-bench/bin%) expecttest
+	$(VENV)-bench/bin/python -W ignore -m tools.conformance $(ARGS)
 
 # The ladder, all tests that take a GPU and the GPU benchmark, with what PYTHON has installed: it
 # makes no environment and needs no network. COMMIT names what a checkout without the data of git is
