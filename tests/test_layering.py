@@ -66,7 +66,7 @@ DOORS = {
 # What `tgraph` imports when one of its names is first asked for, and what comes with `tgraph.nn`.
 LATE_NAMES = (
     "tgraph.core.dtype_info", "tgraph.cuda", "tgraph.nn", "tgraph.ops.layers", "tgraph.ops.losses",
-    "tgraph.optim", "tgraph.runtime.cuda.precision",
+    "tgraph.optim", "tgraph.runtime.cuda.precision", "tgraph.utils",
 )  # fmt: skip
 # What a small function compiles without: passes and native steps that few programs have, products
 # on a GPU, modules of networks.
@@ -87,7 +87,7 @@ NOT_FOR_SMALL_FUNCTIONS = (
 ROOMS = {
     "tgraph": (
         "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "rewriting",
-        "compiled", "optim", "graphs", "drawing",
+        "compiled", "optim", "graphs", "drawing", "utils",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
@@ -229,7 +229,7 @@ def test_a_name_of_the_package_is_public():
         "assert set(tg.__all__) <= set(dir(tg)) and tg.__version__\n"
         "print([n for n in dir(tg) if isinstance(getattr(tg, n), types.ModuleType)])"
     )
-    names = ["autograd", "cuda", "func", "linalg", "nn", "optim", "pytree", "tracing"]
+    names = ["autograd", "cuda", "func", "linalg", "nn", "optim", "pytree", "tracing", "utils"]
     assert found.strip() == str(names)
 
 
@@ -308,7 +308,11 @@ def test_slow_standard_modules_are_not_imported_at_the_head():
     """Each takes milliseconds, to read the configuration of a build for one."""
     slow = {"random", "secrets", "sysconfig", "subprocess", "tempfile"}
     late = {"hashlib", "hmac", "concurrent.futures", "logging"}  # functions may import these
-    behind = ("tgraph.compiler.passes", *(n for names in DOORS.values() for n in names))
+    behind = (
+        "tgraph.compiler.passes",
+        "tgraph.utils",
+        *(n for names in DOORS.values() for n in names),
+    )
     wrong = [
         f"{place(module, node)} imports {name}"
         for module, tree in TREES.items()

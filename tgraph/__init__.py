@@ -81,7 +81,7 @@ from .tracing import host, trace
 from .tracing.recording.world import TraceWarning
 
 if _TYPE_CHECKING:
-    from . import cuda, func, linalg, nn, optim
+    from . import cuda, func, linalg, nn, optim, utils
     from .autograd.custom import custom_jvp, custom_vjp, stop_gradient
     from .core.dtype_info import finfo, iinfo
     from .graphs.gradients import gradients
@@ -107,6 +107,7 @@ _LATE = {
     "linalg": (".linalg", None),
     "nn": (".nn", None),
     "optim": (".optim", None),
+    "utils": (".utils", None),
     "finfo": (".core.dtype_info", "finfo"),
     "iinfo": (".core.dtype_info", "iinfo"),
     "Graph": (".graphs.graph", "Graph"),
@@ -139,7 +140,7 @@ _LATE = {
     "jacfwd": (".transforms.jacobians", "jacfwd"),
     "jacrev": (".transforms.jacobians", "jacrev"),
 }
-_NAMESPACES = ("autograd", "cuda", "func", "linalg", "nn", "optim", "pytree", "tracing")
+_NAMESPACES = ("autograd", "cuda", "func", "linalg", "nn", "optim", "pytree", "tracing", "utils")
 
 
 def __getattr__(name: str) -> _Any:

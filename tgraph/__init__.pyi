@@ -10,6 +10,7 @@ from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
 from . import tracing as tracing
+from . import utils as utils
 from collections.abc import Sequence as _Sequence
 from tgraph.autograd import enable_grad as enable_grad
 from tgraph.autograd import inference_mode as inference_mode

@@ -182,6 +182,8 @@ def _own_dtype(array: np.ndarray[Any, Any]) -> DType:
 
 
 def _check_range(array: np.ndarray[Any, Any], dtype: DType) -> None:
+    if array.dtype == dtype.numpy:
+        return
     info = np.iinfo(dtype.numpy)
     lowest = info.min if dtype.is_signed else -info.max  # unsigned types take -1 as their largest
     if array.size and (array.min() < lowest or array.max() > info.max):
@@ -196,7 +198,7 @@ def _holds_any(dtype: DType | None, number: SymInt | TracedNumber) -> bool:
 def _has_traced(data: Any) -> bool:
     """Whether there are tensors in a nesting, or numbers that only a call knows."""
     while isinstance(data, (list, tuple)) and data:
-        if any(isinstance(each, Tensor | SymInt | TracedNumber) for each in data):
+        if any(issubclass(kind, (Tensor, SymInt, TracedNumber)) for kind in set(map(type, data))):
             return True
         data = data[0]
     return False
