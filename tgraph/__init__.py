@@ -81,7 +81,23 @@ from .tracing import host, trace
 from .tracing.recording.world import TraceWarning
 
 if _TYPE_CHECKING:
-    from . import cuda, func, linalg, nn, optim, utils
+    from . import (
+        accelerator,
+        backends,
+        compat,
+        cuda,
+        distributed,
+        func,
+        fx,
+        jit,
+        linalg,
+        multiprocessing,
+        nn,
+        optim,
+        random,
+        testing,
+        utils,
+    )
     from .autograd.custom import custom_jvp, custom_vjp, stop_gradient
     from .core.dtype_info import finfo, iinfo
     from .graphs.gradients import gradients
@@ -102,6 +118,15 @@ if _TYPE_CHECKING:
 # What is imported when it is first asked for: packages that many programs do without, and functions
 # of large modules.
 _LATE = {
+    "accelerator": (".accelerator", None),
+    "backends": (".backends", None),
+    "distributed": (".distributed", None),
+    "fx": (".fx", None),
+    "jit": (".jit", None),
+    "multiprocessing": (".multiprocessing", None),
+    "random": (".random", None),
+    "testing": (".testing", None),
+    "compat": (".compat", None),
     "cuda": (".cuda", None),
     "func": (".func", None),
     "linalg": (".linalg", None),
@@ -140,7 +165,26 @@ _LATE = {
     "jacfwd": (".transforms.jacobians", "jacfwd"),
     "jacrev": (".transforms.jacobians", "jacrev"),
 }
-_NAMESPACES = ("autograd", "cuda", "func", "linalg", "nn", "optim", "pytree", "tracing", "utils")
+_NAMESPACES = (
+    "accelerator",
+    "autograd",
+    "backends",
+    "compat",
+    "cuda",
+    "distributed",
+    "func",
+    "fx",
+    "jit",
+    "linalg",
+    "multiprocessing",
+    "nn",
+    "optim",
+    "pytree",
+    "random",
+    "testing",
+    "tracing",
+    "utils",
+)
 
 
 def __getattr__(name: str) -> _Any:

@@ -3,12 +3,21 @@
 
 import builtins as _builtins
 from typing import Any as _Any
+from . import accelerator as accelerator
 from . import autograd as autograd
+from . import backends as backends
+from . import compat as compat
 from . import cuda as cuda
+from . import distributed as distributed
 from . import func as func
+from . import fx as fx
+from . import jit as jit
 from . import linalg as linalg
+from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import optim as optim
+from . import random as random
+from . import testing as testing
 from . import tracing as tracing
 from . import utils as utils
 from collections.abc import Sequence as _Sequence

@@ -1,5 +1,5 @@
-"""What stands beside networks: loading data."""
+"""What stands beside networks: loading data, checkpoints, containers of values."""
 
-from . import data
+from . import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

@@ -1,0 +1,205 @@
+"""`import torch` from tgraph, and the modules that are there for programs of PyTorch's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tgraph as tg
+from tgraph.compat import pytree_names
+
+PROGRAM = """
+import sys
+import torch
+import torch.nn.functional as F
+from torch import nn, optim
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.checkpoint import checkpoint
+from torch.utils._pytree import tree_map
+
+assert torch.nn is nn and sys.argv[1:] == ["--epochs", "2"], sys.argv
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(self.layer, x, use_reentrant=False)
+
+torch.manual_seed(0)
+x = torch.randn(64, 4, dtype=torch.float)
+data = TensorDataset(x, x.sum(1, keepdim=True))
+net = Net().to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+optimizer = optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(30):
+    for inputs, targets in DataLoader(data, batch_size=16, shuffle=True):
+        optimizer.zero_grad()
+        loss = F.mse_loss(net(inputs), targets)
+        loss.backward()
+        optimizer.step()
+assert loss.item() < 1e-3, loss
+assert not torch.compiler.is_compiling()
+assert isinstance(net.layer.weight, torch.nn.Parameter) and torch.__version__ >= "2."
+try:
+    import torch.onnx
+except ImportError as error:
+    assert "which has no tgraph.onnx" in str(error)
+print(hasattr(torch, "lobpcg"), torch.distributed.is_available())
+try:
+    torch.distributed.init_process_group()
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_a_program_of_pytorchs_runs_and_what_is_missing_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, "-m", "tgraph.compat", str(script), "--epochs", "2"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("False False\nmodule 'torch.distributed' has no attribute")
+    lines = run.stderr.splitlines()
+    number = {text: at for at, text in enumerate(PROGRAM.splitlines(), 1)}
+    assert lines[0] == "tgraph has not 3 of the names asked for:"
+    told = [line.split() for line in lines[1:]]
+    assert [name for name, _ in told] == [
+        "torch.distributed.init_process_group", "torch.lobpcg", "torch.onnx",
+    ]  # fmt: skip
+    assert told[2][1] == f"{script}:{number['    import torch.onnx']}"
+
+
+def test_it_is_refused_where_pytorch_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", np)  # anything that is not ours
+    with pytest.raises(RuntimeError, match="PyTorch has been imported"):
+        tg.compat.as_torch()
+
+
+def _cases() -> list[Any]:
+    def two(x: Any, y: Any) -> Any:
+        return (x * y).sum(0), x.exp() * 2
+
+    def one(x: Any, y: Any) -> Any:
+        return (x**3 * y).sum()
+
+    return [
+        ("jacobian", two, {}), ("jacobian", two, {"vectorize": True}),
+        ("jacobian", two, {"vectorize": True, "strategy": "forward-mode"}),
+        ("hessian", one, {}), ("hessian", one, {"vectorize": True}),
+        ("vjp", two, {"v": (1, 0)}), ("jvp", two, {"v": (0, 0)}),
+        ("vhp", one, {"v": (0, 0)}), ("hvp", one, {"v": (0, 0)}),
+        ("vjp", one, {}),
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.parametrize("case", _cases(), ids=lambda case: f"{case[0]}-{[*case[2]]}")
+def test_autograd_functional_is_that_of_pytorch(case: Any) -> None:
+    torch = pytest.importorskip("torch")
+    name, function, options = case
+    inputs = np.random.default_rng(0).uniform(0.5, 1.5, (2, 2, 3))
+    like = [inputs[0], inputs[0, 0]]  # vectors: like an input, like the first output
+
+    def found(library: Any, create_graph: bool) -> Any:
+        given = dict(options)
+        if "v" in given:
+            given["v"] = tuple(library.tensor(like[at]) for at in given["v"])
+            if name == "vjp":
+                given["v"] = (library.tensor(like[1]), library.tensor(like[0]))
+        arguments = tuple(library.tensor(each).requires_grad_() for each in inputs)
+        call = getattr(library.autograd.functional, name)
+        return call(function, arguments, create_graph=create_graph, **given)
+
+    def compare(ours: Any, theirs: Any, requires_grad: bool) -> None:
+        if isinstance(theirs, tuple):
+            assert isinstance(ours, tuple) and len(ours) == len(theirs)
+            for pair in zip(ours, theirs, strict=True):
+                compare(*pair, requires_grad)
+        else:
+            np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), 1e-12)
+            assert requires_grad or not ours.requires_grad
+
+    for create_graph in (False, True):
+        compare(found(tg, create_graph), found(torch, create_graph), create_graph)
+
+
+def test_autograd_functional_names_what_is_wrong() -> None:
+    x = tg.ones(2)
+    with pytest.raises(RuntimeError, match="should contain a single element"):
+        tg.autograd.functional.hessian(lambda x: x * 2, x)
+    with pytest.raises(RuntimeError, match="is independent of input 0"):
+        tg.autograd.functional.jacobian(lambda x: tg.ones(2), x, strict=True)
+    with pytest.raises(RuntimeError, match="v of vjp has shapes"):
+        tg.autograd.functional.vjp(lambda x: x * 2, x, tg.ones(3))
+    with pytest.raises(TypeError, match="inputs given to jvp must be either a Tensor"):
+        tg.autograd.functional.jvp(lambda x: x, 1.0)
+    zeros = tg.autograd.functional.jacobian(lambda x: tg.ones(2), x)
+    assert zeros.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_assert_close() -> None:
+    close = tg.testing.assert_close
+    close({"a": [1, 2.0], "b": None}, {"a": [1, 2.0], "b": None})
+    close(tg.tensor([1.0, np.nan]), np.float32([1.0, np.nan]), equal_nan=True)
+    close(tg.ones(2), tg.ones(2).double(), check_dtype=False)
+    for actual, expected, text in [
+        (tg.ones(2), tg.ones(3), "'shape' do not match"),
+        (tg.ones(2), tg.ones(2).double(), "'dtype' do not match"),
+        ([1, 2], [1], "The length of the sequences mismatch: 2 != 1"),
+        ({"a": [1, 2]}, {"a": [1, 3]}, "(?s)Scalars are not close.*item \\['a'\\]\\[1\\]"),
+        ({"a": 1}, {"b": 1}, "keys of the mappings do not match"),
+        (tg.tensor([1.0, np.nan]), tg.tensor([1.0, np.nan]), "Mismatched elements: 1 / 2"),
+        (None, 1, "None mismatch"),
+    ]:
+        with pytest.raises(AssertionError, match=text):
+            close(actual, expected)
+    with pytest.raises(ValueError, match="rtol and atol must both be"):
+        close(1, 1, rtol=1.0)
+    with pytest.raises(AssertionError, match="what I say"):
+        close(1, 2, msg="what I say")
+
+
+def _times(number: int, factor: int) -> None:
+    assert number * factor < 3, "too large"
+
+
+def test_small_modules() -> None:
+    assert tg.jit.script(abs) is abs and not tg.jit.is_scripting() and not tg.jit.is_tracing()
+    traced = []
+    tg.compile(lambda x: (traced.append(tg.jit.is_tracing()), x)[1])(tg.ones(1))
+    assert traced == [True]
+    assert isinstance(tg.ones(1), tg.autograd.Variable)
+    assert tg.autograd.Variable(tg.ones(1), requires_grad=True).requires_grad
+    tg.backends.cudnn.benchmark = True
+    assert not tg.backends.mps.is_available() and tg.accelerator.device_count() >= 0
+    before = tg.get_float32_matmul_precision()
+    tg.backends.cuda.matmul.allow_tf32 = True
+    assert tg.get_float32_matmul_precision() == "high"
+    tg.set_float32_matmul_precision(before)
+    tree = {"a": [1, (2, 3)]}
+    leaves, spec = pytree_names.tree_flatten(tree)
+    assert leaves == [1, 2, 3] and pytree_names.tree_unflatten(leaves, spec) == tree
+    assert pytree_names.tree_map(lambda a, b: a + b, tree, tree) == {"a": [2, (4, 6)]}
+    tg.multiprocessing.spawn(_times, (1,), nprocs=2, start_method="fork")
+    with pytest.raises(RuntimeError, match="process 1 exited with code 1"):
+        tg.multiprocessing.spawn(_times, (5,), nprocs=2, start_method="fork")
+    for call in (tg.jit.load, tg.fx.symbolic_trace):
+        with pytest.raises(NotImplementedError):
+            call("x")
+
+
+def test_sequential_checkpoints_change_no_gradient() -> None:
+    tg.manual_seed(0)
+    layers = tg.nn.Sequential(*[tg.nn.Linear(3, 3) for _ in range(5)])
+    x = tg.randn(2, 3)
+    layers(x).sum().backward()
+    wanted = [each.grad for each in layers.parameters()]
+    layers.zero_grad()
+    tg.utils.checkpoint.checkpoint_sequential(layers, 2, x, use_reentrant=False).sum().backward()
+    for each, grad in zip(layers.parameters(), wanted, strict=True):
+        assert tg.equal(each.grad, grad)

@@ -1,0 +1,188 @@
+"""`import torch`, and all modules below it, from tgraph."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+VERSION = "2.13.0+tgraph"
+"""What `torch.__version__` says: the names are those of that version."""
+
+OTHER_PLACES = {
+    "torch.compiler": "tgraph.compat.compiler_names",
+    "torch.utils._pytree": "tgraph.compat.pytree_names",
+}
+"""Modules that tgraph has elsewhere: `tgraph.compiler` is a floor of its own."""
+
+_OWN = "tgraph"
+_THEIRS = "torch"
+
+
+class _Module(types.ModuleType):
+    """A module of tgraph under PyTorch's name. What it has not is noted."""
+
+    _own: types.ModuleType
+    _names: TorchNames
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__version__":
+            raise AttributeError(name)
+        if self.__name__ == _THEIRS and name == "__version__":
+            return VERSION
+        full = f"{self.__name__}.{name}"
+        if full in OTHER_PLACES:
+            return importlib.import_module(full)
+        try:
+            found = getattr(self._own, name)
+        except AttributeError:
+            if self._names._has(full):
+                return importlib.import_module(full)
+            self._names._note(full)
+            raise AttributeError(
+                f"module '{self.__name__}' has no attribute '{name}': it is tgraph's, which has "
+                f"no {full.replace(_THEIRS, _OWN, 1)}"
+            ) from None
+        if isinstance(found, types.ModuleType) and found.__name__.startswith(f"{_OWN}."):
+            return importlib.import_module(full)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return dir(self._own)
+
+
+class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """What `as_torch` returns: `missing` tells what was asked for and not found, `undo` ends it."""
+
+    def __init__(self) -> None:
+        self.missing: dict[tuple[str, str, int], int] = {}
+
+    # --- finding ---
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The place of a module of PyTorch's, where tgraph has one of that name."""
+        if fullname != _THEIRS and not fullname.startswith(f"{_THEIRS}."):
+            return None
+        if self._own_module(fullname) is None:
+            self._note(fullname)
+            raise ModuleNotFoundError(
+                f"No module named '{fullname}': `import torch` gives tgraph here, which has no "
+                f"{fullname.replace(_THEIRS, _OWN, 1)}", name=fullname,
+            )  # fmt: skip
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """The module that stands for tgraph's."""
+        own = self._own_module(spec.name)
+        assert own is not None
+        return self._made(spec.name, own)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing: tgraph's module has run."""
+
+    def _own_module(self, name: str) -> types.ModuleType | None:
+        """tgraph's module for one of PyTorch's; None where there is none."""
+        own = OTHER_PLACES.get(name) or name.replace(_THEIRS, _OWN, 1)
+        outer, _, inner = own.rpartition(".")
+        try:
+            if outer:
+                found = getattr(importlib.import_module(outer), inner, None)
+                if isinstance(found, types.ModuleType):
+                    return found
+            return importlib.import_module(own)
+        except ModuleNotFoundError as error:
+            if error.name is not None and own.startswith(error.name):
+                return None
+            raise
+
+    def _has(self, name: str) -> bool:
+        return self._own_module(name) is not None
+
+    def _made(self, name: str, own: types.ModuleType) -> types.ModuleType:
+        made = _Module(name, own.__doc__)
+        made.__dict__.update(_own=own, _names=self, __path__=[])
+        if hasattr(own, "__all__"):
+            made.__dict__["__all__"] = list(own.__all__)
+        return made
+
+    # --- what is missing ---
+
+    def _note(self, name: str) -> None:
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file != __file__ and "importlib" not in file:
+                key = name, file, frame.f_lineno
+                self.missing[key] = self.missing.get(key, 0) + 1
+                return
+            frame = frame.f_back
+
+    def report(self) -> str:
+        """What was asked for and not found, by name and line; empty where there was nothing."""
+        if not self.missing:
+            return ""
+        lines = [
+            f"tgraph has not {len({name for name, *_ in self.missing})} of the names asked for:"
+        ]
+        for (name, file, line), count in sorted(self.missing.items()):
+            times = "" if count == 1 else f" ({count} times)"
+            lines.append(f"  {name:40} {file}:{line}{times}")
+        return "\n".join(lines)
+
+    def undo(self) -> None:
+        """Take PyTorch's names away again; modules that imported them keep what they have."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, _Module) and module._names is self:
+                del sys.modules[name]
+
+    def __enter__(self) -> TorchNames:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.undo()
+
+
+def as_torch(report: bool = False) -> TorchNames:
+    """From here on `import torch` gives tgraph, and so do all modules below it.
+
+    For programs and libraries that one does not want to edit. Call it before they are imported; a
+    `with` statement ends it behind its block. The result's `missing` counts, by name and place,
+    what was asked for and not found; `report` prints that to stderr when the process ends.
+
+    RuntimeError where PyTorch has been imported.
+
+    >>> import tgraph as tg
+    >>> with tg.compat.as_torch():
+    ...     import torch.nn.functional as F
+    ...     import torch
+    ...     F.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    existing = sys.modules.get(_THEIRS)
+    if isinstance(existing, _Module):
+        return existing._names
+    if existing is not None:
+        raise RuntimeError(
+            "as_torch(): PyTorch has been imported in this process; call it before that"
+        )
+    names = TorchNames()
+    sys.meta_path.insert(0, names)
+    if report:
+        atexit.register(_print_report, names)
+    return names
+
+
+def _print_report(names: TorchNames) -> None:
+    text = names.report()
+    if text:
+        print(text, file=sys.stderr)

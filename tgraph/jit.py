@@ -1,0 +1,78 @@
+"""What programs written for TorchScript ask for. Functions stay Python; `tgraph.compile` compiles.
+
+>>> import tgraph as tg
+>>> @tg.jit.script
+... def double(x):
+...     return x * 2
+>>> double(tg.ones(2)), tg.jit.is_scripting()
+(tensor([2., 2.]), False)
+"""
+
+from __future__ import annotations
+
+import builtins as _builtins
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeVar
+
+from .core.eager_context import current_context
+from .nn.module import Module as ScriptModule
+
+T = TypeVar("T")
+
+__all__ = ["Final", "ScriptFunction", "ScriptModule", "annotate", "export", "ignore", "interface",
+           "is_scripting", "is_tracing", "isinstance", "load", "save", "script", "script_method",
+           "trace", "trace_module", "unused"]  # fmt: skip
+
+ScriptFunction = Callable[..., Any]
+
+
+def _itself(value: T, *args: Any, **kwargs: Any) -> T:
+    """What is given: it runs as Python."""
+    return value
+
+
+script = export = script_method = interface = _itself
+trace = trace_module = _itself
+
+
+def ignore(function: Any = None, drop: bool = False, **kwargs: Any) -> Any:
+    """The function itself."""
+    return function if callable(function) else _itself
+
+
+unused = ignore
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """The value."""
+    return the_value
+
+
+def is_scripting() -> bool:
+    """False: nothing is TorchScript."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether a function is being traced by `tgraph.compile` or `tgraph.trace`."""
+    return bool(current_context().tracing)
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Python's."""
+    return _builtins.isinstance(obj, target_type)
+
+
+def load(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """NotImplementedError: TorchScript's files hold programs of another machine."""
+    raise NotImplementedError(
+        "jit.load: TorchScript is not read here; save the state_dict with torch.save, and load it "
+        "into the module with load_state_dict"
+    )
+
+
+def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """NotImplementedError: there is no TorchScript here."""
+    raise NotImplementedError(
+        "jit.save: TorchScript is not written here; save the state_dict of the module"
+    )

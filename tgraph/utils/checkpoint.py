@@ -1,0 +1,40 @@
+"""Values that are computed again for gradients instead of kept: `tgraph.checkpoint`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential"]
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """`input` through `functions` (a Sequential, or a list), in as many checkpoints as `segments`.
+
+    The last segment is kept whole, as its gradient comes first.
+
+    >>> import tgraph as tg
+    >>> from tgraph.utils.checkpoint import checkpoint_sequential
+    >>> net = tg.nn.Sequential(*[tg.nn.Linear(2, 2) for _ in range(4)])
+    >>> checkpoint_sequential(net, 2, tg.ones(1, 2)).shape
+    tgraph.Size([1, 2])
+    """
+    layers = list(functions.children() if hasattr(functions, "children") else functions)
+    length = max(len(layers) // segments, 1)
+    for start in range(0, length * (segments - 1), length):
+        part = _in_turn(layers[start : start + length])
+        input = checkpoint(part, input, use_reentrant=use_reentrant, **kwargs)
+    return _in_turn(layers[length * (segments - 1) :])(input)
+
+
+def _in_turn(layers: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def run(value: Any) -> Any:
+        for layer in layers:
+            value = layer(value)
+        return value
+
+    return run
