@@ -116,7 +116,7 @@ def test_autograd_functional_is_that_of_pytorch(case: Any) -> None:
         return call(function, arguments, create_graph=create_graph, **given)
 
     def compare(ours: Any, theirs: Any, requires_grad: bool) -> None:
-        if isinstance(theirs, tuple):
+        if isinstance(theirs, (tuple, list)):
             assert isinstance(ours, tuple) and len(ours) == len(theirs)
             for pair in zip(ours, theirs, strict=True):
                 compare(*pair, requires_grad)
@@ -124,7 +124,7 @@ def test_autograd_functional_is_that_of_pytorch(case: Any) -> None:
             np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), 1e-12)
             assert requires_grad or not ours.requires_grad
 
-    for create_graph in (False, True):
+    for create_graph in (False, True)[: 1 if "strategy" in options else 2]:  # PyTorch has no other
         compare(found(tg, create_graph), found(torch, create_graph), create_graph)
 
 
