@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from torch.testing._internal import common_modules
 import tgraph as tg
 
 from .more_modules import MORE
-from .translate import Difference, Missing, again, compare, own, own_name, tensors_of
+from .translate import Difference, Missing, again, compare, own, own_name, tensors_of, told
 
 _SHAPES_ONLY = ("FractionalMaxPool2d", "FractionalMaxPool3d", "RReLU")
 """Draw numbers that a seed of PyTorch's decides."""
@@ -131,7 +130,7 @@ def _same_call(ours: Any, theirs: Any, forward: Any, compiled: bool, shapes_only
     except (Missing, Difference):
         raise
     except Exception as error:
-        raise Difference("compiled" if compiled else "raises", _text(error)) from error
+        raise Difference("compiled" if compiled else "raises", told(error)) from error
     kind = "compiled" if compiled else "values"
     if shapes_only:
         for one, other in zip(tensors_of(found), tensors_of(wanted), strict=True):
@@ -168,22 +167,3 @@ def _same_gradients(kind: str, ours: Any, theirs: Any) -> None:
                 raise Difference(kind, f"gradient {mine.grad} instead of {their.grad}"[:160])
             if their.grad is not None:
                 compare(kind, mine.grad, their.grad, loose=5.0)
-
-
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".split("\n")[0][:200]
-
-
-def outcome(case: Case) -> str:
-    """Empty where everything agrees."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            run(case)
-        except Missing as error:
-            return f"missing: {error}"
-        except Difference as error:
-            return str(error)
-        except Exception as error:
-            return f"raises: {_text(error)}"
-    return ""

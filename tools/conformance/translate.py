@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,26 @@ class Difference(Exception):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind = kind
+
+
+def told(error: Exception) -> str:
+    """The type and first line of an error."""
+    return f"{type(error).__name__}: {error}".split("\n")[0][:200]
+
+
+def outcome(run: Callable[[Any], None], case: Any) -> str:
+    """What is different about a case; empty where everything agrees."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            run(case)
+        except Missing as error:
+            return f"missing: {error}"
+        except Difference as error:
+            return str(error)
+        except Exception as error:
+            return f"raises: {told(error)}"
+    return ""
 
 
 def own_name(path: str) -> Any:
