@@ -336,6 +336,22 @@ case(
     tolerance=100,
 )
 case(
+    "instance_norm",
+    lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+    lambda x, w, b: normalized(x, 2) * w[:, None] + b[:, None],
+    (2, 3, 4),
+    (3,),
+    (3,),
+    tolerance=100,
+)
+case(
+    "local_response_norm",
+    lambda x: F.local_response_norm(x, 2, 1.0, 0.5, 1.0),
+    lambda x: x / np.sqrt(1 + (x**2 + np.pad(x, ((0, 0), (1, 0), (0, 0)))[:, :-1] ** 2) / 2),
+    (2, 3, 4),
+    tolerance=60,
+)
+case(
     "normalize",
     lambda x: F.normalize(x, dim=1),
     lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),

@@ -17,7 +17,7 @@ from ..ops.creation import as_device, as_tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
 from ..runtime.records import NamedTuple
-from .parameter import Parameter, replace_value
+from .parameter import Parameter, is_lazy, replace_value
 
 Self = TypeVar("Self", bound="Module")
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -354,6 +354,9 @@ class Module:
         unexpected = [key for key in state_dict if key not in own]
         errors = _key_errors(missing, unexpected) if strict else []
         fitting = {key: _lent(given) for key, given in state_dict.items() if key in own}
+        for key, given in fitting.items():
+            if is_lazy(own[key]) and isinstance(given, Tensor) and not is_lazy(given):
+                own[key].materialize(given.shape)
         errors += [error for key in fitting if (error := _misfit(key, own[key], fitting[key]))]
         if errors:
             raise RuntimeError(
@@ -362,7 +365,8 @@ class Module:
             )
         with no_grad():
             for key, given in fitting.items():
-                own[key].copy_(given)
+                if not is_lazy(given):
+                    own[key].copy_(given)
         return IncompatibleKeys(missing, unexpected)
 
     # --- mode ---
@@ -513,7 +517,7 @@ def _misfit(key: str, own: Tensor, given: Any) -> str:
             f'While copying the parameter named "{key}", expected tgraph.Tensor but received '
             f"{_type_name(given)}"
         )
-    if given.shape != own.shape:
+    if not (is_lazy(own) and is_lazy(given)) and given.shape != own.shape:
         return (
             f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
             f"the shape in current model is {own.shape}."
@@ -523,7 +527,7 @@ def _misfit(key: str, own: Tensor, given: Any) -> str:
 
 def _convert(tensor: Tensor, dtype: DType | None, device: Device | None) -> None:
     """Give a handle its value in another dtype, which is for floats only, or place."""
-    _, own, place = tensor._type
+    own, place = tensor.dtype, tensor.device
     wanted = dtype if dtype is not None and own.is_floating_point else own
     there = place if device is None else device
     if wanted is not own or there != place:

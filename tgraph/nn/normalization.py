@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.creation import ones, tensor, zeros
-from ..runtime.dtypes import int64
+from ..ops.creation import ones, zeros
 from . import functional as F
 from . import init
 from .module import Module
@@ -72,111 +71,122 @@ def _reset_affine(module: Any) -> None:
         init.zeros_(module.bias)
 
 
-class _BatchNorm(Module):
-    """What batch normalisation does whatever the number of dimensions."""
+class RMSNorm(Module):
+    """Divides by the root of the mean square over the last dimensions, then w * x.
+
+    `eps` is added to the mean square; that of the dtype for None.
+    Source: Zhang and Sennrich, "Root mean square layer normalization" (2019).
+
+    >>> import tgraph as tg
+    >>> tg.nn.RMSNorm(2)(tg.tensor([[1.0, 7.0]])).detach()
+    tensor([[0.2000, 1.4000]])
+    """
 
     weight: Parameter | None
-    bias: Parameter | None
-    running_mean: Tensor | None
-    running_var: Tensor | None
-    num_batches_tracked: Tensor | None
 
     def __init__(
         self,
-        num_features: int,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        is_number = isinstance(normalized_shape, int)
+        self.normalized_shape = (normalized_shape,) if is_number else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        weight = ones(self.normalized_shape, device=device, dtype=dtype)
+        self.register_parameter("weight", Parameter(weight) if elementwise_affine else None)
+
+    def reset_parameters(self) -> None:
+        """Set weight to ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class GroupNorm(Module):
+    """Normalises each of `num_groups` groups of channels of each sample, then w * x + b.
+
+    Source: Wu and He, "Group normalization" (2018).
+
+    >>> import tgraph as tg
+    >>> tg.nn.GroupNorm(1, 2)(tg.tensor([[[1.0], [3.0]]])).detach().flatten()
+    tensor([-1.0000,  1.0000])
+    """
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
         eps: float = 1e-5,
-        momentum: float | None = 0.1,
         affine: bool = True,
-        track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
         *,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.num_features = num_features
+        if num_channels % num_groups != 0:
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
         self.eps = eps
-        self.momentum = momentum
         self.affine = affine
-        self.track_running_stats = track_running_stats
 
-        def made(make: Any) -> Tensor:
-            return make(num_features, device=device, dtype=dtype)
+        def parameter(make: Any, wanted: bool) -> Parameter | None:
+            return Parameter(make(num_channels, device=device, dtype=dtype)) if wanted else None
 
-        self.register_parameter("weight", Parameter(made(ones)) if affine else None)
-        self.register_parameter("bias", Parameter(made(zeros)) if affine and bias else None)
-        track = track_running_stats
-        self.register_buffer("running_mean", made(zeros) if track else None)
-        self.register_buffer("running_var", made(ones) if track else None)
-        self.register_buffer("num_batches_tracked", tensor(0, dtype=int64) if track else None)
-
-    def reset_running_stats(self) -> None:
-        """Forget the batches seen so far."""
-        if self.track_running_stats:
-            init.zeros_(self.running_mean)
-            init.ones_(self.running_var)
-            init.zeros_(self.num_batches_tracked)
+        self.register_parameter("weight", parameter(ones, affine))
+        self.register_parameter("bias", parameter(zeros, affine and bias))
 
     def reset_parameters(self) -> None:
-        """Set weight to ones, bias to zeros, and forget the batches seen so far."""
-        self.reset_running_stats()
+        """Set weight to ones and bias to zeros."""
         _reset_affine(self)
 
-    def _check_input(self, input: Tensor) -> None:
-        raise NotImplementedError
-
     def forward(self, input: Tensor) -> Tensor:
-        self._check_input(input)
-        training = self.training
-        momentum: Any = 0.0 if self.momentum is None else self.momentum
-        if training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.to(input.dtype)
-        update = not training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if update else None,
-            self.running_var if update else None,
-            self.weight,
-            self.bias,
-            training or self.running_mean is None,
-            momentum,
-            self.eps,
-        )
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
         )
 
 
-class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of [N, C] or [N, C, L], per channel; see `BatchNorm2d`."""
+class LocalResponseNorm(Module):
+    """Divides by (k + alpha * the mean square of `size` neighbouring channels) ** beta.
 
-    def _check_input(self, input: Tensor) -> None:
-        if input.ndim not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.ndim}D input)")
-
-
-class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of [N, C, H, W], per channel, then w * x + b.
-
-    In training, every channel is normalised by mean and variance of the batch, and the running
-    statistics move towards these by `momentum` (by 1 / number of batches for None); the running
-    variance takes the unbiased one. In evaluation the running statistics are used.
-
-    Source: Ioffe and Szegedy, "Batch normalization" (2015).
+    Source: Krizhevsky, Sutskever and Hinton, "ImageNet classification" (2012).
 
     >>> import tgraph as tg
-    >>> norm = tg.nn.BatchNorm2d(3)
-    >>> _ = norm(tg.ones(2, 3, 4, 4))
-    >>> norm.running_mean
-    tensor([0.1000, 0.1000, 0.1000])
+    >>> tg.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(tg.ones(1, 1, 2))
+    tensor([[[0.5000, 0.5000]]])
     """
 
-    def _check_input(self, input: Tensor) -> None:
-        if input.ndim != 4:
-            raise ValueError(f"expected 4D input (got {input.ndim}D input)")
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

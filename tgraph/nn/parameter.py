@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeVar
+
 import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
 from ..core.tensor import Tensor, storage_of
+from ..ops.creation import empty
+from ..runtime.device import Device
+from ..runtime.dtypes import DType
+
+Self = TypeVar("Self", bound="UninitializedTensorMixin")
 
 
 class Parameter(Tensor):
@@ -45,9 +53,137 @@ class Parameter(Tensor):
 
 def replace_value(tensor: Tensor, data: Tensor) -> None:
     """Let `tensor` be what `data` is: its memory, shape and dtype, without its history."""
+    if is_lazy(tensor) and is_lazy(data):
+        _TYPE.__set__(tensor, _TYPE.__get__(data))
+        return
     if data._view is not None:
         data = apply(p.copy, data.detach())
     tensor._value = current_context().state_of(data)
     tensor._type = data._type
     tensor._storage = storage_of(data)
     tensor._view = None
+
+
+_TYPE: Any = Tensor.__dict__["_type"]
+"""Where all tensors keep their type; those below hide it."""
+
+
+class UninitializedTensorMixin:
+    """A tensor that has a dtype and a device, and no shape yet.
+
+    Only these two may be asked for and changed; the first call of the module that it belongs to
+    gives it a shape.
+    """
+
+    __slots__ = ()
+    cls_to_become: type[Tensor]
+
+    def __init__(
+        self, requires_grad: bool = True, device: Any = None, dtype: DType | None = None
+    ) -> None:
+        like = empty(0, device=device, dtype=dtype)
+        _TYPE.__set__(self, like._type)
+        self._value = like._value
+        self._requires_grad = requires_grad
+
+    def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
+        """Become a tensor of `shape`, whose values are still to be given."""
+        device = self.device if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        made = empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        replace_value(self, made)  # type: ignore[arg-type]
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter: a {type(self).__name__} has no shape "
+            "yet. Call the lazy module that it belongs to with a batch first"
+        )
+
+    _type: Any = property(_refuse)
+
+    @property
+    def shape(self) -> NoReturn:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. "
+            "This error usually happens in `load_state_dict` when trying to load "
+            "an uninitialized parameter into an initialized one. "
+            "Call `forward` to initialize the parameters before accessing their attributes."
+        )
+
+    @property
+    def dtype(self) -> DType:
+        found: DType = _TYPE.__get__(self).dtype
+        return found
+
+    @property
+    def device(self) -> Device:
+        found: Device = _TYPE.__get__(self).device
+        return found
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def detach(self: Self) -> Self:
+        """Itself: it has no history."""
+        return self
+
+    def to(self: Self, device: Any = None, dtype: DType | None = None) -> Self:
+        """One for another device, or of another dtype."""
+        device = self.device if device is None else device
+        return type(self)(self._requires_grad, device, self.dtype if dtype is None else dtype)
+
+    def share_memory_(self) -> NoReturn:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. "
+            "Call `forward` to initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        copied = self.to()
+        memo[id(self)] = copied
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self._requires_grad, str(self.device), self.dtype)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is decided by the first input; see `LazyModuleMixin`.
+
+    >>> import tgraph as tg
+    >>> weight = tg.nn.UninitializedParameter(dtype=tg.float64)
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2, 3))
+    >>> weight.shape, weight.dtype
+    (tgraph.Size([2, 3]), tgraph.float64)
+    """
+
+    __slots__ = ()
+    cls_to_become = Parameter
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is decided by the first input; see `LazyModuleMixin`."""
+
+    __slots__ = ()
+    cls_to_become = Tensor
+
+    def __init__(
+        self, requires_grad: bool = False, device: Any = None, dtype: DType | None = None
+    ) -> None:
+        super().__init__(requires_grad, device, dtype)
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether `param` has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

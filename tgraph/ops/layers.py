@@ -23,13 +23,14 @@ from . import movement as m
 from . import random as rng
 from . import reductions as r
 from .activations import softmax
+from .batch_normalization import batch_norm, instance_norm
 from .convolution import conv1d, conv2d, conv3d
 from .creation import tril
 from .normalization import (
-    batch_norm,
     cosine_similarity,
     group_norm,
     layer_norm,
+    local_response_norm,
     normalize,
     pairwise_distance,
     rms_norm,
@@ -50,8 +51,10 @@ __all__ = [
     "dropout2d",
     "embedding",
     "group_norm",
+    "instance_norm",
     "layer_norm",
     "linear",
+    "local_response_norm",
     "max_pool1d",
     "max_pool2d",
     "normalize",

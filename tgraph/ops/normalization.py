@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.inplace import assign
 from ..core.operands import cast, refuse_complex, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
@@ -17,6 +16,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .convolution import channels as _channels
+from .pooling import avg_pool2d, pad
 
 
 def layer_norm(
@@ -31,21 +31,47 @@ def layer_norm(
     Source: Ba, Kiros and Hinton, "Layer Normalization" (2016).
     """
     refuse_complex("layer_norm", input)
+    axes = _last_axes("layer_norm", input, normalized_shape, weight, bias)
+    return _layer_norm(input, weight, bias, axes, eps)
+
+
+def _last_axes(
+    name: str,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None = None,
+) -> tuple[int, ...]:
+    """The axes that `normalized_shape` tells the sizes of, once all has been checked."""
+    if isinstance(normalized_shape, int):
+        raise TypeError(
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int"
+        )
     shape = tuple(normalized_shape)
-    if input._type.shape[input.ndim - len(shape) :] != shape:
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            "one element, but got normalized_shape = []"
+        )
+    for kind, each in (("weight", weight), ("bias", bias)):
+        if each is not None and each._type.shape != shape:
+            raise RuntimeError(
+                f"Expected {kind} to be of same shape as normalized_shape, but got {kind} of shape "
+                f"{list(each.shape)} and normalized_shape = {list(shape)}"
+            )
+    if input.ndim < len(shape) or input._type.shape[input.ndim - len(shape) :] != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape "
             f"[{', '.join(map(str, ('*', *shape)))}], but got input of size{list(input.shape)}"
         )
-    axes = tuple(range(input.ndim - len(shape), input.ndim))
-    return _layer_norm(input, weight, bias, axes, eps)
+    return tuple(range(input.ndim - len(shape), input.ndim))
 
 
 @planned
 def _layer_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: tuple[int, ...], eps: float
 ) -> Tensor:
-    return _scaled(_normalized(x, axes=axes, eps=eps), weight, bias, x._type.dtype)
+    return _scaled(normalized(x, axes=axes, eps=eps), weight, bias, x._type.dtype)
 
 
 def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType) -> Tensor:
@@ -57,7 +83,7 @@ def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType)
     return cast(x, dtype) if dtype.is_half else x
 
 
-def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Mean and biased variance, with the axes kept; half types in float32."""
     wide = widened(x)
     center = r.mean(wide, axes, True)
@@ -67,19 +93,19 @@ def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 
 @composite("layer_norm")
 @planned
-def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
+def normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     """Of half types in float32."""
-    center, variance = _statistics(x, axes)
+    center, variance = statistics(x, axes)
     scale = e.rsqrt(e.add(variance, eps))
     return e.mul(e.sub(cast(x, scale._type.dtype), center), scale)
 
 
-@input_vjp(_normalized, saves=(0,))
+@input_vjp(normalized, saves=(0,))
 @planned
 def _normalized_vjp(
     g: Tensor, out: TensorType, x: Tensor, axes: tuple[int, ...], eps: float
 ) -> Tensor:
-    center, variance = _statistics(x, axes)
+    center, variance = statistics(x, axes)
     scale = e.rsqrt(e.add(variance, eps))
     unit = e.mul(e.sub(cast(x, scale._type.dtype), center), scale)
     along = e.mul(unit, r.mean(e.mul(g, unit), axes, True))
@@ -95,8 +121,7 @@ def rms_norm(
 ) -> Tensor:
     """Divided by the root of the mean square over the last dimensions, then scaled."""
     refuse_complex("rms_norm", input)
-    shape = tuple(normalized_shape)
-    axes = tuple(range(input.ndim - len(shape), input.ndim))
+    axes = _last_axes("rms_norm", input, normalized_shape, weight)
     small = eps
     if small is None:
         small = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
@@ -122,19 +147,40 @@ def group_norm(
 ) -> Tensor:
     """Mean 0 and variance 1 over groups of channels, then scaled and shifted by channel."""
     refuse_complex("group_norm", input)
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
+        )
     samples, channels, *spatial = input.shape
     if num_groups <= 0 or channels % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {list(input.shape)} and num_groups={num_groups}"
         )
+    for kind, each in (("weight", weight), ("bias", bias)):
+        if each is not None and each._type.shape != (channels,):
+            raise RuntimeError(
+                f"Expected {kind} to be a vector of size equal to the number of channels in "
+                f"input, but got {kind} of shape {list(each.shape)} and input of shape "
+                f"{list(input.shape)}"
+            )
+    sizes = [samples * channels // num_groups, num_groups, *spatial]
+    require_several(sizes, sizes)
     size = channels // num_groups * math.prod(spatial)
     grouped = m.reshape(input, samples, num_groups, size)
-    result = m.reshape(_normalized(grouped, axes=(2,), eps=eps), input.shape)
-    return _scaled_by_channel(result, weight, bias, input._type.dtype)
+    result = m.reshape(normalized(grouped, axes=(2,), eps=eps), input.shape)
+    return scaled_by_channel(result, weight, bias, input._type.dtype)
 
 
-def _scaled_by_channel(
+def require_several(shape: Sequence[int], shown: Sequence[int]) -> None:
+    """An error where a channel has one value only: samples and sizes of space are all 1."""
+    if math.prod((shape[0], *shape[2:])) == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {shown}"
+        )
+
+
+def scaled_by_channel(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType
 ) -> Tensor:
     scale, shift = (
@@ -143,99 +189,25 @@ def _scaled_by_channel(
     return _scaled(x, scale, shift, dtype)
 
 
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+@planned
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Mean 0 and variance 1 by channel (dimension 1), then scaled and shifted.
+    """Divided by (k + alpha * the mean square of `size` neighbouring channels) ** beta.
 
-    In training the batch's own statistics are used and the running ones updated in place.
+    Source: Krizhevsky, Sutskever and Hinton, "ImageNet classification" (2012).
     """
-    refuse_complex("batch_norm", input)
-    if input.ndim < 2:
+    if input.ndim < 3:
         raise ValueError(
-            "batch_norm: expected an input of at least 2 dimensions, samples and channels, got "
-            f"{list(input.shape)}"
+            f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
         )
-    axes = (0, *range(2, input.ndim))
-    if training or running_mean is None or running_var is None:
-        numbers = input._type.numel // max(input.shape[1], 1)
-        if training and numbers <= 1:
-            raise ValueError(
-                "Expected more than 1 value per channel when training, got input size "
-                f"{list(input.shape)}"
-            )
-        result = _batch_norm(input, weight, bias, axes, eps)
-        if training and running_mean is not None and running_var is not None:
-            _update_running(input, axes, running_mean, running_var, momentum, numbers)
-        return result
-    return _by_running(input, running_mean, running_var, weight, bias, eps)
-
-
-@planned
-def _batch_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: tuple[int, ...], eps: float
-) -> Tensor:
-    result = _normalized(x, axes=axes, eps=eps)
-    return _scaled_by_channel(result, weight, bias, x._type.dtype)
-
-
-@planned
-def _by_running(
-    x: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-) -> Tensor:
-    count = x.ndim - 2
-    scale = e.rsqrt(e.add(widened(_channels(running_var, count)), eps))
-    center = widened(_channels(running_mean, count))
-    result = e.mul(e.sub(widened(x), center), scale)
-    return _scaled_by_channel(result, weight, bias, x._type.dtype)
-
-
-def _update_running(
-    x: Tensor,
-    axes: tuple[int, ...],
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    numbers: int,
-) -> None:
-    given = x.detach(), running_mean, running_var
-    mixed = _mixed_statistics(*given, axes, momentum, numbers / max(numbers - 1, 1))
-    for running, new in zip((running_mean, running_var), mixed):
-        assign(running, new, "batch_norm")
-
-
-@planned
-def _mixed_statistics(
-    x: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    axes: tuple[int, ...],
-    momentum: float,
-    correction: float,
-) -> tuple[Tensor, Tensor]:
-    """The running mean and variance with the part `momentum` taken from those of `x`."""
-    center, variance = _statistics(x, axes)
-    unbiased = e.mul(variance, correction)
-    mean, var = (
-        e.add(
-            e.mul(running, 1 - momentum),
-            e.mul(cast(m.reshape(new, running.shape), running._type.dtype), momentum),
-        )
-        for running, new in ((running_mean, center), (running_var, unbiased))
-    )
-    return mean, var
+    if not input._type.numel:
+        return input
+    samples, channels, *spatial = input.shape
+    squares = m.reshape(e.mul(input, input), samples, 1, channels, math.prod(spatial))
+    padded = pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    near = m.reshape(avg_pool2d(padded, (size, 1), 1), input.shape)
+    return e.div(input, e.pow(e.add(e.mul(near, alpha), k), beta))
 
 
 @planned

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..nn.batch_normalization import _BatchNorm
 from ..nn.module import Module
-from ..nn.normalization import BatchNorm1d, BatchNorm2d
 from ..ops.concatenation import stack
 
 
@@ -138,7 +138,7 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     True
     """
     for module in root.modules():
-        if isinstance(module, (BatchNorm1d, BatchNorm2d)):
+        if isinstance(module, _BatchNorm):
             module.track_running_stats = False
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 setattr(module, name, None)
