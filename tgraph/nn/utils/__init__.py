@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.grad_mode import no_grad
-from ..core.tensor import Tensor
-from ..ops.concatenation import cat, stack
-from ..ops.creation import tensor as make_tensor
-from ..ops.elementwise import clamp
-from ..ops.reductions import amax, norm
+from ...core.grad_mode import no_grad
+from ...core.tensor import Tensor
+from ...ops.concatenation import cat, stack
+from ...ops.creation import tensor as make_tensor
+from ...ops.elementwise import clamp
+from ...ops.reductions import amax, norm
 
 Tensors = Tensor | Iterable[Tensor]
 
