@@ -13,6 +13,7 @@ from .activation import (
     Softplus,
     Tanh,
 )
+from .attention import MultiheadAttention
 from .batch_normalization import (
     BatchNorm1d,
     BatchNorm2d,
@@ -43,6 +44,13 @@ from .pooling import AvgPool2d, MaxPool2d
 from .recurrent import GRU, LSTM, RNN, RNNBase
 from .recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from .shape import Flatten, Unflatten
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "ELU", "GELU", "GRU", "LSTM", "RNN", "AvgPool2d", "BCEWithLogitsLoss", "BatchNorm1d",
@@ -51,8 +59,9 @@ __all__ = [
     "InstanceNorm3d", "L1Loss", "LSTMCell", "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d",
     "LazyBatchNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
     "LazyLinear", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSoftmax", "MSELoss", "MaxPool2d",
-    "Module", "ModuleDict", "ModuleList", "NLLLoss", "Parameter", "RMSNorm", "RNNBase", "RNNCell",
-    "RNNCellBase", "ReLU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softplus",
-    "SyncBatchNorm", "Tanh", "Unflatten", "UninitializedBuffer", "UninitializedParameter",
-    "functional", "init", "utils",
+    "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss", "Parameter", "RMSNorm",
+    "RNNBase", "RNNCell", "RNNCellBase", "ReLU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss",
+    "Softmax", "Softplus", "SyncBatchNorm", "Tanh", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
+    "UninitializedBuffer", "UninitializedParameter", "functional", "init", "utils",
 ]  # fmt: skip

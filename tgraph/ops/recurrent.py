@@ -16,8 +16,9 @@ from . import elementwise as e
 from . import movement as m
 from .activations import relu, sigmoid
 from .concatenation import cat, stack
+from .dropout import dropout
 from .gather_scatter import index_select
-from .layers import dropout, linear
+from .linear_maps import linear
 from .row_scans import scan
 from .scans import cumsum
 from .sorting import searchsorted
