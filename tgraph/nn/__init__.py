@@ -25,8 +25,9 @@ from .batch_normalization import (
 )
 from .container import ModuleDict, ModuleList, Sequential
 from .convolution import Conv2d
+from .distance import CosineSimilarity, PairwiseDistance
 from .dropout import Dropout
-from .embedding import Embedding
+from .embedding import Embedding, EmbeddingBag
 from .instance_normalization import (
     InstanceNorm1d,
     InstanceNorm2d,
@@ -54,14 +55,15 @@ from .transformer import (
 
 __all__ = [
     "ELU", "GELU", "GRU", "LSTM", "RNN", "AvgPool2d", "BCEWithLogitsLoss", "BatchNorm1d",
-    "BatchNorm2d", "BatchNorm3d", "Bilinear", "Conv2d", "CrossEntropyLoss", "Dropout", "Embedding",
-    "Flatten", "GRUCell", "GroupNorm", "Identity", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "L1Loss", "LSTMCell", "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d",
-    "LazyBatchNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
-    "LazyLinear", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSoftmax", "MSELoss", "MaxPool2d",
-    "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss", "Parameter", "RMSNorm",
-    "RNNBase", "RNNCell", "RNNCellBase", "ReLU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss",
-    "Softmax", "Softplus", "SyncBatchNorm", "Tanh", "Transformer", "TransformerDecoder",
+    "BatchNorm2d", "BatchNorm3d", "Bilinear", "Conv2d", "CosineSimilarity", "CrossEntropyLoss",
+    "Dropout", "Embedding", "EmbeddingBag", "Flatten", "GRUCell", "GroupNorm", "Identity",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Loss", "LSTMCell", "LayerNorm",
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear", "LeakyReLU", "Linear",
+    "LocalResponseNorm", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "NLLLoss", "PairwiseDistance", "Parameter", "RMSNorm", "RNNBase",
+    "RNNCell", "RNNCellBase", "ReLU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax",
+    "Softplus", "SyncBatchNorm", "Tanh", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
     "UninitializedBuffer", "UninitializedParameter", "functional", "init", "utils",
 ]  # fmt: skip

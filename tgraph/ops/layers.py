@@ -7,7 +7,7 @@ from .attention import multi_head_attention_forward, scaled_dot_product_attentio
 from .batch_normalization import batch_norm, instance_norm
 from .convolution import conv1d, conv2d, conv3d
 from .dropout import dropout, dropout2d
-from .embedding import embedding
+from .embedding import embedding, embedding_bag
 from .gather_scatter import one_hot
 from .linear_maps import bilinear, linear
 from .normalization import (
@@ -34,6 +34,7 @@ __all__ = [
     "dropout",
     "dropout2d",
     "embedding",
+    "embedding_bag",
     "group_norm",
     "instance_norm",
     "layer_norm",

@@ -123,12 +123,13 @@ def _own_function(function: Any) -> Any:
 
 def _own_module(module: torch.nn.Module) -> Any:
     """Modules come as arguments of others only: activations without state, and layers to stack."""
-    if isinstance(module, torch.nn.TransformerEncoderLayer):
+    if isinstance(module, (torch.nn.TransformerEncoderLayer, torch.nn.TransformerDecoderLayer)):
         attention = module.self_attn
-        made = own_name("nn.TransformerEncoderLayer")(
+        made = own_name(f"nn.{type(module).__name__}")(
             attention.embed_dim, attention.num_heads, module.linear1.out_features,
-            module.dropout.p, batch_first=attention.batch_first, norm_first=module.norm_first,
-            dtype=own(module.linear1.weight.dtype),
+            module.dropout.p, own(module.activation), module.norm1.eps,
+            batch_first=attention.batch_first, norm_first=module.norm_first,
+            bias=module.linear1.bias is not None, dtype=own(module.linear1.weight.dtype),
         )  # fmt: skip
         made.load_state_dict(own(dict(module.state_dict())))
         return made

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...compiler.ir import Node
-from ...compiler.ir import primitives as p
 from ...core.tensor import Tensor
 from ...core.trace_state import TraceError
+from ...core.values import known_values
 from ...ops import elementwise as e
 from ...ops import movement as m
 from ...ops import reductions as r
@@ -140,19 +139,9 @@ class Padded(NamedTuple):
         return made
 
 
-def values_of(sizes: Tensor) -> list[int] | None:
-    """The numbers in a tensor of sizes; None where only calls of what is traced will know them."""
-    value = sizes._value
-    if type(value) is not Node:
-        return [int(each) for each in sizes.tolist()]
-    if value.primitive is not p.constant:
-        return None
-    return [int(each) for each in value.attrs["value"].reshape(-1)]
-
-
 def number_of_sequences(batch_sizes: Tensor) -> int:
     """How many sequences are packed: as many as have a first step."""
-    values = values_of(batch_sizes)
+    values = known_values(batch_sizes)
     if values is None:
         raise TraceError(
             "a packed sequence is used here whose batch_sizes only the calls of the compiled "
@@ -207,7 +196,7 @@ def pack_padded_sequence(
             "Expected `len(lengths)` to be equal to batch_size, but got "
             f"{given.shape[0]} (batch_size={input.shape[axis]})"
         )
-    values, order = values_of(given), None
+    values, order = known_values(given), None
     if values is not None and not enforce_sorted:
         order = as_tensor(sorted(range(len(values)), key=lambda at: -values[at]), dtype=int64)
         values = sorted(values, reverse=True)
