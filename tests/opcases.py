@@ -7,6 +7,7 @@ import opcases_losses
 import opcases_movement
 import opcases_nn
 import opcases_reductions
+import opcases_vision
 from opcase import CASES, OpCase
 
 FAMILIES = (
@@ -17,6 +18,7 @@ FAMILIES = (
     opcases_nn,
     opcases_losses,
     opcases_edges,
+    opcases_vision,
 )
 BY_NAME = {each.name: each for each in CASES}
 

@@ -15,7 +15,7 @@ import tgraph as tg
 import tgraph.linalg  # the rules of factorizations come with it
 from tgraph.core.dispatch import apply
 from tgraph.core.vjp_rules import NON_DIFFERENTIABLE, RULES
-from tgraph.ops import layers as F
+from tgraph.nn import functional as F
 from tgraph.ops import losses
 
 Array = np.ndarray[Any, Any]

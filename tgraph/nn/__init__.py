@@ -1,6 +1,10 @@
 """Neural networks: modules, their first values, losses, and helpers."""
 
-from . import functional, init, utils
+from . import (
+    functional,
+    init,
+    utils,
+)
 from .activation import (
     ELU,
     GELU,
@@ -13,7 +17,19 @@ from .activation import (
     Softplus,
     Tanh,
 )
-from .attention import MultiheadAttention
+from .adaptive_pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+)
+from .attention import (
+    MultiheadAttention,
+)
 from .batch_normalization import (
     BatchNorm1d,
     BatchNorm2d,
@@ -23,11 +39,36 @@ from .batch_normalization import (
     LazyBatchNorm3d,
     SyncBatchNorm,
 )
-from .container import ModuleDict, ModuleList, Sequential
-from .convolution import Conv2d
-from .distance import CosineSimilarity, PairwiseDistance
-from .dropout import Dropout
-from .embedding import Embedding, EmbeddingBag
+from .container import (
+    ModuleDict,
+    ModuleList,
+    Sequential,
+)
+from .convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+)
+from .distance import (
+    CosineSimilarity,
+    PairwiseDistance,
+)
+from .dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
+from .embedding import (
+    Embedding,
+    EmbeddingBag,
+)
+from .fold import (
+    Fold,
+    Unfold,
+)
 from .instance_normalization import (
     InstanceNorm1d,
     InstanceNorm2d,
@@ -36,15 +77,81 @@ from .instance_normalization import (
     LazyInstanceNorm2d,
     LazyInstanceNorm3d,
 )
-from .linear import Bilinear, Identity, LazyLinear, Linear
-from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss
-from .module import Module
-from .normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
-from .parameter import Parameter, UninitializedBuffer, UninitializedParameter
-from .pooling import AvgPool2d, MaxPool2d
-from .recurrent import GRU, LSTM, RNN, RNNBase
-from .recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from .shape import Flatten, Unflatten
+from .linear import (
+    Bilinear,
+    Identity,
+    LazyLinear,
+    Linear,
+)
+from .loss import (
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from .module import (
+    Module,
+)
+from .normalization import (
+    GroupNorm,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
+from .padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
+from .parameter import (
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+from .pooling import (
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
+from .recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    RNNBase,
+)
+from .recurrent_cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+    RNNCellBase,
+)
+from .shape import (
+    Flatten,
+    Unflatten,
+)
 from .transformer import (
     Transformer,
     TransformerDecoder,
@@ -52,18 +159,141 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from .transposed_convolution import (
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from .upsampling import (
+    ChannelShuffle,
+    PixelShuffle,
+    PixelUnshuffle,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
 
 __all__ = [
-    "ELU", "GELU", "GRU", "LSTM", "RNN", "AvgPool2d", "BCEWithLogitsLoss", "BatchNorm1d",
-    "BatchNorm2d", "BatchNorm3d", "Bilinear", "Conv2d", "CosineSimilarity", "CrossEntropyLoss",
-    "Dropout", "Embedding", "EmbeddingBag", "Flatten", "GRUCell", "GroupNorm", "Identity",
-    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Loss", "LSTMCell", "LayerNorm",
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear", "LeakyReLU", "Linear",
-    "LocalResponseNorm", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "NLLLoss", "PairwiseDistance", "Parameter", "RMSNorm", "RNNBase",
-    "RNNCell", "RNNCellBase", "ReLU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax",
-    "Softplus", "SyncBatchNorm", "Tanh", "Transformer", "TransformerDecoder",
-    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
-    "UninitializedBuffer", "UninitializedParameter", "functional", "init", "utils",
+    "ELU",
+    "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AlphaDropout",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Bilinear",
+    "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "CosineSimilarity",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "Embedding",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
+    "Flatten",
+    "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "GRUCell",
+    "GroupNorm",
+    "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "LSTMCell",
+    "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "LeakyReLU",
+    "Linear",
+    "LocalResponseNorm",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiheadAttention",
+    "NLLLoss",
+    "PairwiseDistance",
+    "Parameter",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "RMSNorm",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
+    "ReLU",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
+    "SyncBatchNorm",
+    "Tanh",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "Unflatten",
+    "Unfold",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+    "functional",
+    "init",
+    "utils",
 ]  # fmt: skip

@@ -26,18 +26,43 @@ from ..ops.activations import (
     tanhshrink,
     threshold,
 )
-from ..ops.layers import (
+from ..ops.adaptive_pooling import (
+    adaptive_avg_pool1d,
     adaptive_avg_pool2d,
-    avg_pool1d,
-    avg_pool2d,
-    batch_norm,
-    bilinear,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+)
+from ..ops.convolution import (
     conv1d,
     conv2d,
     conv3d,
-    cosine_similarity,
+)
+from ..ops.dropout import (
+    alpha_dropout,
     dropout,
+    dropout1d,
     dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from ..ops.grid_sampling import (
+    affine_grid,
+    grid_sample,
+)
+from ..ops.interpolation import (
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from ..ops.layers import (
+    batch_norm,
+    bilinear,
+    cosine_similarity,
     embedding,
     embedding_bag,
     group_norm,
@@ -45,12 +70,9 @@ from ..ops.layers import (
     layer_norm,
     linear,
     local_response_norm,
-    max_pool1d,
-    max_pool2d,
     multi_head_attention_forward,
     normalize,
     one_hot,
-    pad,
     pairwise_distance,
     rms_norm,
     scaled_dot_product_attention,
@@ -72,17 +94,59 @@ from ..ops.losses import (
     smooth_l1_loss,
     triplet_margin_loss,
 )
+from ..ops.padding import (
+    pad,
+)
+from ..ops.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+from ..ops.shuffling import (
+    channel_shuffle,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+from ..ops.transposed_convolution import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from ..ops.unpooling import (
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from ..ops.windows import (
+    fold,
+    unfold,
+)
 
 __all__ = [
-    "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "batch_norm", "bilinear",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d",
-    "conv3d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout2d",
-    "elu", "embedding", "embedding_bag", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm",
-    "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "local_response_norm", "log_softmax",
-    "logsigmoid", "margin_ranking_loss", "max_pool1d", "max_pool2d", "mish", "mse_loss",
-    "multi_head_attention_forward", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
+    "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
+    "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu",
+    "grid_sample", "group_norm", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss",
+    "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
+    "multi_head_attention_forward", "native_channel_shuffle", "nll_loss", "normalize",
+    "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
     "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
     "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign",
-    "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip

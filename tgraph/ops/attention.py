@@ -22,7 +22,7 @@ from .concatenation import cat
 from .creation import tril, zeros
 from .dropout import dropout
 from .linear_maps import linear
-from .pooling import pad
+from .padding import pad
 
 
 def _safe_softmax(scores: Tensor) -> Tensor:

@@ -42,15 +42,19 @@ def _convolution(
         one = m.unsqueeze(x, 0)
         done = _convolution(one, weight, bias, stride, padding, dilation, groups, count)
         return m.squeeze(done, 0)
-    _check_convolution(x, weight, bias, groups, count, name)
+    check_dimensions(x, weight, count, name)
+    check_dtypes(x, weight, bias, name)
     strides, apart = spread(stride, count, "stride"), spread(dilation, count, "dilation")
     pads = _padding(padding, weight._type.shape[2:], apart, strides)
-    for size, (low, high), taps, by in zip(x.shape[2:], pads, weight.shape[2:], apart):
-        if size + low + high < by * (taps - 1) + 1:
-            raise RuntimeError(
-                f"{name}: calculated padded input size per channel: {size + low + high} is smaller "
-                f"than the kernel size: {by * (taps - 1) + 1}"
-            )
+    check_steps(strides, (), apart)
+    _check_convolution(x, weight, bias, groups)
+    sizes = [size + low + high for size, (low, high) in zip(x._type.shape[2:], pads)]
+    reach = [by * (taps - 1) + 1 for taps, by in zip(weight._type.shape[2:], apart)]
+    if any(size < wide for size, wide in zip(sizes, reach)):
+        raise RuntimeError(
+            f"{name}: Calculated padded input size per channel: {by_sizes(sizes)}. Kernel size: "
+            f"{by_sizes(reach)}. Kernel size can't be greater than actual input size"
+        )
     result = apply(
         p.convolution,
         x,
@@ -69,31 +73,74 @@ def channels(vector: Tensor, count: int) -> Tensor:
     return m.reshape(vector, (-1, *(1,) * count))
 
 
-def _check_convolution(
-    x: Tensor, weight: Tensor, bias: Tensor | None, groups: int, count: int, name: str
-) -> None:
-    if x.ndim != count + 2 or weight.ndim != count + 2:
+def by_sizes(sizes: Sequence[int]) -> str:
+    """(2 x 3), as messages have sizes."""
+    return f"({' x '.join(map(str, sizes))})"
+
+
+def check_dimensions(x: Tensor, weight: Tensor, count: int, name: str) -> None:
+    """RuntimeError unless `x` is a batch with `count` spatial dimensions and `weight` fits it."""
+    if weight.ndim != count + 2 and weight.ndim < 3:
+        raise RuntimeError(
+            f"weight should have at least three dimensions, but got weight of size: "
+            f"{list(weight.shape)} for {name}"
+        )
+    if x.ndim != count + 2:
         raise RuntimeError(
             f"Expected {count + 1}D (unbatched) or {count + 2}D (batched) input to {name}, but got "
-            f"input of size: {list(x.shape)} and weight of size: {list(weight.shape)}"
+            f"input of size: {list(x.shape)}"
         )
-    if x._type.dtype is not weight._type.dtype:
+    if weight.ndim != count + 2:
         raise RuntimeError(
-            f"{name}: input type ({x._type.dtype}) and weight type ({weight._type.dtype}) should "
-            "be the same"
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
+            f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} "
+            f"instead (in {name})"
+        )
+
+
+def check_dtypes(x: Tensor, weight: Tensor, bias: Tensor | None, name: str) -> None:
+    """RuntimeError unless all have one dtype."""
+    for label, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other._type.dtype is not x._type.dtype:
+            raise RuntimeError(
+                f"{name}: Input type ({x._type.dtype}) and {label} type ({other._type.dtype}) "
+                "should be the same"
+            )
+
+
+def check_steps(strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int]) -> None:
+    """RuntimeError for what windows cannot be moved by."""
+    if min(strides) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(pads, default=0) < 0:
+        raise RuntimeError("negative padding is not supported")
+    if min(dilations) <= 0:
+        raise RuntimeError("dilation should be greater than zero")
+
+
+def _check_convolution(x: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> None:
+    own = f"Given groups={groups}, weight of size {list(weight.shape)}"
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
+            f"got weight of size {list(weight.shape)} instead"
+        )
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            f"but got weight of size {list(weight.shape)} instead"
         )
     if x.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(
-            f"Given groups={groups}, weight of size {list(weight.shape)}, expected input"
-            f"{list(x.shape)} to have {weight.shape[1] * groups} channels, but got {x.shape[1]} "
-            "channels instead"
+            f"{own}, expected input{list(x.shape)} to have {weight.shape[1] * groups} channels, "
+            f"but got {x.shape[1]} channels instead"
         )
-    if weight.shape[0] % groups:
-        raise RuntimeError(f"{name}: out_channels must be divisible by groups={groups}")
     if bias is not None and bias.shape != (weight.shape[0],):
         raise RuntimeError(
-            f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with "
-            f"{weight.shape[0]} elements, but got bias of size {list(bias.shape)} instead"
+            f"{own}, expected bias to be 1-dimensional with {weight.shape[0]} elements, but got "
+            f"bias of size {list(bias.shape)} instead"
         )
 
 

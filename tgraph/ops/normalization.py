@@ -16,7 +16,8 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .convolution import channels as _channels
-from .pooling import avg_pool2d, pad
+from .padding import pad
+from .pooling import avg_pool2d
 
 
 def layer_norm(

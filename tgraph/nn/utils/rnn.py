@@ -15,7 +15,7 @@ from ...ops import reductions as r
 from ...ops.concatenation import stack
 from ...ops.creation import arange, as_tensor, full
 from ...ops.gather_scatter import index_select, masked_select, scatter
-from ...ops.pooling import pad
+from ...ops.padding import pad
 from ...ops.scans import cumsum
 from ...ops.sorting import sort
 from ...runtime.dtypes import float16, float32, float64, int8, int16, int32, int64, uint8
