@@ -114,10 +114,21 @@ def _grid_sample(x: Tensor, grid: Tensor, mode: str, padding: str, align_corners
         places = [read.inside(place, axis) for axis, place in enumerate(places)]
     if mode == "nearest":
         result = read([e.round(place) for place in places])
+        if grid._requires_grad:
+            result = e.mul(result, m.unsqueeze(_one_without_slope(places), 1))
     else:
         axes = [_taps(place, mode) for place in places]
         result = _sum(read, axes, padded=mode == "bicubic")
     return cast(m.reshape(result, (samples, channels, *out)), dtype)
+
+
+def _one_without_slope(places: Sequence[Tensor]) -> Tensor:
+    """1 for each point: the nearest element stays the same, so places have a gradient of 0."""
+    one: Any = 1.0
+    for place in places:
+        known = e.where(e.isnan(place), 1.0, e.floor(place))
+        one = e.mul(e.clamp(known, 1.0, 1.0), one)
+    return one
 
 
 def _unnormalized(place: Tensor, size: int, align_corners: bool) -> Tensor:

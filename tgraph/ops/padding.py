@@ -40,8 +40,10 @@ def pad(
     if mode == "constant":
         return pad_constant(input, pairs, 0 if value is None else value)
     _check_mode(mode, value, len(inner), ndim)
-    check = _check_circular if mode == "circular" else _check_edges
-    check(input, pairs, mode)
+    if mode == "circular":
+        _check_circular(input, pairs)
+    else:
+        _check_edges(input, pairs, len(inner), mode)
     if not any(map(any, inner)):
         return m.clone(input)
     lows, highs = zip(*pairs)
@@ -85,7 +87,8 @@ def _cut(x: Tensor, pairs: Pairs) -> Tensor:
     return apply(p.slice_, x, starts=starts, stops=stops, steps=(1,) * x.ndim)
 
 
-def _check_edges(x: Tensor, pairs: Pairs, mode: str) -> None:
+def _check_edges(x: Tensor, pairs: Pairs, count: int, mode: str) -> None:
+    sizes = [size + low + high for size, (low, high) in zip(x._type.shape, pairs)]
     for axis, (size, (low, high)) in enumerate(zip(x._type.shape, pairs)):
         if not low and not high:
             continue
@@ -94,19 +97,22 @@ def _check_edges(x: Tensor, pairs: Pairs, mode: str) -> None:
                 "Padding size should be less than the corresponding input dimension, but got: "
                 f"padding ({low}, {high}) at dimension {axis} of input {list(x.shape)}"
             )
-        if size + low + high < 1 or not size:
+        if sizes[axis] < 0 or not size:
             raise RuntimeError(
                 f"input {list(x.shape)} is too small: padding ({low}, {high}) of dimension {axis} "
-                f"would leave a size of {size + low + high}"
+                f"would leave a size of {sizes[axis]}"
             )
+    if max(sizes[-count:]) < 1:
+        raise RuntimeError(f"input {list(x.shape)} is too small: padding {pairs} leaves nothing")
 
 
-def _check_circular(x: Tensor, pairs: Pairs, mode: str) -> None:
+def _check_circular(x: Tensor, pairs: Pairs) -> None:
     for size, (low, high) in zip(x._type.shape, pairs):
-        if low > size or high > size:
-            raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + low + high < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension.")
+        kept = size + min(low, 0) + min(high, 0)  # what is cut off does not come in again
+        if max(low, high) > kept:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
 
 
 @planned

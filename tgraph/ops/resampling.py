@@ -158,13 +158,12 @@ def _filtered(how: Resampling, step: Any) -> tuple[Array, Array]:
     function, width = _FILTERS[how.kind]
     reach = real(width * 0.5) * step if step >= 1 else real(width * 0.5)
     inverse = real(1) / step if step >= 1 else real(1)
-    shift = real(0.5) if how.align_corners else real(0)
     center = step * (np.arange(how.made).astype(step.dtype) + real(0.5))
-    low = np.maximum((center - reach + real(0.5) + shift).astype(np.int64), 0)
-    high = np.minimum((center + reach + real(0.5) + shift).astype(np.int64), how.size)
+    low = np.maximum((center - reach + real(0.5)).astype(np.int64), 0)
+    high = np.minimum((center + reach + real(0.5)).astype(np.int64), how.size)
     taps = np.arange(int((high - low).max(initial=1)))
     positions = low[:, None] + taps
-    x = (positions.astype(step.dtype) - center[:, None] + real(0.5) - shift) * inverse
+    x = (positions.astype(step.dtype) - center[:, None] + real(0.5)) * inverse
     weights = np.where(positions < high[:, None], function(x), 0).astype(step.dtype)
     total = weights.sum(1, keepdims=True)
     weights = weights / np.where(total == 0, 1, total).astype(step.dtype)
