@@ -52,6 +52,7 @@ DOORS = {
     "tgraph.compiled.compiled_function": (
         "tgraph.compiled.check", "tgraph.compiled.explain", "tgraph.rewriting.rewritings",
     ),
+    "tgraph.nn.module": ("tgraph.compiled.compiled_function",),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
     "tgraph.drawing.draw": (
         "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",

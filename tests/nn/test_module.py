@@ -115,7 +115,7 @@ def test_a_name_that_the_class_uses_is_refused():
         nn.ModuleDict({"keys": nn.ReLU()})
     with pytest.raises(KeyError, match="attribute 'linear' already exists"):
         Block().register_buffer("linear", tg.ones(1))
-    with pytest.raises(KeyError, match=r'must not be empty or contain "\."'):
+    with pytest.raises(KeyError, match=r"module name can\\'t contain"):
         Block().add_module("a.b", nn.ReLU())
 
 
@@ -225,7 +225,7 @@ def test_loading_partly():
     assert layer.bias.tolist() == [1, 1, 1]
     with pytest.raises(RuntimeError, match="size mismatch for bias"):
         layer.load_state_dict({"bias": tg.ones(4)}, strict=False)
-    with pytest.raises(RuntimeError, match=r"expected tgraph.Tensor but received list"):
+    with pytest.raises(RuntimeError, match=r"expected tgraph.Tensor or Tensor-like object"):
         layer.load_state_dict({"bias": [1.0, 1.0, 1.0]}, strict=False)
     with pytest.raises(TypeError, match="Expected state_dict to be dict-like"):
         layer.load_state_dict([1])
@@ -252,7 +252,7 @@ def test_getting_by_path():
     assert net.get_buffer("first.seen") is net.first.seen
     with pytest.raises(AttributeError, match="Block has no attribute `lost`"):
         net.get_submodule("first.lost")
-    with pytest.raises(AttributeError, match="Block has no parameter `seen`"):
+    with pytest.raises(AttributeError, match="`seen` is not an nn"):
         net.get_parameter("first.seen")
 
 
@@ -308,7 +308,7 @@ def test_conversion_keeps_the_parameters_and_their_grad():
     assert block.to("cpu", tg.float16).linear.weight.dtype is tg.float16
     assert block.bfloat16().linear.weight.dtype is tg.bfloat16
     assert block.half().float().cpu().linear.weight.dtype is tg.float32
-    with pytest.raises(TypeError, match="only accepts floating point dtypes"):
+    with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
         block.to(tg.int32)
     with pytest.raises(RuntimeError, match="not available"):
         block.to(device="cuda")

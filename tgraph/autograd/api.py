@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..compiler.ir import primitives as p
@@ -220,12 +220,16 @@ _handles = itertools.count(1)
 class RemovableHandle:
     """What `register_hook` returns; `remove()` takes the hook away again."""
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self._hooks = hooks
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        """`extra_dict`, one or a list of them, has entries for the hook that go with it."""
+        given = () if extra_dict is None else extra_dict
+        extra = [given] if isinstance(given, Mapping) else given
+        self._tables: list[Any] = [hooks_dict, *extra]
         self.id = next(_handles)
 
     def remove(self) -> None:
-        self._hooks.pop(self.id, None)
+        for table in self._tables:
+            table.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

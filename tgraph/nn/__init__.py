@@ -3,6 +3,8 @@
 from . import (
     functional,
     init,
+    modules,
+    parameter,
     utils,
 )
 from .activation import (
@@ -40,6 +42,7 @@ from .batch_normalization import (
     SyncBatchNorm,
 )
 from .container import (
+    Container,
     ModuleDict,
     ModuleList,
     Sequential,
@@ -126,9 +129,14 @@ from .padding import (
     ZeroPad3d,
 )
 from .parameter import (
+    Buffer,
     Parameter,
     UninitializedBuffer,
     UninitializedParameter,
+)
+from .parameter_containers import (
+    ParameterDict,
+    ParameterList,
 )
 from .pooling import (
     AvgPool1d,
@@ -202,6 +210,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
@@ -209,6 +218,7 @@ __all__ = [
     "ConstantPad1d",
     "ConstantPad2d",
     "ConstantPad3d",
+    "Container",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -271,6 +281,8 @@ __all__ = [
     "NLLLoss",
     "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",
@@ -309,5 +321,7 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "modules",
+    "parameter",
     "utils",
 ]  # fmt: skip

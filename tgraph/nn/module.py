@@ -2,70 +2,43 @@
 
 from __future__ import annotations
 
-import functools
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
-
-import numpy as np
 
 from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..ops.creation import as_device, as_tensor
-from ..runtime.device import Device
-from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
-from ..runtime.records import NamedTuple
-from .parameter import Parameter, is_lazy, replace_value
+from .making import at_once, making
+from .module_conversion import Convertible
+from .module_hooks import HookedCalls
+from .module_state import Stateful
+from .parameter import Buffer, Parameter
+from .registries import NonPersistent, Registry
 
 Self = TypeVar("Self", bound="Module")
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found on one side only."""
+def _registry(names: str) -> Any:
+    """A property that shows members of one kind as a dictionary, and takes another in its place."""
 
-    missing_keys: list[str]
-    unexpected_keys: list[str]
+    def read(self: Any) -> Registry:
+        if names not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no members before Module.__init__()")
+        return Registry(self, self.__dict__[names])
 
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return (
-            f"IncompatibleKeys(missing_keys={self.missing_keys}, "
-            f"unexpected_keys={self.unexpected_keys})"
-        )
+    def write(self: Any, members: Any) -> None:
+        own, given = self.__dict__, dict(members)
+        before = own.get(names, {})
+        for name in before:
+            own.pop(name, None)
+        own[names] = {name: before.get(name, True) for name in given}
+        Registry(self, own[names]).update(given)
 
-
-def _making(init: Callable[..., None]) -> Callable[..., None]:
-    """An `__init__` that makes first values at once, also where a graph is built up front."""
-
-    @functools.wraps(init)
-    def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
-        if state.context is None:
-            init(self, *args, **kwargs)
-            return
-        context = current_context()
-        with context.making_state():
-            init(self, *args, **kwargs)
-        context.made(self)
-
-    return __init__
+    return property(read, write)
 
 
-def _at_once(method: _F) -> _F:
-    """A method that gives first values at once, also where a graph is built up front."""
-
-    @functools.wraps(method)
-    def run(self: Module, *args: Any, **kwargs: Any) -> Any:
-        with current_context().making_state():
-            return method(self, *args, **kwargs)
-
-    return run  # type: ignore[return-value]
-
-
-class Module:
+class Module(HookedCalls, Stateful, Convertible):
     """Base class of everything with parameters. Subclasses define `forward`.
 
     Parameters, buffers and modules are found by assigning them to attributes, after
@@ -89,18 +62,41 @@ class Module:
     # Where the parent keeps this module: part of the module path in the provenance of operations.
     _path: str = ""
     _training: bool = True
+    dump_patches: bool = False
+    call_super_init: bool = False
+
+    _parameters = _registry("_parameter_names")
+    _buffers = _registry("_buffer_names")
+    _modules = _registry("_module_names")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__init__" in cls.__dict__:
-            cls.__init__ = _making(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = making(cls.__init__)  # type: ignore[method-assign]
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            self._init_next(args, kwargs)
         set_ = object.__setattr__
         set_(self, "_parameter_names", {})
         set_(self, "_buffer_names", {})  # name -> is it part of the state_dict
         set_(self, "_module_names", {})
         set_(self, "_training", True)
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def _init_next(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Arguments are for the class behind Module, where there is one."""
+        if self.call_super_init:
+            return
+        name = type(self).__name__
+        if kwargs:
+            raise TypeError(
+                f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+            )
+        raise TypeError(
+            f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes. Subclasses define it; call the module itself to run it."""
@@ -112,19 +108,39 @@ class Module:
         outer, own = state.module_path, self._path
         state.module_path = f"{outer}.{own}" if outer and own else own or outer
         try:
+            if self._hooked:
+                return self._call_hooked(*args, **kwargs)
             return self.forward(*args, **kwargs)
         finally:
             state.module_path = outer
+
+    def _call_hooked(self, *args: Any, **kwargs: Any) -> Any:
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
+        return self._call_impl(*args, **kwargs)
 
     # --- attributes ---
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
+            self._forget_other(name, "_parameter_names")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
+            self._forget_other(name, "_module_names")
             self.add_module(name, value)
+        elif isinstance(value, Buffer):
+            self._forget_other(name, "_buffer_names")
+            self.register_buffer(name, value, value.persistent)
         else:
             self._set_other(name, value)
+
+    def _forget_other(self, name: str, registry: str) -> None:
+        """An attribute of another kind gives way to what is assigned."""
+        own = self.__dict__
+        if name in own and name not in own.get(registry, ()):
+            for other in ("_parameter_names", "_buffer_names", "_module_names"):
+                own.get(other, {}).pop(name, None)
+            del own[name]
 
     def _set_other(self, name: str, value: Any) -> None:
         names = self.__dict__
@@ -142,7 +158,7 @@ class Module:
         if is_buffer and value is not None and not isinstance(value, Tensor):
             raise TypeError(
                 f"cannot assign '{_type_name(value)}' as buffer '{name}' "
-                "(tgraph.Tensor or None expected)"
+                "(tgraph.nn.Buffer, tgraph.Tensor or None expected)"
             )
         object.__setattr__(self, name, value)
 
@@ -154,13 +170,17 @@ class Module:
     def _register(self, registry: str, kind: str, name: str, value: Any) -> None:
         if registry not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
-        if "." in name or not name:
-            raise KeyError(f'{kind} name must not be empty or contain ".", got "{name}"')
-        if hasattr(type(self), name):
+        kind = {"parameters": "parameter", "buffers": "buffer"}.get(kind, kind)
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+        if not name:
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(type(self), name) or (
+            name in self.__dict__ and name not in self.__dict__[registry]
+        ):
             raise KeyError(f"attribute '{name}' already exists")
-        for other in ("_parameter_names", "_buffer_names", "_module_names"):
-            if other != registry:
-                self.__dict__[other].pop(name, None)
         object.__setattr__(self, name, value)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -173,10 +193,13 @@ class Module:
         if param is not None and param._record is not None:
             raise ValueError(
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
-                "created explicitly."
+                f"created explicitly. To express '{name}' as a function of another Tensor, "
+                "compute the value in the forward() method."
             )
+        for hook in self._global_hooks.parameters.values():
+            param = _replaced(hook(self, name, param), param)
         self._register("_parameter_names", "parameters", name, param)
-        self._parameter_names[name] = None
+        self._parameter_names[name] = True
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` the attribute `name`: state that no gradient changes.
@@ -190,8 +213,8 @@ class Module:
             )
         if tensor is not None:
             tensor = current_context().kept(tensor)
-        if name in self.__dict__ and name not in self.__dict__.get("_buffer_names", ()):
-            raise KeyError(f"attribute '{name}' already exists")
+        for hook in self._global_hooks.buffers.values():
+            tensor = _replaced(hook(self, name, tensor), tensor)
         self._register("_buffer_names", "buffers", name, tensor)
         self._buffer_names[name] = persistent
 
@@ -199,12 +222,24 @@ class Module:
         """Make `module` the child `name`."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_type_name(module)} is not a Module subclass")
+        for hook in self._global_hooks.modules.values():
+            module = _replaced(hook(self, name, module), module)
         self._register("_module_names", "module", name, module)
-        self._module_names[name] = None
+        self._module_names[name] = True
         if module is not None:
-            module._set_path(name)
+            self._adopt(name, module)
 
-    register_module = add_module
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Make `module` the child `name`."""
+        self.add_module(name, module)
+
+    @property
+    def _non_persistent_buffers_set(self) -> NonPersistent:
+        return NonPersistent(self.__dict__["_buffer_names"])
+
+    def _adopt(self, name: str, child: Module) -> None:
+        """Tell a child where it is."""
+        child._set_path(name)
 
     def _set_path(self, path: str) -> None:
         object.__setattr__(self, "_path", path)
@@ -212,22 +247,25 @@ class Module:
     # --- what is inside ---
 
     def named_modules(
-        self, prefix: str = "", remove_duplicate: bool = True
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below it, with their paths; each one once.
+
+        Those in `memo` are left out, and added to it.
 
         >>> import tgraph.nn as nn
         >>> net = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU()))
         >>> [name for name, _ in net.named_modules()]
         ['', '0', '1', '1.0']
         """
-        seen: set[int] = set()
+        seen = set() if memo is None else memo
         stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
             path, module = stack.pop()
-            if remove_duplicate and id(module) in seen:
-                continue
-            seen.add(id(module))
+            if remove_duplicate:
+                if module in seen:
+                    continue
+                seen.add(module)
             yield path, module
             below = [
                 (f"{path}.{name}" if path else name, child)
@@ -235,9 +273,9 @@ class Module:
             ]
             stack.extend(reversed(below))
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it, each one once."""
-        return (module for _, module in self.named_modules())
+        return (each for _, each in self.named_modules(remove_duplicate=remove_duplicate))
 
     def _children_with_duplicates(self) -> list[tuple[str, Module]]:
         found = ((name, self.__dict__[name]) for name in self._module_names)
@@ -255,25 +293,28 @@ class Module:
         """The modules directly below this one."""
         return (child for _, child in self.named_children())
 
-    def _named_tensors(
-        self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
-    ) -> Iterator[tuple[str, Tensor]]:
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """The names and values that a function gives of each module, with their paths."""
         seen: set[int] = set()
-        all_modules = self.named_modules(prefix, remove_duplicate)
-        for path, module in all_modules if recurse else [(prefix, self)]:
-            for name in module.__dict__[registry]:
-                tensor = module.__dict__[name]
-                if tensor is None or (remove_duplicate and id(tensor) in seen):
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in modules if recurse else [(prefix, self)]:
+            for name, value in get_members_fn(module):
+                if value is None or (remove_duplicate and id(value) in seen):
                     continue
-                seen.add(id(tensor))
-                yield f"{path}.{name}" if path else name, tensor
+                seen.add(id(value))
+                yield f"{path}.{name}" if path else name, value
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with their paths, each one once; own ones only unless `recurse`."""
-        found = self._named_tensors("_parameter_names", prefix, recurse, remove_duplicate)
-        return found  # type: ignore[return-value]
+        return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters, each one once: what optimizers take."""
@@ -283,7 +324,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """All buffers with their paths, each one once; own ones only unless `recurse`."""
-        return self._named_tensors("_buffer_names", prefix, recurse, remove_duplicate)
+        return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """All buffers, each one once."""
@@ -291,83 +332,50 @@ class Module:
 
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as "encoder.layers.0"; AttributeError where there is none."""
-        module = self
-        for name in filter(None, target.split(".")):
-            if name not in module._module_names or module.__dict__[name] is None:
-                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-            module = module.__dict__[name]
+        found: Any = self
+        for name in target.split(".") if target else ():
+            if not hasattr(found, name):
+                raise AttributeError(f"{found._get_name()} has no attribute `{name}`")
+            found = getattr(found, name)
+            if not isinstance(found, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        module: Module = found
         return module
 
-    def _get_tensor(self, target: str, registry: str, kind: str) -> Any:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` at a path; with `strict` only where there is one already."""
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
+
+    def _member(self, target: str) -> tuple[Module, str, Any]:
+        """The module at the end of a path, the last name, and what it has of that name."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        if name not in module.__dict__[registry]:
-            raise AttributeError(f"{type(module).__name__} has no {kind} `{name}`")
-        return module.__dict__[name]
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        return module, name, getattr(module, name)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path; AttributeError where there is none."""
-        found: Parameter = self._get_tensor(target, "_parameter_names", "parameter")
+        _, name, found = self._member(target)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a path; AttributeError where there is none."""
-        found: Tensor = self._get_tensor(target, "_buffer_names", "buffer")
-        return found
-
-    # --- state ---
-
-    def _state_entries(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Parameters and persistent buffers with their keys, shared ones under every name."""
-        for path, module in self.named_modules(prefix.removesuffix("."), remove_duplicate=False):
-            own = module.__dict__
-            kept = [name for name, persistent in own["_buffer_names"].items() if persistent]
-            for name in (*own["_parameter_names"], *kept):
-                if own[name] is not None:
-                    yield f"{path}.{name}" if path else name, own[name]
-
-    @_at_once
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """All parameters and persistent buffers by path. They share memory with the module's."""
-        return OrderedDict(
-            (key, tensor if keep_vars else tensor.detach())
-            for key, tensor in self._state_entries(prefix)
-        )
-
-    @_at_once
-    def load_state_dict(
-        self, state_dict: Mapping[str, Tensor], strict: bool = True
-    ) -> IncompatibleKeys:
-        """Copy the values of `state_dict` into parameters and buffers, in place.
-
-        Values are tensors, NumPy arrays, or tensors of other libraries that know DLPack.
-
-        RuntimeError lists every missing and unexpected key (unless not `strict`) and every shape
-        that does not fit.
-        """
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(
-                f"Expected state_dict to be dict-like, got {type(state_dict).__name__}."
-            )
-        own = dict(self._state_entries())
-        missing = [key for key in own if key not in state_dict]
-        unexpected = [key for key in state_dict if key not in own]
-        errors = _key_errors(missing, unexpected) if strict else []
-        fitting = {key: _lent(given) for key, given in state_dict.items() if key in own}
-        for key, given in fitting.items():
-            if is_lazy(own[key]) and isinstance(given, Tensor) and not is_lazy(given):
-                own[key].materialize(given.shape)
-        errors += [error for key in fitting if (error := _misfit(key, own[key], fitting[key]))]
-        if errors:
-            raise RuntimeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
-                + "\n\t".join(errors)
-            )
-        with no_grad():
-            for key, given in fitting.items():
-                if not is_lazy(given):
-                    own[key].copy_(given)
-        return IncompatibleKeys(missing, unexpected)
+        module, name, found = self._member(target)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        buffer: Tensor = found
+        return buffer
 
     # --- mode ---
 
@@ -384,22 +392,24 @@ class Module:
         """Set training mode here and below."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self: Self) -> Self:
         """Set evaluation mode here and below."""
         return self.train(False)
 
-    @_at_once
+    @at_once
     def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn` on every module below this one and then on this one.
 
         It is mostly there to give first values. So it runs at once where a graph is built up front.
         """
-        for module in reversed(list(self.modules())):
-            fn(module)
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
         return self
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
@@ -412,63 +422,70 @@ class Module:
         """Forget the gradients of all parameters, or set them to zero."""
         clear_gradients(self.parameters(), set_to_none)
 
-    # --- conversion ---
+    # --- copies ---
 
-    @_at_once
-    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
-        """Convert floating-point parameters and buffers to a dtype, or move all to a device.
+    def compile(
+        self, *, check: bool = False, dynamic: Any = None, control_flow: bool = False
+    ) -> None:
+        """Let calls of this module run compiled, as what `tgraph.compile` gives; see there."""
+        from ..compiled.compiled_function import compiled
 
-        `to(tg.float64)`, `to("cuda")`, both, or a tensor whose dtype and device to use; also as
-        `dtype=` and `device=`. The parameters stay the same objects, so that optimizers keep
-        knowing them.
-        """
-        dtype, device = _conversion(args, kwargs)
-        for tensor in (*self.parameters(), *self.buffers()):
-            _convert(tensor, dtype, device)
-            if tensor._grad is not None:
-                _convert(tensor._grad, dtype, device)
-        return self
+        made = compiled(self._call_impl, check, dynamic, control_flow)
+        object.__setattr__(self, "_compiled_call_impl", made)
+        object.__setattr__(self, "_hooked", True)
 
-    def float(self: Self) -> Self:
-        """Convert floating-point parameters and buffers to float32."""
-        return self.to(float32)
+    def __getstate__(self) -> dict[str, Any]:
+        held = self.__dict__.copy()
+        held.pop("_compiled_call_impl", None)
+        return held
 
-    def double(self: Self) -> Self:
-        """Convert floating-point parameters and buffers to float64."""
-        return self.to(float64)
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        self.__dict__.update(held)
 
-    def half(self: Self) -> Self:
-        """Convert floating-point parameters and buffers to float16."""
-        return self.to(float16)
-
-    def bfloat16(self: Self) -> Self:
-        """Convert floating-point parameters and buffers to bfloat16."""
-        return self.to(bfloat16)
-
-    def cpu(self: Self) -> Self:
-        """Move parameters and buffers to the CPU."""
-        return self.to(device="cpu")
-
-    def cuda(self: Self, device: Any = None) -> Self:
-        """Move parameters and buffers to a CUDA device, the current one unless given."""
-        return self.to(device="cuda" if device is None else device)
+    def _replicate_for_data_parallel(self: Self) -> Self:
+        """A copy without parameters, which shares all else with this module."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        replica._parameters = {}
+        replica._buffers = self._buffers.copy()
+        replica._modules = self._modules.copy()
+        object.__setattr__(replica, "_is_replica", True)
+        return replica
 
     # --- display ---
+
+    def _get_name(self) -> str:
+        return type(self).__name__
 
     def extra_repr(self) -> str:
         """What `repr` shows in the parentheses of a module without children."""
         return ""
 
+    def __dir__(self) -> list[str]:
+        names = [*dir(type(self)), *self.__dict__]
+        return sorted({name for name in names if not name[:1].isdigit()})
+
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [
-            f"({name}): {_indented(repr(child))}"
-            for name, child in self._children_with_duplicates()
-        ]
+        children = [f"({name}): {indented(repr(child))}" for name, child in self._modules.items()]
         if not children and len(lines) <= 1:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}(\n  " + "\n  ".join(lines + children) + "\n)"
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def _own_parameters(module: Module) -> list[tuple[str, Any]]:
+    own = module.__dict__
+    return [(name, own[name]) for name in own["_parameter_names"]]
+
+
+def _own_buffers(module: Module) -> list[tuple[str, Any]]:
+    own = module.__dict__
+    return [(name, own[name]) for name in own["_buffer_names"]]
+
+
+def _replaced(given: Any, value: Any) -> Any:
+    return value if given is None else given
 
 
 def clear_gradients(parameters: Any, set_to_none: bool) -> None:
@@ -488,72 +505,6 @@ def _type_name(value: Any) -> str:
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
+    """Text whose lines but the first stand two columns further to the right."""
     return text.replace("\n", "\n  ")
-
-
-def _key_errors(missing: list[str], unexpected: list[str]) -> list[str]:
-    def quoted(keys: list[str]) -> str:
-        return ", ".join(f'"{key}"' for key in keys)
-
-    errors = []
-    if missing:
-        errors.append(f"Missing key(s) in state_dict: {quoted(missing)}. ")
-    if unexpected:
-        errors.append(f"Unexpected key(s) in state_dict: {quoted(unexpected)}. ")
-    return errors
-
-
-def _lent(given: Any) -> Any:
-    """A tensor over the memory of what another library gave; anything else as it is."""
-    foreign = isinstance(given, np.ndarray) or hasattr(given, "__dlpack__")
-    return as_tensor(given) if foreign and not isinstance(given, Tensor) else given
-
-
-def _misfit(key: str, own: Tensor, given: Any) -> str:
-    """What is wrong with a value for `own`; empty where nothing is."""
-    if not isinstance(given, Tensor):
-        return (
-            f'While copying the parameter named "{key}", expected tgraph.Tensor but received '
-            f"{_type_name(given)}"
-        )
-    if not (is_lazy(own) and is_lazy(given)) and given.shape != own.shape:
-        return (
-            f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
-            f"the shape in current model is {own.shape}."
-        )
-    return ""
-
-
-def _convert(tensor: Tensor, dtype: DType | None, device: Device | None) -> None:
-    """Give a handle its value in another dtype, which is for floats only, or place."""
-    own, place = tensor.dtype, tensor.device
-    wanted = dtype if dtype is not None and own.is_floating_point else own
-    there = place if device is None else device
-    if wanted is not own or there != place:
-        replace_value(tensor, tensor.detach().to(there, wanted))
-
-
-def _conversion(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[DType | None, Device | None]:
-    """The dtype and the device that the arguments of `Module.to` ask for."""
-    unknown = set(kwargs) - {"dtype", "device", "non_blocking"}
-    if unknown:
-        raise TypeError(f"to() got an unexpected keyword argument '{unknown.pop()}'")
-    dtype: DType | None = kwargs.get("dtype")
-    place: Any = kwargs.get("device")
-    for given in args:
-        if isinstance(given, DType):
-            dtype = given
-        elif isinstance(given, Tensor):
-            dtype, place = given._type.dtype, given._type.device
-        elif isinstance(given, bool):
-            continue  # non_blocking, by position
-        elif isinstance(given, (str, int, Device)):
-            place = given
-        else:
-            raise TypeError(f"to() expected a dtype, device or tensor, got {_type_name(given)}")
-    if dtype is not None and not dtype.is_floating_point:
-        raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got {dtype}")
-    return dtype, None if place is None else as_device(place)

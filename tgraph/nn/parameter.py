@@ -51,6 +51,28 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
+class Buffer(Tensor):
+    """A tensor that becomes a buffer of the module whose attribute it is.
+
+    >>> import tgraph as tg
+    >>> layer = tg.nn.Module()
+    >>> layer.seen = tg.nn.Buffer(tg.zeros(1))
+    >>> list(layer.state_dict())
+    ['seen']
+    """
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        if data is None:
+            self._value = np.empty(0, np.float32)
+            self._type = array_type(self._value)
+        else:
+            replace_value(self, data.detach())
+        self.persistent = persistent
+        self._requires_grad = data is not None and data.requires_grad
+
+
 def replace_value(tensor: Tensor, data: Tensor) -> None:
     """Let `tensor` be what `data` is: its memory, shape and dtype, without its history."""
     if is_lazy(tensor) and is_lazy(data):
