@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,7 @@ loss(
 )
 loss(
     "margin_ranking_loss",
-    lambda x, y, t, reduction: F.margin_ranking_loss(x, y, t, 0.3, reduction),
+    lambda x, y, t, reduction: F.margin_ranking_loss(x, y, t, 0.3, reduction=reduction),
     lambda x, y, t: np.maximum(-t * (x - y) + 0.3, 0),
     (5,),
     (5,),
@@ -156,7 +157,7 @@ loss(
 )
 loss(
     "cosine_embedding_loss",
-    lambda x, y, t, reduction: F.cosine_embedding_loss(x, y, t, 0.1, reduction),
+    lambda x, y, t, reduction: F.cosine_embedding_loss(x, y, t, 0.1, reduction=reduction),
     lambda x, y, t: np.where(t == 1, 1 - cosine(x, y), np.maximum(cosine(x, y) - 0.1, 0)),
     MATRIX,
     MATRIX,
@@ -176,4 +177,98 @@ loss(
 
 
 def cosine(x: Array, y: Array) -> Array:
-    return (x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
+    lengths = [(each * each).sum(-1) + 1e-12 for each in (x, y)]
+    return (x * y).sum(-1) / np.sqrt(lengths[0] * lengths[1])
+
+
+def one_hot_of(target: Array, classes: int) -> Array:
+    return np.eye(classes)[target]
+
+
+case(
+    "soft_margin_loss",
+    F.soft_margin_loss,
+    lambda x, t: np.logaddexp(-t * x, 0).mean(),
+    MATRIX,
+    (MATRIX, signs, tg.int64),
+    tolerance=60,
+)
+case(
+    "multi_margin_loss",
+    lambda x, t, w: F.multi_margin_loss(x, t, 2, 0.7, w, reduction="sum"),
+    lambda x, t, w: (
+        ((1 - one_hot_of(t, 4)) * np.maximum(0.7 + picked(x, t)[:, None] + x, 0) ** 2).sum(1)
+        @ w[t]
+        / 4
+    ),
+    MATRIX,
+    TARGET,
+    ((4,), positive),
+    tolerance=60,
+)
+case(
+    "multilabel_margin_loss",
+    lambda x: F.multilabel_margin_loss(x, tg.tensor([[3, 0, -1, 1], [-1, 2, 0, 0]])),
+    lambda x: sum(max(1 - x[0, i] + x[0, j], 0) for i in (0, 3) for j in (1, 2)) / 8,
+    (2, 4),
+    tolerance=60,
+)
+case(
+    "multilabel_soft_margin_loss",
+    F.multilabel_soft_margin_loss,
+    lambda x, y, w: (w * (np.logaddexp(x, 0) - x * y)).mean(),
+    MATRIX,
+    (MATRIX, share),
+    ((4,), positive),
+    tolerance=60,
+)
+case(
+    "triplet_margin_with_distance_loss",
+    lambda a, p, n: F.triplet_margin_with_distance_loss(
+        a, p, n, distance_function=lambda x, y: (x - y).abs().sum(-1), swap=True
+    ),
+    lambda a, p, n: np.maximum(
+        np.abs(a - p).sum(-1) + 1 - np.minimum(np.abs(a - n).sum(-1), np.abs(p - n).sum(-1)), 0
+    ).mean(),
+    (1, 4),
+    (1, 4),
+    (1, 4),
+    gradient=False,
+)
+case(
+    "linear_cross_entropy",
+    lambda x, w, b, t: F.linear_cross_entropy(x, w, t, linear_bias=b),
+    lambda x, w, b, t: picked(special.log_softmax(np.einsum("ni,cdi->ncd", x, w) + b, 1), t).mean(),
+    MATRIX,
+    (5, 2, 4),
+    (5, 2),
+    ((3, 2), below(5), tg.int64),
+    tolerance=150,
+)
+
+
+def aligned(logs: Array, labels: list[int]) -> float:
+    """The probability of labels, as the sum over all paths of classes."""
+    total = 0.0
+    for path in itertools.product(range(logs.shape[1]), repeat=len(logs)):
+        merged = [each for each, _ in itertools.groupby(path) if each]
+        if merged == labels:
+            total += np.exp(sum(logs[at, each] for at, each in enumerate(path)))
+    return -np.log(total)
+
+
+def aligned_rows(x: Array) -> Array:
+    logs = special.log_softmax(x, 2)
+    return np.array([aligned(logs[:4, 0], [1, 1]), aligned(logs[:3, 1], [2])])
+
+
+case(
+    "ctc_loss",
+    lambda x: F.ctc_loss(
+        F.log_softmax(x, 2), tg.tensor([1, 1, 2]), (4, 3), (2, 1), reduction="none"
+    ),
+    aligned_rows,
+    (4, 2, 3),
+    tolerance=150,
+    dtypes=(tg.float32, tg.float64),
+)

@@ -23,6 +23,7 @@ NOT_AS_NUMPY = {"cosine_similarity", "cosine_embedding_loss", "equal"}
 ODD_REFERENCES = {"conv2d same"}
 # Where an operand of the same shape as another does not broadcast, in PyTorch neither.
 SAME_SHAPES = {
+    "gaussian_nll_loss",
     "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "stack", "setitem",
     "scatter", "scatter_add", "masked_scatter", "matmul", "dot",
 }  # fmt: skip

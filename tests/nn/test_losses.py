@@ -27,9 +27,9 @@ def test_regression_losses(reduction):
     small = np.abs(X - Y) < 0.5
     smooth = np.where(small, (X - Y) ** 2, np.abs(X - Y) - 0.25)
     cases = [
-        (nn.MSELoss(reduction), (X - Y) ** 2),
-        (nn.L1Loss(reduction), np.abs(X - Y)),
-        (nn.SmoothL1Loss(reduction, beta=0.5), smooth),
+        (nn.MSELoss(reduction=reduction), (X - Y) ** 2),
+        (nn.L1Loss(reduction=reduction), np.abs(X - Y)),
+        (nn.SmoothL1Loss(reduction=reduction, beta=0.5), smooth),
     ]
     for loss, expected in cases:
         np.testing.assert_allclose(loss(x, y).numpy(), reduced(expected, reduction), rtol=1e-12)
@@ -40,7 +40,9 @@ def test_binary_cross_entropy_with_logits(reduction):
     p = 1 / (1 + np.exp(-X))
     positive = np.array([2.0, 1.0, 0.5, 3.0, 1.0])
     losses = -(positive * PROBABILITIES * np.log(p) + (1 - PROBABILITIES) * np.log(1 - p)) * WEIGHT
-    loss = nn.BCEWithLogitsLoss(tg.tensor(WEIGHT), reduction, tg.tensor(positive))
+    loss = nn.BCEWithLogitsLoss(
+        tg.tensor(WEIGHT), reduction=reduction, pos_weight=tg.tensor(positive)
+    )
     found = loss(tg.tensor(X), tg.tensor(PROBABILITIES))
     np.testing.assert_allclose(found.numpy(), reduced(losses, reduction), rtol=1e-12)
     huge = nn.BCEWithLogitsLoss()(tg.tensor([1000.0, -1000.0]), tg.tensor([0.0, 0.0]))
@@ -64,7 +66,9 @@ def test_cross_entropy(reduction, weight, ignored, smoothing):
     elif reduction == "mean":
         expected = losses.sum() / (weights[CLASSES] * counted).sum()
     given = None if weight is None else tg.tensor(weight)
-    loss = nn.CrossEntropyLoss(given, ignored, reduction, smoothing)
+    loss = nn.CrossEntropyLoss(
+        given, ignore_index=ignored, reduction=reduction, label_smoothing=smoothing
+    )
     found = loss(tg.tensor(X), tg.tensor(CLASSES))
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
@@ -97,7 +101,7 @@ def test_nll_is_cross_entropy_of_the_logarithms():
 
 def test_losses_refuse_what_they_do_not_know():
     with pytest.raises(ValueError, match="average is not a valid value for reduction"):
-        nn.MSELoss("average")
+        nn.MSELoss(reduction="average")(tg.ones(2), tg.ones(2))
     with pytest.warns(UserWarning, match="different to the input size"):
         nn.MSELoss()(tg.ones(2), tg.ones(2, 1))
 

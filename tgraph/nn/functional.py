@@ -1,5 +1,18 @@
 """Layers, activations and losses as functions without state of their own."""
 
+from ..ops.activation_forms import (
+    celu_,
+    elu_,
+    hardtanh_,
+    leaky_relu_,
+    log_softmax,
+    relu_,
+    rrelu_,
+    selu_,
+    softmax,
+    softmin,
+    threshold_,
+)
 from ..ops.activations import (
     celu,
     elu,
@@ -9,17 +22,13 @@ from ..ops.activations import (
     hardswish,
     hardtanh,
     leaky_relu,
-    log_softmax,
     logsigmoid,
     mish,
-    prelu,
     relu,
     relu6,
     selu,
     sigmoid,
     silu,
-    softmax,
-    softmin,
     softplus,
     softsign,
     tanh,
@@ -40,6 +49,9 @@ from ..ops.convolution import (
     conv1d,
     conv2d,
     conv3d,
+)
+from ..ops.ctc import (
+    ctc_loss,
 )
 from ..ops.dropout import (
     alpha_dropout,
@@ -77,22 +89,32 @@ from ..ops.layers import (
     rms_norm,
     scaled_dot_product_attention,
 )
+from ..ops.linear_cross_entropy import (
+    linear_cross_entropy,
+)
 from ..ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
     cross_entropy,
     gaussian_nll_loss,
-    hinge_embedding_loss,
     huber_loss,
     kl_div,
     l1_loss,
-    margin_ranking_loss,
     mse_loss,
     nll_loss,
     poisson_nll_loss,
     smooth_l1_loss,
+)
+from ..ops.margin_losses import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
     triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from ..ops.padding import (
     pad,
@@ -107,6 +129,13 @@ from ..ops.pooling import (
     max_pool1d,
     max_pool2d,
     max_pool3d,
+)
+from ..ops.shrinking import (
+    gumbel_softmax,
+    hardshrink,
+    prelu,
+    rrelu,
+    softshrink,
 )
 from ..ops.shuffling import (
     channel_shuffle,
@@ -133,20 +162,24 @@ __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
-    "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu",
-    "grid_sample", "group_norm", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss",
+    "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dropout",
+    "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag",
+    "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool3d",
+    "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "gumbel_softmax",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss",
     "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm",
-    "leaky_relu", "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d",
-    "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
-    "multi_head_attention_forward", "native_channel_shuffle", "nll_loss", "normalize",
-    "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
-    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
-    "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign",
-    "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "unfold", "upsample",
-    "upsample_bilinear", "upsample_nearest",
+    "leaky_relu", "leaky_relu_", "linear", "linear_cross_entropy", "local_response_norm",
+    "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "native_channel_shuffle",
+    "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "pixel_shuffle",
+    "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm",
+    "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanh", "tanhshrink", "threshold", "threshold_", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear",
+    "upsample_nearest",
 ]  # fmt: skip

@@ -20,6 +20,15 @@ from ..runtime.dtypes import DType, bool_
 from . import elementwise as e
 from . import reductions as r
 
+
+def require_float(x: Tensor, name: str) -> Tensor:
+    """`x`, if its elements are real numbers of a floating type, as PyTorch's kernel requires."""
+    dtype = require_tensor(x, name)._type.dtype
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f'"{name}_cpu" not implemented for {dtype.name}')
+    return x
+
+
 # --- rectifiers --------------------------------------------------------------------------------
 
 
@@ -52,6 +61,13 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """x limited to [min_val, max_val]; the gradient at both ends is 0."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    dtype = require_tensor(input, "hardtanh")._type.dtype
+    if dtype is bool_:
+        raise NotImplementedError("Bool inputs not supported for hardtanh")
+    if not dtype.is_signed and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return applied(_hardtanh, input, "hardtanh_", inplace, min_val, max_val)
 
 
@@ -63,7 +79,9 @@ def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x for x > 0, else negative_slope * x."""
-    return applied(_leaky_relu, input, "leaky_relu_", inplace, negative_slope)
+    return applied(
+        _leaky_relu, require_float(input, "leaky_relu"), "leaky_relu_", inplace, negative_slope
+    )
 
 
 @planned
@@ -71,18 +89,9 @@ def _leaky_relu(x: Tensor, slope: Tensor | float) -> Tensor:
     return e.where(e.gt(x, 0), x, e.mul(x, slope))
 
 
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x for x > 0, else weight * x, with one weight, or one per channel (dimension 1)."""
-    if weight._type.numel > 1:
-        shape = [1] * input.ndim
-        shape[1 if input.ndim > 1 else 0] = weight._type.numel
-        weight = apply(p.reshape, weight, shape=tuple(shape))
-    return _leaky_relu(input, weight)
-
-
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, else alpha * (exp(x) - 1)."""
-    return applied(_elu, input, "elu_", inplace, alpha)
+    return applied(_elu, require_float(input, "elu"), "elu_", inplace, alpha)
 
 
 @planned
@@ -94,7 +103,7 @@ def _elu(x: Tensor, alpha: float) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The self-normalising elu of Klambauer et al. (2017)."""
-    return applied(_selu, input, "selu_", inplace)
+    return applied(_selu, require_float(input, "elu"), "selu_", inplace)
 
 
 @planned
@@ -105,7 +114,9 @@ def _selu(x: Tensor) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, else alpha * (exp(x / alpha) - 1)."""
-    return applied(_celu, input, "celu_", inplace, alpha)
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return applied(_celu, require_float(input, "elu"), "celu_", inplace, alpha)
 
 
 @planned
@@ -189,7 +200,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
-    return applied(_mish, input, "mish_", inplace)
+    return applied(_mish, require_float(input, "mish"), "mish_", inplace)
 
 
 @planned
@@ -199,7 +210,7 @@ def _mish(x: Tensor) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""
-    return applied(_hardsigmoid, input, "hardsigmoid_", inplace)
+    return applied(_hardsigmoid, require_float(input, "hardsigmoid"), "hardsigmoid_", inplace)
 
 
 @planned
@@ -209,7 +220,7 @@ def _hardsigmoid(x: Tensor) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6."""
-    return applied(_hardswish, input, "hardswish_", inplace)
+    return applied(_hardswish, require_float(input, "hardswish"), "hardswish_", inplace)
 
 
 @planned
@@ -298,7 +309,10 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second."""
-    size = input._type.shape[normalize_axis(dim, input.ndim)]
+    if not require_tensor(input, "glu").ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    dim = normalize_axis(dim, input.ndim)
+    size = input._type.shape[dim]
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
     left, right = input.chunk(2, dim)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from ..compiler.ir import TensorType
@@ -13,8 +10,9 @@ from ..compiler.ir import primitives as p
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.eager_context import constant
-from ..core.operands import cast, refuse_complex, require_tensor, result_type, widened
+from ..core.operands import cast, refuse_complex, require_tensor, widened
 from ..core.planned import planned
+from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import int64, uint8
@@ -22,66 +20,47 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .activations import log_softmax, sigmoid
-from .layers import cosine_similarity, pairwise_distance
+from .loss_reduction import in_float32, mean_over, reduced, reduction_of, warn_sizes
 
 
-def _in_float32(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`loss` of 16-bit floats in float32, so that it and each share of its gradient round once."""
-
-    @wraps(loss)
-    def computed(input: Tensor, target: Tensor, *args: Any, **options: Any) -> Tensor:
-        if not isinstance(input, Tensor) or not isinstance(target, Tensor):
-            return loss(input, target, *args, **options)  # which tells what is wrong
-        dtype = result_type(input, target)
-        if loss.__name__ != "l1_loss":  # which is made of absolute values
-            refuse_complex(loss.__name__, input, target)
-        if not dtype.is_half:
-            return loss(input, target, *args, **options)
-        wide = loss(*map(_widened, (input, target, *args)),
-                    **{name: _widened(value) for name, value in options.items()})  # fmt: skip
-        return cast(wide, dtype)
-
-    return computed
-
-
-def _widened(value: Any) -> Any:
-    return widened(value) if isinstance(value, Tensor) else value
-
-
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return r.mean(loss)
-    if reduction == "sum":
-        return r.sum(loss)
-    if reduction != "none":
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return loss
-
-
-def _warn_sizes(input: Tensor, target: Tensor, name: str) -> None:
-    require_tensor(input, name), require_tensor(target, name, "target")
-    if input._type.shape != target._type.shape:
-        warnings.warn(
-            f"{name}: using a target size ({list(target.shape)}) that is different to the input "
-            f"size ({list(input.shape)}). This will likely lead to incorrect results due to "
-            "broadcasting. Please ensure they have the same size.",
-            stacklevel=4,
-        )
-
-
-@_in_float32
+@in_float32
 def mse_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """Squared differences."""
-    _warn_sizes(input, target, "mse_loss")
+    """Squared differences; with `weight` their weighted mean.
+
+    >>> import tgraph as tg
+    >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
+    warn_sizes(input, target, "mse_loss")
+    reduction = reduction_of(size_average, reduce, reduction)
+    _check_weight(input, weight)
     return _squared_error(input, target, weight, reduction)
 
 
 @planned
 def _squared_error(x: Tensor, y: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    squared = _square_apart(x, y)
-    return _reduced(squared if weight is None else e.mul(squared, weight), reduction)
+    return _weighted(_square_apart(x, y), weight, reduction)
+
+
+def _check_weight(input: Tensor, weight: Tensor | None) -> None:
+    if weight is not None and weight._type.shape != input._type.shape:
+        raise ValueError("Weights and input must have the same size.")
+
+
+def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """A loss times weights, whose mean is that of the weights."""
+    if weight is None:
+        return reduced(loss, reduction)
+    if reduction == "mean":
+        return e.div(r.sum(e.mul(loss, weight)), r.sum(weight))
+    return reduced(e.mul(loss, weight), reduction)
 
 
 @planned
@@ -90,32 +69,49 @@ def _square_apart(x: Tensor, y: Tensor) -> Tensor:
     return e.mul(apart, apart)
 
 
-@_in_float32
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Absolute differences."""
-    _warn_sizes(input, target, "l1_loss")
-    return _absolute_error(input, target, reduction)
+@in_float32
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Absolute differences; with `weight` their weighted mean."""
+    warn_sizes(input, target, "l1_loss")
+    reduction = reduction_of(size_average, reduce, reduction)
+    _check_weight(input, weight)
+    return _absolute_error(input, target, weight, reduction)
 
 
 @planned
-def _absolute_error(x: Tensor, y: Tensor, reduction: str) -> Tensor:
-    return _reduced(e.abs(e.sub(x, y)), reduction)
+def _absolute_error(x: Tensor, y: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    return _weighted(e.abs(e.sub(x, y)), weight, reduction)
 
 
-@_in_float32
+@in_float32
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
 ) -> Tensor:
     """Absolute differences, squared ones below `beta`, joined smoothly."""
-    _warn_sizes(input, target, "smooth_l1_loss")
+    warn_sizes(input, target, "smooth_l1_loss")
+    reduction = reduction_of(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
-        return l1_loss(input, target, reduction)
+        return _absolute_error(input, target, None, reduction)
     return _smooth_error(input, target, beta, reduction)
 
 
 @planned
 def _smooth_error(x: Tensor, y: Tensor, beta: float, reduction: str) -> Tensor:
-    return _reduced(_smooth_l1(x, y, beta), reduction)
+    return reduced(_smooth_l1(x, y, beta), reduction)
 
 
 @planned
@@ -128,18 +124,28 @@ def _smooth_l1(x: Tensor, y: Tensor, beta: float) -> Tensor:
     return e.where(near, inner, e.sub(size, 0.5 * beta))
 
 
-@_in_float32
+@in_float32
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """Half the squared difference, continued in a straight line beyond `delta`."""
-    _warn_sizes(input, target, "huber_loss")
-    return _huber_error(input, target, delta, reduction)
+    warn_sizes(input, target, "huber_loss")
+    _check_weight(input, weight)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    return _huber_error(input, target, weight, delta, reduction)
 
 
 @planned
-def _huber_error(x: Tensor, y: Tensor, delta: float, reduction: str) -> Tensor:
-    return _reduced(_huber(x, y, delta), reduction)
+def _huber_error(
+    x: Tensor, y: Tensor, weight: Tensor | None, delta: float, reduction: str
+) -> Tensor:
+    loss = _huber(x, y, delta)
+    return reduced(loss if weight is None else e.mul(loss, weight), reduction)
 
 
 @planned
@@ -154,18 +160,27 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
 # --- classification ----------------------------------------------------------------------------
 
 
-@planned
 def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Minus the entry of the target class: `input` is [n, classes, ...], `target` [n, ...].
 
     The mean is over the targets, weighted by `weight` of their class; `ignore_index` is left out.
     """
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _nll_loss(input, target, weight, ignore_index, reduction)
+
+
+@planned
+def _nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
     axis = _class_axis(input, target, "nll_loss")
     _check_classes(target)
     ignored = e.eq(target, ignore_index)
@@ -175,21 +190,14 @@ def nll_loss(
     if weight is None:
         loss = e.where(ignored, 0, e.neg(picked))
         if reduction != "mean":
-            return _reduced(loss, reduction)
-        return _mean_over(loss, e.logical_not(ignored))
+            return reduced(loss, reduction)
+        return mean_over(loss, e.logical_not(ignored))
     factors = e.where(ignored, 0, apply(p.index, weight, cast(safe, int64), axis=0))
     loss = e.mul(e.neg(picked), factors)
     loss = e.where(ignored, 0, loss)
     if reduction != "mean":
-        return _reduced(loss, reduction)
-    return _mean_over(loss, factors)
-
-
-def _mean_over(loss: Tensor, weights: Tensor) -> Tensor:
-    """The sum over that of the weights, which half types could not count."""
-    total = r.sum(widened(loss))
-    whole = cast(r.sum(widened(weights)), total._type.dtype)
-    return cast(e.div(total, whole), loss._type.dtype)
+        return reduced(loss, reduction)
+    return mean_over(loss, factors)
 
 
 def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
@@ -218,13 +226,13 @@ def _check_classes(target: Tensor) -> None:
         raise RuntimeError("expected scalar type Long but found Byte for the target classes")
 
 
-@planned
-@_in_float32
 def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -236,6 +244,20 @@ def cross_entropy(
     >>> tg.nn.functional.cross_entropy(tg.zeros(1, 4), tg.tensor([2]))
     tensor(1.3863)
     """
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+@planned
+@in_float32
+def _cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     require_tensor(input, "cross_entropy"), require_tensor(target, "cross_entropy", "target")
@@ -243,7 +265,7 @@ def cross_entropy(
     logs = log_softmax(input, axis)
     if target._type.dtype.is_floating_point:
         return _soft_cross_entropy(logs, target, weight, reduction, label_smoothing, axis)
-    loss = nll_loss(logs, target, weight, ignore_index, reduction)
+    loss = _nll_loss(logs, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return loss
     smooth = _smoothing(logs, target, weight, ignore_index, reduction, axis)
@@ -264,11 +286,11 @@ def _smoothing(
     weighted = logs if weight is None else e.mul(logs, _by_class(weight, logs, axis))
     total = e.where(ignored, 0, e.neg(r.sum(weighted, axis)))
     if reduction != "mean":
-        return _reduced(total, reduction)
+        return reduced(total, reduction)
     if weight is None:
-        return _mean_over(total, e.logical_not(ignored))
+        return mean_over(total, e.logical_not(ignored))
     safe = cast(e.where(ignored, 0, target), int64)
-    return _mean_over(total, e.where(ignored, 0, apply(p.index, weight, safe, axis=0)))
+    return mean_over(total, e.where(ignored, 0, apply(p.index, weight, safe, axis=0)))
 
 
 def _by_class(weight: Tensor, like: Tensor, axis: int) -> Tensor:
@@ -296,7 +318,7 @@ def _soft_cross_entropy(
     loss = e.neg(r.sum(e.mul(logs, target), axis))
     if reduction == "mean":
         return r.mean(loss) if logs._type.numel else e.mul(r.sum(loss), math.nan)
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 @composite("binary_cross_entropy_with_logits")
@@ -318,16 +340,29 @@ def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) 
     return e.neg(e.mul(g, x))
 
 
-@planned
-@_in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """The binary cross-entropy of sigmoid(input), without overflow."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _binary_cross_entropy_with_logits(input, target, weight, reduction, pos_weight)
+
+
+@planned
+@in_float32
+def _binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    pos_weight: Tensor | None,
+) -> Tensor:
     _check_same(input, target, "binary_cross_entropy_with_logits")
     target = cast(target, input._type.dtype)
     if pos_weight is None:
@@ -337,7 +372,7 @@ def binary_cross_entropy_with_logits(
         positive = _logistic_loss(input, apply(p.broadcast, _one(input), shape=input._type.shape))
         factor = e.add(e.mul(e.sub(pos_weight, 1), target), 1)
         loss = e.add(e.mul(e.sub(1, target), input), e.mul(factor, positive))
-    return _reduced(loss if weight is None else e.mul(loss, weight), reduction)
+    return reduced(loss if weight is None else e.mul(loss, weight), reduction)
 
 
 def _one(like: Tensor) -> Tensor:
@@ -352,18 +387,48 @@ def _check_same(input: Tensor, target: Tensor, name: str) -> None:
         )
 
 
-@planned
-@_in_float32
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
-    """-(y log(x) + (1 - y) log(1 - x)), with logarithms no lower than -100."""
+    """-(y log(x) + (1 - y) log(1 - x)), with logarithms no lower than -100.
+
+    RuntimeError where eager code sees an `input` outside of [0, 1].
+
+    >>> import tgraph as tg
+    >>> tg.nn.functional.binary_cross_entropy(tg.tensor([0.5]), tg.tensor([1.0]))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    require_tensor(input, "binary_cross_entropy")
+    require_tensor(target, "binary_cross_entropy", "target")
     _check_same(input, target, "binary_cross_entropy")
+    if state.context is None and not bool(_are_shares(input.detach())):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    return _binary_cross_entropy(input, target, weight, reduction)
+
+
+@planned
+def _are_shares(x: Tensor) -> Tensor:
+    outside = e.logical_or(e.lt(x, 0), e.gt(x, 1))
+    return r.all(e.logical_not(outside))
+
+
+@planned
+@in_float32
+def _binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
+) -> Tensor:
     target = cast(target, input._type.dtype)
     loss = _cross_entropy_of_two(input, target)
-    return _reduced(loss if weight is None else e.mul(loss, weight), reduction)
+    return reduced(loss if weight is None else e.mul(loss, weight), reduction)
 
 
+@composite("binary_cross_entropy")
 @planned
 def _cross_entropy_of_two(x: Tensor, y: Tensor) -> Tensor:
     yes = e.clamp(e.log(x), min=-100)
@@ -371,39 +436,88 @@ def _cross_entropy_of_two(x: Tensor, y: Tensor) -> Tensor:
     return e.neg(e.add(e.mul(y, yes), e.mul(e.sub(1, y), no)))
 
 
+@input_vjp(_cross_entropy_of_two, 0, saves=(0, 1))
 @planned
-@_in_float32
+def _cross_entropy_of_two_input(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
+    spread = e.clamp(e.mul(e.sub(1, x), x), min=1e-12)
+    return e.mul(g, e.div(e.sub(x, y), spread))
+
+
+@input_vjp(_cross_entropy_of_two, 1, saves=(0,))
+@planned
+def _cross_entropy_of_two_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) -> Tensor:
+    yes = e.clamp(e.log(x), min=-100)
+    no = e.clamp(e.log1p(e.neg(x)), min=-100)
+    return e.mul(g, e.sub(no, yes))
+
+
 def kl_div(
-    input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
 ) -> Tensor:
-    """The Kullback-Leibler divergence of log-probabilities `input` from `target`."""
+    """The Kullback-Leibler divergence of log-probabilities `input` from `target`.
+
+    "mean" is over all elements; "batchmean", over the rows, is what the definition says.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _kl_div(input, target, reduction, log_target)
+
+
+@planned
+@in_float32
+def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
     if log_target:
         loss = e.mul(e.exp(target), e.sub(target, input))
     else:
-        positive = e.gt(target, 0)
-        entropy = e.mul(target, e.log(e.where(positive, target, 1)))
+        none = e.eq(target, 0)
+        entropy = e.mul(target, e.log(e.where(none, 1, target)))
         loss = e.sub(entropy, e.mul(target, input))
     if reduction == "batchmean":
         total = r.sum(widened(loss))
-        return cast(e.div(total, input.shape[0]), loss._type.dtype)
-    return _reduced(loss, reduction)
+        count = input.shape[0] if input.ndim else 1
+        return cast(e.div(total, count), loss._type.dtype)
+    return reduced(loss, reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of counts; `full` adds Stirling's term, of the counts alone."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
 @planned
-@_in_float32
-def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, eps: float = 1e-8,
-    reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The negative log-likelihood of counts, without the term that only depends on them."""
+@in_float32
+def _poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str
+) -> Tensor:
     if log_input:
         loss = e.sub(e.exp(input), e.mul(target, input))
     else:
         loss = e.sub(input, e.mul(target, e.log(e.add(input, eps))))
-    return _reduced(loss, reduction)
+    return reduced(e.add(loss, _stirling(target)) if full else loss, reduction)
 
 
-@planned
+def _stirling(counts: Tensor) -> Tensor:
+    """log(counts!) for counts above 1, approximately."""
+    above = e.gt(counts, 1)
+    safe = e.where(above, counts, 1)
+    logs = e.sub(e.mul(safe, e.log(safe)), safe)
+    return e.where(above, e.add(logs, e.mul(e.log(e.mul(safe, 2 * math.pi)), 0.5)), 0)
+
+
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -412,57 +526,41 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of normal numbers with mean `input` and variance `var`."""
+    """The negative log-likelihood of normal numbers with mean `input` and variance `var`.
+
+    `var` is a number or a tensor of the shape of `input`, of which one dimension may be 1, or the
+    last left out. Gradients go to it as if it were not limited to `eps`. ValueError where eager
+    code sees a negative one.
+    """
     refuse_complex("gaussian_nll_loss", input, target)
-    safe = e.clamp(var, min=eps) if isinstance(var, Tensor) else max(var, eps)
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = m.expand(constant(var, input._type.dtype, input._type.device), input.shape)
+    if var._type.shape != input._type.shape:
+        if input._type.shape[:-1] == var._type.shape:
+            var = m.unsqueeze(var, -1)
+        elif not _broadcasts_once(var, input):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    if state.context is None and bool(r.any(e.lt(var.detach(), 0))):
+        raise ValueError("var has negative entry/entries")
+    return _gaussian_nll_loss(input, target, var, full, eps, reduction)
+
+
+def _broadcasts_once(var: Tensor, input: Tensor) -> bool:
+    """Whether `var` has one size of 1 where `input` has another, and no other difference."""
+    pairs = zip(input._type.shape, var._type.shape)
+    return input.ndim == var.ndim and [own for size, own in pairs if size != own] == [1]
+
+
+@planned
+def _gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
+) -> Tensor:
+    limited = e.add(e.sub(var, var.detach()), eps)
+    safe = e.where(e.lt(var, eps), limited, var)
     apart = e.sub(input, target)
-    logs = e.log(safe) if isinstance(safe, Tensor) else math.log(safe)
-    loss = e.mul(e.add(e.div(e.mul(apart, apart), safe), logs), 0.5)
-    return _reduced(e.add(loss, 0.5 * math.log(2 * math.pi)) if full else loss, reduction)
-
-
-# --- ranking -----------------------------------------------------------------------------------
-
-
-@planned
-def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
-) -> Tensor:
-    """The input for targets of 1, max(0, margin - input) for targets of -1."""
-    far = e.clamp(e.sub(margin, input), min=0)
-    loss = e.add(e.where(e.eq(target, 1), input, 0), e.where(e.eq(target, -1), far, 0))
-    return _reduced(loss, reduction)
-
-
-@planned
-def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """max(0, -target * (input1 - input2) + margin)."""
-    apart = e.mul(e.neg(target), e.sub(input1, input2))
-    return _reduced(e.clamp(e.add(apart, margin), min=0), reduction)
-
-
-@planned
-def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """1 - cos for targets of 1, max(0, cos - margin) for targets of -1."""
-    cos = cosine_similarity(input1, input2, -1)
-    apart = e.clamp(e.sub(cos, margin), min=0)
-    return _reduced(e.where(e.eq(target, 1), e.sub(1, cos), apart), reduction)
-
-
-@planned
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2.0,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, |anchor - positive| - |anchor - negative| + margin)."""
-    near = pairwise_distance(anchor, positive, p)
-    far = pairwise_distance(anchor, negative, p)
-    return _reduced(e.clamp(e.add(e.sub(near, far), margin), min=0), reduction)
+    loss = e.mul(e.add(e.log(safe), e.div(e.mul(apart, apart), safe)), 0.5)
+    return reduced(e.add(loss, 0.5 * math.log(2 * math.pi)) if full else loss, reduction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -98,6 +99,8 @@ def own(value: Any) -> Any:
         return own_name(str(value).removeprefix("torch."))
     if isinstance(value, torch.nn.Module):
         return _own_module(value)
+    if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+        return own_name("nn.LinearCrossEntropyOptions")(**own(dataclasses.asdict(value)))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(own, value))
     if isinstance(value, (list, tuple, torch.Size)):
