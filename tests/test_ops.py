@@ -325,8 +325,9 @@ OTHER_MODULES = (
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",
-    "is_complex", "gumbel_softmax",
-    "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout",
+    "is_complex",
+    "gumbel_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
+    "feature_alpha_dropout",
 }  # fmt: skip
 
 

@@ -23,20 +23,22 @@ NOT_AS_NUMPY = {"cosine_similarity", "cosine_embedding_loss", "equal"}
 ODD_REFERENCES = {"conv2d same"}
 # Where an operand of the same shape as another does not broadcast, in PyTorch neither.
 SAME_SHAPES = {
-    "gaussian_nll_loss",
     "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "stack", "setitem",
-    "scatter", "scatter_add", "masked_scatter", "matmul", "dot",
+    "scatter", "scatter_add", "masked_scatter", "matmul", "dot", "gaussian_nll_loss",
+    "multilabel_margin_loss",
 }  # fmt: skip
 # What needs a dimension, in PyTorch too, or by the arguments that its rows give.
 NEEDS_DIMENSIONS = {
     "adaptive_avg_pool2d", "addmm", "addmv", "avg_pool1d", "avg_pool2d", "baddbmm", "batch_norm",
     "bilinear", "bincount", "bmm", "cat", "chunk", "conv1d", "conv2d", "conv3d",
-    "cosine_similarity", "cummax", "cummin", "diag", "diagonal", "dot", "glu", "group_norm",
+    "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "cummax", "cummin", "diag", "diagonal", "dot", "glu", "group_norm",
     "index_put",
     "index_put_", "layer_norm", "linalg.cholesky", "linalg.det", "linalg.eigh",
     "linalg.eigvalsh", "linalg.inv", "linalg.qr", "linalg.slogdet", "linalg.solve",
-    "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linear", "logcumsumexp",
-    "matmul", "matrix_transpose", "max_pool1d", "max_pool2d", "mm", "mv", "narrow", "nll_loss",
+    "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linear", "linear_cross_entropy",
+    "logcumsumexp",
+    "matmul", "matrix_transpose", "max_pool1d", "max_pool2d", "mm", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "mv", "narrow", "nll_loss",
     "outer", "pad",
     "scaled_dot_product_attention", "searchsorted", "select", "slice_axis", "softmin", "split",
     "tensor_split", "trace", "tril", "triu", "unbind", "unflatten", "unfold", "var_mean",

@@ -248,7 +248,9 @@ class Stateful:
             return ""
         if is_lazy(own) and not assign:
             own.materialize(given.shape)  # type: ignore[attr-defined]
-        if not is_lazy(own) and not own.shape and given.shape == (1,):  # as PyTorch saved scalars once
+        if (
+            not is_lazy(own) and not own.shape and given.shape == (1,)
+        ):  # as PyTorch saved scalars once
             given = given[0]
         if not is_lazy(own) and given.shape != own.shape:
             return (

@@ -62,6 +62,8 @@ def ctc_loss(
         log_probs = m.unsqueeze(log_probs, 1)
         targets = m.unsqueeze(targets, 0) if targets.ndim == 1 else targets
     time, count, classes = log_probs.shape
+    if not time or not classes:
+        raise RuntimeError("log_probs tensor must not be empty")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     known = _known(input_lengths), _known(target_lengths)

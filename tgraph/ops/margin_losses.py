@@ -224,12 +224,13 @@ def multi_margin_loss(
 
 
 def _check_rows(input: Tensor, target: Tensor, name: str, wanted: tuple[int, ...]) -> None:
-    if input.ndim not in (1, 2) or not input.shape[-1]:
+    if input.ndim > 2 or 0 in input.shape[-1:]:
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{list(input.shape)}"
         )
-    if tuple(target.shape) != tuple(wanted) and not (input.ndim == 1 and target.shape == (1,)):
+    is_one = input.ndim < 2 and target._type.numel == 1 and not wanted
+    if tuple(target.shape) != tuple(wanted) and not is_one:
         raise RuntimeError(
             f"{name}: inconsistent target size, expected {list(wanted)} but got "
             f"{list(target.shape)}"
@@ -241,6 +242,7 @@ def _check_rows(input: Tensor, target: Tensor, name: str, wanted: tuple[int, ...
 def _multi_margin_loss(
     input: Tensor, target: Tensor, power: int, margin: float, weight: Tensor | None, reduction: str
 ) -> Tensor:
+    input = input if input.ndim else m.unsqueeze(input, 0)
     classes = input.shape[-1]
     rows = cast(m.reshape(target, input.shape[:-1]), int64)
     at = m.unsqueeze(rows, -1)
@@ -275,7 +277,7 @@ def multilabel_margin_loss(
 @in_float32
 def _multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
     if not input.ndim:
-        input, target = m.unsqueeze(input, 0), m.unsqueeze(target, 0)
+        input, target = m.unsqueeze(input, 0), m.reshape(target, (1,))
     axis, classes = input.ndim - 1, input.shape[-1]
     listed = e.eq(cumsum(cast(e.lt(target, 0), int64), axis), 0)
     at = cast(e.where(listed, target, 0), int64)
