@@ -47,6 +47,11 @@ class CustomCall:
     def forward(self, tensors: Sequence[Tensor]) -> Forward:
         raise NotImplementedError
 
+    def left(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], Any]:
+        """What the forward pass leaves for the backward pass: residuals, and what else it reads."""
+        made = self.forward(tensors)
+        return made.residuals, made.rest
+
     def backward(
         self, residuals: Sequence[Tensor], rest: Any, cotangents: Cotangents, wanted: Sequence[bool]
     ) -> list[Tensor | None]:
@@ -95,10 +100,13 @@ class CustomRecord(Record):
         if self.residuals is not None and not state.grad_enabled:
             residuals, rest = [unpack(each, self) for each in self.residuals], self.rest
         else:
-            assert self.inputs is not None
-            inputs = [settled(unpack(each, self)) for each in self.inputs]
-            _, residuals, rest = self.call.forward(inputs)
+            residuals, rest = self.call.left(self.given())
         return self.call.backward(residuals, rest, incoming, wanted)
+
+    def given(self) -> list[Tensor]:
+        """What the function was called with."""
+        assert self.inputs is not None
+        return [settled(unpack(each, self)) for each in self.inputs]
 
     def saved_values(self) -> list[Saved]:
         return [*(self.inputs or ()), *(self.residuals or ())]

@@ -229,10 +229,28 @@ class Context:
 
     def loop_below(
         self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
-        carried: Sequence[Tensor],
+        carried: Sequence[Tensor], watched: Sequence[Callable[..., Any]] = (),
+        checkpoints: int | None = None,
     ) -> list[Tensor]:  # fmt: skip
         """A loop with `is_any` of its condition unknown, where this context `lifts`."""
         raise NotImplementedError
+
+    def run_above(
+        self, context: Context, function: Callable[..., Sequence[Tensor]],
+        tensors: Sequence[Tensor], name: str,
+    ) -> list[Tensor]:  # fmt: skip
+        """What `function` gives for `tensors` of `context`, which stands over this trace.
+
+        It is recorded here, once, as a body, which is called there by its `name`.
+        """
+        raise NotImplementedError
+
+    def replayed(self, graph: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """What a graph of this trace gives, operation by operation in the current context."""
+        raise NotImplementedError
+
+    def allow_draws(self) -> None:
+        """An error where random numbers must not be drawn."""
 
     def scan(
         self, step: Any, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any,

@@ -157,7 +157,11 @@ def refresh_view(tensor: Tensor) -> None:
             refresh_view(tensor)
         return
     with context.at_home(tensor):
-        _refresh_view(context, tensor)
+        if (home := current_context()) is context:
+            _refresh_view(context, tensor)
+        else:  # it belongs to one over this trace
+            assert home.lifts
+            refresh_view(tensor)
 
 
 def _refresh_view(context: Context, tensor: Tensor) -> None:
@@ -340,13 +344,17 @@ class PrimitiveRecord(Record):
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> Sequence[Tensor | None]:
-        assert self.inputs is not None
-        inputs = [unpack(each, self) if type(each) is Saved else each for each in self.inputs]
+        inputs = self.given()
         outputs = [
             self._own_output(each, at) if type(each) is Saved else each
             for at, each in enumerate(self.results)
         ]
         return RULES[self.primitive](incoming, outputs, inputs, self.attrs, wanted)
+
+    def given(self) -> list[Any]:
+        """The operands, as far as they were saved; the types of others."""
+        assert self.inputs is not None
+        return [unpack(each, self) if type(each) is Saved else each for each in self.inputs]
 
     def _own_output(self, saved: Saved, index: int) -> Tensor:
         kept = settled(unpack(saved, self))

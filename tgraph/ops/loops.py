@@ -80,7 +80,7 @@ def while_loop(
 
     context = current_context()
     if not context.takes_bodies:
-        return _while(init, decide, advance, traced, max_iterations)
+        return _while(init, decide, advance, traced, max_iterations, checkpoints)
     if max_iterations is not None:
         return _bounded(init, cond_fn, decide, advance, traced, max_iterations, checkpoints)
     body = traced.body(init.types, advance)
@@ -96,19 +96,22 @@ def _like(found: Any, init: Any) -> Any:
 
 
 def _while(
-    init: Tree, decide: Function, advance: Function, traced: TracedBody, bound: int | None
-) -> Any:
+    init: Tree, decide: Function, advance: Function, traced: TracedBody, bound: int | None,
+    checkpoints: int | None,
+) -> Any:  # fmt: skip
     def following(*tensors: Tensor) -> list[Tensor]:
         found = tree_of(advance(*tensors), traced.operation, traced.name)
         check_alike(traced.operation, found, init, traced.name, "the state before it")
         return found.tensors
 
-    return init.filled(repeated(decide, following, init.tensors, bound))
+    found = repeated(decide, following, init.tensors, bound, [traced.watched], checkpoints)
+    return init.filled(found)
 
 
 def repeated(
-    decide: Function, following: Function, tensors: Sequence[Tensor], bound: int | None
-) -> list[Tensor]:
+    decide: Function, following: Function, tensors: Sequence[Tensor], bound: int | None,
+    watched: Sequence[Function] = (), checkpoints: int | None = None,
+) -> list[Tensor]:  # fmt: skip
     """Turn by turn, until no example goes on; those that are done keep the state that they have."""
     context, now, turns = current_context(), copies(tensors), 0
 
@@ -120,7 +123,7 @@ def repeated(
         decision = decide(*now)
         goes_on = context.is_any(decision)
         if goes_on is None and bound is None:
-            return context.loop_below(decide, selected, now)
+            return context.loop_below(decide, following, now, watched, checkpoints)
         if goes_on is False:
             break
         if context.has_value(decision):
@@ -243,7 +246,10 @@ def _between(
 
     step = _counted(init, traced, advance)
     if not context.takes_bodies:
-        last = repeated(lambda turn, *state: turn < end, step, [first, *init.tensors], None)
+        last = repeated(
+            lambda turn, *state: turn < end, step, [first, *init.tensors], None,
+            [traced.watched], checkpoints,
+        )  # fmt: skip
         return own(init._replace(tensors=last[1:]))
     types = [first._type, *init.types]
     body = context.body(step, types, [traced.function])

@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.engine import run_backward, sum_to
+from ..autograd.pushing import key_of, tangents_along
 from ..compiler.ir import Graph, TensorType, input_node
 from ..compiler.ir import primitives as p
-from ..core.dispatch import make_source, settled, twin_of
+from ..core.dispatch import edge_of, make_source, settled, twin_of
+from ..core.state import state
 from ..core.tensor import Tensor, intern_type
 from ..runtime.dtypes import int64
 from .body_writes import Watch
@@ -56,7 +58,8 @@ class Body:
         captured = [each for each in scope.captured.values() if each.node not in given]
         self.reads = [each.tensor for each in captured]  # tensors of the outside
         self.captured = [each.operand for each in captured]  # as they were when it was recorded
-        self._gradients: dict[Any, Body] = {}
+        self._derived: dict[Any, Body] = {}
+        self.moved: list[bool] = []  # which results have tangents, of one that is `pushed`
         self._ends: list[Ends] | None = None
 
     @property
@@ -89,28 +92,66 @@ class Body:
         return Graph(inputs, [each._value for each in self.outputs])
 
     def gradient(
-        self, wanted: Sequence[bool], captured: Sequence[Tensor], given: Sequence[bool]
-    ) -> Body:
+        self, wanted: Sequence[bool], captured: Sequence[Tensor], given: Sequence[bool],
+        onward: bool = True,
+    ) -> Body:  # fmt: skip
         """The body of the vector-Jacobian products.
 
         It takes what this one takes, and cotangents of the outputs that are `given`; it gives those
         of the parameters that are `wanted`, and those of `captured`, zeros where there are none.
+        It has derivatives itself if it is to go `onward`.
         """
-        key = tuple(wanted), tuple(map(id, captured)), tuple(given)
-        found = self._gradients.get(key)
+        return self._once(self._gradient, wanted, captured, given, onward)
+
+    def pushed(self, moved: Sequence[bool], captured: Sequence[Tensor], onward: bool) -> Body:
+        """The body of the Jacobian-vector products.
+
+        It takes what this one takes, and tangents of the parameters that are `moved` and of
+        `captured`; it gives what this one gives, and tangents of the results that are `moved` then.
+        """
+        return self._once(self._pushed, moved, captured, onward)
+
+    def _once(self, derive: Callable[..., Body], *what: Any) -> Body:
+        key = derive.__name__, *(_key_part(each) for each in what), state.grad_enabled
+        found = self._derived.get(key)
         if found is None:
             where = self.trace.where
             with self.scope.entered(self.trace), deriving(self.trace):
-                found = self._gradients[key] = self._gradient(wanted, captured, given)
+                found = self._derived[key] = derive(*what)
             self.trace.where = where
         return found
 
+    def _pushed(self, moved: Sequence[bool], captured: Sequence[Tensor], onward: bool) -> Body:
+        begins = [
+            each for each, is_moved in zip(self.parameters, moved, strict=True) if is_moved
+        ] + [self.scope.operands[id(each)].twin for each in captured]
+        tangents = [
+            self.scope.parameter(each._type, f"d_given{at}", onward)
+            for at, each in enumerate(begins)
+        ]
+        given = {
+            key: tangent
+            for each, tangent in zip(begins, tangents, strict=True)
+            if (key := key_of(edge_of(each))) is not None
+        }
+        edges = list(map(edge_of, self.outputs))
+        found, again = tangents_along(edges, given)
+        outputs = [
+            again.get(key_of(edge), each)  # type: ignore[arg-type]
+            for edge, each in zip(edges, self.outputs, strict=True)
+        ]
+        pushed = [*outputs, *(each for each in found if each is not None)]
+        made = Body(self.trace, self.scope, [*self.parameters, *tangents], pushed)
+        made.moved = [each is not None for each in found]
+        return made
+
     def _gradient(
-        self, wanted: Sequence[bool], captured: Sequence[Tensor], given: Sequence[bool]
-    ) -> Body:
+        self, wanted: Sequence[bool], captured: Sequence[Tensor], given: Sequence[bool],
+        onward: bool,
+    ) -> Body:  # fmt: skip
         outputs = [each for each, is_given in zip(self.outputs, given, strict=True) if is_given]
         incoming = [
-            self.scope.parameter(each._type, f"d_output{at}", True)
+            self.scope.parameter(each._type, f"d_output{at}", onward)
             for at, each in enumerate(outputs)
         ]
         asked: list[Tensor | TensorType] = [
@@ -131,13 +172,19 @@ class Body:
         found: list[Tensor | None] = [None] * len(handles)
         if live and handles:
             heads, cotangents = zip(*live, strict=True)
-            found = run_backward(heads, cotangents, True, True, handles, False)
+            found = run_backward(heads, cotangents, True, onward, handles, False)
         left, gradients = iter(found), []
         for one in asked:
             type_ = one._type if isinstance(one, Tensor) else one
             gradient = next(left) if isinstance(one, Tensor) else None
             gradients.append(zeros(type_) if gradient is None else sum_to(gradient, type_))
         return Body(self.trace, self.scope, [*self.parameters, *incoming], gradients)
+
+
+def _key_part(what: Any) -> Any:
+    if isinstance(what, bool):
+        return what
+    return tuple(each if isinstance(each, bool) else id(each) for each in what)
 
 
 def _as_it_is(trace: Trace, tensor: Tensor) -> Tensor:
@@ -155,32 +202,39 @@ def trace_body(
     function: Callable[..., Sequence[Tensor]],
     types: Sequence[TensorType],
     watched: Sequence[Callable[..., Any]] = (),
-    requires_grad: bool = True,
+    requires_grad: bool | Sequence[bool] = True,
+    over: Any = None,
 ) -> Body:
     """Trace `function`, which takes tensors of `types` and gives tensors.
 
-    TraceError where it leaves something behind in Python objects that the functions `watched`
+    `requires_grad` tells with respect to which derivatives may be asked. Tensors of the outside may
+    be those of `over`, a lifted context over the trace. TraceError where it leaves something behind in Python objects that the functions `watched`
     reach, as each turn of a loop would.
     """
-    watch, written = Watch(watched), list[Tensor]()
+    watch, written, moved = Watch(watched), list[Tensor](), list[Tensor]()
     while True:
-        scope = Scope(trace.scope)
+        scope = Scope(trace.scope, over)
         with scope.entered(trace), outside_of_regions():
-            scope.expect_gradients(trace, written)
+            scope.expect_gradients(trace, written, moved)
             body = _trace_body(trace, scope, function, types, requires_grad)
             watch.check()
             scope.pure = "the gradient of the body of a branch or loop"
-        if not scope.is_wrong:
+        if not scope.is_wrong and len(scope.moved) == len(moved):
             return body
+        moved = scope.moved
         written = list(scope.written.values())
 
 
 def _trace_body(
     trace: Trace, scope: Scope, function: Callable[..., Sequence[Tensor]],
-    types: Sequence[TensorType], requires_grad: bool,
+    types: Sequence[TensorType], requires_grad: bool | Sequence[bool],
 ) -> Body:  # fmt: skip
     """Into a scope that is `is_wrong` afterwards if it did not know what the body writes."""
-    given = [scope.parameter(each, f"given{at}", requires_grad) for at, each in enumerate(types)]
+    flags = [requires_grad] * len(types) if isinstance(requires_grad, bool) else requires_grad
+    given = [
+        scope.parameter(each, f"given{at}", flag)
+        for at, (each, flag) in enumerate(zip(types, flags, strict=True))
+    ]
     parameters = [_as_it_is(trace, each) for each in given]  # which may be written
     outputs = list(function(*given))
     scope.check_touched()

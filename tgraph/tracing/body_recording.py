@@ -11,16 +11,19 @@ from typing import Any
 
 from ..compiler.ir import Builder, Node, TensorType
 from ..compiler.ir import primitives as p
-from ..core.context import Context
+from ..core.context import Context, use_context
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor, root_of
 from ..core.trace_state import GeneratorUse, HandleState, TraceError
-from . import control_flow, loops, scans
+from . import body_calls, control_flow, loops, pushed_bodies, scans
 from .bodies import Body, changed_by, changing, decision_of, trace_body
 from .outside_writes import Carried, write_back, written_operand
 from .regions import Region
 from .scopes import Scope
+
+
+pushed_bodies.register()
 
 
 class BodyRecording(Context):
@@ -68,6 +71,9 @@ class BodyRecording(Context):
         scope = self.scope
         if scope.outer is None or scope.owns(tensor) or id(root_of(tensor)) in scope.written:
             yield
+        elif scope.is_above(tensor):
+            with self.around(tensor), use_context(scope.over):
+                yield
         else:
             with self.around(tensor), self.at_home(tensor):
                 yield
@@ -179,6 +185,16 @@ class BodyRecording(Context):
             return scans.scan(step, [*given, *carried], xs, length, reverse, checkpoints)
 
         return self._changing(changed_by([step]), [step], run)
+
+    # --- contexts over the trace ---
+
+    def run_above(
+        self, context: Any, function: Any, tensors: Sequence[Tensor], name: str
+    ) -> list[Tensor]:
+        return body_calls.run_above(self, context, function, tensors, name)
+
+    def replayed(self, graph: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return body_calls.replayed(self, graph, tensors)
 
     def _refuse_in_body(self, what: str) -> None:
         if self.is_in_body:

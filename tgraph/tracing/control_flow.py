@@ -16,6 +16,7 @@ from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
 from .bodies import Body, union_of
+from .body_calls import at_home
 
 if TYPE_CHECKING:
     from .trace_context import Trace
@@ -107,6 +108,7 @@ def spread(found: Sequence[Tensor], wanted: Wanted) -> list[Tensor | None]:
 
 
 @vjp(INLINED, saves=all_operands)
+@at_home
 def _inlined_vjp(
     cotangents: Cotangents, outputs: Any, inputs: Sequence[Any], attrs: Attrs, wanted: Wanted
 ) -> Cotangents:
@@ -135,6 +137,7 @@ def branch(index: Tensor, bodies: Sequence[Body], given: Sequence[Tensor] = ()) 
 
 
 @vjp(BRANCH, saves=all_operands)
+@at_home
 def _branch_vjp(
     cotangents: Cotangents, outputs: Any, inputs: Sequence[Any], attrs: Attrs, wanted: Wanted
 ) -> Cotangents:

@@ -24,6 +24,7 @@ from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import int64
 from .bodies import Body, trace_body, union_of, zeros
+from .body_calls import at_home
 from .control_flow import (
     Recorded,
     all_operands,
@@ -55,22 +56,34 @@ def loop(
 
     A gradient keeps the states of so many turns, or of as many as there are `checkpoints`.
     """
+    return loop_results(condition, body, carried, bound, checkpoints)[-len(carried) :]
+
+
+def loop_results(
+    condition: Body, body: Body, carried: Sequence[Tensor], bound: Any, checkpoints: int | None,
+    keeps: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Before the last state numbers of turns and states that are kept, if there is a gradient or it
+    `keeps` some."""
     captured = union_of([condition, body])
     carried = as_they_are(body.trace, carried)
     operands, count = [*carried, *captured], len(carried)
     histories = turning(body, flags_of(carried), count, body.captured)
-    if not (state.grad_enabled and any(histories)):
+    if not keeps and not (state.grad_enabled and any(histories)):
         return _plain(condition, body, carried, captured)
     with no_grad():
         if bound is None or (checkpoints is not None and bound > checkpoints):
-            bound = None
-            results = _checkpointed(condition, body, carried, checkpoints or CHECKPOINTS)
+            bound, checkpoints = None, checkpoints or CHECKPOINTS
+            results = _checkpointed(condition, body, carried, checkpoints)
         else:
+            checkpoints = None
             results = _kept(condition, body, carried, bound)
     numbers = [False] * (len(results) - 2 * count)
-    flags, attrs = [*numbers, *histories, *histories], {"body": body, "bound": bound}
-    made = attached(LOOP, operands, attrs, results, flags, len(results) - count)
-    return made[-count:]
+    flags = [*numbers, *histories, *histories]
+    attrs = {
+        "condition": condition, "body": body, "bound": bound, "checkpoints": checkpoints
+    }  # fmt: skip
+    return attached(LOOP, operands, attrs, results, flags, len(results) - count)
 
 
 def _plain(
@@ -199,6 +212,11 @@ def _constant_beside(tensor: Tensor, value: int) -> Tensor:
     return make_source(p.full, tensor._type.device, shape=(), value=value, dtype=int64)
 
 
+def _at_least(number: Tensor, least: int) -> Tensor:
+    """So that there is such a row also of examples that have no turns, or are done."""
+    return apply(p.maximum, number, _constant_beside(number, least))
+
+
 def _chosen(decision: Tensor, one: Tensor, other: Tensor) -> Tensor:
     decision = apply(p.broadcast, _beside(one, decision), shape=one._type.shape)
     return apply(p.where, decision, one, other)
@@ -255,6 +273,7 @@ class _Adjoint:
 
 
 @vjp(LOOP, saves=all_operands, saves_outputs=lambda wanted: range(len(wanted) + 2))
+@at_home
 def _loop_vjp(
     cotangents: Cotangents, outputs: Sequence[Any], inputs: Sequence[Any], attrs: Attrs,
     wanted: Wanted,
@@ -277,8 +296,9 @@ def _through_all(adjoint: _Adjoint, kept: Sequence[Tensor], bound: Any) -> list[
     turns, *rows = kept
 
     def advance(at: Tensor, *values: Tensor) -> list[Tensor]:
-        before = adjoint.back([row(each, at) for each in rows], values)
-        return [at - 1, *adjoint.with_kept(before, at)]
+        here = _at_least(at, 0)
+        before = adjoint.back([row(each, here) for each in rows], values)
+        return [at - 1, *adjoint.with_kept(before, here)]
 
     return while_(
         adjoint.body.trace, _not_below_zero, advance, [turns - 1, *adjoint.begin], bound
@@ -293,9 +313,10 @@ def _through_checkpoints(adjoint: _Adjoint, kept: Sequence[Tensor]) -> list[Tens
     def advance(number: Tensor, *values: Tensor) -> list[Tensor]:
         """Through the turns behind a checkpoint."""
         values, rows = values[:-count], values[-count:]
-        start = [row(each, number) for each in kept_rows]
+        here = _at_least(number, 0)
+        start = [row(each, here) for each in kept_rows]
         length = apply(p.minimum, stride, turns - number * stride)
-        distance = (length + (checkpoints - 1)) // checkpoints
+        distance = _at_least((length + (checkpoints - 1)) // checkpoints, 1)
 
         def forth(turn: Tensor, *values: Tensor) -> list[Tensor]:
             now = inlined(body, *values[:count])
@@ -306,7 +327,7 @@ def _through_checkpoints(adjoint: _Adjoint, kept: Sequence[Tensor]) -> list[Tens
         rows = again[1 + count :]
 
         def back(turn: Tensor, *values: Tensor) -> list[Tensor]:
-            at = turn // distance
+            at = _at_least(turn // distance, 0)
             kept = (row(each, at) for each in rows)
             now = [_chosen(at == 0, *each) for each in zip(start, kept, strict=True)]
             begin = [at * distance, *now]
@@ -317,10 +338,10 @@ def _through_checkpoints(adjoint: _Adjoint, kept: Sequence[Tensor]) -> list[Tens
             return [turn + 1, *inlined(body, *values)]
 
         found = while_(trace, _not_below_zero, back, [length - 1, *values])[1:]
-        return [number - 1, *adjoint.with_kept(found, number), *rows]
+        return [number - 1, *adjoint.with_kept(found, here), *rows]
 
     # No turns have no checkpoint, nor a distance between them.
-    number = (turns - 1) // apply(p.maximum, stride, _constant_beside(stride, 1))
+    number = (turns - 1) // _at_least(stride, 1)
     begin = [number, *adjoint.begin, *rows_of(checkpoints + 1, body.types)]
     return while_(trace, _not_below_zero, advance, begin, checkpoints)[1:-count]
 

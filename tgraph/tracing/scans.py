@@ -21,6 +21,7 @@ from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
 from ..runtime.dtypes import int64
 from .bodies import Body, trace_body, zeros
+from .body_calls import at_home
 from .control_flow import (
     Recorded,
     all_operands,
@@ -48,16 +49,24 @@ def scan(
     """
     if checkpoints is not None and state.grad_enabled and length > checkpoints:
         return _in_segments(step, carried, xs, operator.index(length), reverse, checkpoints)
+    return scan_results(step, carried, xs, length, reverse)[-len(step.types) :]
+
+
+def scan_results(
+    step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor], length: Any, reverse: bool,
+    keeps: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """Before what the scan gives the states that its turns began with, if there is a gradient or it
+    `keeps` them."""
     carried, xs = (as_they_are(step.trace, each) for each in (carried, xs))
     operands = [*carried, *xs, *step.captured]
     histories = turning(step, flags_of([*carried, *xs]), len(carried), step.captured)
-    keeps = state.grad_enabled and any(histories)
+    keeps = keeps or (state.grad_enabled and any(histories))
     with no_grad():
         results = _scan(step, carried, xs, length, reverse, keeps)
     attrs = {"step": step, "carried": len(carried), "length": length, "reverse": reverse}
     starts = histories[: len(carried)] if keeps else []
-    made = attached(SCAN, operands, attrs, results, [*starts, *histories], len(starts))
-    return made[len(carried) :] if keeps else made
+    return attached(SCAN, operands, attrs, results, [*starts, *histories], len(starts))
 
 
 def _scan(
@@ -134,6 +143,7 @@ def _row(rows: Tensor) -> TensorType:
 
 # States come first among results, no more than there are operands.
 @vjp(SCAN, saves=all_operands, saves_outputs=all_operands)
+@at_home
 def _scan_vjp(
     cotangents: Cotangents, outputs: Sequence[Any], inputs: Sequence[Any], attrs: Attrs,
     wanted: Wanted,

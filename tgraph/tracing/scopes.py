@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.ir import Builder, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.size_number import is_expression
+from ..core.context import use_context
 from ..core.dispatch import settled, twin_of
 from ..core.provenance import user_site
-from ..core.tensor import Tensor, root_of, shared_storage, wrap
+from ..core.tensor import Lifted, Tensor, root_of, shared_storage, wrap
 from ..core.trace_state import Boundary, GeneratorUse, HandleState, TraceError, is_leaf
 from ..runtime.records import record
 
@@ -41,8 +42,9 @@ class Captured:
 class Scope:
     """Where nodes are recorded: the traced function itself, or a body inside of it."""
 
-    def __init__(self, outer: Scope | None = None) -> None:
+    def __init__(self, outer: Scope | None = None, over: Any = None) -> None:
         self.outer = outer
+        self.over = over  # the lifted context that the body was recorded for, of one over the trace
         self.builder = Builder()
         self.own: set[Node] = set()
         self.constants: dict[Any, Node] = {}
@@ -56,6 +58,7 @@ class Scope:
         self._as_read: dict[int, tuple[tuple[Any, ...], Tensor]] = {}
         self.written: dict[int, Tensor] = {}  # tensors of the outside that are written here
         self.assumed: dict[int, Tensor] = {}  # what must not be written for the graph to hold
+        self.moved: list[Tensor] = []  # captured ones with a history inside alone, for tangents
         self.is_wrong = False  # it was: the body has to be traced again
         self.draws: dict[int, GeneratorUse] = {}
         self.draws_from: dict[int, Tensor] = {}  # id of a generator -> its counter, as given
@@ -81,6 +84,10 @@ class Scope:
     def capture(self, trace: Trace, tensor: Tensor) -> Node:
         """What stands for a tensor that was made outside."""
         assert self.outer is not None
+        if self.is_above(tensor):
+            found = self._captured(trace, tensor, "captured")
+            self.table[id(tensor)] = found.node
+            return found.node
         root = root_of(tensor)
         is_written = id(root) in trace.carried
         if is_written and tensor is not root:  # it shows what may be written here
@@ -107,12 +114,19 @@ class Scope:
     def _captured(self, trace: Trace, tensor: Tensor, name: str) -> Captured:
         assert self.outer is not None
         with trace.around(tensor):
-            operand = self.outer.operand_of(trace, tensor)
+            if self.is_above(tensor):
+                with use_context(self.over):
+                    operand = twin_of(settled(tensor), tensor._value)
+            else:
+                operand = self.outer.operand_of(trace, tensor)
         trace.touch(tensor)
         carried = trace.carried.get(id(tensor))
         leaf = tensor._requires_grad and is_leaf(tensor)
         twin = wrap(self.input(tensor._type, name), tensor._type)
-        if tensor._requires_grad or (carried is not None and carried.requires_grad):
+        is_moved = not tensor._requires_grad and self._is_moved(tensor)
+        if is_moved:
+            self.moved.append(tensor)
+        if tensor._requires_grad or is_moved or (carried is not None and carried.requires_grad):
             twin._record = Boundary(tensor._type, name, is_leaf=leaf)
             twin._requires_grad = True
         tensor._record, tensor._index = twin._record, 0
@@ -120,6 +134,23 @@ class Scope:
         found = self.captured[id(tensor)] = Captured(tensor, operand, twin._value, twin)
         self.operands[id(operand)] = found
         return found
+
+    def is_above(self, tensor: Tensor) -> bool:
+        """Whether a tensor belongs to the contexts over the trace that this body is recorded for.
+        What is recorded here knows it for one of the trace."""
+        value, context = tensor._value, self.over
+        if not isinstance(value, Lifted):
+            return False
+        while context is not None and context.lifts:
+            if value.context is context:
+                return True
+            context = context.below
+        return False
+
+    def _is_moved(self, tensor: Tensor) -> bool:
+        """Whether a tensor of the outside may have a tangent."""
+        is_smooth = tensor._type.dtype.is_differentiable
+        return self.over is not None and self.over.pushes and is_smooth
 
     def operand_of(self, trace: Trace, tensor: Tensor) -> Tensor:
         """A handle of the value that a tensor has now, and of its history."""
@@ -131,10 +162,14 @@ class Scope:
             self._as_read[id(tensor)] = now, found
         return found
 
-    def expect_gradients(self, trace: Trace, written: Sequence[Tensor]) -> None:
+    def expect_gradients(
+        self, trace: Trace, written: Sequence[Tensor], moved: Sequence[Tensor]
+    ) -> None:
         """Begin with the histories that tensors of the outside have, as an earlier trace found,
         after a turn at the latest: what reads them first asks their handles whether they have one.
         """
+        for tensor in moved:
+            trace.value_of(tensor)
         for tensor in written:
             if trace.carried[id(tensor)].requires_grad:
                 trace.value_of(tensor)
@@ -145,8 +180,9 @@ class Scope:
         """Note how a tensor of the outside was, before anything about it changes."""
         if id(tensor) not in self.journal and not self.owns(tensor):
             assert self.outer is not None
-            with trace.within(self.outer):
-                trace.touch(tensor)
+            if not self.is_above(tensor):
+                with trace.within(self.outer):
+                    trace.touch(tensor)
             self.journal[id(tensor)] = HandleState.of(tensor)
 
     def note_write(self, trace: Trace, tensor: Tensor) -> None:
@@ -154,6 +190,7 @@ class Scope:
         root = root_of(tensor)
         if self.owns(root):
             return
+        self._check_over(root)
         if self.pure:
             raise TraceError(
                 f"a tensor of the outside is written in {self.pure}, at {user_site()}, which "
@@ -163,6 +200,19 @@ class Scope:
         trace.carry(root)
         if id(root) in self.assumed:
             self.is_wrong = True
+
+    def _check_over(self, root: Tensor) -> None:
+        """NotImplementedError for a write where it is to be selected by what examples decide."""
+        scope: Scope | None = self
+        while scope is not None and not scope.owns(root):
+            if scope.over is not None:
+                raise NotImplementedError(
+                    f"{scope.over.name}: a branch or loop writes a tensor of type {root._type}, "
+                    f"which it has not made, in place, at {user_site()}. Here examples go different "
+                    "ways, of which all are computed: let the branch or loop return the new value "
+                    "instead."
+                )
+            scope = scope.outer
 
     def check_touched(self) -> None:
         """TraceError where other things than values of the outside were changed."""

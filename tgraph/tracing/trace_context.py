@@ -563,6 +563,8 @@ class Trace(BodyRecording):
                 )
             if id(generator) not in scope.draws:
                 assert scope.outer is not None
+                if scope.over is not None:
+                    scope.over.allow_draws()
                 with self.within(scope.outer):
                     outer = self._use(generator)
                 scope.draws[id(generator)] = scope.use(outer)

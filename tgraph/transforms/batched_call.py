@@ -38,11 +38,22 @@ class BatchedCall(CustomCall):
         context = self._entered()
         with context.entered():
             outputs, residuals, rest = self.call.forward(self._own(context, tensors))
-            flags = [context.is_batched(each) for each in residuals]
-            below = [context.lowered_tensor(each) for each in residuals]
             made = lowered_examples(context, outputs)
+            return Forward(made, *self._left(context, tensors, residuals, rest))
+
+    def _left(
+        self, context: BatchContext, tensors: Sequence[Tensor], residuals: Sequence[Tensor],
+        rest: Any,
+    ) -> tuple[list[Tensor], Any]:  # fmt: skip
+        flags = [context.is_batched(each) for each in residuals]
+        below = [context.lowered_tensor(each) for each in residuals]
         # The context itself is kept: what else the backward pass reads may hold tensors of it.
-        return Forward(made, below, (context, flags, [each._type for each in tensors], rest))
+        return below, (context, flags, [each._type for each in tensors], rest)
+
+    def left(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], Any]:
+        context = self._entered()
+        with context.entered():
+            return self._left(context, tensors, *self.call.left(self._own(context, tensors)))
 
     def backward(
         self, residuals: Sequence[Tensor], rest: Any, cotangents: Cotangents, wanted: Sequence[bool]

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..autograd.custom_call import CustomCall, attach_custom, call_custom, run_recorded
 from ..autograd.engine import sum_to
-from ..compiler.ir import TensorType
+from ..compiler.ir import Family, TensorType
 from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.composite import Composite
-from ..core.dispatch import apply, attach, detached, rewritten, settled
-from ..core.grad_mode import enable_grad
+from ..core.context import use_context
+from ..core.dispatch import apply, attach, detached, make_source, rewritten, settled
+from ..core.grad_mode import enable_grad, no_grad
 from ..core.inplace import assign
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Lifted, Tensor, intern_type
 from ..core.vjp_rules import RULES, WholeRule
-from ..runtime.device import CPU, Device
+from ..runtime.device import CPU
+from ..runtime.dtypes import int64
 from .batch_rules import BATCH_RULES, Batch, moved, one_by_one, spread
 from .batched_call import BatchedCall, lifted, of_input
+from .control_rules import on_examples
 from .lifted import LiftedContext
-from .loops import MoreExamples, any_example, batched_loop
 
 
 class Batched(Lifted):
@@ -75,7 +78,11 @@ class BatchContext(LiftedContext):
         batched = tuple(map(self.is_batched, tensors))
         previous, state.context = state.context, self.below
         try:
-            if any(batched):
+            if primitive.family is Family.CONTROL and any(batched) and self.base.takes_bodies:
+                return tuple(map(self._value, *on_examples(self, primitive, tensors, attrs)))
+            if primitive is p.random_bits and any(batched) and self.randomness == "different":
+                result, are_batched = self._drawn_again(below, batched, attrs), True
+            elif any(batched):
                 rule = BATCH_RULES.get(primitive, one_by_one)
                 result, are_batched = rule(Batch(primitive, self.size, batched), below, attrs), True
             elif primitive is p.random_bits and self.randomness == "different":
@@ -88,6 +95,31 @@ class BatchContext(LiftedContext):
         if type(result) is tuple:
             return tuple(Batched(self, each, are_batched) for each in result)
         return Batched(self, result, are_batched)
+
+    def _value(self, below: Tensor, is_batched: bool) -> Batched:
+        return Batched(self, below, is_batched)
+
+    def _drawn_again(
+        self, tensors: Sequence[Tensor], batched: Sequence[bool], attrs: dict[str, Any]
+    ) -> Tensor:
+        """Bits of draws that differ from example to example: of each the part of one."""
+        own = {**attrs, "shape": (self.size, *attrs["shape"])}
+        given = Batch(p.random_bits, self.size, tuple(batched))
+        drawn = one_by_one(given, tensors, own)
+        numbers = make_source(p.iota, CPU, size=self.size, dtype=int64)
+        if attrs.get("device", CPU) is not CPU:
+            numbers = apply(p.transfer, numbers, device=attrs["device"])
+        return apply(p.index, drawn, numbers, numbers, axis=0)
+
+    def alike(self) -> BatchContext:
+        """Another one of as many examples, over the current context."""
+        return type(self)(self.size, self.randomness)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record graphs into the trace below, without derivatives."""
+        with no_grad(), use_context(self.base):
+            yield
 
     def detached_value_of(self, tensor: Tensor) -> Any:
         below = self.lowered_tensor(tensor)
@@ -110,21 +142,15 @@ class BatchContext(LiftedContext):
         return not self.is_batched(tensor) and super().has_value(tensor)
 
     def is_any(self, decision: Tensor) -> bool | None:
+        below = self.lowered_tensor(settled(decision))
         with self.lowered():
-            return self.under.is_any(any_example(self, decision))
+            if self.is_batched(decision):
+                below = apply(p.any_, below, axes=(0,), keepdims=False)
+            return self.under.is_any(below)
 
-    def loop_below(
-        self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
-        carried: Sequence[Tensor],
-    ) -> list[Tensor]:  # fmt: skip
-        flags = list(map(self.is_batched, carried))
-        while True:  # until no turn makes another tensor one that each example has its own of
-            try:
-                return batched_loop(self, decide, advance, carried, flags)
-            except MoreExamples as found:
-                if found.context is not self:
-                    raise
-                flags = found.flags
+    def _greatest(self, count: Tensor) -> Tensor:
+        below = self.lowered_tensor(count)
+        return apply(p.max_, below, axes=(0,), keepdims=False) if self.is_batched(count) else below
 
     def readable(self, tensor: Tensor, operation: str) -> Tensor:
         if self.is_batched(tensor):
@@ -147,14 +173,14 @@ class BatchContext(LiftedContext):
             )
         return self.lowered_tensor(new)
 
-    def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+    def allow_draws(self) -> None:
         if self.randomness == "error":
             raise RuntimeError(
                 f"vmap: called random operation while in randomness error mode, at {user_site()}. "
                 "Please either use the 'same' or 'different' randomness flags on vmap, or perform "
                 "the randomness operation out of vmap."
             )
-        return super().draw_from(generator, device)
+        super().allow_draws()
 
     # --- functions with rules of their own ---
 

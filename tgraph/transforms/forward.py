@@ -20,7 +20,6 @@ from ..core.state import state
 from ..core.tensor import Lifted, Tensor, ViewStep, root_of
 from .jvp_rules import tangent_of
 from .lifted import LiftedContext
-from .loops import dual_loop
 
 
 class Dual(Lifted):
@@ -41,6 +40,7 @@ class JvpContext(LiftedContext):
     """Tensors are dual numbers: each value is a tensor below and its tangent."""
 
     name = "jvp"
+    pushes = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,12 +128,6 @@ class JvpContext(LiftedContext):
         below, _ = self.parts(decision)
         with self.lowered():
             return self.under.is_any(below)
-
-    def loop_below(
-        self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
-        carried: Sequence[Tensor],
-    ) -> list[Tensor]:  # fmt: skip
-        return dual_loop(self, decide, advance, carried)
 
     # --- functions with rules of their own ---
 

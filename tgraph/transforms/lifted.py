@@ -66,6 +66,20 @@ class LiftedContext(Context):
         self.below: Any = state.context
         self.fixed = -1  # serial of the last value that must not be written
 
+    @property
+    def base(self) -> Context:
+        """The lowest context: a trace, or the eager one."""
+        found = self.under
+        while found.lifts:
+            found = found.under  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def pushes(self) -> bool:
+        """Whether tangents are computed here, or in any context below."""
+        below = self.under
+        return below.lifts and below.pushes  # type: ignore[attr-defined, no-any-return]
+
     # --- levels ---
 
     @contextmanager
@@ -81,6 +95,15 @@ class LiftedContext(Context):
     @contextmanager
     def lowered(self) -> Iterator[None]:
         previous, state.context = state.context, self.below
+        try:
+            yield
+        finally:
+            state.context = previous
+
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """Run what follows in this context, from one below that it called."""
+        previous, state.context = state.context, self
         try:
             yield
         finally:
@@ -170,7 +193,11 @@ class LiftedContext(Context):
     def host_value(self, function: Callable[[], Any]) -> Any:
         return self.under.host_value(function)
 
+    def allow_draws(self) -> None:
+        self.under.allow_draws()
+
     def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+        self.allow_draws()
         with self.lowered():
             return self.under.draw_from(generator, device)
 
@@ -198,6 +225,32 @@ class LiftedContext(Context):
 
     def serial(self) -> int:
         return self.under.serial()
+
+    # --- branches and loops of a trace ---
+
+    def loop_below(
+        self, decide: Callable[..., Tensor], advance: Callable[..., Sequence[Tensor]],
+        carried: Sequence[Tensor], watched: Sequence[Callable[..., Any]] = (),
+        checkpoints: int | None = None,
+    ) -> list[Tensor]:  # fmt: skip
+        """A loop of the trace below, whose functions are recorded there."""
+        base, types = self.base, [each._type for each in carried]
+
+        def loop(*tensors: Tensor) -> list[Tensor]:
+            body = base.body(advance, types, watched)
+            condition = base.body(lambda *state_: [decide(*state_)], types, ())
+            return base.loop(condition, body, tensors, None, checkpoints)
+
+        return base.run_above(self, loop, carried, "WhileLoop")
+
+    def greatest_below(self, count: Tensor) -> Tensor:
+        """A number of the trace below: the greatest of all examples."""
+        with self.lowered():
+            found = self._greatest(count)
+            return self.under.greatest_below(found) if self.under.lifts else found  # type: ignore
+
+    def _greatest(self, count: Tensor) -> Tensor:
+        return self.lowered_tensor(count)
 
     # --- mutation ---
 
