@@ -64,9 +64,7 @@ def _between(outputs: Sequence[Edge], given: Mapping[Key, Tensor]) -> list[Recor
     return sorted(found.values(), key=lambda each: each.order)
 
 
-def _pushed(
-    record: Record, tangents: Tangents, needed: Sequence[bool], again: Again
-) -> Tangents:
+def _pushed(record: Record, tangents: Tangents, needed: Sequence[bool], again: Again) -> Tangents:
     rule = PUSH_RULES.get(getattr(record, "primitive", None))
     if rule is not None:
         return rule(record, tangents, needed, again)

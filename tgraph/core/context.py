@@ -249,6 +249,9 @@ class Context:
         """What a graph of this trace gives, operation by operation in the current context."""
         raise NotImplementedError
 
+    def gradients_off(self) -> None:
+        """Called where the user switches the recording of gradients off."""
+
     def allow_draws(self) -> None:
         """An error where random numbers must not be drawn."""
 

@@ -12,6 +12,23 @@ from .state import state
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def _switch(mode: bool) -> None:
+    if state.context is not None and state.grad_enabled and not mode:
+        state.context.gradients_off()
+    state.grad_enabled = mode
+
+
+class unrecorded:
+    """`no_grad` for what is no part of the user's program."""
+
+    def __enter__(self) -> None:
+        self._previous = state.grad_enabled
+        state.grad_enabled = False
+
+    def __exit__(self, *error: object) -> None:
+        state.grad_enabled = self._previous
+
+
 class _GradMode:
     """A context manager, which also decorates functions, that sets the gradient mode."""
 
@@ -22,7 +39,7 @@ class _GradMode:
 
     def __enter__(self) -> None:
         self._previous.append(state.grad_enabled)
-        state.grad_enabled = self.mode
+        _switch(self.mode)
 
     def __exit__(
         self,
@@ -38,7 +55,7 @@ class _GradMode:
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             previous = state.grad_enabled
-            state.grad_enabled = mode
+            _switch(mode)
             try:
                 return function(*args, **kwargs)
             finally:
@@ -91,11 +108,11 @@ class set_grad_enabled(_GradMode):
         super().__init__()
         self.mode = mode
         self._before = state.grad_enabled
-        state.grad_enabled = mode
+        _switch(mode)
 
     def __enter__(self) -> None:
         self._previous.append(self._before)
-        state.grad_enabled = self.mode
+        _switch(self.mode)
 
     def __call__(self, function: _F) -> _F:
         state.grad_enabled = self._before

@@ -208,8 +208,8 @@ def trace_body(
     """Trace `function`, which takes tensors of `types` and gives tensors.
 
     `requires_grad` tells with respect to which derivatives may be asked. Tensors of the outside may
-    be those of `over`, a lifted context over the trace. TraceError where it leaves something behind in Python objects that the functions `watched`
-    reach, as each turn of a loop would.
+    be those of `over`, a lifted context over the trace. TraceError where it leaves something behind
+    in Python objects that the functions `watched` reach, as each turn of a loop would.
     """
     watch, written, moved = Watch(watched), list[Tensor](), list[Tensor]()
     while True:

@@ -19,10 +19,11 @@ from ..compiler.ir import primitives as p
 from ..core.context import use_context
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
-from ..core.grad_mode import no_grad
+from ..core.grad_mode import unrecorded
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
-from ..core.vjp_rules import Attrs, Cotangents as Incoming, Wanted
+from ..core.vjp_rules import Attrs, Wanted
+from ..core.vjp_rules import Cotangents as Incoming
 from .bodies import Body, trace_body
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def run_above(
         types = [each._type for each in tensors]
         body = trace_body(trace, function, types, (), derived, context)
         uses = trace._counters(body.changed)  # nothing else of the outside may be changed
-    operands = [*(use.counter for use in uses), *tensors, *body.captured]
+    captured = map(context.as_read, body.reads, body.captured)
+    operands = [*(use.counter for use in uses), *tensors, *captured]
     found = call_custom(BodyCall(body, name), operands)
     counters = [context.greatest_below(each) for each in found[: len(uses)]]
     trace._drawn(uses, counters)
@@ -71,7 +73,7 @@ class BodyCall(CustomCall):
         self.graph = body.graph(body.captured)
 
     def function(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        with no_grad():
+        with unrecorded():
             return replayed(self.body.trace, self.graph, tensors)
 
     def forward(self, tensors: Sequence[Tensor]) -> Forward:
@@ -114,9 +116,7 @@ class BodyCall(CustomCall):
             found: Body = derive(self.body, *what, onward)
         return found
 
-    def _call(
-        self, body: Body, known: Sequence[Tensor], more: Sequence[Tensor]
-    ) -> list[Tensor]:
+    def _call(self, body: Body, known: Sequence[Tensor], more: Sequence[Tensor]) -> list[Tensor]:
         """What a derivative gives for what this call was given, and `more`."""
         count = len(self.body.parameters)
         own = dict(zip(map(id, self.body.captured), known[count:], strict=True))

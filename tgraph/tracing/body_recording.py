@@ -22,7 +22,6 @@ from .outside_writes import Carried, write_back, written_operand
 from .regions import Region
 from .scopes import Scope
 
-
 pushed_bodies.register()
 
 
@@ -187,6 +186,9 @@ class BodyRecording(Context):
         return self._changing(changed_by([step]), [step], run)
 
     # --- contexts over the trace ---
+
+    def gradients_off(self) -> None:
+        self.scope.check_recording()
 
     def run_above(
         self, context: Any, function: Any, tensors: Sequence[Tensor], name: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply_several, attach
-from ..core.grad_mode import no_grad
+from ..core.grad_mode import unrecorded
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
@@ -129,7 +129,7 @@ def branch(index: Tensor, bodies: Sequence[Body], given: Sequence[Tensor] = ()) 
     index, *given = as_they_are(bodies[0].trace, [index, *given])
     operands = [index, *given, *captured]
     graphs = tuple(each.graph(captured) for each in bodies)
-    with no_grad():
+    with unrecorded():
         results = apply_several(p.branch, *operands, branches=graphs)
     found = [each.histories(flags_of(given), each.captured) for each in bodies]
     histories = [any(each) for each in zip(*found, strict=True)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, apply_several, make_source
-from ..core.grad_mode import no_grad
+from ..core.grad_mode import unrecorded
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
@@ -71,7 +71,7 @@ def loop_results(
     histories = turning(body, flags_of(carried), count, body.captured)
     if not keeps and not (state.grad_enabled and any(histories)):
         return _plain(condition, body, carried, captured)
-    with no_grad():
+    with unrecorded():
         if bound is None or (checkpoints is not None and bound > checkpoints):
             bound, checkpoints = None, checkpoints or CHECKPOINTS
             results = _checkpointed(condition, body, carried, checkpoints)
@@ -90,7 +90,7 @@ def _plain(
     condition: Body, body: Body, carried: Sequence[Tensor], captured: Sequence[Tensor]
 ) -> list[Tensor]:
     attrs = {"condition": condition.graph(captured), "body": body.graph(captured)}
-    with no_grad():
+    with unrecorded():
         return list(
             apply_several(p.loop, *carried, *captured, **attrs, carried=len(carried))
         )  # fmt: skip

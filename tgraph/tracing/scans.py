@@ -15,7 +15,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
-from ..core.grad_mode import no_grad
+from ..core.grad_mode import unrecorded
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
@@ -62,7 +62,7 @@ def scan_results(
     operands = [*carried, *xs, *step.captured]
     histories = turning(step, flags_of([*carried, *xs]), len(carried), step.captured)
     keeps = keeps or (state.grad_enabled and any(histories))
-    with no_grad():
+    with unrecorded():
         results = _scan(step, carried, xs, length, reverse, keeps)
     attrs = {"step": step, "carried": len(carried), "length": length, "reverse": reverse}
     starts = histories[: len(carried)] if keeps else []

@@ -149,8 +149,9 @@ class Scope:
 
     def _is_moved(self, tensor: Tensor) -> bool:
         """Whether a tensor of the outside may have a tangent."""
-        is_smooth = tensor._type.dtype.is_differentiable
-        return self.over is not None and self.over.pushes and is_smooth
+        if self.over is None or not (self.over.pushes and tensor._type.dtype.is_differentiable):
+            return False
+        return self.is_above(tensor) or self.over.was_moved(tensor)
 
     def operand_of(self, trace: Trace, tensor: Tensor) -> Tensor:
         """A handle of the value that a tensor has now, and of its history."""
@@ -208,9 +209,21 @@ class Scope:
             if scope.over is not None:
                 raise NotImplementedError(
                     f"{scope.over.name}: a branch or loop writes a tensor of type {root._type}, "
-                    f"which it has not made, in place, at {user_site()}. Here examples go different "
-                    "ways, of which all are computed: let the branch or loop return the new value "
-                    "instead."
+                    f"which it has not made, in place, at {user_site()}. Here examples go "
+                    "different ways, of which all are computed: let the branch or loop return the "
+                    "new value instead."
+                )
+            scope = scope.outer
+
+    def check_recording(self) -> None:
+        """NotImplementedError where forward mode would go through what gradients do not."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.over is not None and scope.over.pushes:
+                raise NotImplementedError(
+                    f"jvp: the body of a compiled loop that a tensor ends has no_grad() in it, at "
+                    f"{user_site()}, through which tangents go all the same. Use stop_gradient() "
+                    "or detach(), at which both end, or pass max_iterations."
                 )
             scope = scope.outer
 

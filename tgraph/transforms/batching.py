@@ -15,7 +15,7 @@ from ..core import pytree
 from ..core.composite import Composite
 from ..core.context import use_context
 from ..core.dispatch import apply, attach, detached, make_source, rewritten, settled
-from ..core.grad_mode import enable_grad, no_grad
+from ..core.grad_mode import enable_grad, unrecorded
 from ..core.inplace import assign
 from ..core.provenance import user_site
 from ..core.state import state
@@ -118,7 +118,7 @@ class BatchContext(LiftedContext):
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record graphs into the trace below, without derivatives."""
-        with no_grad(), use_context(self.base):
+        with unrecorded(), use_context(self.base):
             yield
 
     def detached_value_of(self, tensor: Tensor) -> Any:

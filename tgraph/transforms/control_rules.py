@@ -7,9 +7,11 @@ and those that are done keep the state that they have.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.ir import Graph, Node
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, apply_several
 from ..core.eager_context import current_context
@@ -25,7 +27,9 @@ Found = tuple[Sequence[Tensor], Sequence[bool]]
 """Tensors below, and which of them have the examples along their first axis."""
 
 
-def on_examples(context: BatchContext, primitive: Any, tensors: Sequence[Tensor], attrs: Any) -> Found:
+def on_examples(
+    context: BatchContext, primitive: Any, tensors: Sequence[Tensor], attrs: Any
+) -> Found:
     """The results of a branch or loop for tensors of the context."""
     if primitive is p.loop:
         return _Loop(context, tensors, attrs).run()
@@ -44,35 +48,88 @@ def _below(context: BatchContext, tensor: Tensor, is_batched: bool) -> Tensor:
         return spread(found, context.size)
 
 
-class _Recorded:
-    """A function of examples as a body of the trace, and which of its results are batched."""
+def _recorded(
+    context: BatchContext, function: Callable[..., Sequence[Tensor]], types: Sequence[Any],
+    flags: Sequence[bool], wanted: Sequence[bool],
+) -> Any:  # fmt: skip
+    """A function of examples as a body of the trace, of which those results are batched that are
+    `wanted`, as far as they can be otherwise."""
+    inner = context.alike()
+    own_types = [
+        type_.with_shape((context.size, *type_.shape)) if flag else type_
+        for type_, flag in zip(types, flags, strict=True)
+    ]
 
-    def __init__(
-        self, context: BatchContext, function: Callable[..., Sequence[Tensor]],
-        types: Sequence[Any], flags: Sequence[bool], wanted: Sequence[bool] = (),
-    ) -> None:  # fmt: skip
-        self.flags: list[bool] = []
-        inner = context.alike()
-        own_types = [
-            type_.with_shape((context.size, *type_.shape)) if flag else type_
-            for type_, flag in zip(types, flags, strict=True)
-        ]
+    def run(*below: Tensor) -> list[Tensor]:
+        with inner.entered():
+            found = function(*map(lifted, [inner] * len(flags), below, flags))
+            return [_below(inner, *pair) for pair in zip(found, wanted, strict=True)]
 
-        def run(*below: Tensor) -> list[Tensor]:
-            with inner.entered():
-                found = function(*map(lifted, [inner] * len(flags), below, flags))
-                self.flags = list(map(inner.is_batched, found))
-                all_of = wanted or self.flags
-                return [_below(inner, *pair) for pair in zip(found, all_of, strict=True)]
+    with context.recording():
+        return context.base.body(run, [intern_type(*each) for each in own_types], ())
 
-        with context.recording():
-            self.body = context.base.body(run, [intern_type(*each) for each in own_types], ())
+
+class _Flags:
+    """Which values of graphs are batched, from which of their inputs are.
+
+    A graph inside of graphs is asked about often, and so once for the same inputs.
+    """
+
+    def __init__(self, draws_differ: bool) -> None:
+        self.draws_differ = draws_differ
+        self._known: dict[Any, list[bool]] = {}
+
+    def of(self, graph: Graph, inputs: Sequence[bool]) -> list[bool]:
+        key = graph, tuple(inputs)
+        if key not in self._known:
+            self._known[key] = self._of(graph, inputs)
+        return self._known[key]
+
+    def _of(self, graph: Graph, inputs: Sequence[bool]) -> list[bool]:
+        found: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
+        for node in graph.nodes:
+            if node not in found:
+                found[node] = self._of_node(node, [found[each] for each in node.inputs])
+        return [found[each] for each in graph.outputs]
+
+    def _of_node(self, node: Node, flags: list[Any]) -> Any:
+        if node.primitive is p.get:
+            is_several = isinstance(flags[0], list)
+            return flags[0][node.attrs["index"]] if is_several else flags[0]
+        if node.primitive is p.loop and any(flags):
+            state_, decides = self.of_loop(node.attrs, flags)
+            return [True] * len(state_) if decides else state_
+        if node.primitive is p.branch and any(flags):
+            return self.of_branch(node.attrs["branches"], flags)
+        return any(flags) or (node.primitive is p.random_bits and self.draws_differ)
+
+    def of_branch(self, graphs: Sequence[Graph], flags: Sequence[bool]) -> list[bool]:
+        found = [self.of(each, flags[1:]) for each in graphs]
+        return [flags[0] or any(each) for each in zip(*found, strict=True)]
+
+    def of_loop(self, attrs: Any, flags: Sequence[bool]) -> tuple[list[bool], bool]:
+        """Of the state in a turn, and of the decision."""
+        count, flags = attrs["carried"], list(flags)
+        while True:  # until no turn makes another part of the state one of each example
+            after = self.of(attrs["body"], flags)
+            more = [one or other for one, other in zip(flags, after)]
+            if more == flags[:count]:
+                return more, self.of(attrs["condition"], flags)[0]
+            flags[:count] = more
 
 
 def _graphs(bodies: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:
     """The graphs of bodies, all of which take what any of them captured, too."""
     captured = list({id(each): each for body in bodies for each in body.captured}.values())
     return captured, [body.graph(captured) for body in bodies]
+
+
+def _flags_in(context: BatchContext) -> _Flags:
+    return _Flags(context.randomness == "different")
+
+
+def _replayed(context: BatchContext, graph: Graph, *tensors: Tensor) -> list[Tensor]:
+    return context.base.replayed(graph, tensors)
 
 
 # --- branches ------------------------------------------------------------------------------------
@@ -95,16 +152,11 @@ def _branch(
     context: BatchContext, index: Tensor, operands: Sequence[Tensor], graphs: Sequence[Any]
 ) -> Found:
     types, flags = [each._type for each in operands], list(map(context.is_batched, operands))
-
-    def recorded(graph: Any, wanted: Sequence[bool] = ()) -> _Recorded:
-        def run(*own: Tensor) -> list[Tensor]:
-            return context.base.replayed(graph, own)
-
-        return _Recorded(context, run, types, flags, wanted)
-
-    first = [recorded(each).flags for each in graphs]
-    wanted = [any(each) for each in zip(*first, strict=True)]
-    bodies = [recorded(each, wanted).body for each in graphs]
+    wanted = _flags_in(context).of_branch(graphs, [False, *flags])
+    bodies = [
+        _recorded(context, functools.partial(_replayed, context, each), types, flags, wanted)
+        for each in graphs
+    ]
     captured, branches = _graphs(bodies)
     given = [context.lowered_tensor(each) for each in (index, *operands)]
     return apply_several(p.branch, *given, *captured, branches=tuple(branches)), wanted
@@ -120,32 +172,27 @@ class _Loop:
         self.context, self.count = context, attrs["carried"]
         self.condition, self.body = attrs["condition"], attrs["body"]
         self.tensors = list(tensors)
-        self.types = [each._type for each in tensors]
-        self.flags = list(map(context.is_batched, tensors))
-
-    def replayed(self, graph: Any, own: Sequence[Tensor]) -> list[Tensor]:
-        return self.context.base.replayed(graph, own)  # type: ignore[no-any-return]
+        flags = list(map(context.is_batched, tensors))
+        state_, self.decides = _flags_in(context).of_loop(attrs, flags)
+        self.flags = [*state_, *flags[self.count :]]
 
     def run(self) -> Found:
-        while True:  # until no turn makes another part of the state one of each example
-            decides = self._recorded(lambda *own: self.replayed(self.condition, own))
-            after = self._recorded(lambda *own: self.replayed(self.body, own)).flags
-            flags = [one or other for one, other in zip(self.flags, after)]
-            if flags == self.flags[: self.count]:
-                return self._by_examples() if decides.flags[0] else self._together(decides)
-            self.flags[: self.count] = flags
+        return self._by_examples() if self.decides else self._together()
 
-    def _recorded(
-        self, function: Callable[..., Sequence[Tensor]], wanted: Sequence[bool] = ()
-    ) -> _Recorded:
-        return _Recorded(self.context, function, self.types, self.flags, wanted)
+    def _replayed(self, graph: Graph, own: Sequence[Tensor]) -> list[Tensor]:
+        return _replayed(self.context, graph, *own)
 
-    def _together(self, decides: _Recorded) -> Found:
+    def _together(self) -> Found:
         """All examples go on as often."""
-        flags = self.flags[: self.count]
-        turn = self._recorded(lambda *own: self.replayed(self.body, own), flags)
+        flags, types = self.flags[: self.count], [each._type for each in self.tensors]
+
+        def recorded(graph: Graph, wanted: Sequence[bool]) -> Any:
+            run = functools.partial(_replayed, self.context, graph)
+            return _recorded(self.context, run, types, self.flags, wanted)
+
+        bodies = recorded(self.condition, [False]), recorded(self.body, flags)
         begin = [_below(self.context, *pair) for pair in zip(self.tensors, self.flags)]
-        return self._loop(decides.body, turn.body, begin, self.count), flags
+        return self._loop(*bodies, begin, self.count), flags
 
     def _by_examples(self) -> Found:
         """Each example goes on until it is done, and those that are done wait for the others.
@@ -165,13 +212,13 @@ class _Loop:
             now, last, alive, others = (
                 own[:count], own[count:behind], own[behind], own[behind + 1 :]
             )  # fmt: skip
-            after = self.replayed(self.body, whole(now, others))
+            after = self._replayed(self.body, whole(now, others))
             kept = [apply(p.where, alive, after[at], each) for at, each in zip(free, last)]
             state_ = [
                 apply(p.where, alive, each, now[at]) if self.flags[at] else each
                 for at, each in enumerate(after)
             ]
-            (decision,) = self.replayed(self.condition, whole(state_, others))
+            (decision,) = self._replayed(self.condition, whole(state_, others))
             return [*state_, *kept, apply(p.logical_and, alive, decision)]
 
         def goes_on(*own: Tensor) -> list[Tensor]:
@@ -180,15 +227,15 @@ class _Loop:
                 return [apply(p.any_, own[behind]._value.below, axes=(0,), keepdims=False)]
 
         with context.resumed():
-            (alive,) = self.replayed(self.condition, self.tensors)
+            (alive,) = self._replayed(self.condition, self.tensors)
         given = [*self.tensors[:count], *(self.tensors[at] for at in free), alive, *read]
         own = self.flags[:count]
         flags = [*own, *[True] * len(free), True, *self.flags[count:]]
         types = [each._type for each in given]
-        decides = _Recorded(context, goes_on, types, flags)
-        made = _Recorded(context, turn, types, flags, flags[: behind + 1])
+        decides = _recorded(context, goes_on, types, flags, [False])
+        made = _recorded(context, turn, types, flags, flags[: behind + 1])
         begin = [_below(context, *pair) for pair in zip(given, flags, strict=True)]
-        found = self._loop(decides.body, made.body, begin, behind + 1)
+        found = self._loop(decides, made, begin, behind + 1)
         last = iter(found[count:])
         return [each if flag else next(last) for each, flag in zip(found, own)], [True] * count
 

@@ -63,6 +63,14 @@ class JvpContext(LiftedContext):
         with self.lowered():
             return along(tangent, steps)
 
+    def was_moved(self, tensor: Tensor) -> bool:
+        return id(root_of(tensor)) in self.outside or super().was_moved(tensor)
+
+    def as_read(self, tensor: Tensor, operand: Tensor) -> Tensor:
+        below = super().as_read(tensor, operand)
+        tangent = None if isinstance(operand._value, Lifted) else self._outside_tangent(tensor)
+        return below if tangent is None else self.dual(below, tangent)
+
     def dual(self, primal: Tensor, tangent: Tensor | None) -> Tensor:
         requires_grad = primal._requires_grad or (tangent is not None and tangent._requires_grad)
         return self.made(Dual(self, primal, tangent), primal._type, requires_grad)

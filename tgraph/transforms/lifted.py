@@ -193,6 +193,9 @@ class LiftedContext(Context):
     def host_value(self, function: Callable[[], Any]) -> Any:
         return self.under.host_value(function)
 
+    def gradients_off(self) -> None:
+        self.under.gradients_off()
+
     def allow_draws(self) -> None:
         self.under.allow_draws()
 
@@ -242,6 +245,17 @@ class LiftedContext(Context):
             return base.loop(condition, body, tensors, None, checkpoints)
 
         return base.run_above(self, loop, carried, "WhileLoop")
+
+    def was_moved(self, tensor: Tensor) -> bool:
+        """Whether a tensor from outside of the transformed functions got a tangent in one."""
+        return self.under.lifts and self.under.was_moved(tensor)  # type: ignore[attr-defined, no-any-return]
+
+    def as_read(self, tensor: Tensor, operand: Tensor) -> Tensor:
+        """`operand`, the value of a tensor of the outside, with the tangents that this one has."""
+        if not self.under.lifts:
+            return operand
+        with self.lowered():
+            return self.under.as_read(tensor, operand)  # type: ignore[attr-defined, no-any-return]
 
     def greatest_below(self, count: Tensor) -> Tensor:
         """A number of the trace below: the greatest of all examples."""
