@@ -10,6 +10,7 @@ import pytest
 from control_cases import of
 
 import tgraph as tg
+from tgraph.core import pytree
 from tgraph.tracing import loops
 
 Function = Callable[..., Any]
@@ -166,3 +167,128 @@ def test_memory_does_not_grow_with_the_turns() -> None:
     assert memory(rows(20)) < 60 * state and 400 * state < memory(rows(None)) < 420 * state
     assert arena(None) < (4 * loops.CHECKPOINTS + 12) * state
     assert 5 * state < arena(5) < 12 * state
+
+
+# --- inside of vmap and jvp ----------------------------------------------------------------------
+
+ROWS = tg.tensor([[0.3, 0.5, 0.7], [1.3, -0.2, 0.1], [4.0, 5.0, 6.0]]).double()
+COUNTS = tg.tensor([0, 7, 3])
+WEIGHT = of(3, seed=1)
+
+
+@tg.custom_jvp
+def softened(x: tg.Tensor) -> tg.Tensor:
+    return tg.log(1 + tg.exp(x))
+
+
+@softened.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    return softened(primals[0]), tangents[0] * tg.sigmoid(primals[0]) * 1.5
+
+
+def examples(x: tg.Tensor, n: tg.Tensor) -> tg.Tensor:
+    """Of numbers that differ, with an int that a turn decides by, and a variable that changes."""
+    factor = 0.9
+
+    def body(i: tg.Tensor, k: tg.Tensor, s: tg.Tensor) -> Any:
+        s = tg.sin(s * WEIGHT) * factor + x[k] * 0.1
+        return i + 1, (k * 2 + 1) % 3, tg.cond(k == 0, lambda: s * x, lambda: s)
+
+    i, _, s = tg.while_loop(lambda i, k, s: i < n, body, (0, 2, x))
+    factor = 100.0
+    return (s * s).sum() + i * (x * WEIGHT).sum()
+
+
+def to_the_edge(x: tg.Tensor, n: tg.Tensor) -> tg.Tensor:
+    """The derivative of another turn would be infinite."""
+
+    def body(s: tg.Tensor) -> tg.Tensor:
+        after = tg.where(s >= 3, s * 0 + 4, s + 1) + tg.sqrt(4 - s) * x.sum() * 0.01
+        return tg.minimum(after, s * 0 + 4)
+
+    return tg.while_loop(lambda s: s < 4, body, n.double()) * x.prod()
+
+
+def with_rules(x: tg.Tensor, n: tg.Tensor) -> tg.Tensor:
+    def body(i: tg.Tensor, s: tg.Tensor) -> Any:
+        return i + 1, softened(s) * 0.3 + s.detach() * x + tg.rand(3).double() * s
+
+    return (tg.while_loop(lambda i, s: i < n, body, (0, x))[1] ** 2).sum()
+
+
+def loops_in_loops(x: tg.Tensor, n: tg.Tensor) -> tg.Tensor:
+    def inner(i: tg.Tensor, s: tg.Tensor) -> tg.Tensor:
+        return tg.scan(lambda s, w: (tg.sin(s * w) + x / 4, None), s, WEIGHT)[0]
+
+    def outer(i: tg.Tensor, s: tg.Tensor) -> Any:
+        each = tg.vmap(lambda a, m: tg.fori_loop(0, m, lambda j, a: a.cos() + x[0], a))
+        return i + 1, each(tg.fori_loop(0, i % 3, inner, s), COUNTS - i) * 0.9
+
+    return (tg.while_loop(lambda i, s: i < n, outer, (0, x))[1] ** 2).sum()
+
+
+def along(function: Function) -> Function:
+    return lambda x, n: tg.jvp(lambda x: function(x, n), (x,), (x,))
+
+
+def batched(function: Function) -> Function:
+    return tg.vmap(function, randomness="different")
+
+
+@pytest.mark.parametrize(
+    ("function", "around"),
+    [
+        (examples, lambda f: batched(tg.hessian(f))),
+        (to_the_edge, lambda f: batched(tg.grad(f))),
+        *(
+            pytest.param(*each, marks=SLOW)
+            for each in [
+                (with_rules, lambda f: along(batched(tg.grad(f)))),
+                (examples, lambda f: lambda x, n: tg.jacrev(tg.jacfwd(f))(x[1], n[1])),
+                (examples, lambda f: tg.grad(lambda x, n: (batched(tg.grad(f))(x, n) ** 2).sum())),
+                (loops_in_loops, lambda f: batched(tg.grad(f))),
+                (loops_in_loops, lambda f: batched(tg.hessian(f))),
+                (with_rules, lambda f: batched(tg.jacfwd(tg.jacrev(f), randomness="same"))),
+            ]
+        ),
+    ],
+)
+def test_inside_of_transforms(
+    function: Function, around: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "CHECKPOINTS", 2)
+    tg.manual_seed(3)
+    if function is to_the_edge:  # where eager code computes examples together it has 0 * inf
+        expected = tg.stack([tg.grad(function)(*each) for each in zip(ROWS, COUNTS, strict=True)])
+    else:
+        expected = around(function)(ROWS, COUNTS)
+    tg.manual_seed(3)
+    found = tg.compile(around(function))(ROWS, COUNTS)
+    for one, other in zip(pytree.leaves(found), pytree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-8, atol=1e-11)
+
+
+def test_jacobians_of_branches_and_loops_in_reverse() -> None:
+    """Many cotangents at once, for what was recorded as one step."""
+
+    def function(x: tg.Tensor) -> tg.Tensor:
+        s = tg.cond(x.sum() > 0, lambda: x.sin() * WEIGHT, lambda: x.cos())
+        s, _ = tg.scan(lambda s, w: (s * w + x, None), s, WEIGHT)
+        return tg.while_loop(lambda s: (s * s).sum() < 50, lambda s: s * 1.5 + x.sin(), s)
+
+    found, expected = tg.compile(tg.jacrev(function))(ROWS[0]), tg.jacrev(function)(ROWS[0])
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-10)
+
+
+def test_tangents_go_through_no_grad() -> None:
+    """Of which the records of a body know nothing."""
+
+    def body(s: tg.Tensor) -> tg.Tensor:
+        with tg.no_grad():
+            return s * 2
+
+    def function(x: tg.Tensor) -> Any:
+        return tg.jvp(lambda x: tg.while_loop(lambda s: s.sum() < 9, body, x), (x,), (x,))
+
+    with pytest.raises(NotImplementedError, match=r"no_grad\(\) in it, at .*gradients.py:\d+"):
+        tg.compile(function)(tg.ones(3))

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.ir import Graph, Node
+from ..compiler.ir import Graph, Node, nested_graphs
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, apply_several
 from ..core.eager_context import current_context
@@ -110,12 +110,29 @@ class _Flags:
     def of_loop(self, attrs: Any, flags: Sequence[bool]) -> tuple[list[bool], bool]:
         """Of the state in a turn, and of the decision."""
         count, flags = attrs["carried"], list(flags)
+        shared = self._counters(attrs["body"])
         while True:  # until no turn makes another part of the state one of each example
             after = self.of(attrs["body"], flags)
-            more = [one or other for one, other in zip(flags, after)]
+            decides = self.of(attrs["condition"], flags)[0]
+            more = [
+                one or other or (decides and node not in shared)
+                for one, other, node in zip(flags, after, attrs["body"].inputs)
+            ]
             if more == flags[:count]:
-                return more, self.of(attrs["condition"], flags)[0]
+                return more, decides
             flags[:count] = more
+
+    def _counters(self, graph: Graph) -> set[Node]:
+        """The inputs by which random numbers are drawn that differ from example to example."""
+        found: set[Node] = set()
+        if not self.draws_differ:
+            return found
+        for node in reversed(graph.nodes):
+            inside = [each.primitives for part in nested_graphs(node) for each in part.whole]
+            is_draw = node.primitive is p.random_bits or any(p.random_bits in x for x in inside)
+            if is_draw or node in found:
+                found.update(node.inputs)
+        return found
 
 
 def _graphs(bodies: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:
@@ -197,8 +214,8 @@ class _Loop:
     def _by_examples(self) -> Found:
         """Each example goes on until it is done, and those that are done wait for the others.
 
-        The state that is one for all examples goes on meanwhile, as their turns are the same: of
-        each example the last one of its own is kept beside it.
+        Counters by which all examples draw at once go on meanwhile: of each example the last one
+        of its own is kept beside them.
         """
         context, count = self.context, self.count
         free = [at for at in range(count) if not self.flags[at]]
