@@ -83,6 +83,25 @@ def _mean() -> Made:
     return lambda x: (x.mean(0), x.var()), lambda n: (tg.randn(n, 64),)
 
 
+def _mean_of_rows() -> Made:
+    return lambda x: x.mean(-1), lambda n: (tg.randn(64, n),)
+
+
+def _softmax_of_rows() -> Made:
+    return lambda x: tg.softmax(x, dim=-1), lambda n: (tg.randn(64, n),)
+
+
+def _softmax_of_both() -> Made:
+    return lambda x: tg.softmax(x, dim=-1), lambda n: (tg.randn(n, n + 1),)
+
+
+def _small_attention() -> Made:
+    def attend(q: Any, k: Any) -> Any:
+        return nn.functional.scaled_dot_product_attention(q, k, k)
+
+    return attend, lambda n: (tg.randn(n, 16), tg.randn(n + 1, 16))
+
+
 CASES = {
     "softmax": _softmax,
     "layer_norm": _layer_norm,
@@ -91,9 +110,22 @@ CASES = {
     "training_step": _training_step,
     "attention": _attention,
     "decode": _decode,
+    "mean_of_rows": _mean_of_rows,
+    "softmax_of_rows": _softmax_of_rows,
+    "softmax_of_both": _softmax_of_both,
+    "small_attention": _small_attention,
 }
-VARYING = {"decode": ("cache",)}
-"""The arguments whose first axis varies, where it is not all of them."""
+OPEN: dict[str, dict[str, Any]] = {
+    "decode": {"cache": {0: "n"}},
+    "mean_of_rows": {"x": {1: "n"}},
+    "softmax_of_rows": {"x": {1: "n"}},
+    "softmax_of_both": {"x": {0: "n", 1: "m"}},
+    "small_attention": {"q": {0: "n"}, "k": {0: "m"}},
+}
+"""The axes that vary, where it is not the first one of all arguments."""
+SHORT_ROWS = (7, 65, 120, 1000)
+OF_ROWS = ("mean_of_rows", "softmax_of_rows", "softmax_of_both", "small_attention")
+"""Cases whose rows have an open length: known sizes are whole vectors, and others, of those."""
 
 
 def measure(name: str, dynamic: bool, sizes: Sequence[int], calls: int) -> list[float]:
@@ -133,8 +165,7 @@ def measure_known(name: str, size: int, calls: int) -> list[float]:
 
 def _varying(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     code = function.__code__
-    names = VARYING.get(name, code.co_varnames[: code.co_argcount])
-    return {each: {0: "n"} for each in names}
+    return OPEN.get(name) or {each: {0: "n"} for each in code.co_varnames[: code.co_argcount]}
 
 
 def _milliseconds(function: Callable[..., Any], arguments: Sequence[Any]) -> float:
@@ -157,7 +188,7 @@ def main() -> None:
     if given.known:
         print(f"{'us':16}{'size':>8}{'any size':>12}{'alone':>12}{'ratio':>10}")
         for name in names:
-            for size in KNOWN_SIZES:
+            for size in SHORT_ROWS if name in OF_ROWS else KNOWN_SIZES:
                 found = _in_fresh_process(_known_quietly, name, size)
                 print(f"{name:16}{size:8}" + "{:12.1f}{:12.1f}{:10.3f}".format(*found))
         return
