@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ....runtime.dtypes import DType
 from ....runtime.llvm_text import Text
 from ....runtime.records import NamedTuple
-from ...ir.size_number import SizeText
+from ...ir.size_number import SizeText, is_expression
 from .math.functions import function_name, is_long
 from .scalar import llvm_type
 
@@ -100,21 +101,45 @@ class Writer(Text):
         """A sum of two integers that are not negative, nor is it too large."""
         return self.op(f"add nuw nsw i64 {a}, {b}")
 
+    def suppose(self, condition: str) -> None:
+        """Tell LLVM what holds here."""
+        self.declarations.add("declare void @llvm.assume(i1)")
+        self.line(f"call void @llvm.assume(i1 {condition})")
+
     def sealed(self, type: str, value: str) -> str:
         """An integer as a value that LLVM knows nothing of, and so leaves as it is."""
         return self.op(f'call {type} asm "", "=r,0"({type} {value})')
 
     @contextmanager
-    def in_case(self, case: tuple[int, int] | None, relation: str = "eq") -> Iterator[None]:
-        """What is written inside is done where two numbers are equal, of which one is open.
-
-        Or where they are related as LLVM calls it by `relation`.
-        """
-        if case is None:
+    def unless_zero(self, number: Any) -> Iterator[None]:
+        """What is written inside is done where a number is not 0, which is asked if it is open."""
+        if not is_expression(number):
             yield
             return
-        with self.when(self.op(f"icmp {relation} i64 {case[0]}, {case[1]}")):
+        with self.when(self.op(f"icmp ne i64 {number}, 0")):
             yield
+
+    @contextmanager
+    def cases(self, number: Any) -> Iterator[Callable[[int], None]]:
+        """What is written behind `begin(value)`, which this gives, is done where `number` is that.
+
+        It is one jump, as rows of a few elements have no time for a test of each value.
+        """
+        done, begun = self.fresh("done"), []
+        at = len(self.lines)
+        self.line("")
+
+        def begin(value: int) -> None:
+            if begun:
+                self.line(f"br label %{done}")
+            label = self.fresh("case")
+            begun.append(f"i64 {value}, label %{label}")
+            self.label(label)
+
+        yield begin
+        self.line(f"br label %{done}")
+        self.lines[at] = f"  switch i64 {number}, label %{done} [{' '.join(begun)}]"
+        self.label(done)
 
     @contextmanager
     def loop(self, low: str, high: str, vector: VectorLoop | None = None) -> Iterator[str]:

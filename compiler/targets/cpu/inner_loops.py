@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 
 from ....runtime.records import NamedTuple, replace
 from ...ir.size_number import decided, is_expression
@@ -32,8 +33,16 @@ SMALL_WORK = 4_000
 
 def is_large(schedule: Schedule) -> bool:
     """Whether there is work that pays for vectors, cuts and the optimiser's time."""
+    if any(map(_folds_openly, schedule.kernel.stages)):
+        return True
     found: bool = decided(_is_much, schedule.work)
     return found
+
+
+def _folds_openly(stage: Stage) -> bool:
+    """Whether values are folded along an axis of open size, as is compiled once for many."""
+    folds = any(instr.op == "reduce" for instr in stage.body)
+    return folds and any(is_expression(axis.size) for axis in stage.axes)
 
 
 def _is_much(work: int) -> bool:
@@ -67,7 +76,7 @@ class InnerLoops:
         self.rows_together = rows_together(schedule)
         self.tiles = TileBuffers(self.writer, schedule, self.is_large)
         self.storage = Storage(self.writer, schedule, self.tiles, self.rows_together)
-        self.vectors = Vectors(schedule.kernel, self.storage, register_bytes)
+        self.vectors = Vectors(schedule.kernel, self.storage, register_bytes, self.is_large)
         self.axes: dict[Axis, str] = {}
         self.cut: dict[Axis, int] = {}
 
@@ -191,9 +200,8 @@ class InnerLoops:
                 with self.writer.loop("0", str(block), vector) as at:
                     self._step_all(steps, part, self.writer.plus(start, at))
                 self.storage.carry(part.stages[0])
-        is_any = is_expression(rest)
-        if is_any or rest:
-            with self.writer.in_case((rest, 0) if is_any else None, "ne"):
+        if is_expression(rest) or rest:
+            with self.writer.unless_zero(rest):
                 self._walk_piece(steps, part, str(high - rest), str(high))
                 self.storage.carry(part.stages[0])
 
@@ -235,16 +243,34 @@ class InnerLoops:
             self.storage.carry(part.stages[0])
 
     def _walk_piece(self, steps: Sequence[LoopStep], part: Part, low: str, high: str) -> None:
-        for loop in self.vectors.loops(part, low, high):
-            with self._piece_loop(part, loop) as at:
-                self._step_all(steps, part, at)
+        loops = self.vectors.loops(part, low, high)
+        for _, grouped in groupby(loops, lambda loop: id(loop.number)):
+            group = list(grouped)
+            if group[0].number is None:
+                for loop in group:
+                    self._walk_loop(steps, part, loop)
+                continue
+            with self.writer.cases(group[0].number) as begin:
+                for loop in group:
+                    begin(loop.value)
+                    self._walk_loop(steps, part, loop)
+
+    def _walk_loop(self, steps: Sequence[LoopStep], part: Part, loop: PieceLoop) -> None:
+        with self._piece_loop(part, loop) as at:
+            self._step_all(steps, part, at)
 
     @contextmanager
     def _piece_loop(self, part: Part, loop: PieceLoop) -> Iterator[str]:
         self.notes.loop(part.axis, loop.vector.width)
-        inside = self.writer.loop(loop.low, loop.high, loop.vector)
-        with self.writer.in_case(loop.case), inside as at:
-            yield at
+        writer, high = self.writer, loop.high
+        if loop.number is not None:
+            writer.suppose(writer.op(f"icmp sgt i64 {high}, 0"))
+        if loop.units > 1:
+            high = writer.op(f"mul nuw nsw i64 {high}, {loop.units}")
+        if loop.most:
+            high = writer.op(f"and i64 {high}, {loop.most - 1}")
+        with writer.loop(loop.low, high, loop.vector) as at:
+            yield writer.integer("add", at, loop.start)
 
     def _step_all(self, steps: Sequence[LoopStep], part: Part, at: str) -> None:
         """All phases of a part where its counter is `at`."""

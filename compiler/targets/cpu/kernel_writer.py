@@ -329,9 +329,8 @@ class _KernelWriter:
             first = self.writer.op(f"mul nuw nsw i64 {number}, {block}")
             self._jam_part(stage, rows, lanes, first, block)
             self._carry(stage, lanes)
-        is_any: bool = is_expression(rest)
-        if is_any or rest:
-            with self.writer.in_case((rest, 0) if is_any else None, "ne"):
+        if is_expression(rest) or rest:
+            with self.writer.unless_zero(rest):
                 self._jam_part(stage, rows, lanes, str(blocks * block), rest)
                 self._carry(stage, lanes)
 
@@ -344,11 +343,14 @@ class _KernelWriter:
             first = self.writer.integer("add", self.writer.integer("mul", at, JAM), start)
             self._jam_steps(stage, rows, lanes, first, JAM)
         first = self.writer.integer("add", start, count - rest)
-        is_any: bool = is_expression(rest)
-        for number in range(1, JAM) if is_any else [rest]:
-            if number:
-                with self.writer.in_case((rest, number) if is_any else None):
-                    self._jam_steps(stage, rows, lanes, first, number)
+        if not is_expression(rest):
+            if rest:
+                self._jam_steps(stage, rows, lanes, first, rest)
+            return
+        with self.writer.cases(rest) as begin:
+            for number in range(1, JAM):
+                begin(number)
+                self._jam_steps(stage, rows, lanes, first, number)
 
     def _jam_steps(
         self, stage: Stage, rows: set[Axis], lanes: tuple[str, str], first: str, count: int

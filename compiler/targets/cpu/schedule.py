@@ -13,6 +13,7 @@ from math import prod
 
 from ....runtime.records import record, replace
 from ...ir.shapes import at_least_one
+from ...ir.size_number import is_expression
 from ...kernel.cost import cost
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, Index, Quotient, Remainder, data_atoms
@@ -160,10 +161,21 @@ def _lane_axis(kernel: Kernel) -> Axis | None:
     best = max(kernel.rows, key=lambda axis: (_affinity(_strides(kernel, axis, True)), axis.size))
     along_rows = _affinity(_strides(kernel, best, True))
     scans = any(instr.op == "scan" for stage in looped for instr in stage.body)
-    small_stage = last.size < MIN_LANES or (scans and last.size <= SHORT_SCAN)
+    small_stage = (not is_expression(last.size) and last.size < MIN_LANES) or (
+        scans and last.size <= SHORT_SCAN
+    )
     if best.size >= MIN_LANES and (along_rows > along_stage or small_stage):
         return best
     return None
+
+
+def _is_short(size: int) -> bool:
+    """Whether rows are so short that lanes along them would be too few.
+
+    Not those of open length, which lie an open size apart: elements of several would be brought
+    together one by one.
+    """
+    return not is_expression(size) and size < MIN_LANES
 
 
 def _sequential_lane(kernel: Kernel) -> Axis | None:

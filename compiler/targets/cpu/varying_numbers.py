@@ -36,6 +36,8 @@ _BITS = re.compile(r"0x[0-9A-F]{16}")  # of a double, also where it is a float
 # What is no number in the way of loops, and yet may be an open size.
 _WORDS = re.compile(
     rf"  (?:store i64 {_VALUE}, ptr %\w+"
+    rf"|%v\d+ = and i64 {_VALUE}, \d+"
+    rf"|switch i64 {_VALUE}, label %\w+ \[(?:i64 \d+, label %\w+ ?)+\]"
     rf"|store (?P<float>float|double) {_FLOAT}, ptr %\w+"
     rf"|%\w+ = alloca \w+, i64 {_VALUE}, align 64"
     rf"|%q\w+ = (?:sitofp i64 {_VALUE} to double|(?:mul|sub) i64 {_VALUE}, {_VALUE}"

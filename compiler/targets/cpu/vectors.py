@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ....runtime.records import NamedTuple
 from ...ir.size_number import computed, is_expression
@@ -25,18 +26,33 @@ FEW_VECTORS, MANY_VECTORS = 4, 16
 
 
 class PieceLoop(NamedTuple):
-    """An innermost loop over [low, high); with `case`, two numbers, only if they are equal."""
+    """An innermost loop over [low, high); with a `number`, only if that has a certain `value`.
+
+    What is computed from open sizes LLVM knows little of. Where `high` counts `units` of more than
+    one step, it sees that nothing is left behind whole vectors; and that one vector is enough where
+    `high` is below a power of two, `most`. The loop's counter is 0 at `start`.
+    """
 
     low: str
     high: str
     vector: VectorLoop
-    case: tuple[int, int] | None = None
+    number: Any = None
+    value: int = 0
+    start: str = "0"
+    units: int = 1
+    most: int = 0
 
 
 class Vectors:
-    """What is known of the vectors of one kernel's loops; a register has `register_bytes`."""
+    """What is known of the vectors of one kernel's loops; a register has `register_bytes`.
 
-    def __init__(self, kernel: Kernel, storage: Storage, register_bytes: int) -> None:
+    A kernel that is not `is_large` gets none, so that one loop is enough.
+    """
+
+    def __init__(
+        self, kernel: Kernel, storage: Storage, register_bytes: int, is_large: bool
+    ) -> None:
+        self.is_large = is_large
         self.kernel = kernel
         self.storage = storage
         self.register_bytes = register_bytes
@@ -54,7 +70,7 @@ class Vectors:
         if are_known and not is_expression(end - start) and start >= end:  # type: ignore[operator]
             return
         width = self.width(part.counter, part.stages)
-        if self.is_border(part) or not self.can_vectorise(part):
+        if not self.is_large or self.is_border(part) or not self.can_vectorise(part):
             yield PieceLoop(low, high, ONE_BY_ONE)
             return
         if start is None or end is None:
@@ -66,22 +82,10 @@ class Vectors:
             is_short = not is_expression(length) and length < CHECKED_STEPS
             yield PieceLoop(low, high, ONE_BY_ONE if is_short else VectorLoop(width))
             return
-        if is_expression(length) and not folds:
-            rest = length % width
-            yield PieceLoop(low, str(end - rest), VectorLoop(width, False, 1))
-            few = computed(_is_few, length, width)
-            yield PieceLoop(str(end - rest), high, ONE_BY_ONE, (few, 1))
-            yield PieceLoop(str(end - rest), high, VectorLoop(width, True, 1), (few, 0))
-            return
-        together, rest = (computed(each, length, width) for each in (_together, _rest))
         if is_expression(length):
-            for count in (4, 2, 1):
-                loop = VectorLoop(width, False, count)
-                yield PieceLoop(low, str(end - rest), loop, (together, count))
-            which = computed(_number_of_rest, length, width)
-            for number, loop in enumerate(_rests(width), 1):
-                yield PieceLoop(str(end - rest), high, loop, (which, number))
+            yield from (_open_folds if folds else _open_loops)(start, length, width)
             return
+        together, rest = _together(length, width), _rest(length, width)
         if together:
             yield PieceLoop(low, str(end - rest), VectorLoop(width, False, together))
         if rest:
@@ -193,24 +197,71 @@ def _rest(length: int, width: int) -> int:
     return _cut(length, width)[2]
 
 
-def _rests(width: int) -> list[VectorLoop]:
-    """The loops that there may be for what is left."""
-    narrow = [VectorLoop(lanes, False, 1) for lanes in (4, 8, 16, 32) if lanes < width]
-    return [ONE_BY_ONE, *narrow, VectorLoop(width, False, 1), VectorLoop(width, True, 1)]
+def _open_loops(start: int, length: int, width: int) -> Iterator[PieceLoop]:
+    """Whole vectors, and for what is left the loop that takes least."""
+    whole, rest = length // width, length % width
+    first, last = str(start), str(start + whole * width)
+    yield PieceLoop("0", str(whole), VectorLoop(width, False, 1), start=first, units=width)
+    how = computed(_ways_of_few, length, width)
+    few = PieceLoop("0", str(rest), ONE_BY_ONE, how, 1, last, most=width)
+    yield few
+    yield few._replace(vector=VectorLoop(width, True, 1), value=2)
 
 
-def _is_few(length: int, width: int) -> int:
-    """1 if what whole vectors leave is stepped through singly.
+def _open_folds(start: int, length: int, width: int) -> Iterator[PieceLoop]:
+    """All loops that a known length may have, each in case that it does.
+
+    Of a few steps there is a loop for each number of them, so that no step asks for the next.
+    """
+    together, rest = (computed(each, length, width) for each in (_together, _rest))
+    for count in (4, 2, 1):
+        units = computed(_units, length, width, count)
+        vector = VectorLoop(width, False, count)
+        yield PieceLoop("0", str(units), vector, together, count, str(start), width * count)
+    which, last = computed(_number_of_rest, length, width), str(start + length - rest)
+    known = _known_rests(width)
+    for number, count in enumerate(known, 1):
+        yield PieceLoop("0", str(count), _rest_loop(count, width), which, number, last)
+    masked = VectorLoop(width, True, 1)
+    number = len(known) + 1
+    units = computed(_vectors, rest, width)
+    yield PieceLoop("0", str(units), VectorLoop(width, False, 1), which, number, last, width)
+    yield PieceLoop("0", str(rest), masked, which, number + 1, last, most=width)
+    yield PieceLoop("0", str(rest), masked, which, number + 2, last)
+
+
+def _units(length: int, width: int, count: int) -> int:
+    return (length - _rest(length, width)) // (width * count)
+
+
+def _vectors(length: int, width: int) -> int:
+    return length // width
+
+
+def _known_rests(width: int) -> list[int]:
+    """Steps behind whole vectors for which there are loops: single ones, and narrower vectors."""
+    return [*range(1, MIN_LANES), *(lanes for lanes in (4, 8, 16, 32) if lanes < width)]
+
+
+def _ways_of_few(length: int, width: int) -> int:
+    """How to go on behind whole vectors: 1 for single steps, 2 for a mask, 0 if nothing is left.
 
     Of half a vector and less masks take longer, as what was just stored with one is waited for.
     """
-    return int(length % width < MIN_LANES or 2 * length <= width)
+    rest = length % width
+    if not rest:
+        return 0
+    return 1 if rest < MIN_LANES or 2 * length <= width else 2
 
 
 def _number_of_rest(length: int, width: int) -> int:
-    """Which of those it is, from 1 on; 0 for none."""
-    rest = _rest(length, width)
-    return 1 + _rests(width).index(_rest_loop(rest, width)) if rest else 0
+    """Which of the loops it is, from 1 on; 0 for none."""
+    rest, known = _rest(length, width), _known_rests(width)
+    if not rest:
+        return 0
+    if rest in known:
+        return 1 + known.index(rest)
+    return len(known) + (1 if rest % width == 0 else 2 if rest < width else 3)
 
 
 def _rest_loop(count: int, width: int) -> VectorLoop:
