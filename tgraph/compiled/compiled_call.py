@@ -151,12 +151,12 @@ class CompiledCall:
         self._captured = [(each, Described(each)) for each in writer.captured]
         self._views = [(each, Described(each)) for each in call.trace.views]
         exec(compile(self.source, _GENERATED, "exec"), self.namespace)
-        self._generated: Callable[..., Any] = self.namespace["run"]
+        self.generated: Callable[..., Any] = self.namespace["run"]
         self.run = self._choose_run()
 
     def _choose_run(self) -> Callable[..., Any]:
         """Eager, if captured tensors that are written share memory unknown to each other."""
-        return self._run_eagerly if self._overlaps() else self._generated
+        return self._run_eagerly if self._overlaps() else self.generated
 
     def _overlaps(self) -> bool:
         inputs = self.call.inputs

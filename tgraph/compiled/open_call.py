@@ -7,7 +7,6 @@ the graph with numbers in place of sizes, whose types are inferred again. Nothin
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,10 +20,10 @@ from ..tracing.open_sizes import number_at
 from ..tracing.recorded_call import Call, Change, Effects, Ref
 from ..tracing.recording.guards import Guard
 from ..tracing.recording.places import Place
-from .call_helpers import MISS
 from .compiled_call import CompiledCall
 from .fed import Fed, attrs_at, type_at
 from .graph_function import GraphFunction
+from .open_run import OpenRun
 from .sized_call import Refusal, SizedCall
 
 MAX_SIZES = 64
@@ -35,15 +34,6 @@ MOST_SIZED = 48
 
 MOST_REFUSALS = 16
 """From so many reasons on why sizes are compiled alone, all others are, too."""
-
-_GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<open call>")
-_CHOOSER = """def run(leaves, given=None):
-    try:
-        {values}found = RUNS[{key}]
-    except (KeyError, AttributeError, IndexError):
-        return MISS
-    return found(leaves, given)
-"""
 
 
 class OpenCall:
@@ -72,38 +62,23 @@ class OpenCall:
         self._dims = list(dict.fromkeys(d for size in self.axes.values() for d in size.dims))
         self._dims.sort(key=call.trace.sizes.dims.index)
         self._plans: OrderedDict[tuple[int, ...], CompiledCall] = OrderedDict()
-        self._runs: dict[Any, Callable[..., Any]] = {}
         self._telling = _telling(self.axes, self._dims)
-        self.run = self._chooser()
+        every = list(self.axes)
+        self._runs = OpenRun([every[number] for number in self._telling], self._places)
+        self.run = self._runs.run
         self._sized: list[SizedCall] = []  # the one used last is the first
         self._refusals: list[Refusal] = []
         made = self._plan_at(leaves)
         self._first = self._sized[0].call if self._sized else made  # it knows all but the sizes
 
-    def _chooser(self) -> Callable[..., Any]:
-        """The hot path: `run(leaves, given)`, MISS where there is no plan for the sizes, or it does
-        not fit.
+    def _put(self, key: tuple[int, ...], plan: CompiledCall) -> None:
+        """Let the hot path find a plan by the sizes of all axes."""
+        self._runs.put(self._known(key), plan)
+        self.run = self._runs.run
 
-        Plans look at shapes themselves, so that an axis for each size is enough to find one.
-        """
-        places = list(self.axes)
-        values = "values" if self._places else "leaves"
-        sizes = [f"{values}[{places[n][0]}]._type.shape[{places[n][1]}]" for n in self._telling]
-        text = _CHOOSER.format(
-            values="values = [*leaves, *[place.now() for place in PLACES]]; "
-            if self._places
-            else "",
-            key=", ".join(sizes),
-        )
-        names: dict[str, Any] = {"RUNS": self._runs, "PLACES": self._places, "MISS": MISS}
-        exec(compile(text, _GENERATED, "exec"), names)
-        found: Callable[..., Any] = names["run"]
-        return found
-
-    def _known(self, key: tuple[int, ...]) -> Any:
+    def _known(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """By what the hot path finds the plan for the sizes of all axes."""
-        found = tuple(key[number] for number in self._telling)
-        return found[0] if len(found) == 1 else found
+        return tuple(key[number] for number in self._telling)
 
     def at(self, leaves: Sequence[Any]) -> CompiledCall:
         """The plan for a call that fits, made if there is none for its sizes."""
@@ -114,10 +89,10 @@ class OpenCall:
         made = self._at_sizes(sizes, leaves) or self._alone(sizes, leaves)
         key = self._key(leaves)
         self._plans[key] = made
-        self._runs[self._known(key)] = made.run
+        self._put(key, made)
         if len(self._plans) > MAX_SIZES:
             key, _ = self._plans.popitem(last=False)
-            self._runs.pop(self._known(key), None)
+            self._runs.drop(self._known(key))
         return made
 
     def _at_sizes(self, sizes: Sizes, leaves: Sequence[Any]) -> CompiledCall | None:
@@ -129,7 +104,7 @@ class OpenCall:
             return call, self._function(call, fed)
 
         for number, sized in enumerate(self._sized):
-            found = sized.at(sizes, alone)
+            found = sized.at(sizes, leaves, alone)
             if found is not None:
                 self._sized.insert(0, self._sized.pop(number))
                 return found
@@ -145,7 +120,7 @@ class OpenCall:
             self._refusals.append(Refusal(opened, error))
             return None
         self._sized = [sized, *self._sized][:MOST_SIZED]
-        return sized.at(sizes, alone)
+        return sized.at(sizes, leaves, alone)
 
     def _numbers(self, sizes: Sizes) -> tuple[int, ...]:
         """The sizes of dims, in their order."""
@@ -215,7 +190,8 @@ class OpenCall:
         for plan in (*(sized.call for sized in self._sized), *self._plans.values()):
             plan.rebind()
         self._runs.clear()
-        self._runs.update((self._known(key), plan.run) for key, plan in self._plans.items())
+        for key, plan in self._plans.items():
+            self._put(key, plan)
 
     def why_not(self, leaves: Sequence[Any]) -> str | None:
         return next((why for _, why in self.differences(leaves)), None)

@@ -6,7 +6,7 @@ with open sizes; what belongs to certain sizes is computed from that, and nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..compiler.plan.plan_sizes import NotSizedError, PlanSizes, reason_of
 from ..compiler.plan.size_code import SizeCode, in_words
 from ..compiler.plan.sized_plan import SizedPlan
 from ..core.compile_lock import made_once
-from ..core.tensor import Size, ViewStep
+from ..core.tensor import Size, Tensor, ViewStep
 from ..core.views import array_views
 from ..tracing.recorded_call import Call
 from .call_writer import OpenViews
@@ -84,8 +84,10 @@ class SizedCall:
         of_sizes = is_expression(value) or type(value) in (TensorType, Size, OpenViews)
         return of_sizes or (type(value) is tuple and any(type(each) is ViewStep for each in value))
 
-    def at(self, sizes: Mapping[Dim, int], alone: Alone) -> CallAtSizes | None:
-        """The call for some sizes; None where the compiler would decide otherwise.
+    def at(
+        self, sizes: Mapping[Dim, int], leaves: Sequence[Any], alone: Alone
+    ) -> CallAtSizes | None:
+        """The call for some sizes, those of `leaves`; None where the compiler decides otherwise.
 
         `alone` makes it for those alone, for who looks into it.
         """
@@ -98,10 +100,15 @@ class SizedCall:
             return None
         values, types, gradients = found
         function = FunctionAtSizes(self, numbers, plan, types, gradients, alone)
+        # One object for one type, so that a look at an argument tells that it has it.
+        types_now = {leaf._type: leaf._type for leaf in leaves if isinstance(leaf, Tensor)}
         namespace = dict(self.call.namespace)
         for name, value in zip(self._names, values):
-            of_views = type(value) is OpenViews
-            namespace[name] = array_views(value.steps) if of_views else value
+            if type(value) is OpenViews:
+                value = array_views(value.steps)
+            elif type(value) is TensorType:
+                value = types_now.get(value, value)
+            namespace[name] = value
         for name, method in self._methods.items():
             is_simple = method == "run" and function.outputs.simple
             namespace[name] = plan.run if is_simple else getattr(function, method)
@@ -227,9 +234,9 @@ class CallAtSizes(CompiledCall):
         own.update(vars(sized))
         del own["call"]
         self._sized, self.function, self.namespace = sized, function, namespace
-        of_all = sized._generated
+        of_all = sized.generated
         assert isinstance(of_all, FunctionType)
-        self._generated = FunctionType(
+        self.generated = FunctionType(
             of_all.__code__, namespace, of_all.__name__, of_all.__defaults__
         )
         self.run = self._choose_run()
