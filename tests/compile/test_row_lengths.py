@@ -52,6 +52,31 @@ def test_rows_of_every_length(function, length, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+def test_rows_of_open_length(dtype):
+    """One plan for all lengths, whose rows are written between others that stay."""
+
+    def fill(whole, x):
+        whole[1:-1] = tg.softmax(x, -1)
+        return (x.mean(-1),)
+
+    compiled = tg.compile(fill, dynamic={"whole": {1: "n"}, "x": {1: "n"}})
+    for length in (*range(1, 21), 33, 48, *range(63, 70), 72, 76, 96, 257, 1000, 1037):
+        x = rows(length, dtype)
+        x[1, length // 2], x[2] = float("nan"), float("-inf")
+        expected, found = (tg.full((ROWS + 2, length), 7.0, dtype=dtype) for _ in range(2))
+        for have, want in zip(
+            (*compiled(found, x), found), (*fill(expected, x), expected), strict=True
+        ):
+            np.testing.assert_allclose(
+                have.double().numpy(),
+                want.double().numpy(),
+                rtol=TOLERANCE[dtype],
+                atol=TOLERANCE[dtype],
+            )
+    assert len(compiled.compiles) == 1
+
+
 @pytest.mark.parametrize("length", LENGTHS)
 def test_nothing_is_written_behind_a_row(length):
     """Donated rows between others that stay: a masked store must keep to its own."""

@@ -101,6 +101,11 @@ class Writer(Text):
         """A sum of two integers that are not negative, nor is it too large."""
         return self.op(f"add nuw nsw i64 {a}, {b}")
 
+    def least(self, a: str, b: int) -> str:
+        """The smaller one of two integers, of which LLVM does not know that it always is `a`."""
+        self.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
+        return self.op(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
     def suppose(self, condition: str) -> None:
         """Tell LLVM what holds here."""
         self.declarations.add("declare void @llvm.assume(i1)")

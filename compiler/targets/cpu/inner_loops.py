@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
+from typing import Any
 
 from ....runtime.records import NamedTuple, replace
-from ...ir.size_number import decided, is_expression
+from ...ir.size_number import computed, decided, is_expression
 from ...kernel import regions
 from ...kernel.dependences import dependences
 from ...kernel.index import Axis, data_atoms
 from ...kernel.kernel import Instr, Stage
 from ...kernel.regions import Part
+from ...plan.plan_sizes import key_of
 from .function_writer import ONE_BY_ONE, VectorLoop, Writer, known_number
 from .instructions import StageBody
 from .scan_loops import CHUNK, CHUNK_AXIS, scan_loops
@@ -43,6 +45,11 @@ def _folds_openly(stage: Stage) -> bool:
     """Whether values are folded along an axis of open size, as is compiled once for many."""
     folds = any(instr.op == "reduce" for instr in stage.body)
     return folds and any(is_expression(axis.size) for axis in stage.axes)
+
+
+def _halves(length: int, width: int) -> int:
+    """How many halves of a vector take in a row; 0 where two do not, or there is nothing."""
+    return -(-2 * length // width) if length <= width else 0
 
 
 def _is_much(work: int) -> bool:
@@ -83,6 +90,24 @@ class InnerLoops:
     def parts(self, stage: Stage, axis: Axis) -> list[Part]:
         """An axis of a stage, cut where conditions change if there is work that pays for it."""
         return regions.parts(stage, axis) if self.is_large else [regions.whole(stage, axis)]
+
+    def short_rows(self) -> tuple[Any, int] | None:
+        """Where rows of open length may be one vector each, its lanes; `_halves` comes before."""
+        stages = [stage for stage in self.kernel.stages if stage.axes]
+        if not (self.kernel.rows and self.is_large and any(map(_folds_openly, stages))):
+            return None
+        ops = {instr.op for instr in self.kernel.instructions()}
+        if self.schedule.lane is not None or not ops.isdisjoint(("scan", "check")):
+            return None
+        width, length = self.vectors.register_bytes, stages[0].axes[-1].size
+        for stage in stages:
+            (part, *more), (axis, *others) = self.parts(stage, stage.axes[-1]), stage.axes
+            if more or others or key_of(axis.size) != key_of(length):
+                return None
+            if not self.vectors.may_mask(part):
+                return None
+            width = min(width, self.vectors.width(axis, [stage]))
+        return computed(_halves, length, width), width
 
     def together(self, part: Part) -> int:
         """How many values of a sum are added up side by side."""
@@ -263,12 +288,12 @@ class InnerLoops:
     def _piece_loop(self, part: Part, loop: PieceLoop) -> Iterator[str]:
         self.notes.loop(part.axis, loop.vector.width)
         writer, high = self.writer, loop.high
-        if loop.number is not None:
+        if loop.number is not None or loop.most:
             writer.suppose(writer.op(f"icmp sgt i64 {high}, 0"))
         if loop.units > 1:
             high = writer.op(f"mul nuw nsw i64 {high}, {loop.units}")
         if loop.most:
-            high = writer.op(f"and i64 {high}, {loop.most - 1}")
+            high = writer.least(high, loop.most)
         with writer.loop(loop.low, high, loop.vector) as at:
             yield writer.integer("add", at, loop.start)
 

@@ -102,6 +102,18 @@ class _KernelWriter:
         first = "%lo"
         if self.inner.rows_together > 1:
             first = self._rows_together(self.kernel.stages[0], self.inner.rows_together)
+        short = self.inner.short_rows()
+        if short is None:
+            self._tasks(first)
+            return
+        halves, width = short
+        with self.writer.cases(halves) as begin:
+            for number, lanes in ((1, width // 2), (2, width), (0, 0)):
+                begin(number)
+                self.vectors.short = lanes
+                self._tasks(first)
+
+    def _tasks(self, first: str) -> None:
         with self.writer.loop(first, "%hi") as task:
             self._row_loops(list(self._decode(task).items()))
 
@@ -225,7 +237,7 @@ class _KernelWriter:
 
         Along lanes that are added up side by side, a step is as many values.
         """
-        if not stage.axes or not long_sums(stage):
+        if not stage.axes or not long_sums(stage) or self.vectors.short:
             return {}
         *outer, last = stage.axes
         steps = COLUMN_STEPS if lanes else BLOCK_STEPS

@@ -23,6 +23,8 @@ CHECKED_STEPS = 16
 # A loop over fewer vectors is masked as a whole rather than cut in two; of more than MANY, four
 # are taken together, though some are left for the masked loop.
 FEW_VECTORS, MANY_VECTORS = 4, 16
+# Vectors of so many bytes (AVX-512) are masked at no cost.
+MASKING_BYTES = 64
 
 
 class PieceLoop(NamedTuple):
@@ -30,7 +32,7 @@ class PieceLoop(NamedTuple):
 
     What is computed from open sizes LLVM knows little of. Where `high` counts `units` of more than
     one step, it sees that nothing is left behind whole vectors; and that one vector is enough where
-    `high` is below a power of two, `most`. The loop's counter is 0 at `start`.
+    `high` is no more than `most`. The loop's counter is 0 at `start`.
     """
 
     low: str
@@ -53,6 +55,7 @@ class Vectors:
         self, kernel: Kernel, storage: Storage, register_bytes: int, is_large: bool
     ) -> None:
         self.is_large = is_large
+        self.short = 0  # where rows of open length are no longer than that
         self.kernel = kernel
         self.storage = storage
         self.register_bytes = register_bytes
@@ -83,6 +86,10 @@ class Vectors:
             yield PieceLoop(low, high, ONE_BY_ONE if is_short else VectorLoop(width))
             return
         if is_expression(length):
+            if self.short:
+                masked = VectorLoop(min(width, self.short), True, 1)
+                yield PieceLoop("0", str(length), masked, start=str(start), most=self.short)
+                return
             yield from (_open_folds if folds else _open_loops)(start, length, width)
             return
         together, rest = _together(length, width), _rest(length, width)
@@ -90,6 +97,12 @@ class Vectors:
             yield PieceLoop(low, str(end - rest), VectorLoop(width, False, together))
         if rest:
             yield PieceLoop(str(end - rest), high, _rest_loop(rest, width))
+
+    def may_mask(self, part: Part) -> bool:
+        """Whether one masked vector may stand for a part of few steps, however many they are."""
+        if self.register_bytes < MASKING_BYTES or self._steps_by_sizes(part):
+            return False
+        return self.can_vectorise(part)
 
     def _steps_by_sizes(self, part: Part) -> bool:
         """Whether neighbours lie an open size apart: LLVM asks first whether it is 1."""
@@ -209,7 +222,7 @@ def _open_loops(start: int, length: int, width: int) -> Iterator[PieceLoop]:
 
 
 def _open_folds(start: int, length: int, width: int) -> Iterator[PieceLoop]:
-    """All loops that a known length may have, each in case that it does.
+    """Loops as a known length has them, each in case that it does.
 
     Of a few steps there is a loop for each number of them, so that no step asks for the next.
     """
@@ -218,8 +231,8 @@ def _open_folds(start: int, length: int, width: int) -> Iterator[PieceLoop]:
         units = computed(_units, length, width, count)
         vector = VectorLoop(width, False, count)
         yield PieceLoop("0", str(units), vector, together, count, str(start), width * count)
-    which, last = computed(_number_of_rest, length, width), str(start + length - rest)
     known = _known_rests(width)
+    which, last = computed(_number_of_rest, rest, width), str(start + length - rest)
     for number, count in enumerate(known, 1):
         yield PieceLoop("0", str(count), _rest_loop(count, width), which, number, last)
     masked = VectorLoop(width, True, 1)
@@ -254,9 +267,9 @@ def _ways_of_few(length: int, width: int) -> int:
     return 1 if rest < MIN_LANES or 2 * length <= width else 2
 
 
-def _number_of_rest(length: int, width: int) -> int:
+def _number_of_rest(rest: int, width: int) -> int:
     """Which of the loops it is, from 1 on; 0 for none."""
-    rest, known = _rest(length, width), _known_rests(width)
+    known = _known_rests(width)
     if not rest:
         return 0
     if rest in known:
