@@ -68,6 +68,8 @@ FUNCTIONS = {
     "filled and gathered": lambda x: tg.cat([x[x > 0], tg.zeros(3)]).sort()[0],
     "size": lambda x: (x[x > 0].shape, x[x > 0].sum() / max(len(x), 1), x[x > 0].shape[0] * 2),
     "of its number": lambda x: tg.arange(x[x > 0].shape[0]) * 2,
+    "by its number": lambda x: (lambda n: n[n * 0.5 > 1])(tg.arange(x[x > 0].shape[0])),
+    "times its number": lambda x: (lambda y: y[y > 3])(x * x[x > 0].shape[0]),
     "mask twice": lambda x: x[x > 0] + x.abs()[x > 0],
     "far rows": suppressed,
     "by one truth": lambda x: (x[x.sum() > 0], x[:, x[0, 0] > 0], tg.nonzero(x.amin() > 0)),

@@ -20,7 +20,7 @@ from ..core.trace_state import Source, TraceError, TraceInput
 from ..runtime.arrays import array_module, current
 from ..runtime.records import NamedTuple, replace
 from ..tracing.recorded_call import Call, Effects, Ref
-from ..tracing.selections import Selection
+from ..tracing.selections import Counted, Selection
 from ..tracing.trace_context import Trace
 from .call_inputs import input_value
 from .fed import Fed
@@ -54,11 +54,42 @@ def _array(trace: Trace, entry: TraceInput, values: Sequence[Any]) -> Any:
     return given._value if given is not None else input_value(source, values)
 
 
-class Stage(NamedTuple):
-    """A part of a call: what it computes as a call of its own, whose results are those of `makes`.
+class StageCut(NamedTuple):
+    """What a stage computes: the nodes `makes`; none for the last one, which computes the ends.
 
-    `reads` are nodes of the trace that it is given behind the arguments: positions, and values of
-    earlier stages. `selects` are those of its results in which positions are looked for then.
+    `reads` are nodes that it is given: positions, and what earlier stages have made; `inputs` are
+    those of the graph that it reads. `selects` tells in which of its results positions are looked
+    for then.
+    """
+
+    reads: tuple[Node, ...]
+    inputs: set[Node]
+    makes: tuple[Node, ...]
+    selects: tuple[Selection, ...]
+
+
+def cut_at(
+    selections: Sequence[Selection], counted: Counted, ends: Sequence[Node]
+) -> list[StageCut]:
+    """The stages in which `ends` are computed; `selections` are in the order of the program."""
+    order = _rounds(selections, counted)
+    last = max(order.values()) + 1
+    cut = _Cut(selections, order, ends, last)
+    found = []
+    for number in range(last + 1):
+        known = [each for each in selections if order[each.mask] < number]
+        positions = [entry.node for each in known for entry in each.inputs]
+        chosen = tuple(each for each in selections if order[each.mask] == number)
+        makes = dict.fromkeys([*(each.mask for each in chosen), *cut.made_by(number)])
+        reads = (*positions, *cut.read_by(number))
+        found.append(StageCut(reads, cut.inputs_of(number), tuple(makes), chosen))
+    return found
+
+
+class Stage(NamedTuple):
+    """A part of a call: a call of its own, whose results are those of `makes`, as in StageCut.
+
+    What it reads it is given behind the arguments.
     """
 
     call: Call
@@ -69,35 +100,22 @@ class Stage(NamedTuple):
 
 def staged(call: Call, given: int) -> list[Stage]:
     """The stages of a call; `given` is the number of its arguments and places."""
-    selections = list(call.trace.selections.values())
-    order = _rounds(selections)
-    last = max(order.values()) + 1
     ends = list(call.graph.outputs)
     if call.traced_gradients is not None:
         ends += [each._value for each in call.traced_gradients.gradients if each is not None]
-    cut = _Cut(selections, order, ends, last)
     found = []
-    for number in range(last + 1):
-        known = [each for each in selections if order[each.mask] < number]
-        positions = [entry.node for each in known for entry in each.inputs]
-        reads = (*positions, *cut.read_by(number))
-        sources = {node: Source("argument", given + at) for at, node in enumerate(reads)}
-        chosen = tuple(each for each in selections if order[each.mask] == number)
-        if number == last:
-            found.append(Stage(_with_sources(call, sources), reads, (), ()))
-            continue
-        makes = tuple(dict.fromkeys([*(each.mask for each in chosen), *cut.made_by(number)]))
-        part = _part(call, makes, cut.inputs_of(number))
-        found.append(Stage(_with_sources(part, sources), reads, makes, chosen))
+    for each in cut_at(list(call.trace.selections.values()), Counted.of_trace(call.trace), ends):
+        sources = {node: Source("argument", given + at) for at, node in enumerate(each.reads)}
+        part = _part(call, each.makes, each.inputs) if each.makes else call
+        found.append(Stage(_with_sources(part, sources), each.reads, each.makes, each.selects))
     return found
 
 
-def _rounds(selections: Sequence[Selection]) -> dict[Node, int]:
+def _rounds(selections: Sequence[Selection], counted: Counted) -> dict[Node, int]:
     """By which stage each mask is computed: behind all whose positions it depends on."""
-    of_input = {entry.node: each for each in selections for entry in each.inputs}
     found: dict[Node, int] = {}
-    for each in selections:  # in the order of the program
-        before = [of_input[node] for node in toposort([each.mask]) if node in of_input]
+    for each in selections:
+        before = [other for node in toposort([each.mask]) for other in counted.of(node)]
         found[each.mask] = max((found[other.mask] + 1 for other in before), default=0)
     return found
 

@@ -11,12 +11,7 @@ from ..compiler.ir import Node, TensorType, dim, layouts, toposort
 from ..compiler.ir.dim import Dim, SizeGuard, SymInt, is_open
 from ..core.provenance import is_internal, user_site
 from ..core.trace_state import TraceError
-from ..tracing.open_sizes import OpenSizes
-
-# What is asked of a size, and cannot be known, is answered for this one: large, and divisible by
-# what sizes are divided by. The answer is then required of what is fed.
-_TYPICAL = 720720
-
+from ..tracing.open_sizes import TYPICAL, OpenSizes
 
 _DIM, _LAYOUTS = dim.__file__, layouts.__file__
 
@@ -69,7 +64,7 @@ class GraphSizes(OpenSizes):
         """The size `name`, which `axis` has; one that is known by this name already, or new."""
         found = self.named.get(name)
         if found is None:
-            found = self.named[name] = self.new(name, _TYPICAL)
+            found = self.named[name] = self.new(name, TYPICAL)
             self.axes_of[self.dims[-1]] = axis
         return found
 

@@ -8,12 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ..compiler.ir import dim
+from ..compiler.ir import Graph, TensorType, dim
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SizeScope, SymInt, is_open
 from ..core.provenance import is_internal, user_site
 from ..core.trace_state import Source, TraceError
 from ..core.traced_float import Specialize
 from ..core.traced_number import FixedNumber, NumberExpression, OpenNumber, TracedNumber
+
+TYPICAL = 720720
+"""What is asked of a size, and cannot be known, is answered for this one: large, and divisible by
+what sizes are divided by. The answer is then required."""
 
 _RECORDING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recording") + os.sep
 
@@ -198,3 +202,25 @@ def number_at(expression: Any, sizes: Mapping[Dim, int]) -> Any:
         return expression
     operands = tuple(number_at(each, sizes) for each in expression.operands)
     return NumberExpression(expression.sign, operands)
+
+
+def dims_of(value: Any) -> Iterator[Dim]:
+    """The open sizes that there are in a type, an attribute of a node, or a number."""
+    if is_open(value):
+        yield from value.dims
+    elif isinstance(value, Source):
+        if value.kind == "size":
+            yield from dims_of(value.key)
+    elif isinstance(value, Graph):
+        for node in (*value.inputs, *value.nodes):
+            yield from dims_of((node.type, *node.attrs.values()))
+    else:
+        parts: Any = ()
+        if type(value) is TensorType:
+            parts = value.shape
+        elif isinstance(value, NumberExpression):
+            parts = value.operands
+        elif type(value) in (tuple, list):
+            parts = value
+        for each in parts:
+            yield from dims_of(each)

@@ -2,12 +2,12 @@
 
 Their number is an open size, as those of arguments that `dynamic` names: it is known at each call
 before what comes of it is computed. For the traced call it is found at once, by computing what the
-selection is made of.
+selection is made of; a graph that is built up front is for no certain call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.ir import Node
@@ -17,12 +17,19 @@ from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source, TraceError, TraceInput
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
+from .open_sizes import TYPICAL, dims_of
 
 if TYPE_CHECKING:
     from .trace_context import Trace
 
 Count = Callable[["Trace", Node], tuple[Any, ...]]
-"""Gives the positions at which a node of the trace is not zero, in the traced call."""
+"""Gives the positions at which a node of the trace is not zero, in the traced call. None of them
+where no certain call is traced."""
+
+
+def of_no_call(trace: Trace, mask: Node) -> tuple[Any, ...]:
+    """A Count: what is asked of the number is answered for a typical one."""
+    return ()
 
 
 class Selection(NamedTuple):
@@ -49,7 +56,7 @@ def select(trace: Trace, mask: Tensor, count: Count) -> tuple[Tensor, ...]:
 
 def _selection(trace: Trace, mask: Node, count: Count) -> Selection:
     now, where = count(trace, mask), str(user_site())
-    size = trace.sizes.selected(len(now[0]), where)
+    size = trace.sizes.selected(len(now[0]) if now else TYPICAL, where)
     type_ = intern_type((size,), int64, mask.type.device)
     inputs = tuple(
         trace.new_input(Source("selected", (mask, axis)), f"positions{axis}", type_)
@@ -57,6 +64,33 @@ def _selection(trace: Trace, mask: Node, count: Count) -> Selection:
     )
     (dim,) = size.dims
     return Selection(mask, inputs, dim, now, where)
+
+
+class Counted:
+    """Tells which selections a node depends on by itself, not by its operands: it is their
+    positions, has as many elements, or computes with their number.
+
+    `numbers` has the expressions of inputs that stand for numbers.
+    """
+
+    def __init__(self, selections: Sequence[Selection], numbers: Mapping[Node, Any]) -> None:
+        self._of_dim = {each.dim: each for each in selections}
+        self._of_input = {entry.node: each for each in selections for entry in each.inputs}
+        self._numbers = numbers
+
+    @classmethod
+    def of_trace(cls, trace: Trace) -> Counted:
+        numbers = {node: expression for (expression, _), node in list(trace.numbers.items())}
+        return cls(list(trace.selections.values()), numbers)
+
+    def of(self, node: Node) -> Iterator[Selection]:
+        if node in self._of_input:
+            yield self._of_input[node]
+        elif self._of_dim:
+            number = self._numbers.get(node)
+            for dim in dims_of((node.type, *node.attrs.values(), number)):
+                if dim in self._of_dim:
+                    yield self._of_dim[dim]
 
 
 def settle(trace: Trace) -> None:

@@ -93,7 +93,7 @@ class Trace(BodyRecording):
         self._taken: dict[str, int] = {}
         self._sites: dict[Any, Provenance] = {}
         self.selections: dict[Node, Selection] = {}  # by what is not zero there
-        self._numbers: dict[Any, Node] = {}  # expression and kind -> its input
+        self.numbers: dict[Any, Node] = {}  # expression and kind -> its input
         self.sizes = OpenSizes(self)
         self._log: list[Node] | None = None  # of what is recorded, while somebody wants to know
         self._stamps = Stamps(self)
@@ -157,11 +157,11 @@ class Trace(BodyRecording):
     def number_node(self, number: TracedNumber) -> Node:
         """The input through which a number comes to tensors."""
         key = (number.expression, number.kind)
-        if key not in self._numbers:
+        if key not in self.numbers:
             dtype = float64 if number.kind is float else int64
             source = Source("number", number.expression)
-            self._numbers[key] = self.new_input(source, number.name, intern_type((), dtype)).node
-        return self._numbers[key]
+            self.numbers[key] = self.new_input(source, number.name, intern_type((), dtype)).node
+        return self.numbers[key]
 
     def host_number(self, getter: Any, dtype: DType | None, name: str = "number") -> Any:
         """See `tracing.host_scalar`. `name` is that of the input."""
