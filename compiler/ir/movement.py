@@ -80,11 +80,11 @@ def _infer_pad(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     low, high, interior = attrs["low"], attrs["high"], attrs["interior"]
     if not len(low) == len(high) == len(interior) == operand.ndim:
         raise IRTypeError(f"pad needs one amount per axis of {operand}")
-    if min((*low, *high, *interior, 0)) < 0:
+    if any(each < 0 for each in (*low, *high, *interior)):
         raise IRTypeError(f"pad amounts must not be negative, got {low}, {high}, {interior}")
     return operand.with_shape(
         tuple(
-            before + after + size + between * max(size - 1, 0)
+            before + after + size + (between and between * max(size - 1, 0))
             for size, before, after, between in zip(operand.shape, low, high, interior, strict=True)
         )
     )

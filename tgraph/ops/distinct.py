@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.ir import primitives as p
+from ..compiler.ir.dim import is_open
 from ..compiler.ir.shapes import normalize_axis
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import current_context
@@ -20,6 +21,7 @@ from . import comparison as c
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .creation import arange
 from .scans import cumsum
 
 
@@ -166,20 +168,26 @@ def _distinct(
         inverse = _inverse(is_new, order)
         found.append(inverse if rows.ndim > 1 else m.reshape(inverse, *input._type.shape))
     if wanted[1]:
-        found.append(_lengths(starts, size) if starts._type.shape[0] else starts)
+        found.append(_lengths(starts, size))
     return tuple(found) if len(found) > 1 else values
 
 
 def _lengths(starts: Tensor, size: int) -> Tensor:
     """How long runs are that begin there and end with the next, the last one at `size`."""
-    later = m.narrow(starts, 0, 1, starts._type.shape[0] - 1)
-    return e.sub(_joined(later, _full(starts, (1,), size)), starts)
+    bounds = _joined(starts, _full(starts, (1,), size))
+    return e.sub(m.narrow(bounds, 0, 1, starts._type.shape[0]), starts)
 
 
 @planned
 def _is_new(lined: Tensor) -> Tensor:
     """Whether each row differs from the one before."""
     size = lined._type.shape[0]
+    if is_open(size):  # which may be 0
+        at = arange(size, device=lined._type.device)
+        before = apply(p.index, lined, e.clamp(e.sub(at, 1), 0), axis=0)
+        differs = c.ne(lined, before)
+        differs = differs if lined.ndim == 1 else r.any(differs, 1)
+        return e.logical_or(c.eq(at, 0), differs)
     if not size:
         return _full(lined, (0,), False, bool_)
     differs = c.ne(m.narrow(lined, 0, 1, size - 1), m.narrow(lined, 0, 0, size - 1))

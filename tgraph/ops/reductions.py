@@ -218,7 +218,7 @@ def _check_not_empty(x: Tensor, axes: tuple[int, ...], operation: str) -> None:
 
 
 def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) -> None:
-    if x._type.numel == 0 and (dim is None or dim == ()):
+    if (dim is None or dim == ()) and x._type.numel == 0:
         raise RuntimeError(
             f"{operation}(): Expected reduction dim to be specified for input.numel() == 0. "
             "Specify the reduction dim with the 'dim' argument."

@@ -38,9 +38,9 @@ def _flip(g: Tensor, out: TensorType, x: TensorType, axes: Ints) -> Any:
 def _slice(
     g: Tensor, out: TensorType, x: TensorType, starts: Ints, stops: Ints, steps: Ints
 ) -> Any:
-    if 0 in out.shape:
+    if any(step != 1 and count == 0 for count, step in zip(out.shape, steps)):
         return zeros_of(x)
-    spread = [(count - 1) * step + 1 for count, step in zip(out.shape, steps)]
+    spread = [_spread(count, step) for count, step in zip(out.shape, steps)]
     high = (size - start - wide for size, start, wide in zip(x.shape, starts, spread))
     return apply(
         p.pad, g, low=starts, high=tuple(high), interior=tuple(by - 1 for by in steps), value=0
@@ -52,9 +52,14 @@ def _pad(
     g: Tensor, out: TensorType, x: TensorType, low: Ints, high: Ints, interior: Ints, value: Any
 ) -> Any:
     steps = tuple(between + 1 for between in interior)
-    spread = ((size - 1) * step + 1 if size else 0 for size, step in zip(x.shape, steps))
+    spread = (_spread(size, step) for size, step in zip(x.shape, steps))
     stops = tuple(before + wide for before, wide in zip(low, spread))
     return apply(p.slice_, g, starts=low, stops=stops, steps=steps)
+
+
+def _spread(count: int, step: int) -> int:
+    """How many elements so many take up that are a step apart."""
+    return count if step == 1 else (count - 1) * step + 1 if count else 0
 
 
 @vjp(p.concatenate)
