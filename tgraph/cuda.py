@@ -141,4 +141,4 @@ float32[32768])
     """
     from .compiler.targets.cuda.program import program_of
 
-    return program_of(trace(function, *args, **kwargs), arch)
+    return program_of(trace(function, *args, **kwargs).of_known_sizes(), arch)

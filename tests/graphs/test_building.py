@@ -93,7 +93,7 @@ def test_first_values_are_made_once_and_runs_go_on_from_them():
     assert session.get("average.of_w").tolist() == kept.tolist()
     refused = {
         "placeholder 'x'": lambda: nn.Parameter(x * 2),
-        r"has the size x_2\[0\]": lambda: tg.variable(tg.zeros(x.shape[0])),
+        r"depends on the size x_2\[0\]": lambda: tg.variable(tg.zeros(x.shape[0])),
         "a run writes into `step`": lambda: nn.Parameter(step.add_(1).float()),
         "first values are given": lambda: nn.init.zeros_(w * 2),
         "first values are given .*py": lambda: nn.init.zeros_(w.data),

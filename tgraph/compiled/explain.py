@@ -228,13 +228,24 @@ def explain_plan(
 
 
 def explain_executable(
-    name: str, sizes: tuple[str, ...], executable: Any, inputs: Sequence[Any] | None
+    name: str,
+    sizes: tuple[str, ...],
+    executable: Any,
+    inputs: Sequence[Any] | None,
+    earlier: Sequence[Any] = (),
 ) -> Explanation:
-    """The report on one executable; with `inputs`, its kernels are measured."""
+    """The report on one executable; with `inputs`, its kernels are measured.
+
+    In front are those of `earlier` stages, which are not.
+    """
     speeds: Sequence[Speed | None] = [None] * len(executable.kernels)
     if inputs is not None:
         speeds = speeds_of(executable, inputs)
-    return Explanation(name, "a graph", (_explained("plan", executable, speeds),), sizes)
+    stages = [
+        _explained(f"stage {n}", each, [None] * len(each.kernels))
+        for n, each in enumerate(earlier, 1)
+    ]
+    return Explanation(name, "a graph", (*stages, _explained("plan", executable, speeds)), sizes)
 
 
 def _explained(title: str, executable: Any, speeds: Sequence[Speed | None]) -> PlanExplanation:

@@ -20,6 +20,5 @@ def built_picture(graph: Graph, fetches: Any = None) -> Picture:
         kinds[entry.node] = _INPUTS.get(entry.source.kind, "number")
         if entry.source.kind == "captured" and graph.is_variable(entry.source.key):
             kinds[entry.node] = "parameter"
-    first = len(part.graph.outputs) - len(part.writes)
-    written = {first + at: source for at, (_, source) in enumerate(part.writes)}
+    written = {part.first_write + at: source for at, (_, source) in enumerate(part.writes)}
     return graph_picture(part.graph, "graph, as built", Ends(kinds, written=written))

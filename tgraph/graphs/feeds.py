@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import Node
-from ..compiler.ir.dim import Dim, SizeGuard, SymInt, is_open
+from ..compiler.ir.dim import Dim, SizeGuard, SymInt, is_open, solved
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
 from ..runtime.arrays import place, to_host
 from ..runtime.device import Device
+from ..tracing.selections import Selection
 from .graph_trace import GraphTrace
 from .lookup import named
 from .needed import Needed
@@ -144,19 +145,43 @@ def _because(trace: GraphTrace, dim: Dim, one: Dim) -> str:
     return f" (both are named '{one.name}')"
 
 
+def with_count(trace: GraphTrace, sizes: dict[Dim, int], selection: Selection, count: int) -> None:
+    """Takes in how many elements are selected; ValueError where it has to be another number."""
+    one = trace.sizes.one_of(selection.dim)
+    known = sizes.setdefault(one, count)
+    if known != count:
+        raise ValueError(
+            f"{count} elements are selected at {selection.where}, where {known} have to be"
+            f"{_because(trace, selection.dim, one)}"
+        )
+
+
+def sizes_of_held(trace: GraphTrace, sizes: dict[Dim, int], held: Mapping[Node, Array]) -> None:
+    """Takes in what the shapes of values tell that an earlier step of a run has computed."""
+    pairs = [
+        (size, number)
+        for node, array in held.items()
+        for size, number in zip(node.type.shape, array.shape, strict=True)
+        if is_open(size)
+    ]
+    for dim, number in solved(pairs).items():
+        sizes.setdefault(trace.sizes.one_of(dim), number)
+
+
 def check_assumptions(
     trace: GraphTrace, sizes: Mapping[Dim, int], guards: Sequence[SizeGuard]
 ) -> None:
     """ValueError for sizes for which the `guards` do not hold."""
-    known = {each: sizes[trace.sizes.one_of(each)] for each in trace.sizes.dims
-             if trace.sizes.one_of(each) in sizes}  # fmt: skip
+    known = trace.sizes.known(sizes)
     for guard in guards:
         dims = guard.size.dims
         if dims <= known.keys() and not guard.holds(known):
-            fed = ", ".join(f"{each.name} is {known[each]}" for each in dims)
+            told = ", ".join(f"{each.name} is {known[each]}" for each in dims)
+            is_fed = trace.sizes.counts.keys().isdisjoint(dims)
+            comes = "is fed others" if is_fed else "others come of what is fed"
             raise ValueError(
-                f"the graph was built for sizes where {guard}, as {guard.where} asks, and is fed "
-                f"others: {fed} ({trace.sizes.told(guard.size)})"
+                f"the graph was built for sizes where {guard}, as {guard.where} asks, and "
+                f"{comes}: {told} ({trace.sizes.told(guard.size)})"
             )
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from ..compiler.ir import Graph, Node, TensorType, effect_of
 from ..compiler.ir import primitives as p
-from ..compiler.ir.dim import is_open
 from ..core.context import use_context
 from ..core.eager_context import EAGER
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, TraceError
+from ..tracing.open_sizes import dims_of
 from ..tracing.trace_context import Trace
 from .needed import Needed, needed
-from .reads import check_array, reader
+from .reads import NumberReads, check_array, numbers_of, reader
 
 Array = Any  # of NumPy or CuPy
 
@@ -97,7 +97,10 @@ def first_value(trace: Any, node: Node) -> Array:
     part = needed(trace, [node], waits=False)
     _check(trace, part)
     with use_context(EAGER):
-        known = {entry.node: wrap(reader(entry)(), entry.node.type) for entry in part.inputs}
+        arrays = [None if e.source.kind == "number" else reader(e)() for e in part.inputs]
+        devices = [each.node.type.device for each in part.inputs]
+        NumberReads(numbers_of(part.inputs), devices).put(arrays, {})
+        known = {e.node: wrap(array, e.node.type) for e, array in zip(part.inputs, arrays)}
         for generator, count in part.draws:
             generator.counter += count
         made, *rest = _computed(part.graph, known)
@@ -123,12 +126,12 @@ def _computed(graph: Graph, known: dict[Node, Any]) -> list[Tensor]:
 
 def _check(trace: Any, part: Needed) -> None:
     placeholders = {each.node: each for each in trace.graph.placeholders.values()}
+    numbers = [expression for _, expression in numbers_of(part.inputs)]
     for each in part.graph.nodes:
         if each in placeholders:
             raise _unknown(f"is computed from {placeholders[each]}")
-        if type(each.type) is TensorType and any(map(is_open, each.type.shape)):
-            open_size = next(size for size in each.type.shape if is_open(size))
-            raise _unknown(f"has the size {open_size.text} ({trace.sizes.told(open_size)})")
+        for dim in dims_of((each.type, *each.attrs.values(), *numbers)):
+            raise _unknown(f"depends on the size {dim.name} ({trace.sizes.axes_of[dim]})")
         if effect_of(each) != "pure":
             raise _unknown(f"calls a function of the user's ({each.where})")
     for tensor, _ in part.writes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -14,6 +14,12 @@ from ..core.trace_state import TraceError
 from ..tracing.open_sizes import TYPICAL, OpenSizes
 
 _DIM, _LAYOUTS = dim.__file__, layouts.__file__
+
+
+_WAY_OUT = {
+    False: "Give the placeholder a number there, or compute with the size as it is.",
+    True: "Compute with it as it is, or fetch what is selected and go on in Python.",
+}
 
 
 def _asking() -> FrameType:
@@ -49,7 +55,7 @@ class GraphSizes(OpenSizes):
 
     Two that have to be equal, as in `x + y`, are taken to be one from then on. That, and whatever
     else is taken for granted, is checked when placeholders are fed, as a graph is built once.
-    `axes_of` tells which axis of which placeholder a dim is.
+    `axes_of` tells which axis of which placeholder a dim is, or where its number is selected.
     """
 
     def __init__(self, trace: Any) -> None:
@@ -68,6 +74,16 @@ class GraphSizes(OpenSizes):
             self.axes_of[self.dims[-1]] = axis
         return found
 
+    def selected(self, shape: Sequence[Any], now: int | None, where: str) -> SymInt:
+        size = super().selected(shape, now, where)
+        self.axes_of[self.dims[-1]] = f"the number of elements that are selected at {where}"
+        return size
+
+    def known(self, sizes: Mapping[Dim, int]) -> dict[Dim, int]:
+        """The sizes of all dims, as far as those that stand for them are known."""
+        ones = {dim: self.one_of(dim) for dim in list(self.dims)}
+        return {dim: sizes[one] for dim, one in ones.items() if one in sizes}
+
     def one_of(self, dim: Dim) -> Dim:
         """The dim that stands for all that are equal to `dim`."""
         while dim in self._same:
@@ -78,10 +94,10 @@ class GraphSizes(OpenSizes):
         """A graph may always be asked, also between two parts of its construction."""
 
     def refuse(self, size: SymInt, what: str) -> NoReturn:
+        is_counted = not self.counts.keys().isdisjoint(size.dims)
         raise TraceError(
             f"{what} asks for the value of {size.text} at {user_site()}, while a graph is built: "
-            f"it is known only when the graph runs ({self.told(size)}). Give the placeholder a "
-            "number there, or compute with the size as it is."
+            f"it is known only when the graph runs ({self.told(size)}). {_WAY_OUT[is_counted]}"
         )
 
     def written(self, size: SymInt, what: str) -> str:

@@ -27,9 +27,10 @@ from ..core.context import GRAPHS
 from ..core.eager_context import EAGER
 from ..core.provenance import user_site
 from ..core.state import state
-from ..core.tensor import Tensor, storage_of
+from ..core.tensor import Tensor, storage_of, wrap
 from ..core.trace_state import HandleState, TraceError
 from ..runtime.records import NamedTuple
+from ..tracing.selections import of_no_call
 from .draw_marks import DrawMarks
 from .first_values import FirstValues
 from .graph_sizes import GraphSizes
@@ -52,7 +53,7 @@ class GraphTrace(DrawMarks, FirstValues):
     builds_graph = True
 
     def __init__(self, graph: Any) -> None:
-        super().__init__({}, frozenset(), "a graph")
+        super().__init__({}, frozenset(), "a graph", count=of_no_call)
         self.graph = graph
         self.sizes: GraphSizes = GraphSizes(self)
         self.is_final = False
@@ -151,7 +152,7 @@ class GraphTrace(DrawMarks, FirstValues):
         every = [*self._recorded, *self.markers]
         read = {each for node in every for each in node.inputs}
         read.update(mark.value for mark in self.markers.values() if mark.value is not None)
-        read |= self.of_first_values
+        read.update(self.of_first_values, self.selections)
         read.update(
             each._value for use in self.generators.values() for each in (use.key, use.counter)
         )
@@ -172,6 +173,12 @@ class GraphTrace(DrawMarks, FirstValues):
         if type(value) is tuple:
             return tuple(map(self._behind, value))
         return self._behind(value)
+
+    def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
+        found = super().positions(tensor, operation)
+        if not self.required:
+            return found
+        return tuple(wrap(self._behind(each._value), each._type) for each in found)
 
     def _behind(self, node: Node) -> Node:
         """`node`, once what is required now has been done."""

@@ -11,6 +11,7 @@ from ..core.tensor import Tensor
 from ..core.trace_state import Source, TraceInput
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
+from ..tracing.selections import Counted, Selection
 from .operation import Marker
 
 if TYPE_CHECKING:
@@ -21,18 +22,24 @@ class Needed(NamedTuple):
     """A graph without marks, and what it means.
 
     Its outputs are the nodes that were asked for, what host calls give that are called for what
-    they do, counters of generators, then new values of variables. `writes` are those, and the
-    inputs of which they take the memory. `draws` tells how often each generator is drawn from,
-    `counted` the output that tells it of those from which branches and loops draw. `readers` tells
-    of each node of the graph with marks who wanted it.
+    they do, counters of generators, new values of variables, then what `selections` select by.
+    `writes` are those variables, and the inputs of which they take the memory. `draws` tells how
+    often each generator is drawn from, `counted` the output that tells it of those from which
+    branches and loops draw. `readers` tells of each node of the graph with marks who wanted it.
     """
 
     graph: Graph
     inputs: list[TraceInput]
+    selections: list[Selection]
     writes: list[tuple[Tensor, int]]
     draws: list[tuple[Any, int]]
     counted: list[tuple[Any, int]]
     readers: dict[Node, Node | None]
+
+    @property
+    def first_write(self) -> int:
+        """The output that has the new value of the first variable."""
+        return len(self.graph.outputs) - len(self.selections) - len(self.writes)
 
     def path_to(self, node: Node) -> str:
         """The way from what is fetched to a node that it needs."""
@@ -63,6 +70,11 @@ def needed(
     Nodes whose values are `held` are inputs.
     """
     readers = reached(trace, [*nodes, *others], waits, held)
+    selections = [
+        each
+        for each in list(trace.selections.values())
+        if any(entry.node in readers for entry in each.inputs)
+    ]
     marks = [(trace.markers[each], each) for each in readers if each in trace.markers]
     marks.sort(key=lambda pair: pair[0].serial)
     build = Builder()
@@ -96,14 +108,15 @@ def needed(
     outputs = [plain(each) for each in nodes]
     last = _last_writes(trace, marks, compete)
     written = [plain(node) for _, node in last.values()]
-    inner = set(toposort([*outputs, *written]))
+    masks = [plain(each.mask) for each in selections]
+    inner = set(toposort([*outputs, *written, *masks]))
     calls = [plain(each) for each in readers if effect_of(each) != "pure"]
     outputs += [_first_result(build, each) for each in calls if each not in inner]
     counted = [
         (trace.generators[key].generator, len(outputs) + at) for at, key in enumerate(looped)
     ]
     outputs += [plain(counters[key]) for key in looped]
-    outputs += written
+    outputs += [*written, *masks]
     inner.update(toposort(outputs))
     every = [*trace.inputs, *given]
     inputs = [entry for entry in every if entry.node in inner or _is_of(entry, last)]
@@ -111,6 +124,7 @@ def needed(
     return Needed(
         Graph([entry.node for entry in inputs], outputs),
         inputs,
+        [each._replace(mask=mask) for each, mask in zip(selections, masks)],
         [(tensor, numbers[id(tensor)]) for tensor, _ in last.values()],
         [(trace.generators[key].generator, draws[key]) for key in draws if key not in looped],
         counted,
@@ -133,21 +147,25 @@ def reached(
 ) -> dict[Node, Node | None]:
     """Every node that is needed, through marks, and who wants it; none that is `held`."""
     readers: dict[Node, Node | None] = {each: None for each in nodes if each not in held}
-    waiting = list(readers)
+    waiting, counted = list(readers), Counted.of_trace(trace)
     while waiting:
         node = waiting.pop()
-        for each in below(trace, node, waits):
+        for each in below(trace, node, counted, waits):
             if each not in readers and each not in held:
                 readers[each] = node
                 waiting.append(each)
     return readers
 
 
-def below(trace: GraphTrace, node: Node, waits: bool = True) -> Iterator[Node]:
-    """What a node is computed from, or has to wait for."""
+def below(trace: GraphTrace, node: Node, counted: Counted, waits: bool = True) -> Iterator[Node]:
+    """What a node is computed from, or has to wait for; of what is as long as a selection is, its
+    positions, too, and of those what they are found in."""
     mark = trace.markers.get(node)
     if mark is None:
         yield from node.inputs
+        for each in counted.of(node):
+            first = each.inputs[0].node
+            yield each.mask if any(entry.node is node for entry in each.inputs) else first
     elif mark.value is not None:
         yield mark.value
         if waits:

@@ -10,7 +10,8 @@ import numpy as np
 from ..compiler.ir import Node, TensorType
 from ..compiler.ir import primitives as p
 from ..core.tensor import wrap
-from .feeds import check_assumptions, check_fed, placeholder_of, sizes_of
+from ..tracing.selections import Counted
+from .feeds import check_assumptions, check_fed, placeholder_of, sizes_of, sizes_of_held
 from .fetches import fetches_of
 from .lookup import named
 from .needed import below, needed, reached
@@ -61,14 +62,14 @@ class Partial:
         kept = list(self._frontier(asked.nodes + asked.others, list(left.values()), nodes))
         shapes = [*self._shapes, *(np.broadcast_to(np.empty((), a.dtype), a.shape) for a in arrays)]
         sizes = sizes_of(trace, [*self._fed, *fed], shapes)
+        sizes_of_held(trace, sizes, self._held)
         asked = fetches_of(trace, (fetches, [wrap(node, node.type) for node in kept]))
         plan = session.plan(
             asked, [*self._held, *(each for each in nodes if each in trace.markers)]
         )
         check_fed(plan.needed, fed, trace)
-        check_assumptions(trace, sizes, plan.guards(trace.sizes))
-        executable, types = plan.at(sizes)
-        run = Run(asked, fed, plan, executable, types, session.variables, trace, self._held)
+        check_assumptions(trace, sizes, plan.guards())
+        run = Run(asked, fed, plan, sizes, session.variables, trace, self._held)
         found, values = run(arrays)
         self._held.update((node, each._value) for node, each in zip(kept, values, strict=True))
         self._left, self._shapes = left, shapes
@@ -88,13 +89,16 @@ class Partial:
         later = fetches_of(trace, left)
         targets = [*later.nodes, *later.others]
         known = {*self._held, *(each for each in fed if each in trace.markers)}
+        counted = Counted.of_trace(trace)
         here = reached(trace, now, held=known)
         beyond = [each for each in reached(trace, targets, held=known) if each not in here]
         here |= dict.fromkeys(fed)
         wanted = dict.fromkeys(each for each in targets if each in here)
         wanted.update(
-            (each, None) for node in beyond for each in below(trace, node) if each in here
+            (each, None) for node in beyond for each in below(trace, node, counted) if each in here
         )
+        for each in list(wanted):  # with what tells how long it is
+            wanted.update((c.inputs[0].node, None) for c in counted.of(each))
         states = {entry.node for entry in trace.inputs if entry.source.kind == "random"}
         for each in wanted:
             if type(each.type) is TensorType and each not in states:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..compiled.call_helpers import random_state
 from ..compiler.ir import Node, TensorType
+from ..compiler.ir.dim import Dim
 from ..core.eager_context import EAGER
 from ..core.tensor import Tensor
 from ..core.trace_state import Source, TraceError, TraceInput
 from ..core.traced_number import number_value
+from ..runtime.arrays import place
+from ..runtime.device import Device
+from ..tracing.open_sizes import dims_of
 from ..tracing.trace_context import strides_if_odd
 
 Array = Any  # of NumPy or CuPy
 
 
 def reader(entry: TraceInput) -> Callable[[], Array]:
-    """What gives the array of an input."""
+    """What gives the array of an input, which is no number."""
     source, key = entry.source, entry.source.key
-    if source.kind == "number":
-        return lambda: np.array(number_value(key, _number))
     if source.kind == "random":
         return lambda: random_state(key)
     if source.kind == "host":
@@ -30,8 +32,41 @@ def reader(entry: TraceInput) -> Callable[[], Array]:
     return lambda: checked(entry.node, key)
 
 
-def _number(source: Source) -> Any:
-    return source.key()
+def numbers_of(inputs: Sequence[TraceInput]) -> list[tuple[int, Any]]:
+    """Which inputs are numbers, and their expressions."""
+    return [(at, e.source.key) for at, e in enumerate(inputs) if e.source.kind == "number"]
+
+
+class NumberReads:
+    """Reads the numbers of one run, each of them once: `numbers` are inputs and expressions.
+
+    `devices` tells where each input is wanted.
+    """
+
+    def __init__(self, numbers: Sequence[tuple[int, Any]], devices: Sequence[Device]) -> None:
+        self._left, self._devices = list(numbers), devices
+        self._values: dict[int, Any] = {}  # of functions that give numbers, by their ids
+        self._known: Mapping[Dim, int] = {}
+
+    def put(self, inputs: list[Array], known: Mapping[Dim, int]) -> None:
+        """Put those among the inputs that can be computed where these sizes are known."""
+        if not self._left:
+            return
+        self._known, numbers, self._left = known, self._left, []
+        for at, expression in numbers:
+            if known.keys() >= set(dims_of(expression)):
+                number = np.array(number_value(expression, self._read))
+                inputs[at] = place(number, self._devices[at])
+            else:
+                self._left.append((at, expression))
+
+    def _read(self, source: Source) -> Any:
+        if source.kind == "size":
+            return source.key.at(self._known)
+        key = id(source.key)
+        if key not in self._values:
+            self._values[key] = source.key()
+        return self._values[key]
 
 
 def checked(node: Node, tensor: Tensor) -> Array:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import Node
-from ..core.tensor import Tensor, wrap
+from ..compiler.ir.dim import Dim, is_open
+from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import TraceError
 from ..runtime.arrays import contiguous, place
 from ..runtime.device import CPU, Device
@@ -20,6 +21,7 @@ from .fetches import Fetches
 from .graph_trace import GraphTrace
 from .placeholder import Placeholder
 from .reads import reader
+from .staged_executable import StagedExecutable
 from .variables import Variables
 
 Array = Any  # of NumPy or CuPy
@@ -37,13 +39,17 @@ class Run:
         asked: Fetches,
         fed: Sequence[Placeholder],
         plan: FetchPlan,
-        executable: Any,
-        types: Sequence[Any],
+        sizes: Mapping[Dim, int],
         variables: Variables,
         trace: GraphTrace,
         held: Mapping[Node, Array] = MappingProxyType({}),
     ) -> None:
-        self.plan, self.executable = plan, executable
+        known = trace.sizes.known(sizes)
+        is_staged, types = len(plan.stages) > 1, plan.types(known)
+        self.plan = plan
+        self.executable: Any = (
+            StagedExecutable(plan, trace, sizes) if is_staged else plan.stages[0].plans.at(known)
+        )
         self._asked, self._held = asked, fed  # so that ids stay theirs
         self._lock = variables.lock
         self._static = trace.static_reads
@@ -53,7 +59,11 @@ class Run:
         self._fed: list[tuple[int, int]] = []
         self._placed: list[tuple[int, Device]] = []  # what is fed to, or read for, other devices
         self._reads: list[tuple[int, Callable[[], Array]]] = []
-        for at, (entry, node) in enumerate(zip(needed.inputs, plan.graph.inputs, strict=True)):
+        # The sizes that numbers are computed with here; stages compute theirs.
+        self._known = None if is_staged or not plan.has_numbers else known
+        for at, (entry, node) in enumerate(zip(needed.inputs, plan.inputs, strict=True)):
+            if entry.source.kind in ("selected", "number"):  # put in when known
+                continue
             is_held = entry.source.kind == "held"
             if is_held and entry.source.key in held:
                 self._template[at] = held[entry.source.key]
@@ -70,10 +80,12 @@ class Run:
                 self._placed.append((at, node.type.device))
         self._expand = None if plan.outputs.simple else plan.outputs.expand
         first = asked.places[0] if asked.is_single else None
-        self._single = (first, types[first]) if isinstance(first, int) else None
+        self._single: tuple[int, Any] | None = None
+        if isinstance(first, int) and not any(map(is_open, types[first].shape)):
+            self._single = first, types[first]
         self._results = [_result(place, types, variables) for place in asked.places]
         self._build = _builder(asked)
-        self._execute = executable.run
+        self._execute = self.executable.run
         self._rests = bool(self._draws or self._counted or self._expand)
 
     def __call__(self, arrays: Sequence[Array]) -> Any:
@@ -115,8 +127,16 @@ class Run:
         values: list[Array] = self._execute(inputs)
         return values if self._expand is None else self._expand(values, inputs)
 
+    def stages(self, arrays: Sequence[Array]) -> list[tuple[Any, list[Array]]]:
+        """The executable of each stage and what it is given; nothing is written."""
+        inputs = self.inputs(arrays)
+        executable = self.executable
+        if isinstance(executable, StagedExecutable):
+            return executable.stages(inputs)
+        return [(executable, inputs)]
+
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
-        """The arrays of all inputs of the plan."""
+        """The arrays of all inputs of the plan, but of what its stages find."""
         inputs = self._template.copy()
         for at, number in self._fed:
             array = arrays[at]
@@ -124,6 +144,8 @@ class Run:
         if self._reads:
             for number, read in self._reads:
                 inputs[number] = read()
+        if self._known is not None:
+            self.plan.numbers().put(inputs, self._known)
         for number, device in self._placed:
             if type(inputs[number]) is np.ndarray:
                 inputs[number] = place(contiguous(inputs[number]), device)
@@ -146,6 +168,10 @@ def _result(place: int | Tensor | None, types: Sequence[Any], variables: Variabl
     if isinstance(place, Tensor):
         return lambda values: variables.get(place)
     type_ = types[place]
+    if any(map(is_open, type_.shape)):  # counted by the run
+        return lambda values: wrap(
+            values[place], intern_type(values[place].shape, type_.dtype, type_.device)
+        )
     return lambda values: wrap(values[place], type_)
 
 

@@ -145,9 +145,8 @@ class Session:
         sizes = sizes_of(self._trace, fed, arrays)
         plan = self.plan(asked, [each.node for each in fed if each.node in self._trace.markers])
         check_fed(plan.needed, fed, self._trace)
-        check_assumptions(self._trace, sizes, plan.guards(self._trace.sizes))
-        executable, types = plan.at(sizes)
-        return Run(asked, fed, plan, executable, types, self.variables, self._trace)
+        check_assumptions(self._trace, sizes, plan.guards())
+        return Run(asked, fed, plan, sizes, self.variables, self._trace)
 
     def plan(self, asked: Fetches, held: Collection[Node] = ()) -> FetchPlan:
         """The plan for what is fetched, which the sessions of a graph share."""
@@ -156,11 +155,10 @@ class Session:
         with graph.lock:
             plan = graph.plans.get(key)
             if plan is None:
-                alike = {dim: trace.sizes.one_of(dim) for dim in trace.sizes.dims}
                 found = needed(trace, asked.nodes, asked.others, held=held)
                 if len(graph.plans) >= MAX_PLANS:
                     graph.plans.pop(next(iter(graph.plans)))
-                plan = graph.plans[key] = FetchPlan(found, alike, self.device)
+                plan = graph.plans[key] = FetchPlan(found, trace, self.device)
             return plan
 
     def partial(self, fetches: Any, feeds: Sequence[Any]) -> Partial:
@@ -210,8 +208,12 @@ class Session:
     # --- what runs ---
 
     def executable(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
-        """What the compiler made for a run: its kernels and steps, which `tg.draw` shows."""
-        return self._run_for(fetches, feed_dict or {})[0].executable
+        """What the compiler made for a run: its kernels and steps, which `tg.draw` shows.
+
+        Of a run that selects by data it is the last stage, which the others have to run for.
+        """
+        run, arrays = self._run_for(fetches, feed_dict or {})
+        return run.stages(arrays)[-1][0]
 
     def explain(
         self,
@@ -224,8 +226,11 @@ class Session:
         Nothing is written: kernels are measured on copies of what they write.
         """
         run, arrays = self._run_for(fetches, feed_dict or {})
-        inputs = run.inputs(arrays) if measure else None
-        return explain_executable("session.run", run.plan.notes, run.executable, inputs)
+        *earlier, (executable, inputs) = run.stages(arrays)
+        stages = [each for each, _ in earlier]
+        return explain_executable(
+            "session.run", run.plan.notes, executable, inputs if measure else None, stages
+        )
 
     def _run_for(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> tuple[Run, list[Any]]:
         arrays = [self.array_of(*each) for each in feed_dict.items()]

@@ -106,7 +106,8 @@ def trace(function: Any, *args: Any, **kwargs: Any) -> Any:
     Outputs are the tensors of the result, then new values of arguments and of tensors of the
     outside that the function changes in place, then gradients that its `backward()` leaves, then
     the counters of generators from which branches and loops draw, then the token of the last
-    `host_call` that is ordered, if there is any.
+    `host_call` that is ordered, if there is any. Of what selects by data (`x[mask]`), positions are
+    inputs, and what they are found in are the last outputs.
 
     `tg.draw` shows the graph. A `tg.Session` runs it: for that the function is called once more.
 
@@ -152,4 +153,4 @@ extent 64
     """
     from ..compiler.targets.cpu.program import cpu_program
 
-    return cpu_program(trace(function, *args, **kwargs))
+    return cpu_program(trace(function, *args, **kwargs).of_known_sizes())

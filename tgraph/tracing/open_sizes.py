@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,9 @@ from ..core.traced_number import FixedNumber, NumberExpression, OpenNumber, Trac
 TYPICAL = 720720
 """What is asked of a size, and cannot be known, is answered for this one: large, and divisible by
 what sizes are divided by. The answer is then required."""
+
+# The same for counts: each has more divisors than any smaller number.
+_TYPICAL_COUNTS = (TYPICAL, 55440, 5040, 2520, 840, 360, 120, 60, 24, 12, 6, 4, 2, 1, 0)
 
 _RECORDING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recording") + os.sep
 
@@ -82,13 +86,16 @@ class OpenSizes(SizeScope):
             self.axes.setdefault(at, {})[axis] = size
         return {place: found[place] for place in places}
 
-    def selected(self, hint: int, where: str) -> SymInt:
-        """The number of elements that are selected by data, at a line; open from now on.
+    def selected(self, shape: Sequence[Any], now: int | None, where: str) -> SymInt:
+        """The number of elements of `shape` that are selected by data, at a line; open from now on.
 
-        It cannot be fixed, so that what is asked of it is answered as it is in the traced call.
+        It cannot be fixed, so that what is asked of it is answered as it is in the traced call,
+        where it is `now`; for a typical number if no certain call is traced.
         """
         name = f"count{len(self.counts) + 1}" if self.counts else "count"
-        size = self.new(name, hint)
+        most = None if any(map(is_open, shape)) else math.prod(shape)
+        typical = (each for each in _TYPICAL_COUNTS if most is None or each <= most)
+        size = self.new(name, next(typical) if now is None else now, (0, most))
         self.counts[self.dims[-1]] = where
         return size
 

@@ -20,6 +20,7 @@ from .collector import Collector, Given, is_mutable
 from .recorded_call import Call
 from .recording.places import Place, standing_in
 from .recording.recorder import Recorder
+from .selections import of_no_call
 from .trace_context import Trace
 from .traced_gradients import TracedGradients, trace_possible_gradients
 
@@ -172,7 +173,7 @@ class TracedGraph(Graph):
     """The graph of a `function`, and the `leaves` that it was called with, put together by `spec`.
 
     A tensor among the leaves is left as its type and whether it requires grad, the same one for a
-    tensor that was given twice.
+    tensor that was given twice. `selects` is the line that selects by data, if any does.
     """
 
     def __init__(
@@ -182,6 +183,7 @@ class TracedGraph(Graph):
         leaves: Sequence[Any],
         spec: pytree.TreeSpec,
         names: Sequence[str],
+        selects: str,
     ) -> None:
         super().__init__(graph.inputs, graph.outputs)
         given = {
@@ -189,8 +191,17 @@ class TracedGraph(Graph):
             for each, name in reversed(list(zip(leaves, names, strict=True)))
             if isinstance(each, Tensor)
         }
-        self.function, self.spec = function, spec
+        self.function, self.spec, self._selects = function, spec, selects
         self.leaves = [given.get(id(each), each) for each in leaves]
+
+    def of_known_sizes(self) -> TracedGraph:
+        """The same; TraceError where data decide a size."""
+        if self._selects:
+            raise TraceError(
+                f"the function selects by data at {self._selects}, so that its sizes are known "
+                "only when it is called: tg.compile(function).explain(...) shows what runs then"
+            )
+        return self
 
 
 @record(eq=False)
@@ -209,7 +220,7 @@ def traced_graph(
     names, rewritings = leaf_names(function, spec), None
     while True:
         recorder = Recorder()
-        trace = Trace(recorder.names)
+        trace = Trace(recorder.names, count=of_no_call)
         if rewritings is not None:
             trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
         try:
@@ -217,4 +228,8 @@ def traced_graph(
         except Rewrite as asked:
             rewritings = asked.rewritings
         else:
-            return TracedGraph(call.graph, function, leaves, spec, names)
+            selections = list(trace.selections.values())
+            trace.sizes.is_over = False  # who looks at the graph may ask
+            graph = Graph(call.graph.inputs, [*call.graph.outputs, *(s.mask for s in selections)])
+            selects = selections[0].where if selections else ""
+            return TracedGraph(graph, function, leaves, spec, names, selects)

@@ -17,7 +17,7 @@ from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source, TraceError, TraceInput
 from ..runtime.dtypes import int64
 from ..runtime.records import NamedTuple
-from .open_sizes import TYPICAL, dims_of
+from .open_sizes import dims_of
 
 if TYPE_CHECKING:
     from .trace_context import Trace
@@ -56,7 +56,7 @@ def select(trace: Trace, mask: Tensor, count: Count) -> tuple[Tensor, ...]:
 
 def _selection(trace: Trace, mask: Node, count: Count) -> Selection:
     now, where = count(trace, mask), str(user_site())
-    size = trace.sizes.selected(len(now[0]) if now else TYPICAL, where)
+    size = trace.sizes.selected(mask.type.shape, len(now[0]) if now else None, where)
     type_ = intern_type((size,), int64, mask.type.device)
     inputs = tuple(
         trace.new_input(Source("selected", (mask, axis)), f"positions{axis}", type_)
