@@ -134,6 +134,12 @@ def test_checkpoints_that_are_none() -> None:
         with pytest.raises(ValueError, match="scan: expected at least one checkpoint, got"):
             tg.scan(lambda c, x: (c, x), 0.0, tg.ones(3), checkpoints=wrong)
 
+    def summed(x: tg.Tensor) -> Any:
+        return tg.scan(lambda c, x: (c + x, c), tg.zeros(()), x, checkpoints=3)
+
+    x = tg.ones(20)  # of what has no gradient nothing is kept, so that no loop is in another
+    assert len(tg.trace(summed, x).whole) == 3 < len(tg.trace(summed, x.requires_grad_()).whole)
+
 
 def test_memory_does_not_grow_with_the_turns() -> None:
     """That of a thousand turns is that of one; a bound keeps as many states as it has turns."""

@@ -8,7 +8,7 @@ node to its graph. All else in `tgraph` is functions over `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
@@ -269,8 +269,12 @@ def attach(
     tensors: tuple[Tensor, ...],
     attrs: dict[str, Any],
     results: tuple[Tensor, ...],
+    read: Collection[int] = (),
 ) -> None:
-    """Record that `operation` made `results` of `tensors`, where there is a gradient of it."""
+    """Record that `operation` made `results` of `tensors`, where there is a gradient of it.
+
+    Its rule is given the values of those results that it says it reads, and of those in `read`.
+    """
     if operation not in RULES:
         return
     differentiable = [each for each in results if each._type.dtype.is_differentiable]
@@ -283,9 +287,9 @@ def attach(
     )
     types = tuple([each._type for each in results])
     record = PrimitiveRecord(edges, operation, inputs, attrs, types)
-    if saves.outputs:
+    if saves.outputs or read:
         record.results = tuple(
-            Saved(without_history(each)) if at in saves.outputs else each._type
+            Saved(without_history(each)) if at in saves.outputs or at in read else each._type
             for at, each in enumerate(results)
         )
     if len(results) > 1:

@@ -39,11 +39,9 @@ def attached(
     operation: Recorded, operands: Sequence[Tensor], attrs: dict[str, Any],
     results: Sequence[Tensor], histories: Sequence[bool], saved: int = 0,
 ) -> list[Tensor]:  # fmt: skip
-    """The results, of which some have `histories`; rules ask for the first `saved`, at most."""
+    """The results, of which some have `histories`; the rule reads the first `saved` of them."""
     if state.grad_enabled and any(histories):
-        attach(operation, tuple(operands), attrs, tuple(results))
-        record: Any = next(each._record for each in results if each._record is not None)
-        record.results = (*record.results[:saved], *record.outputs[saved:])
+        attach(operation, tuple(operands), attrs, tuple(results), range(saved))
         for each, has_history in zip(results, histories, strict=True):
             if not has_history:
                 each._record, each._index, each._requires_grad = None, 0, False

@@ -47,9 +47,16 @@ def scan(
     `step` takes a state and a row of each of `xs`, and gives the next state and a row of each
     result.
     """
-    if checkpoints is not None and state.grad_enabled and length > checkpoints:
+    carried, xs = (as_they_are(step.trace, each) for each in (carried, xs))
+    keeps = state.grad_enabled and any(_histories(step, carried, xs))
+    if keeps and checkpoints is not None and length > checkpoints:
         return _in_segments(step, carried, xs, operator.index(length), reverse, checkpoints)
     return scan_results(step, carried, xs, length, reverse)[-len(step.types) :]
+
+
+def _histories(step: Body, carried: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
+    """Which results of the turns have a history."""
+    return turning(step, flags_of([*carried, *xs]), len(carried), step.captured)
 
 
 def scan_results(
@@ -60,7 +67,7 @@ def scan_results(
     `keeps` them."""
     carried, xs = (as_they_are(step.trace, each) for each in (carried, xs))
     operands = [*carried, *xs, *step.captured]
-    histories = turning(step, flags_of([*carried, *xs]), len(carried), step.captured)
+    histories = _histories(step, carried, xs)
     keeps = keeps or (state.grad_enabled and any(histories))
     with unrecorded():
         results = _scan(step, carried, xs, length, reverse, keeps)
@@ -141,8 +148,7 @@ def _row(rows: Tensor) -> TensorType:
     return rows._type.with_shape(rows._type.shape[1:])
 
 
-# States come first among results, no more than there are operands.
-@vjp(SCAN, saves=all_operands, saves_outputs=all_operands)
+@vjp(SCAN, saves=all_operands)
 @at_home
 def _scan_vjp(
     cotangents: Cotangents, outputs: Sequence[Any], inputs: Sequence[Any], attrs: Attrs,
