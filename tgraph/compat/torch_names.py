@@ -17,6 +17,10 @@ VERSION = "2.13.0+tgraph"
 
 OTHER_PLACES = {
     "torch.compiler": "tgraph.compat.compiler_names",
+    "torch.hub": "tgraph.compat.hub_names",
+    "torch.library": "tgraph.compat.library_names",
+    "torch.ops": "tgraph.compat.ops_names",
+    "torch.utils.model_zoo": "tgraph.compat.hub_names",
     "torch.utils._pytree": "tgraph.compat.pytree_names",
 }
 """Modules that tgraph has elsewhere: `tgraph.compiler` is a floor of its own."""
