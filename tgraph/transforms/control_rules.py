@@ -220,6 +220,7 @@ class _Loop:
         context, count = self.context, self.count
         free = [at for at in range(count) if not self.flags[at]]
         behind = count + len(free)
+        written = self._written()
         read = self.tensors[count:]
 
         def whole(now: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor]:
@@ -229,10 +230,10 @@ class _Loop:
             now, last, alive, others = (
                 own[:count], own[count:behind], own[behind], own[behind + 1 :]
             )  # fmt: skip
-            after = self._replayed(self.body, whole(now, others))
+            after = self._turned(alive, now, others)
             kept = [apply(p.where, alive, after[at], each) for at, each in zip(free, last)]
             state_ = [
-                apply(p.where, alive, each, now[at]) if self.flags[at] else each
+                each if at in free or at in written else apply(p.where, alive, each, now[at])
                 for at, each in enumerate(after)
             ]
             (decision,) = self._replayed(self.condition, whole(state_, others))
@@ -255,6 +256,39 @@ class _Loop:
         found = self._loop(decides, made, begin, behind + 1)
         last = iter(found[count:])
         return [each if flag else next(last) for each, flag in zip(found, own)], [True] * count
+
+    def _written(self) -> list[int]:
+        """Parts of the state of which a turn does nothing but write a few elements."""
+        return [
+            at
+            for at, node in enumerate(self.body.outputs)
+            if self.flags[at]
+            and node.primitive is p.index_put
+            and node.inputs[0] is self.body.inputs[at]
+            and not node.attrs["accumulate"]
+        ]
+
+    def _turned(
+        self, alive: Tensor, now: Sequence[Tensor], others: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """What a turn makes of the state; what is only written stays as it is, where none is
+        `alive`, by the elements that are written."""
+        written = [(at, self.body.outputs[at]) for at in self._written()]
+        more = [each for _, node in written for each in node.inputs[1:]]
+        puts = {at for at, _ in written}
+        outputs = [
+            self.body.inputs[at] if at in puts else each
+            for at, each in enumerate(self.body.outputs)
+        ]
+        graph = self.body.with_outputs([*outputs, *more])
+        found = self._replayed(graph, [*now, *others])
+        after, rest = found[: self.count], iter(found[self.count :])
+        for at, node in written:
+            *places, value = (next(rest) for _ in node.inputs[1:])
+            before = apply(p.index, now[at], *places, axis=node.attrs["axis"])
+            value = apply(p.where, alive, value, before)
+            after[at] = apply(p.index_put, now[at], *places, value, **node.attrs)
+        return after
 
     def _loop(
         self, condition: Any, body: Any, begin: Sequence[Tensor], count: int
