@@ -24,7 +24,7 @@ from .compiled_call import CompiledCall
 from .fed import Fed, attrs_at, type_at
 from .graph_function import GraphFunction
 from .open_run import OpenRun
-from .sized_call import Refusal, SizedCall
+from .sized_call import NOT_SIZED, Refusal, SizedCall
 
 MAX_SIZES = 64
 """Plans kept of one recorded call, for so many sizes; the one made first goes first."""
@@ -114,9 +114,7 @@ class OpenCall:
         opened = PlanSizes()
         try:
             sized = SizedCall(opened, sizes, lambda own: self._made_at(own, leaves))
-        except Exception as error:  # such as that of code which takes a size for a number
-            if isinstance(error, (MemoryError, NameError)):
-                raise
+        except NOT_SIZED as error:
             self._refusals.append(Refusal(opened, error))
             return None
         self._sized = [sized, *self._sized][:MOST_SIZED]

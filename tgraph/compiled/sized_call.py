@@ -23,8 +23,12 @@ from ..core.views import array_views
 from ..tracing.recorded_call import Call
 from .call_writer import OpenViews
 from .compiled_call import CompiledCall
-from .fed import Fed
+from .fed import Fed, SizeError
 from .graph_function import GraphFunction, odd_strides, without_large_arena
+
+NOT_SIZED = (NotSizedError, SizeError)
+"""What says that a graph has to be compiled for each size: it asks for a size's value, or a type
+comes out otherwise. Whatever else is raised on the way is an error, of the user's or of ours."""
 
 Alone = Callable[[], tuple[Call, GraphFunction]]
 
@@ -211,9 +215,7 @@ class FunctionAtSizes(GraphFunction):
             try:
                 again = graph_at(graph, opened)
                 plan = compile_for_sizes(again, sizes, strides=odd_strides(again))
-            except Exception as error:
-                if isinstance(error, MemoryError):
-                    raise
+            except NOT_SIZED as error:
                 self._sized.backwards[wanted] = None
                 self._sized.refused[reason_of(error)] = None
             else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiled.graph_function import odd_strides, prepare
 from ..compiled.open_call import MAX_SIZES, MOST_REFUSALS, MOST_SIZED
-from ..compiled.sized_call import Refusal, graph_at, plan_at
+from ..compiled.sized_call import NOT_SIZED, Refusal, graph_at, plan_at
 from ..compiler.compile_graph import compile_for_sizes, compile_graph
 from ..compiler.ir import Graph
 from ..compiler.ir.dim import Dim
@@ -101,9 +101,7 @@ class SizePlans:
         open_sizes = {dim: own[one] for dim, one in self._alike.items() if one in own}
         try:
             plan = compile_for_sizes(graph_at(self.graph, open_sizes), opened, **self._request)
-        except Exception as error:  # such as that of code which takes a size for a number
-            if isinstance(error, MemoryError):
-                raise
+        except NOT_SIZED as error:
             self._refusals.append(Refusal(opened, error))
             return None
         self._sized = [plan, *self._sized][:MOST_SIZED]
