@@ -331,6 +331,17 @@ def a_python_counter(x: Any) -> Any:
     return x, i
 
 
+@program(V(3.0), V(0.5))
+def a_queue_of_variables(x: Any) -> Any:
+    """Each is given on by the next turn, so that each turn tells the type of one more."""
+    queue = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+    a, b, c, d, e, f, g, h, i, j = queue
+    while x < 100:
+        a, b, c, d, e, f, g, h, i = b, c, d, e, f, g, h, i, j
+        j = x = x * 1.5 + 1
+    return x, a + b
+
+
 # --- for -----------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import random_control
-from control_programs import PROGRAMS, helper
+from control_programs import PROGRAMS, a_queue_of_variables, helper
 
 import tgraph as tg
 from tgraph.core import pytree
@@ -172,6 +172,10 @@ def test_inside_of_others() -> None:
     for function in (helper, loops_in_rows):
         mapped = tg.compile(lambda xs, each=function: tg.vmap(each)(xs), control_flow=True)
         same(tg.stack([function(x) for x in batch]), mapped(batch))
+    queue = tg.compile(lambda xs: tg.vmap(a_queue_of_variables)(xs), control_flow=True)
+    last, given = queue(tg.tensor([3.0, 0.5]))
+    for at, start in enumerate((3.0, 0.5)):
+        same(a_queue_of_variables(tg.tensor(start)), (last[at], given[at]))
 
 
 def test_lists_that_grow() -> None:

@@ -190,14 +190,15 @@ class _Loop:
     def _repeated(self) -> list[Tensor]:
         """The loop in a context over that of the trace, as where examples decide by themselves."""
         self.scans = False
-        for _ in range(_TRIALS):
-            self.is_changed = False
+
+        def tried() -> list[Tensor]:
             begin = self._initial()
             if self.turns is not None:
                 begin.insert(0, current_context().constant(0, int64))
             self._turn(*begin)
-            if not self.is_changed:
-                break
+            return begin
+
+        begin = self._settled(tried)
         found = repeated(lambda *state_: self._condition(*state_)[0], self._turn, begin, None)
         return found if self.turns is None else found[1:]
 
@@ -215,12 +216,22 @@ class _Loop:
     def _body(self) -> Any:
         """One turn, recorded for types that it leaves as they are."""
         watched = [each for each in (self.assign, self.body) if each is not None]
-        for _ in range(_TRIALS):
+        body = self._settled(
+            lambda: current_context().body(self._turn, self._types(self.scans), watched)
+        )
+        self._check_aliases(body)
+        return body
+
+    def _settled(self, tried: Callable[[], Any]) -> Any:
+        """What `tried` gives of a turn that leaves all types as they are.
+
+        A turn may tell a type that the next one hands on, as where variables are a queue.
+        """
+        for _ in range(_TRIALS + sum(len(slot.leaves) for slot in self.slots)):
             self.is_changed = False
-            body = current_context().body(self._turn, self._types(self.scans), watched)
+            found = tried()
             if not self.is_changed:
-                self._check_aliases(body)
-                return body
+                return found
         raise error(
             f"the types of the variables of the loop `{self.spec.header}` change from turn to turn"
         )
