@@ -101,6 +101,7 @@ class Plan:
         self.steps = tuple(steps)
         self.arena_bytes = arena_bytes
         self.keeps_arena = True  # between calls, which then have it without asking for memory
+        self.spare: list[Array] | None = None  # where plans leave an arena for each other if not
         self.num_slots = max(num_slots, 1)
         self.constants = dict(constants or {})
         self.written, self.dense = frozenset(written), frozenset(dense)
@@ -129,12 +130,14 @@ class Plan:
         except IndexError:
             frame = _Frame(self)
         if frame.arena is None:
-            frame.take_arena(self.arena_bytes)
+            frame.take_arena(self.arena_bytes, self.spare)
         try:
             position = frame.start(items)
             return self._go_on(frame, items, position) if position else 0
         finally:
             if not self.keeps_arena:
+                if self.spare is not None:
+                    self.spare[:] = [frame.arena]
                 frame.arena = None
             self._frames.append(frame)
 
@@ -270,8 +273,14 @@ class _Frame:
         for slot, array in plan.constants.items():
             self.words[first + slot] = array.ctypes.data
 
-    def take_arena(self, nbytes: int) -> None:
-        self.arena = arena = memory.arena(nbytes)
+    def take_arena(self, nbytes: int, spare: list[Array] | None) -> None:
+        try:
+            arena = spare.pop() if spare else None
+        except IndexError:  # another thread was quicker
+            arena = None
+        if arena is None or arena.nbytes < nbytes:
+            arena = memory.arena(nbytes)
+        self.arena = arena
         self.words[plan_native.SLOT_WORDS + ARENA_SLOT] = arena.ctypes.data
 
     def view(self, array: ArrayRef, given: Mapping[int, Array], owner: object) -> Array:

@@ -45,6 +45,7 @@ class SizedPlan:
         self.sizes, self.space, self.outputs, self.checks = sizes, space, outputs, dict(checks)
         self._slots, self._constants = slots, dict(constants)
         self._kinds = list(written), list(dense), list(pointers)
+        self._spare: list[Any] = []  # the arena of the call before, of whatever size
         code = SizeCode(sizes.dims)
         code.ask(sizes)
         self._taken = code.giving(tuple(space.taken))
@@ -65,6 +66,7 @@ class SizedPlan:
         places = self.space.laid_out(taken)
         steps, types = self._numbers(*sizes, *places)
         plan = Plan(steps, places[0], self._slots, self._constants, *self._kinds)
+        plan.spare = self._spare
         return LatePlan(plan, self.outputs.with_types(types), self.checks, make)
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:

@@ -372,3 +372,21 @@ def test_an_arena_is_laid_out_as_where_sizes_are_known():
         assert space.laid_out(nbytes) == [known.size, *(start for start, _ in places)]
     with pytest.raises(NotSizedError, match="where values lie in the arena"):
         bool(taken[0][0] == taken[1][0])
+
+
+def test_large_arenas_are_handed_on():
+    """From a call to the next one at whatever size, so that memory is not taken anew each time."""
+    weights = rows(512, 512)
+    compiled = tg.compile(lambda x: F.relu(tg.softmax(x @ weights, -1)) @ weights, dynamic={"x": 0})
+    spares = {}
+    for n in (600, 700, 650, 700, 600):
+        x = rows(n, 512)
+        np.testing.assert_allclose(compiled(x), compiled.function(x), rtol=1e-4, atol=1e-4)
+        (plan,) = compiled._flat[1]
+        native = plan.at((x,)).function.executable.plan
+        assert native.arena_bytes > 1 << 20
+        (arena,) = native.spare
+        spares.setdefault(id(native.spare), []).append(arena.ctypes.data)
+    assert len(spares) == 1  # one plan serves them all
+    (addresses,) = spares.values()
+    assert len(set(addresses[1:])) == 1  # the second one needed more

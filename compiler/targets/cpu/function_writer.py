@@ -130,7 +130,8 @@ class Writer(Text):
 
         It is one jump, as rows of a few elements have no time for a test of each value.
         """
-        done, begun = self.fresh("done"), []
+        done = self.fresh("done")
+        begun: list[str] = []
         at = len(self.lines)
         self.line("")
 
