@@ -23,8 +23,8 @@ CHECKED_STEPS = 16
 # A loop over fewer vectors is masked as a whole rather than cut in two; of more than MANY, four
 # are taken together, though some are left for the masked loop.
 FEW_VECTORS, MANY_VECTORS = 4, 16
-# Vectors of so many bytes (AVX-512) are masked at no cost.
-MASKING_BYTES = 64
+# Vectors of so many bytes (AVX2) have masks, and of so many (AVX-512) at no cost.
+MASKED_BYTES, MASKING_BYTES = 32, 64
 
 
 class PieceLoop(NamedTuple):
@@ -90,7 +90,10 @@ class Vectors:
                 masked = VectorLoop(min(width, self.short), True, 1)
                 yield PieceLoop("0", str(length), masked, start=str(start), most=self.short)
                 return
-            yield from (_open_folds if folds else _open_loops)(start, length, width)
+            if folds:
+                yield from _open_folds(start, length, width, self.register_bytes >= MASKED_BYTES)
+            else:
+                yield from _open_loops(start, length, width)
             return
         together, rest = _together(length, width), _rest(length, width)
         if together:
@@ -221,10 +224,11 @@ def _open_loops(start: int, length: int, width: int) -> Iterator[PieceLoop]:
     yield few._replace(vector=VectorLoop(width, True, 1), value=2)
 
 
-def _open_folds(start: int, length: int, width: int) -> Iterator[PieceLoop]:
+def _open_folds(start: int, length: int, width: int, masks: bool) -> Iterator[PieceLoop]:
     """Loops as a known length has them, each in case that it does.
 
     Of a few steps there is a loop for each number of them, so that no step asks for the next.
+    Without `masks` there are vectors and single steps, as LLVM would branch at each step.
     """
     together, rest = (computed(each, length, width) for each in (_together, _rest))
     for count in (4, 2, 1):
@@ -235,7 +239,7 @@ def _open_folds(start: int, length: int, width: int) -> Iterator[PieceLoop]:
     which, last = computed(_number_of_rest, rest, width), str(start + length - rest)
     for number, count in enumerate(known, 1):
         yield PieceLoop("0", str(count), _rest_loop(count, width), which, number, last)
-    masked = VectorLoop(width, True, 1)
+    masked = VectorLoop(width, masks, 1)
     number = len(known) + 1
     units = computed(_vectors, rest, width)
     yield PieceLoop("0", str(units), VectorLoop(width, False, 1), which, number, last, width)
