@@ -136,7 +136,7 @@ class Plan:
             return self._go_on(frame, items, position) if position else 0
         finally:
             if not self.keeps_arena:
-                if self.spare is not None:
+                if self.spare is not None and frame.arena is not None:
                     self.spare[:] = [frame.arena]
                 frame.arena = None
             self._frames.append(frame)
