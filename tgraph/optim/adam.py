@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.grad_mode import no_grad
@@ -10,23 +10,16 @@ from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
 from ..ops.elementwise import maximum
 from ..ops.fused import fused_update
-from .optimizer import (
+from .hyperparameters import (
     Group,
-    Optimizer,
-    Parameters,
+    check_betas,
     check_not_negative,
     choice,
     number,
     weight_decay,
 )
-from .step_counter import (
-    count_step,
-    new_counter,
-    own_counters,
-    part_counters,
-    remember_count,
-    share_counters,
-)
+from .optimizer import Optimizer, Parameters, run_update
+from .step_counter import count_step, remember_count
 
 
 class Adam(Optimizer):
@@ -36,8 +29,8 @@ class Adam(Optimizer):
     m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g²,
     p -= lr * m / (1 - β1ᵗ) / (sqrt(v / (1 - β2ᵗ)) + eps). `amsgrad` takes the largest v so far.
 
-    Parameters of a group that have taken the same steps share one tensor as their "step" in `state`
-    and in `state_dict()`, where PyTorch's have one each.
+    Parameters of a group that have taken the same steps share one tensor as their "step" in
+    `state`, where PyTorch's have one each; in `state_dict()` they have one each here, too.
 
     Source: PyTorch's `torch.optim.Adam`; Kingma and Ba, "Adam: A method for stochastic
     optimization" (2014); Reddi et al., "On the convergence of Adam and beyond" (2018).
@@ -51,19 +44,21 @@ class Adam(Optimizer):
     tensor([ 0.5000, -2.5000])
     """
 
-    decoupled = False
-
     def __init__(
         self,
         params: Parameters,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        weight_decay: float = 0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **ways: Any,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -72,45 +67,27 @@ class Adam(Optimizer):
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
             "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
         }
-        super().__init__(params, defaults, ways)
+        super().__init__(params, defaults)
 
     def _check_group(self, group: Group) -> None:
         check_not_negative(group, "lr", "eps", "weight_decay")
-        for index, beta in enumerate(group["betas"]):
-            if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        check_betas(group)
 
     def _new_state(self, group: Group, parameter: Tensor, state: dict[str, Any]) -> None:
-        if "step" not in state:
-            state["step"] = new_counter(parameter)
+        if "exp_avg" not in state:
             state["exp_avg"] = zeros_like(parameter)
             state["exp_avg_sq"] = zeros_like(parameter)
         if group["amsgrad"] and "max_exp_avg_sq" not in state:
             state["max_exp_avg_sq"] = zeros_like(parameter)
 
-    def _make_states(self, active: Sequence[Sequence[Tensor]]) -> None:
-        fresh = []
-        for group, parameters in zip(self.param_groups, active, strict=True):
-            stepping = [self.state[each] for each in parameters]
-            fresh.append([each for each in stepping if "step" not in each])
-            if len(parameters) < len(group["params"]):
-                waiting = (each for each in group["params"] if each.grad is None)
-                others = [self.state[each] for each in waiting if each in self.state]
-                self._generation += part_counters(stepping, others)
-        super()._make_states(active)
-        for states in fresh:
-            share_counters(states)
-
-    @no_grad()
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        own_counters(self.state.values())
-        super().load_state_dict(state_dict)
-        for group in self.param_groups:
-            share_counters(self.state[each] for each in group["params"] if each in self.state)
-
     def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
-        step = _Step(group, self.decoupled)
+        step = _Step(group)
         for parameter in parameters:
             step.take(parameter, self.state[parameter])
 
@@ -122,8 +99,6 @@ class AdamW(Adam):
     regularization" (2017).
     """
 
-    decoupled = True
-
     def __init__(
         self,
         params: Parameters,
@@ -134,27 +109,46 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
-        **ways: Any,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **ways)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
 
 
 class _Step:
     """The hyperparameters of one group, read once for all its parameters."""
 
-    def __init__(self, group: Group, decoupled: bool) -> None:
+    def __init__(self, group: Group) -> None:
+        self.group = group
         self.rate = number(group, "lr")
         self.beta1, self.beta2 = number(group, "betas", 0), number(group, "betas", 1)
         self.eps = number(group, "eps")
         self.decay = weight_decay(group)
         self.amsgrad = choice(group, "amsgrad")
         self.ascend = choice(group, "maximize")
-        self.decoupled = decoupled
+        self.decoupled = choice(group, "decoupled_weight_decay")
         self.counted: dict[int, tuple[Any, Any, Any, None]] = {}  # by the id of a counter
 
     def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
         step_size, root, count, counter = self._corrections(state["step"])
-        _update(
+        run_update(
+            self.group,
+            _update,
             parameter,
             parameter.grad,
             state["exp_avg"],
@@ -182,7 +176,8 @@ class _Step:
         """
         found = self.counted.get(id(counter))
         if found is None:
-            count, written = count_step(counter)
+            with no_grad():
+                count, written = count_step(counter)
             step_size = self.rate / (1 - self.beta1**count)
             found = step_size, (1 - self.beta2**count) ** 0.5, count, None
             self.counted[id(counter)] = found

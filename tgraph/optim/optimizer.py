@@ -2,12 +2,13 @@
 
 An optimizer runs eagerly and inside a compiled training step alike. There,
 
-- hyperparameters are read anew at every call of the compiled step (`number`), so that a changed
-  learning rate takes effect without a new compilation; those that decide which operations run at
-  all (`choice`) compile anew when they change;
+- hyperparameters are read anew at every call of the compiled step (`hyperparameters.py`), so that a
+  changed learning rate takes effect without a new compilation; those that decide which operations
+  run at all compile anew when they change;
 - the state of a parameter is made of real tensors at its first step, also while tracing; the
   compiled step finds them by identity and writes them in place;
-- the number of steps is a tensor, so that bias corrections are part of the compiled step.
+- the number of steps is a tensor, so that bias corrections are part of the compiled step. It is one
+  tensor for all parameters of a group that have taken the same steps (`step_counter.py`).
 """
 
 from __future__ import annotations
@@ -22,40 +23,67 @@ import numpy as np
 
 from ..autograd.api import grad
 from ..core.eager_context import current_context
-from ..core.grad_mode import enable_grad, no_grad
+from ..core.grad_mode import enable_grad, no_grad, set_grad_enabled
 from ..core.provenance import is_internal
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..nn.module import clear_gradients
-from ..ops.creation import as_tensor
-from ..tracing.api import host_constant, host_scalar, is_tracing, suspend_tracing
+from ..ops.complex_numbers import view_as_real
+from ..ops.creation import as_tensor, tensor
+from ..runtime.dtypes import float32
+from ..tracing.api import host_constant, is_tracing, suspend_tracing
 from ..tracing.trace_context import Trace
+from .hooks import (
+    Hooked,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+    with_hooks,
+)
+from .hyperparameters import Group, check_rate, check_ways
+from .step_counter import (
+    new_counter,
+    own_counters,
+    part_counters,
+    share_counters,
+    with_own_counters,
+)
 
-Group = dict[str, Any]
+__all__ = [
+    "Group",
+    "Optimizer",
+    "Parameters",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "run_update",
+]
+
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Group]
 
 
-class Optimizer:
-    """Base class of optimizers. Subclasses define `_new_state` and `_update_group`.
+class Optimizer(Hooked):
+    """Base class of optimizers. Subclasses define `_new_state` and `_update_group`, or `step`.
 
-    `params` are tensors, or dicts with "params" and hyperparameters of their own; `defaults` are
-    the hyperparameters of all others. Changing `param_groups[i]["lr"]` takes effect at the next
-    step, compiled or not. `ways` are PyTorch's choices of how a step runs (`foreach`, `fused`,
-    `capturable`), which change nothing here: a compiled step is fused in any case.
+    `params` are tensors, (name, tensor) pairs, or dicts with "params" and hyperparameters of their
+    own; `defaults` are the hyperparameters of all others. Changing `param_groups[i]["lr"]` takes
+    effect at the next step, compiled or not. PyTorch's choices of how a step runs (`foreach`,
+    `fused`, `capturable`) are kept and change nothing here: a step is fused in any case. With
+    `differentiable`, steps are recorded for gradients, which takes parameters that are no leaves.
     """
 
-    takes_complex = False
-    """Whether a step is right for complex parameters, too."""
+    takes_complex = True
+    """Whether complex parameters are taken: each of them is two real numbers to a step."""
 
-    def __init__(
-        self, params: Parameters, defaults: dict[str, Any], ways: Mapping[str, Any] | None = None
-    ) -> None:
-        _check_ways(type(self).__name__, ways or {})
+    counts_steps = True
+    """Whether the state of a parameter has the number of its steps, as "step"."""
+
+    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+        super().__init__()
         if isinstance(params, (Tensor, Mapping, str)):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {type(params).__name__}"
             )
+        check_ways(defaults)
         self.defaults = defaults
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[Group] = []
@@ -72,29 +100,45 @@ class Optimizer:
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
         group = dict(param_group)
-        group["params"] = _as_tensors(group["params"])
+        group["params"], names = _as_tensors(group["params"])
+        if names:
+            group["param_names"] = names
         for name, value in self.defaults.items():
             group.setdefault(name, value)
         known = {id(each) for other in self.param_groups for each in other["params"]}
         for parameter in group["params"]:
-            _check_parameter(parameter)
-            if parameter.is_complex() and not self.takes_complex:
-                raise TypeError(
-                    f"{type(self).__name__} does not take complex parameters: make the complex "
-                    "tensor of a real parameter, by tgraph.view_as_complex"
-                )
+            self._check_parameter(parameter)
             if id(parameter) in known:
                 raise ValueError("some parameters appear in more than one parameter group")
             known.add(id(parameter))
+        if any(("param_names" in each) != bool(names) for each in self.param_groups):
+            kind = "with names" if names else "without names"
+            raise ValueError(
+                "all optimizer param groups should be with/without names. "
+                f"cannot add param group {kind} to the optimizer"
+            )
+        check_rate(group)
         self._check_group(group)
         self.param_groups.append(group)
         self._generation += 1
+
+    def _check_parameter(self, parameter: Any) -> None:
+        if not isinstance(parameter, Tensor):
+            raise TypeError(
+                f"optimizer can only optimize Tensors, but got {type(parameter).__name__}"
+            )
+        differentiable = self.defaults.get("differentiable")
+        if not differentiable and not (parameter.is_leaf or parameter.retains_grad):
+            raise ValueError("can't optimize a non-leaf Tensor")
+        if parameter.is_complex() and not self.takes_complex:
+            raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
 
     def _check_group(self, group: Group) -> None:
         """ValueError for hyperparameters that make no sense."""
 
     # --- stepping ---
 
+    @with_hooks
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient, in place.
@@ -105,16 +149,31 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        active = [
+        active = self._active()
+        self._make_states(active)
+        recording = bool(self.defaults.get("differentiable"))
+        with self._at_the_line_of_the_step(), set_grad_enabled(recording):
+            for group, parameters in zip(self.param_groups, active, strict=True):
+                if parameters:
+                    if recording:
+                        self._renew_states(parameters)
+                    self._update_group(group, parameters)
+        return loss
+
+    def _renew_states(self, parameters: Sequence[Tensor]) -> None:
+        """Other tensors for the state, since gradients read the ones that earlier steps wrote."""
+        for each in parameters:
+            own = self.state[each]
+            for name, value in own.items():
+                if name != "step" and isinstance(value, Tensor):
+                    own[name] = value.clone()
+
+    def _active(self) -> list[list[Tensor]]:
+        """The parameters of each group that have gradients."""
+        return [
             [each for each in group["params"] if each.grad is not None]
             for group in self.param_groups
         ]
-        self._make_states(active)
-        with self._at_the_line_of_the_step():
-            for group, parameters in zip(self.param_groups, active, strict=True):
-                if parameters:
-                    self._update_group(group, parameters)
-        return loss
 
     def minimize(self, loss: Tensor, name: str | None = None) -> Any:
         """Take a step against the gradient of `loss`, a number, without a change of any `.grad`.
@@ -157,12 +216,31 @@ class Optimizer:
         return nullcontext()
 
     def _make_states(self, active: Sequence[Sequence[Tensor]]) -> None:
+        """Make what is missing of the state of parameters, whose counters are shared."""
+        fresh = self._part_counters(active) if self.counts_steps else []
         with suspend_tracing(), no_grad():
             for group, parameters in zip(self.param_groups, active, strict=True):
                 for parameter in parameters:
-                    self._new_state(group, parameter, self.state[parameter])
+                    own = self.state[parameter]
+                    if self.counts_steps and "step" not in own:
+                        own["step"] = new_counter(parameter)
+                    self._new_state(group, parameter, own)
+        for states in fresh:
+            share_counters(states)
         if is_tracing():
             host_constant(self._structure, "the state of an optimizer")
+
+    def _part_counters(self, active: Sequence[Sequence[Tensor]]) -> list[list[dict[str, Any]]]:
+        """Take counters of parameters that step from those that wait. The states that get one."""
+        fresh = []
+        for group, parameters in zip(self.param_groups, active, strict=True):
+            stepping = [self.state[each] for each in parameters]
+            fresh.append([each for each in stepping if "step" not in each])
+            if len(parameters) < len(group["params"]):
+                waiting = (each for each in group["params"] if each.grad is None)
+                others = [self.state[each] for each in waiting if each in self.state]
+                self._generation += part_counters(stepping, others)
+        return fresh
 
     def _structure(self) -> tuple[int, ...]:
         """What a compiled step takes for granted: changes when tensors of the state do."""
@@ -187,25 +265,58 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """State and hyperparameters, with parameters as numbers in the order of the groups.
 
-        The tensors are the optimizer's own, not copies.
+        The keys are PyTorch's. Tensors are the optimizer's own, not copies, but for counters of
+        steps that several parameters share: each has one.
         """
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for parameter in group["params"]:
                 numbers[id(parameter)] = len(numbers)
         groups = [
-            {**group, "params": [numbers[id(each)] for each in group["params"]]}
+            {
+                **{name: value for name, value in group.items() if name != "params"},
+                "params": [numbers[id(each)] for each in group["params"]],
+            }
             for group in self.param_groups
         ]
-        state = {numbers[id(key)]: value for key, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        filled = {key: value for key, value in self.state.items() if value}
+        kept = with_own_counters(filled.values())
+        state = {numbers[id(key)]: value for key, value in zip(filled, kept, strict=True)}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            other = hook(self, result)
+            result = result if other is None else other
+        return result
 
+    @no_grad()
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave, of the same or another optimizer of this class.
+        """Take over what `state_dict` gave, of this or another optimizer, ours or PyTorch's.
 
         Tensors that are there already are written in place, so that compiled steps go on.
         """
-        saved = state_dict["param_groups"]
+        given: Any = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            other = hook(self, given)
+            given = given if other is None else other
+        saved = given["param_groups"]
+        self._check_groups(saved)
+        own_counters(self.state.values())
+        parameters: dict[Any, Tensor] = {}
+        for own, new in zip(self.param_groups, saved, strict=True):
+            parameters.update(zip(new["params"], own["params"], strict=True))
+            own.update((key, deepcopy(new[key])) for key in new if key != "params")
+        for key, values in given["state"].items():
+            parameter = parameters[key]
+            _load_state(parameter, self.state[parameter], values)
+        for group in self.param_groups:
+            share_counters(self.state[each] for each in group["params"] if each in self.state)
+        self._generation += 1
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _check_groups(self, saved: Sequence[Mapping[str, Any]]) -> None:
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         for own, given in zip(self.param_groups, saved, strict=True):
@@ -214,13 +325,14 @@ class Optimizer:
                     "loaded state dict contains a parameter group that doesn't match the size of "
                     "optimizer's group"
                 )
-        parameters: dict[Any, Tensor] = {}
-        for own, given in zip(self.param_groups, saved, strict=True):
-            parameters.update(zip(given["params"], own["params"], strict=True))
-            own.update((key, deepcopy(given[key])) for key in given if key != "params")
-        for key, values in state_dict["state"].items():
-            _load_state(parameters[key], self.state[parameters[key]], values)
-        self._generation += 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hooks are left out, as in PyTorch: they are of this optimizer.
+        return {name: value for name, value in vars(self).items() if not name.endswith("_hooks")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Hooked.__init__(self)
+        vars(self).update(state)
 
     def __repr__(self) -> str:
         lines = []
@@ -231,90 +343,67 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
-_WAYS = ("foreach", "fused", "capturable", "differentiable")
+def run_update(group: Group, update: Callable[..., None], parameter: Tensor, *args: Any) -> None:
+    """One step of one parameter by a `fused_update`.
+
+    It sees complex numbers as pairs of real ones. Where the step is to be differentiated, it runs
+    as it is written.
+    """
+    if group.get("differentiable"):
+        update = update.__wrapped__  # type: ignore[attr-defined]
+    if parameter.is_complex():
+        args = tuple(map(_as_real, args))
+        parameter = view_as_real(parameter)
+    update(parameter, *args)
 
 
-def _check_ways(optimizer: str, ways: Mapping[str, Any]) -> None:
-    """TypeError for what is no way to run a step, NotImplementedError for one that is not ours."""
-    for name in ways:
-        if name not in _WAYS:
-            raise TypeError(f"{optimizer}() got an unexpected keyword argument '{name}'")
-    if ways.get("differentiable"):
-        raise NotImplementedError(
-            f"{optimizer}(differentiable=True): steps are not recorded for gradients; compute new "
-            "parameters from old ones by tensor operations instead"
-        )
-    if ways.get("foreach") and ways.get("fused"):
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+def _as_real(value: Any) -> Any:
+    return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
 
 
-def _as_tensors(given: Any) -> list[Tensor]:
-    """The parameters of a group: one tensor, tensors, or (name, tensor) pairs."""
+def _as_tensors(given: Any) -> tuple[list[Tensor], list[str]]:
+    """The parameters of a group and their names: of a tensor, tensors, or (name, tensor) pairs."""
     if isinstance(given, Tensor):
-        return [given]
+        return [given], []
     if isinstance(given, set):
         raise TypeError(
             "optimizer parameters need to be organized in ordered collections, but the ordering "
             "of tensors in sets will change between runs. Please use a list instead."
         )
-    return [each[1] if isinstance(each, tuple) else each for each in given]
+    given = list(given)
+    names = [each[0] for each in given if isinstance(each, tuple)]
+    if names and len(names) < len(given):
+        raise ValueError(
+            "all optimizer params should be with/without names. Some param names are missing"
+        )
+    return [each[1] if isinstance(each, tuple) else each for each in given], names
 
 
-def _check_parameter(parameter: Any) -> None:
-    if not isinstance(parameter, Tensor):
-        raise TypeError(f"optimizer can only optimize Tensors, but got {type(parameter).__name__}")
-    if not parameter.is_leaf:
-        raise ValueError("can't optimize a non-leaf Tensor")
-
-
-@no_grad()
 def _load_state(parameter: Tensor, own: dict[str, Any], given: Mapping[str, Any]) -> None:
     for name, value in given.items():
-        found = own.get(name)
-        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
-            value = as_tensor(value)
-        if not isinstance(value, Tensor):
-            own[name] = deepcopy(value)
-        elif isinstance(found, Tensor) and found.shape == value.shape:
-            found.copy_(value)
+        if name == "step" and isinstance(value, (int, float)):
+            value = tensor(float(value), dtype=float32)
+        loaded, found = _loaded(parameter, value, name), own.get(name)
+        if isinstance(loaded, Tensor) and isinstance(found, Tensor) and _fits(found, loaded):
+            found.copy_(loaded)
         else:
-            convert = value.is_floating_point() and name != "step"
-            dtype = parameter.dtype if convert else value.dtype
-            own[name] = value.detach().to(parameter.device, dtype).clone()
+            own[name] = loaded
 
 
-# --- reading hyperparameters --------------------------------------------------------------------
+def _fits(own: Tensor, loaded: Tensor) -> bool:
+    return own.shape == loaded.shape and own.dtype is loaded.dtype and own.device == loaded.device
 
 
-def number(group: Group, name: str, index: int | None = None) -> Any:
-    """A hyperparameter, or one of a tuple of them; in a compiled step, as it is at each call."""
-    value = group[name]
+def _loaded(parameter: Tensor, value: Any, name: str = "") -> Any:
+    """A copy of a value of a state, of the type and on the device of its parameter."""
+    if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
+        value = as_tensor(value)
     if isinstance(value, Tensor):
-        return value
-    if index is None:
-        return host_scalar(lambda: group[name])
-    return host_scalar(lambda: group[name][index])
-
-
-def choice(group: Group, name: str) -> bool:
-    """Whether a hyperparameter is set or not zero: decides which operations run."""
-    value = group[name]
-    if isinstance(value, Tensor):
-        return True
-    return bool(host_constant(lambda: bool(group[name]), f"whether an optimizer has {name}"))
-
-
-def weight_decay(group: Group) -> Any:
-    """The weight decay, None for none. A compiled step has room for it even while it is 0."""
-    if not is_tracing() and not choice(group, "weight_decay"):
-        return None
-    return number(group, "weight_decay")
-
-
-def check_not_negative(group: Group, *names: str) -> None:
-    """ValueError unless the hyperparameters are numbers from 0 up."""
-    for name in names:
-        value = group[name]
-        if not isinstance(value, Tensor) and not value >= 0:
-            label = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
-            raise ValueError(f"Invalid {label}: {value}")
+        convert = name != "step" and parameter.is_floating_point() and value.is_floating_point()
+        dtype = parameter.dtype if convert else value.dtype
+        return value.detach().to(parameter.device, dtype).clone()
+    if isinstance(value, dict):
+        return {key: _loaded(parameter, each, key) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_loaded(parameter, each) for each in value)
+    return deepcopy(value)

@@ -8,7 +8,9 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
 from ..ops.fused import fused_update
-from .optimizer import Group, Optimizer, Parameters, check_not_negative, choice, number
+from .hyperparameters import Group, check_not_negative, choice, number
+from .optimizer import Optimizer, Parameters, run_update
+from .step_counter import StepsTaken
 
 
 class RMSprop(Optimizer):
@@ -27,23 +29,27 @@ class RMSprop(Optimizer):
         lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
+        weight_decay: float = 0,
+        momentum: float = 0,
         centered: bool = False,
-        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
         maximize: bool = False,
-        **ways: Any,
+        differentiable: bool = False,
     ) -> None:
         defaults = {
             "lr": lr,
+            "momentum": momentum,
             "alpha": alpha,
             "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
             "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
             "maximize": maximize,
+            "differentiable": differentiable,
         }
-        super().__init__(params, defaults, ways)
+        super().__init__(params, defaults)
 
     def _check_group(self, group: Group) -> None:
         check_not_negative(group, "lr", "alpha", "eps", "weight_decay", "momentum")
@@ -68,6 +74,8 @@ class _Step:
     """The hyperparameters of one group, read once for all its parameters."""
 
     def __init__(self, group: Group) -> None:
+        self.group = group
+        self.count = StepsTaken(lambda count: count)
         self.rate, self.alpha, self.eps = (number(group, each) for each in ("lr", "alpha", "eps"))
         self.decay = number(group, "weight_decay") if choice(group, "weight_decay") else None
         self.momentum = number(group, "momentum") if choice(group, "momentum") else None
@@ -75,7 +83,10 @@ class _Step:
         self.ascend = choice(group, "maximize")
 
     def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
-        _update(
+        self.count(state["step"])
+        run_update(
+            self.group,
+            _update,
             parameter,
             parameter.grad,
             state["square_avg"],

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
 from ..ops.fused import fused_update
 from ..runtime.dtypes import float64
-from .optimizer import (
-    Group,
-    Optimizer,
-    Parameters,
-    check_not_negative,
-    choice,
-    number,
-    weight_decay,
-)
+from .hyperparameters import Group, check_not_negative, choice, number, weight_decay
+from .optimizer import Optimizer, Parameters, run_update
 from .step_counter import new_counter
 
 
@@ -39,19 +33,21 @@ class SGD(Optimizer):
     [0.800000011920929]
     """
 
-    takes_complex = True  # a step is linear in gradient and parameter
+    counts_steps = False
 
     def __init__(
         self,
         params: Parameters,
         lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
-        **ways: Any,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -60,8 +56,12 @@ class SGD(Optimizer):
             "weight_decay": weight_decay,
             "nesterov": nesterov,
             "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
         }
-        super().__init__(params, defaults, ways)
+        super().__init__(params, defaults)
+        self._firsts: dict[Tensor, Tensor] = {}  # whether the next step is the first, as 1 or 0
 
     def _check_group(self, group: Group) -> None:
         check_not_negative(group, "lr", "momentum", "weight_decay")
@@ -72,7 +72,7 @@ class SGD(Optimizer):
         if group["momentum"] and "momentum_buffer" not in state:
             state["momentum_buffer"] = zeros_like(parameter)
             if group["dampening"]:
-                state["is_first"] = new_counter(parameter).add_(1)
+                self._firsts[parameter] = new_counter(parameter).add_(1)
 
     def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
         rate = number(group, "lr")
@@ -83,8 +83,11 @@ class SGD(Optimizer):
             buffer = share = None
             if momentum is not None:
                 state = self.state[parameter]
-                buffer, share = state["momentum_buffer"], momentum.share(state)
-            _update(
+                buffer = state["momentum_buffer"]
+                share = momentum.share(self._firsts.get(parameter))
+            run_update(
+                group,
+                _update,
                 parameter,
                 parameter.grad,
                 buffer,
@@ -96,6 +99,13 @@ class SGD(Optimizer):
                 ascend,
             )
 
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        for parameter, first in self._firsts.items():  # a buffer that was loaded holds a gradient
+            if "momentum_buffer" in self.state.get(parameter, ()):
+                with no_grad():
+                    first.zero_()
+
 
 class _Momentum:
     def __init__(self, group: Group) -> None:
@@ -103,14 +113,14 @@ class _Momentum:
         self.dampening = number(group, "dampening") if choice(group, "dampening") else None
         self.nesterov = choice(group, "nesterov")
 
-    def share(self, state: dict[str, Any]) -> Any:
+    def share(self, first: Tensor | None) -> Any:
         """How much of a gradient is added to the buffer; None for all of it."""
         if self.dampening is None:
             return None
         share: Any = 1 - self.dampening
-        if "is_first" in state:  # the first gradient counts in full
-            share = share + state["is_first"].to(float64) * self.dampening
-            state["is_first"].zero_()
+        if first is not None:  # the first gradient counts in full
+            share = share + first.to(float64) * self.dampening
+            first.zero_()
         return share
 
 

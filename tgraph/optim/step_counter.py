@@ -8,9 +8,10 @@ that step while others wait get one of their own first.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.grad_mode import no_grad
 from ..core.tensor import Storage, Tensor, storage_of
 from ..ops.creation import zeros
 from ..runtime.dtypes import float32, float64
@@ -37,6 +38,28 @@ def count_step(counter: Tensor) -> tuple[Any, Tensor | None]:
         return _known_count(counter) + 1, counter
     counter.add_(1)
     return counter.to(float64) if is_tracing() else counter.item(), None
+
+
+class StepsTaken:
+    """Counts one more step of each counter that it is called with, once.
+
+    Gives `derive` of the count, a number, or a tensor in a compiled step.
+    """
+
+    def __init__(self, derive: Callable[[Any], Any]) -> None:
+        self._derive = derive
+        self._found: dict[int, Any] = {}
+
+    def __call__(self, counter: Tensor) -> Any:
+        found = self._found.get(id(counter))
+        if found is None:
+            with no_grad():
+                count, written = count_step(counter)
+                if written is not None:
+                    written.fill_(count)
+                    remember_count(written, count)
+                found = self._found[id(counter)] = self._derive(count)
+        return found
 
 
 def share_counters(states: Iterable[State]) -> None:
@@ -71,6 +94,19 @@ def own_counters(states: Iterable[State]) -> None:
     for each in states:
         if isinstance(each.get("step"), Tensor):
             each["step"] = _copy_of(each["step"])
+
+
+def with_own_counters(states: Iterable[State]) -> list[State]:
+    """The states, with a copy of the counter in those that share it with one before."""
+    seen: set[int] = set()
+    result = []
+    for each in states:
+        counter = each.get("step")
+        if isinstance(counter, Tensor) and id(counter) in seen:
+            each = {**each, "step": _copy_of(counter)}
+        seen.add(id(counter))
+        result.append(each)
+    return result
 
 
 def _copy_of(counter: Any) -> Tensor:

@@ -1,0 +1,104 @@
+"""Adam for gradients most of whose rows are zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..ops.creation import zeros_like
+from ..ops.elementwise import where
+from ..ops.fused import fused_update
+from .hyperparameters import Group, check_betas, choice, number
+from .optimizer import Optimizer, Parameters, run_update
+from .step_counter import StepsTaken
+
+
+class SparseAdam(Optimizer):
+    """Adam that leaves rows alone, with their means, for which there is no gradient.
+
+    PyTorch's takes sparse gradients, such as those of `Embedding(sparse=True)`, and changes the
+    rows that they list. There are no sparse tensors here: a row of a gradient (what lies at one
+    position of the first axis) is taken to be there where any of its elements is not zero. The two
+    differ for a row that was looked up and whose gradient is exactly zero.
+
+    Source: PyTorch's `torch.optim.SparseAdam`.
+
+    >>> import tgraph as tg
+    >>> x = tg.ones(2, 1, requires_grad=True)
+    >>> optimizer = tg.optim.SparseAdam([x], lr=0.5)
+    >>> for gradient in ([[1.0], [1.0]], [[1.0], [0.0]]):
+    ...     x.grad = tg.tensor(gradient)
+    ...     optimizer.step()
+    >>> x.detach()
+    tensor([[0.0000],
+            [0.5000]])
+    """
+
+    takes_complex = False
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
+        super().__init__(params, defaults)
+
+    def _check_group(self, group: Group) -> None:
+        for name, label in (("lr", "learning rate"), ("eps", "epsilon value")):
+            if not group[name] > 0:
+                raise ValueError(f"Invalid {label}: {group[name]}")
+        check_betas(group)
+
+    def _new_state(self, group: Group, parameter: Tensor, state: dict[str, Any]) -> None:
+        for name in ("exp_avg", "exp_avg_sq"):
+            if name not in state:
+                state[name] = zeros_like(parameter)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As of any optimizer; numbers of steps are plain ones, as in PyTorch's."""
+        result = super().state_dict()
+        for number, values in result["state"].items():
+            result["state"][number] = {**values, "step": int(values["step"])}
+        return result
+
+    def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:
+        rate, eps = number(group, "lr"), number(group, "eps")
+        beta1, beta2 = number(group, "betas", 0), number(group, "betas", 1)
+        ascend = choice(group, "maximize")
+        step_size = StepsTaken(lambda count: rate * (1 - beta2**count) ** 0.5 / (1 - beta1**count))
+        for each in parameters:
+            state = self.state[each]
+            now = step_size(state["step"])
+            run_update(
+                group, _update, each, each.grad, state["exp_avg"], state["exp_avg_sq"], now, beta1,
+                beta2, eps, ascend,
+            )  # fmt: skip
+
+
+@fused_update
+def _update(
+    parameter: Tensor,
+    gradient: Any,
+    mean: Tensor,
+    square: Tensor,
+    step_size: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    ascend: bool,
+) -> None:
+    """One step of one parameter."""
+    if ascend:
+        gradient = -gradient
+    there = gradient != 0
+    if there.ndim > 1:
+        there = there.any(dim=tuple(range(1, there.ndim)), keepdim=True)
+    mean.copy_(where(there, mean.lerp(gradient, 1 - beta1), mean))
+    square.copy_(where(there, square.lerp(gradient * gradient, 1 - beta2), square))
+    step = mean / (square.sqrt() + eps) * step_size
+    parameter.sub_(where(there, step, zeros_like(step)))
