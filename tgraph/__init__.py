@@ -83,6 +83,7 @@ from .tracing.recording.world import TraceWarning
 if _TYPE_CHECKING:
     from . import (
         accelerator,
+        amp,
         backends,
         compat,
         cuda,
@@ -97,6 +98,12 @@ if _TYPE_CHECKING:
         random,
         testing,
         utils,
+    )
+    from .amp.autocast_mode import (
+        autocast,
+        get_autocast_dtype,
+        is_autocast_cache_enabled,
+        is_autocast_enabled,
     )
     from .autograd.custom import custom_jvp, custom_vjp, stop_gradient
     from .core.dtype_info import finfo, iinfo
@@ -127,12 +134,17 @@ _LATE = {
     "random": (".random", None),
     "testing": (".testing", None),
     "compat": (".compat", None),
+    "amp": (".amp", None),
     "cuda": (".cuda", None),
     "func": (".func", None),
     "linalg": (".linalg", None),
     "nn": (".nn", None),
     "optim": (".optim", None),
     "utils": (".utils", None),
+    "autocast": (".amp.autocast_mode", "autocast"),
+    "get_autocast_dtype": (".amp.autocast_mode", "get_autocast_dtype"),
+    "is_autocast_cache_enabled": (".amp.autocast_mode", "is_autocast_cache_enabled"),
+    "is_autocast_enabled": (".amp.autocast_mode", "is_autocast_enabled"),
     "finfo": (".core.dtype_info", "finfo"),
     "iinfo": (".core.dtype_info", "iinfo"),
     "Graph": (".graphs.graph", "Graph"),
@@ -167,6 +179,7 @@ _LATE = {
 }
 _NAMESPACES = (
     "accelerator",
+    "amp",
     "autograd",
     "backends",
     "compat",

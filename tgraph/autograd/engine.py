@@ -212,6 +212,7 @@ def run_backward(
     running = _Pass(asked, ends_there)
     captured = running.captured
     previous, state.grad_enabled = state.grad_enabled, create_graph
+    casting, state.autocast = state.autocast, None  # gradients have the types of what was computed
     try:
         for root, cotangent in zip(roots, cotangents, strict=True):
             if root is not None:
@@ -229,7 +230,7 @@ def run_backward(
         if accumulate:
             _accumulate_inner(asked, captured, create_graph)
     finally:
-        state.grad_enabled = previous
+        state.grad_enabled, state.autocast = previous, casting
         current_context().backward_of(None)
     return [captured.get(_edge_key(_asked_edge(each))) for each in inputs or ()]
 

@@ -75,6 +75,7 @@ class CallWriter:
             **environment,
             **HELPERS,
             "GRAD_MODE": state.grad_enabled,
+            "AUTOCAST": state.autocast,
             "DEFAULT_DTYPE": promotion.default_dtype,
             "DEFAULT_DEVICE": defaults.device,
             "FIXED": self.fixed_roots,
@@ -158,6 +159,7 @@ class CallWriter:
     def _modes(self) -> None:
         self._miss_unless(
             f"state.grad_enabled is {state.grad_enabled}",
+            "state.autocast is AUTOCAST",
             "promotion.default_dtype is DEFAULT_DTYPE",
             "(defaults.device is DEFAULT_DEVICE or defaults.device == DEFAULT_DEVICE)",
         )

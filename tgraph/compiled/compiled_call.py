@@ -131,7 +131,7 @@ class CompiledCall:
         leaves = self.with_places(leaves)
         self.guards, self.environment = list(guards), environment
         self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
-        self.default_device = defaults.device
+        self.default_device, self.autocast = defaults.device, state.autocast
         self.matmul_precision = get_precision()
         first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
         self._same_as = [first[id(leaf)] for leaf in leaves]
@@ -266,6 +266,8 @@ class CompiledCall:
     def _mode_reason(self) -> str | None:
         if state.grad_enabled is not self.grad_mode:
             return f"gradient mode changed: {self.grad_mode} -> {state.grad_enabled}"
+        if state.autocast is not self.autocast:
+            return f"autocast changed: {self.autocast} -> {state.autocast}"
         if promotion.default_dtype is not self.default_dtype:
             return f"default dtype changed: {self.default_dtype} -> {promotion.default_dtype}"
         if defaults.device != self.default_device:

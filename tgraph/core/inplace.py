@@ -16,6 +16,7 @@ from ..compiler.ir import Node, can_cast
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, broadcastable_to, contiguous_strides
 from ..runtime.arrays import copy_of, transfers_without_waiting
+from .autocast import no_autocast
 from .complex_parts import of_pairs
 from .context import use_context
 from .dispatch import apply, check_devices, edge_of, settled, without_history
@@ -47,6 +48,9 @@ def overwrite(target: Tensor, compute: Callable[[Tensor], Tensor], operation: st
     What gradient rules read of `target` itself is its value before the write, of which they keep
     a copy. What they read of other operands is checked as ever, be they the same tensor.
     """
+    if state.autocast is not None:  # which leaves the type of what is written alone
+        with no_autocast():
+            return overwrite(target, compute, operation)
     if not state.grad_enabled:
         return assign(target, compute(target), operation)
     before, start = _as_it_is(target), next_order()

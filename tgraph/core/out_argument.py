@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import pytree
+from .autocast import no_autocast
 from .dispatch import settled
 from .grad_mode import no_grad
 from .inplace import assign
@@ -40,7 +41,7 @@ def with_out(function: Callable[..., Any], overlap: str = "all") -> Callable[...
             )
         if overlap != "any":
             refuse_overlap(out, pytree.leaves((args, kwargs)), whole=overlap == "none")
-        with no_grad():
+        with no_grad(), no_autocast():
             result = function(*args, **kwargs)
         if result._type.shape != out._type.shape:
             raise RuntimeError(

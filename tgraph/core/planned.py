@@ -23,6 +23,7 @@ from ..runtime.cuda.arrays import ALIGNMENT
 from ..runtime.cuda.launches import LaunchError
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
+from .autocast import run_cast
 from .dispatch import refresh_view
 from .plan_table import Entry, Never, Once, Plan, PlanTable
 from .state import state
@@ -70,11 +71,15 @@ class Planned:
     def decorated(self) -> Callable[..., Any]:
         """A plain function, which can be a method too, that runs the plans."""
         function = self.function
-        reads, writes = self.reads, self.writes
+        reads, writes, name = self.reads, self.writes, self.name
 
         # The hot path of eager mode: one look at each argument, one in the table, one native call.
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if state.autocast is not None:
+                if reads is not None:  # a function of users, whose operations cast by themselves
+                    return function(*args, **kwargs)
+                return run_cast(name, call, args, kwargs)
             context = state.context
             if context is not None:
                 if writes and not kwargs:
@@ -128,6 +133,7 @@ class Planned:
                 # As it is written, the function raises the error that names the user's line.
                 return function(*args, **kwargs)
 
+        call.follows_autocast = reads is None  # type: ignore[attr-defined]
         return call
 
     # --- making plans ---

@@ -15,7 +15,10 @@ _PACKAGE_FOLDERS = tuple(
     os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep
     for each in (sys.modules["tgraph"], compiler, runtime)
 )
-MODULES_FOLDER = os.path.join(_PACKAGE_FOLDERS[0], "nn") + os.sep
+RECORDED_FILES = (
+    os.path.join(_PACKAGE_FOLDERS[0], "nn") + os.sep,
+    os.path.join(_PACKAGE_FOLDERS[0], "amp", "grad_scaler.py"),
+)
 _internal: dict[str, bool] = {}  # file name -> does it belong to this package
 
 

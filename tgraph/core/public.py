@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..runtime.records import NamedTuple
+from .autocast import NAMES, with_autocast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -61,6 +62,8 @@ def public(
 
     def declare(declared: _F) -> _F:
         own = name or declared.__name__
+        if not NAMES.isdisjoint((own, *aliases)) and not hasattr(declared, "follows_autocast"):
+            declared = with_autocast(declared, own)  # type: ignore[assignment]
         for each in (own, *aliases):
             if each in _names:
                 raise ValueError(f"two public operations are called {each}")

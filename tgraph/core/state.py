@@ -11,6 +11,8 @@ class _State(threading.local):
 
     context: Any = None  # a context.Context; None is the eager one
     grad_enabled: bool = True
+    autocast: Any = None  # an autocast.Autocast while mixed precision is on
+    autocast_casts: Any = None  # casts of parameters that are kept until it is off again
     module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance
     region: Any = None  # the checkpointed part of a trace that is recorded (`tracing/regions.py`)
     recorder: Any = None  # the recorder.Recorder of what a traced function reads

@@ -160,6 +160,23 @@ class Optimizer(Hooked):
                     self._update_group(group, parameters)
         return loss
 
+    @no_grad()
+    def _tensors_of_a_step(self) -> list[Tensor]:
+        """Parameters and state that the next step writes; the state is made if need be."""
+        active = self._active()
+        if type(self)._new_state is not Optimizer._new_state:
+            self._make_states(active)
+        found: dict[int, Tensor] = {}
+        for parameters in active:
+            for each in parameters:
+                own = (value for value in self.state[each].values() if isinstance(value, Tensor))
+                found.update((id(value), value) for value in (each, *own))
+        return [*found.values(), *self._other_tensors()]
+
+    def _other_tensors(self) -> list[Tensor]:
+        """What a step writes beside parameters and state."""
+        return []
+
     def _renew_states(self, parameters: Sequence[Tensor]) -> None:
         """Other tensors for the state, since gradients read the ones that earlier steps wrote."""
         for each in parameters:

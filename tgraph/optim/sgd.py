@@ -99,6 +99,9 @@ class SGD(Optimizer):
                 ascend,
             )
 
+    def _other_tensors(self) -> list[Tensor]:
+        return list(self._firsts.values())
+
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         super().load_state_dict(state_dict)
         for parameter, first in self._firsts.items():  # a buffer that was loaded holds a gradient

@@ -62,8 +62,8 @@ class SparseAdam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """As of any optimizer; numbers of steps are plain ones, as in PyTorch's."""
         result = super().state_dict()
-        for number, values in result["state"].items():
-            result["state"][number] = {**values, "step": int(values["step"])}
+        for at, values in result["state"].items():
+            result["state"][at] = {**values, "step": int(values["step"])}
         return result
 
     def _update_group(self, group: Group, parameters: Sequence[Tensor]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..nn import normalization
 from ..nn.module import Module
-from ..nn.normalization import _BatchNorm
 from ..ops.creation import tensor
 from ..ops.elementwise import where
 from ..runtime.dtypes import int64
@@ -185,7 +185,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     A batch is a tensor, or a list or tuple whose first element is.
     """
-    norms = [each for each in model.modules() if isinstance(each, _BatchNorm)]
+    norms = [each for each in model.modules() if isinstance(each, normalization._BatchNorm)]
     if not norms:
         return
     was_training, momenta = model.training, [each.momentum for each in norms]

@@ -77,6 +77,7 @@ class BatchContext(LiftedContext):
         below = [self.lowered_tensor(each) for each in tensors]
         batched = tuple(map(self.is_batched, tensors))
         previous, state.context = state.context, self.below
+        casting, state.autocast = state.autocast, None
         try:
             if primitive.family is Family.CONTROL and any(batched) and self.base.takes_bodies:
                 return tuple(map(self._value, *on_examples(self, primitive, tensors, attrs)))
@@ -91,7 +92,7 @@ class BatchContext(LiftedContext):
             else:
                 result, are_batched = apply(primitive, *below, **attrs), False
         finally:
-            state.context = previous
+            state.context, state.autocast = previous, casting
         if type(result) is tuple:
             return tuple(Batched(self, each, are_batched) for each in result)
         return Batched(self, result, are_batched)

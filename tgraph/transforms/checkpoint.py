@@ -134,6 +134,7 @@ class _Run:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         drawn = [default_generator] if replays else []
+        self.autocast = state.autocast
         self.generators = [(each, each.initial_seed(), each.counter) for each in drawn]
         self.kept = _Kept(policy)
         self.spec: pytree.TreeSpec | None = None  # of what the first run gives
@@ -165,10 +166,12 @@ class _Run:
         now = [(each, each.initial_seed(), each.counter) for each, _, _ in self.generators]
         for generator, seed, counter in self.generators:
             generator.restart(seed, counter)
+        casting, state.autocast = state.autocast, self.autocast
         try:
             with enable_grad(), self.kept.used():
                 result = self.function(*self.args, **self.kwargs)
         finally:
+            state.autocast = casting
             for generator, seed, counter in now:
                 generator.restart(seed, counter)
         leaves, spec = pytree.flatten(result)

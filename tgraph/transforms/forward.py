@@ -87,11 +87,12 @@ class JvpContext(LiftedContext):
         primals = [primal for primal, _ in pairs]
         tangents = [tangent for _, tangent in pairs]
         previous, state.context = state.context, self.below
+        casting, state.autocast = state.autocast, None
         try:
             output = apply(primitive, *primals, **attrs)
             found = self._tangents(primitive, primals, tangents, output, attrs)
         finally:
-            state.context = previous
+            state.context, state.autocast = previous, casting
         if type(output) is tuple:
             return tuple(map(self._value, output, found))
         return self._value(output, found)

@@ -5,7 +5,7 @@ training step reads it anew at each call. Formulas, names and state are those of
 `torch.optim.lr_scheduler`. There is no warning for a scheduler that steps before its optimizer.
 """
 
-from .base import LRScheduler, _LRScheduler
+from .base import LRScheduler
 from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from .cycles import CyclicLR, OneCycleLR
 from .factors import (
@@ -20,6 +20,11 @@ from .factors import (
 )
 from .plateau import ReduceLROnPlateau
 from .several import ChainedScheduler, SequentialLR
+
+
+class _LRScheduler(LRScheduler):
+    """The name that `LRScheduler` had before PyTorch 2."""
+
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",

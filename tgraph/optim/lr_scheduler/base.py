@@ -105,10 +105,6 @@ class LRScheduler:
         vars(self).update(state_dict)
 
 
-class _LRScheduler(LRScheduler):
-    """The name that `LRScheduler` had before PyTorch 2."""
-
-
 def check_optimizer(optimizer: Any) -> None:
     """TypeError for what is no optimizer."""
     if not isinstance(optimizer, Optimizer):

@@ -13,7 +13,7 @@ import sys
 import weakref
 from types import CodeType, ModuleType
 
-from ...core.provenance import MODULES_FOLDER, is_internal
+from ...core.provenance import RECORDED_FILES, is_internal
 
 _PACKAGES = frozenset({
     "numpy", "scipy", "ml_dtypes", "llvmlite", "networkx", "cupy", "cupyx", "cupy_backends",
@@ -38,7 +38,7 @@ def is_constant_file(file: str) -> bool:
     if file.startswith("<"):
         return not file.startswith(_MADE)
     if is_internal(file):
-        return not file.startswith(MODULES_FOLDER)
+        return not file.startswith(RECORDED_FILES)
     site = _SITE.match(file)
     if site is not None:
         package = file[site.end() :].split(os.sep)[0].partition(".")[0]
@@ -51,8 +51,8 @@ def is_constant_code(code: CodeType) -> bool:
 
 
 def is_nn_code(code: CodeType) -> bool:
-    """Code of tgraph's modules: it records what it reads of objects, its globals are constant."""
-    return code.co_filename.startswith(MODULES_FOLDER)
+    """Code of tgraph's modules and scalers: it records what it reads of objects, its globals are constant."""
+    return code.co_filename.startswith(RECORDED_FILES)
 
 
 def is_constant_module(module: ModuleType) -> bool:
