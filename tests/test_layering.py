@@ -90,7 +90,7 @@ NOT_FOR_SMALL_FUNCTIONS = (
 ROOMS = {
     "tgraph": (
         "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "rewriting",
-        "compiled", "optim", "graphs", "drawing", "utils", "compat",
+        "compiled", "optim", "amp", "graphs", "drawing", "utils", "compat",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
@@ -236,7 +236,7 @@ def test_a_name_of_the_package_is_public():
         "print([n for n in dir(tg) if isinstance(getattr(tg, n), types.ModuleType)])"
     )
     names = [
-        "accelerator", "autograd", "backends", "compat", "cuda", "distributed", "func",
+        "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed", "func",
         "fx", "jit", "linalg", "multiprocessing", "nn", "optim", "pytree", "random",
         "testing", "tracing", "utils",
     ]  # fmt: skip

@@ -4,6 +4,7 @@
 import builtins as _builtins
 from typing import Any as _Any
 from . import accelerator as accelerator
+from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
 from . import compat as compat
@@ -21,6 +22,10 @@ from . import testing as testing
 from . import tracing as tracing
 from . import utils as utils
 from collections.abc import Sequence as _Sequence
+from tgraph.amp.autocast_mode import autocast as autocast
+from tgraph.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from tgraph.amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from tgraph.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from tgraph.autograd import enable_grad as enable_grad
 from tgraph.autograd import inference_mode as inference_mode
 from tgraph.autograd import is_grad_enabled as is_grad_enabled

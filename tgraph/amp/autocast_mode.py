@@ -47,25 +47,34 @@ class autocast:
         cache_enabled: bool | None = None,
     ) -> None:
         _check_device(device_type)
-        self.device = device_type
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        self.cache_enabled = True if cache_enabled is None else cache_enabled
-        if enabled and self.fast_dtype not in (bfloat16, float16):
+        dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        if enabled and dtype not in (bfloat16, float16):
             warnings.warn(
                 f"In {device_type.upper()} autocast, but the target dtype is not supported. "
                 f"Disabling autocast. {device_type.upper()} autocast only supports dtype of "
-                f"bfloat16, float16, got {self.fast_dtype.name}.",
+                f"bfloat16, float16, got {dtype.name}.",
                 UserWarning,
                 stacklevel=2,
             )
             enabled = False
-        self._enabled = enabled
+        # Never changed: a traced function that enters it takes it for constant.
+        self._setting = (device_type, dtype, enabled, cache_enabled is not False)
         self._before: list[Any] = []
+
+    @property
+    def device(self) -> str:
+        """The type of the devices for whose tensors it holds."""
+        return self._setting[0]
+
+    @property
+    def fast_dtype(self) -> DType:
+        """The smaller type."""
+        return self._setting[1]
 
     def __enter__(self) -> autocast:
         self._before.append((state.autocast, state.autocast_casts))
-        dtype = self.fast_dtype if self._enabled else None
-        state.autocast = setting(state.autocast, self.device, dtype, self.cache_enabled)
+        device, dtype, enabled, keeps = self._setting
+        state.autocast = setting(state.autocast, device, dtype if enabled else None, keeps)
         if state.autocast_casts is None:
             state.autocast_casts = {}
         return self

@@ -46,6 +46,11 @@ class GradScaler:
     (0.5, 2.0)
     """
 
+    _scale: Tensor
+    _growth_tracker: Tensor
+    _stages: dict[Any, str]  # how far an optimizer is in its step
+    _found: dict[Any, Tensor]  # whether its gradients are infinite, as 1 or 0
+
     def __init__(
         self,
         device: str = "cuda",
@@ -93,8 +98,8 @@ class GradScaler:
             self._scale = full((), self._init_scale, dtype=float32, device=device)
             tracker = self._init_growth_tracker
             self._growth_tracker = full((), tracker, dtype=int32, device=device)
-        self._stages: dict[Any, str] = {}
-        self._found: dict[Any, Tensor] = {}  # whether gradients are infinite, as 1 or 0
+        self._stages = {}
+        self._found = {}
 
     def _check_used(self, method: str) -> None:
         if not is_used(self):

@@ -23,6 +23,8 @@ from .tensor import Tensor, storage_of
 
 LOWER, FLOAT32, WIDEST, BANNED = "lower", "float32", "widest", "banned"
 """Compute in the smaller type, in float32, in the widest type of the arguments, or not at all."""
+THROUGH = "through"
+"""Cast nothing, but let operations cast of which this one is made."""
 
 
 def _table(**names: str) -> dict[str, str]:
@@ -30,48 +32,47 @@ def _table(**names: str) -> dict[str, str]:
 
 
 _LOSSES = """
-    cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss
-    margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss
-    multilabel_soft_margin_loss nll_loss poisson_nll_loss smooth_l1_loss soft_margin_loss
-    triplet_margin_loss triplet_margin_with_distance_loss binary_cross_entropy_with_logits ctc_loss
-    cross_entropy"""
+    cosine_embedding_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss
+    mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1_loss
+    soft_margin_loss triplet_margin_loss binary_cross_entropy_with_logits cross_entropy"""
 _PRODUCTS = """
     conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear matmul mm bmm
-    addmm addbmm baddbmm einsum prelu scaled_dot_product_attention linear_cross_entropy vecdot
-    chain_matmul multi_dot tensordot inner"""
+    addmm addbmm baddbmm prelu scaled_dot_product_attention vecdot chain_matmul multi_dot"""
 
 POLICIES: dict[str, dict[str, str]] = {
     "cpu": _table(
-        lower=_PRODUCTS,
+        lower=f"{_PRODUCTS} tensordot",
         float32=f"""{_LOSSES}
-            binary_cross_entropy avg_pool3d adaptive_avg_pool3d grid_sample polar prod quantile
-            nanquantile stft cdist trace view_as_complex cholesky cholesky_inverse cholesky_solve
-            inverse pinverse inv pinv det slogdet logdet solve svd svdvals qr eig eigh eigvals
-            eigvalsh lstsq lu_factor lu_solve matrix_rank cond tensorinv tensorsolve
-            max_unpool2d max_unpool3d max_pool3d triangular_solve solve_triangular""",
+            binary_cross_entropy ctc_loss avg_pool3d adaptive_avg_pool3d max_pool3d max_unpool2d
+            max_unpool3d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d grid_sample
+            polar prod trace quantile nanquantile stft cdist view_as_complex pad_mirrored cholesky
+            cholesky_ex cholesky_inverse cholesky_solve inverse inv inv_ex pinverse solve svd
+            svdvals qr geqrf eig eigh eigvals eigvalsh lstsq lu_solve matrix_rank cond tensorinv
+            tensorsolve triangular_solve ormqr orgqr householder_product""",
         widest="cat concat concatenate stack hstack vstack dstack index_copy",
+        through="einsum",
     ),
     "cuda": _table(
-        lower=f"{_PRODUCTS} mv addmv addr",
+        lower=f"{_PRODUCTS} mv addmv addr einsum",
         float32=f"""{_LOSSES}
             acos arccos asin arcsin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh
-            tan pow softplus layer_norm rms_norm group_norm instance_norm cosine_similarity dist
-            pdist cdist renorm logsumexp interpolate prod softmax log_softmax softmin cumprod cumsum
-            norm vector_norm matrix_norm sum normalize pairwise_distance""",
+            tan pow softplus layer_norm rms_norm group_norm cosine_similarity dist pdist cdist
+            renorm logsumexp interpolate gaussian_nll_loss prod softmax log_softmax softmin cumprod
+            cumsum norm vector_norm matrix_norm sum normalize pairwise_distance""",
         widest="addcdiv addcmul atan2 arctan2 bilinear cross dot vdot grid_sample index_put "
-        "scatter_add",
+        "scatter_add tensordot",
         banned="binary_cross_entropy",
     ),
 }
 """By the type of the device, the policy of an operation. Others take what they get."""
 
-# Operations without a policy that are made of some with one.
+# Operations that cast nothing and are made of some that do.
 _UNITS = """
     mean std var std_mean var_mean logaddexp logaddexp2 logcumsumexp sigmoid tanh sinc float_power
-    ldexp outer norm normalize inverse trace xlogy mv addmv dot vdot nansum nanmean softmin mish
-    silu gelu selu elu celu logsigmoid erfc cov corrcoef cross square sqrt
+    ldexp outer xlogy mv addmv dot vdot nansum nanmean square sqrt
     """
 NAMES = frozenset({*POLICIES["cpu"], *POLICIES["cuda"], *_UNITS.split()})
+"""Operations that do not simply run with autocast on."""
 
 
 class Autocast(NamedTuple):
@@ -125,6 +126,8 @@ def with_autocast(function: Callable[..., Any], name: str = "") -> Callable[...,
 class no_autocast:
     """Inside, nothing is cast: what runs is a part of an operation, or of a backward pass."""
 
+    _before: Autocast | None
+
     def __enter__(self) -> None:
         self._before = state.autocast
         state.autocast = None
@@ -138,12 +141,16 @@ def run_cast(
 ) -> Any:
     """A call inside of `autocast`, with arguments cast by the policy of `name`."""
     current = state.autocast
+    tensors = list(_tensors((*args, *kwargs.values())))
+    device_type = tensors[0]._type.device.type if tensors else ""
+    lower = current.type_on(device_type)
+    if name == "pad" and {"reflect", "replicate"} & {*args[2:3], kwargs.get("mode")}:
+        name = "pad_mirrored"
+    policy = POLICIES.get(device_type, {}).get(name)
+    if policy == THROUGH:
+        return function(*args, **kwargs)
     state.autocast = None
     try:
-        tensors = list(_tensors((*args, *kwargs.values())))
-        device_type = tensors[0]._type.device.type if tensors else ""
-        lower = current.type_on(device_type)
-        policy = POLICIES.get(device_type, {}).get(name)
         if lower is not None and policy is not None:
             wanted = _wanted(policy, lower, name, tensors, kwargs)
             if wanted is not None:

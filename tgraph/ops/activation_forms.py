@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..core.autocast import with_autocast
 from ..core.tensor import Tensor
 from . import activations as a
 from . import shrinking
@@ -70,6 +71,7 @@ def _dim(dim: int | None, ndim: int, name: str, level: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@with_autocast
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -77,6 +79,7 @@ def softmax(
     return a.softmax(input, _dim(dim, input.ndim, "softmax", _stacklevel), dtype)
 
 
+@with_autocast
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -84,6 +87,7 @@ def log_softmax(
     return a.log_softmax(input, _dim(dim, input.ndim, "log_softmax", _stacklevel), dtype)
 
 
+@with_autocast
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:

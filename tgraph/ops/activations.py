@@ -8,6 +8,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
+from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.inplace import applied
@@ -394,6 +395,7 @@ def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     return _along_axis(_log_softmax, input, dim, dtype, "log_softmax")
 
 
+@with_autocast
 def softmin(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """The softmax of -x."""
     return softmax(e.neg(input), dim, dtype)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.operands import cast, require_tensor, widened
@@ -145,6 +146,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     return _adaptive_average(input, _output_sizes(input, output_size, 2, "adaptive_avg_pool2d"))
 
 
+@with_autocast
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     """Means over windows that divide the last three dimensions into `output_size` parts."""
     return _adaptive_average(input, _output_sizes(input, output_size, 3, "adaptive_avg_pool3d"))
@@ -165,6 +167,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
     return _adaptive_maximum(input, sizes, return_indices)
 
 
+@with_autocast
 def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
     """Maxima over windows that divide the last three dimensions into `output_size` parts."""
     sizes = _output_sizes(input, output_size, 3, "adaptive_max_pool3d")
@@ -174,6 +177,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
 # --- windows at random places --------------------------------------------------------------------
 
 
+@with_autocast
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: int | Sequence[int],
@@ -196,6 +200,7 @@ def fractional_max_pool2d(
     )
 
 
+@with_autocast
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: int | Sequence[int],

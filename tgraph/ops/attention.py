@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import constant
 from ..core.planned import planned
@@ -33,6 +34,7 @@ def _safe_softmax(scores: Tensor) -> Tensor:
     return e.where(hidden, 0.0, softmax(e.where(hidden, 0.0, scores), -1))
 
 
+@with_autocast
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.planned import planned
 from ..core.tensor import Tensor
@@ -162,6 +163,7 @@ def _padding(
     return tuple((size, size) for size in sizes)
 
 
+@with_autocast
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -175,6 +177,7 @@ def conv1d(
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 1)
 
 
+@with_autocast
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -191,6 +194,7 @@ def conv2d(
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
 
 
+@with_autocast
 def conv3d(
     input: Tensor,
     weight: Tensor,

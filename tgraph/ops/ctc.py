@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import constant
 from ..core.operands import cast, require_tensor, widened
@@ -29,6 +30,7 @@ from .scans import cumsum
 _NEVER = -1e30  # the logarithm of an impossible path: finite, so that differences are numbers
 
 
+@with_autocast
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -11,6 +11,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import broadcast as broadcast_shapes
+from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply, apply_several, detached
 from ..core.operands import require_tensor
@@ -58,6 +59,7 @@ class Slogdet(NamedTuple):
 # --- public -------------------------------------------------------------------------------------
 
 
+@with_autocast
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular `L` with `A = L @ L.mT` (`upper`: `A = L.mT @ L`, upper triangular).
 
@@ -74,6 +76,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     return _transposed(factor) if upper else factor
 
 
+@with_autocast
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The `X` with `A @ X = B`, or `X @ A = B` where not `left`.
 
@@ -118,6 +121,7 @@ def solve_triangular(
     return found if left else _transposed(found)
 
 
+@with_autocast
 def inv(A: Tensor) -> Tensor:
     """The inverse of each matrix; LinAlgError for a singular one.
 
@@ -155,6 +159,7 @@ def slogdet(A: Tensor) -> Slogdet:
     return Slogdet(signs, _log_determinant(A, factors, rows))
 
 
+@with_autocast
 def qr(A: Tensor, mode: str = "reduced") -> QR:
     """`A = Q @ R` with orthonormal columns of `Q` and an upper triangular `R`.
 
@@ -176,6 +181,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     return QR(creation.new_empty(q, (0,)) if mode == "r" else q, upper)
 
 
+@with_autocast
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """Eigenvalues in ascending order and orthonormal eigenvectors of symmetric matrices.
 
@@ -194,11 +200,13 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     return Eigh(values, vectors)
 
 
+@with_autocast
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, in ascending order; see `eigh`."""
     return eigh(A, UPLO).eigenvalues
 
 
+@with_autocast
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """`A = U @ diag(S) @ Vh` with orthonormal columns of `U` and rows of `Vh`, `S` descending.
 
@@ -214,6 +222,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     return SVD(u, s, vh)
 
 
+@with_autocast
 def svdvals(A: Tensor) -> Tensor:
     """The singular values in descending order; see `svd`."""
     return svd(A, full_matrices=False).S

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.operands import cast, require_tensor, widened
@@ -29,6 +30,7 @@ _OLD_DEFAULT = (
 )
 
 
+@with_autocast
 def grid_sample(
     input: Tensor,
     grid: Tensor,

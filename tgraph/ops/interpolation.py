@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.autocast import with_autocast
 from ..core.operands import cast, require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
@@ -23,6 +24,7 @@ _DIMENSIONS = {"linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (
 _KINDS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
+@with_autocast
 def interpolate(
     input: Tensor,
     size: int | Sequence[int] | None = None,

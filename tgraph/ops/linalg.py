@@ -9,6 +9,7 @@ from typing import Any
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import size_text
 from ..compiler.ir.shapes import broadcast, normalize_axis
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.operands import Scalar, require_tensor
 from ..core.public import public
@@ -32,6 +33,9 @@ def _check_pair(operation: str, a: Tensor, b: Tensor) -> None:
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
     return apply(p.matmul, a, b, transpose_a=False, transpose_b=False)
+
+
+_contraction = with_autocast(_product, "matmul")
 
 
 def _need_dims(operation: str, **wanted: tuple[Tensor, int]) -> None:
@@ -291,7 +295,7 @@ def _contract(a: str, x: Tensor, b: str, y: Tensor, later: set[str]) -> tuple[st
     right = [label for label in b if label not in a]
     first = _arranged(x, a, batch, left, inner, sizes)
     second = _arranged(y, b, batch, inner, right, sizes)
-    product = _product(first, second)
+    product = _contraction(first, second) if inner else _product(first, second)
     labels = [*batch, *left, *right]
     return "".join(labels), m.reshape(product, [sizes[label] for label in labels])
 

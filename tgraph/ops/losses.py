@@ -7,6 +7,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.eager_context import constant
@@ -23,6 +24,7 @@ from .activations import log_softmax, sigmoid
 from .loss_reduction import in_float32, mean_over, reduced, reduction_of, warn_sizes
 
 
+@with_autocast
 @in_float32
 def mse_loss(
     input: Tensor,
@@ -69,6 +71,7 @@ def _square_apart(x: Tensor, y: Tensor) -> Tensor:
     return e.mul(apart, apart)
 
 
+@with_autocast
 @in_float32
 def l1_loss(
     input: Tensor,
@@ -90,6 +93,7 @@ def _absolute_error(x: Tensor, y: Tensor, weight: Tensor | None, reduction: str)
     return _weighted(e.abs(e.sub(x, y)), weight, reduction)
 
 
+@with_autocast
 @in_float32
 def smooth_l1_loss(
     input: Tensor,
@@ -124,6 +128,7 @@ def _smooth_l1(x: Tensor, y: Tensor, beta: float) -> Tensor:
     return e.where(near, inner, e.sub(size, 0.5 * beta))
 
 
+@with_autocast
 @in_float32
 def huber_loss(
     input: Tensor,
@@ -160,6 +165,7 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
 # --- classification ----------------------------------------------------------------------------
 
 
+@with_autocast
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -226,6 +232,7 @@ def _check_classes(target: Tensor) -> None:
         raise RuntimeError("expected scalar type Long but found Byte for the target classes")
 
 
+@with_autocast
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -340,6 +347,7 @@ def _logistic_loss_target(g: Tensor, out: TensorType, x: Tensor, y: TensorType) 
     return e.neg(e.mul(g, x))
 
 
+@with_autocast
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -387,6 +395,7 @@ def _check_same(input: Tensor, target: Tensor, name: str) -> None:
         )
 
 
+@with_autocast
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -451,6 +460,7 @@ def _cross_entropy_of_two_target(g: Tensor, out: TensorType, x: Tensor, y: Tenso
     return e.mul(g, e.sub(no, yes))
 
 
+@with_autocast
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -483,6 +493,7 @@ def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> 
     return reduced(loss, reduction)
 
 
+@with_autocast
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -518,6 +529,7 @@ def _stirling(counts: Tensor) -> Tensor:
     return e.where(above, e.add(logs, e.mul(e.log(e.mul(safe, 2 * math.pi)), 0.5)), 0)
 
 
+@with_autocast
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.operands import cast, require_tensor
 from ..core.planned import planned
@@ -20,6 +21,7 @@ from .normalization import pairwise_distance
 from .scans import cumsum
 
 
+@with_autocast
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -41,6 +43,7 @@ def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float, reductio
     return reduced(loss, reduction)
 
 
+@with_autocast
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -69,6 +72,7 @@ def _margin_ranking_loss(
     return reduced(e.clamp(e.add(apart, margin), min=0), reduction)
 
 
+@with_autocast
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -90,6 +94,7 @@ def _soft_margin_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
 # --- vectors -----------------------------------------------------------------------------------
 
 
+@with_autocast
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -123,6 +128,7 @@ def _cosine_embedding_loss(
     return reduced(e.where(e.eq(target, 1), e.sub(1, cos), apart), reduction)
 
 
+@with_autocast
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -200,6 +206,7 @@ def triplet_margin_with_distance_loss(
 # --- classes -----------------------------------------------------------------------------------
 
 
+@with_autocast
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -256,6 +263,7 @@ def _multi_margin_loss(
     return reduced(e.div(r.sum(loss, -1), classes), reduction)
 
 
+@with_autocast
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..compiler.ir import TensorType
+from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.operands import cast, refuse_complex, widened
 from ..core.planned import planned
@@ -20,6 +21,7 @@ from .padding import pad
 from .pooling import avg_pool2d
 
 
+@with_autocast
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -114,6 +116,7 @@ def _normalized_vjp(
     return cast(e.mul(scale, inner), x._type.dtype)
 
 
+@with_autocast
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.planned import planned
 from ..core.tensor import Tensor
@@ -14,6 +15,7 @@ from .concatenation import cat, flip
 Pairs = Sequence[tuple[int, int]]
 
 
+@with_autocast
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:

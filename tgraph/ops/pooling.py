@@ -8,6 +8,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant
@@ -220,6 +221,7 @@ def max_pool2d(
     return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, 2, return_indices)
 
 
+@with_autocast
 def max_pool3d(
     input: Tensor,
     kernel_size: Ints,
@@ -298,6 +300,7 @@ def avg_pool2d(
     )
 
 
+@with_autocast
 def avg_pool3d(
     input: Tensor,
     kernel_size: Ints,

@@ -6,6 +6,7 @@ import math
 import warnings
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.inplace import applied
 from ..core.operands import cast, require_tensor
@@ -116,6 +117,7 @@ def gumbel_softmax(
     return e.add(e.sub(chosen, soft.detach()), soft)
 
 
+@with_autocast
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x for x > 0, else weight * x, with one weight, or one per channel (dimension 1)."""
     require_tensor(weight, "prelu", "weight")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.planned import planned
@@ -145,6 +146,7 @@ def _check_output_padding(
         )
 
 
+@with_autocast
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -161,6 +163,7 @@ def conv_transpose1d(
     )
 
 
+@with_autocast
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -186,6 +189,7 @@ def conv_transpose2d(
     )
 
 
+@with_autocast
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

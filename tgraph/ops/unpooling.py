@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.dispatch import apply, make_source
 from ..core.operands import require_tensor
 from ..core.planned import planned
@@ -29,6 +30,7 @@ def max_unpool1d(
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 1)
 
 
+@with_autocast
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -51,6 +53,7 @@ def max_unpool2d(
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 2)
 
 
+@with_autocast
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,

@@ -37,7 +37,7 @@ class NAdam(Optimizer):
     >>> x.grad = tg.ones_like(x)
     >>> tg.optim.NAdam([x], lr=0.5).step()
     >>> x.detach()
-    tensor([0.4324])
+    tensor([0.4718])
     """
 
     def __init__(

@@ -33,6 +33,9 @@ class LRScheduler:
     [0.5]
     """
 
+    last_epoch: int
+    _step_count: int
+    _last_lr: Rates
     _get_lr_called_within_step = False
     _is_initial = False
 

@@ -25,6 +25,10 @@ class ReduceLROnPlateau(LRScheduler):
     [0.5]
     """
 
+    best: float
+    cooldown_counter: int
+    num_bad_epochs: int
+
     def __init__(
         self,
         optimizer: Optimizer,

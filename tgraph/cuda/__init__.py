@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .core.out_of_memory import OutOfMemoryError
-from .core.tensor import Tensor
-from .ops import random
-from .ops.random import initial_seed, manual_seed, seed
-from .runtime.cuda.arrays import current
-from .runtime.cuda.devices import (
+from ..core.out_of_memory import OutOfMemoryError
+from ..core.tensor import Tensor
+from ..ops import random
+from ..ops.random import initial_seed, manual_seed, seed
+from ..runtime.cuda.arrays import current
+from ..runtime.cuda.devices import (
     DeviceProperties,
     cuda_device,
     current_device,
@@ -26,7 +26,7 @@ from .runtime.cuda.devices import (
     set_device,
     synchronize,
 )
-from .runtime.cuda.memory import (
+from ..runtime.cuda.memory import (
     empty_cache,
     max_memory_allocated,
     mem_get_info,
@@ -35,12 +35,12 @@ from .runtime.cuda.memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
-from .runtime.cuda.streams import Event, Stream, current_stream, default_stream
-from .runtime.device import Device
-from .tracing.api import trace
+from ..runtime.cuda.streams import Event, Stream, current_stream, default_stream
+from ..runtime.device import Device
+from ..tracing.api import trace
 
 if TYPE_CHECKING:
-    from .compiler.targets.cuda.program import CudaProgram
+    from ..compiler.targets.cuda.program import CudaProgram
 
 __all__ = [
     "DeviceProperties", "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream",
@@ -139,6 +139,6 @@ def program(
        0  launch k0_max_sum_div<<<16, (128, 1)>>>(in0 = x float32[32768], out1 = result0 \
 float32[32768])
     """
-    from .compiler.targets.cuda.program import program_of
+    from ..compiler.targets.cuda.program import program_of
 
     return program_of(trace(function, *args, **kwargs).of_known_sizes(), arch)
