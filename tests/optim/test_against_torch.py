@@ -167,6 +167,47 @@ def as_torch(value):
     return torch.tensor(value.detach().numpy()) if isinstance(value, tg.Tensor) else value
 
 
+WRONG = [
+    ("SGD", {"lr": -0.5}), ("SGD", {"momentum": -0.5}), ("SGD", {"nesterov": True}),
+    ("SGD", {"foreach": True, "fused": True}), ("Adam", {"betas": (1.0, 0.0)}),
+    ("Adam", {"fused": True, "differentiable": True}), ("Adadelta", {"rho": 1.1}),
+    ("Adafactor", {"eps": (-1e-30, 1e-3)}), ("Adafactor", {"d": 0.0}),
+    ("Adafactor", {"beta2_decay": 0.8}), ("Adafactor", {"weight_decay": -1}),
+    ("Adagrad", {"lr_decay": -0.5}), ("Adagrad", {"initial_accumulator_value": -1}),
+    ("Adamax", {"betas": (0.0, 1.0)}), ("ASGD", {"lr": -1}), ("LBFGS", {"lr": -1}),
+    ("Muon", {"momentum": -1}), ("Muon", {"adjust_lr_fn": "arbitrary"}),
+    ("NAdam", {"momentum_decay": -0.2}), ("RAdam", {"weight_decay": -1}), ("RMSprop", {"eps": -1}),
+    ("RMSprop", {"alpha": -1}), ("Rprop", {"etas": (1.0, 0.5)}), ("SparseAdam", {"lr": 0}),
+    ("SparseAdam", {"eps": 0}),
+]  # fmt: skip
+
+
+def test_errors_are_pytorchs():
+    for name, options in WRONG:
+        texts = []
+        for T in (torch, tg):
+            with pytest.raises((ValueError, RuntimeError)) as caught:
+                getattr(T.optim, name)([T.ones(2, 2, requires_grad=True)], **options)
+            texts.append((caught.type, str(caught.value)))
+        assert texts[0] == texts[1], name
+
+
+def test_steps_can_be_differentiated():
+    for name in ("SGD", "Adadelta", "Adagrad", "RAdam", "RMSprop"):
+        found = []
+        for T in (torch, tg):
+            p = T.tensor([1.0, -2.0], dtype=T.float64, requires_grad=True)
+            gradient = T.tensor([0.3, -0.7], dtype=T.float64, requires_grad=True)
+            moved = p.clone()
+            optimizer = getattr(T.optim, name)([moved], lr=0.1, differentiable=True)
+            for factor in (1, 2):
+                moved.grad = gradient * factor
+                optimizer.step()
+            (moved**2).sum().backward()
+            found.append(plain([p.grad, gradient.grad]))
+        assert_same(found[1], found[0], rtol=1e-6)
+
+
 # --- L-BFGS --------------------------------------------------------------------------------------
 
 MATRIX = (lambda a: a @ a.T + np.eye(4))(RNG.normal(size=(4, 4)))

@@ -166,6 +166,106 @@ def test_named_parameters_are_accepted():
     assert optimizer.param_groups[0]["params"] == list(layer.parameters())
 
 
+class Plain(optim.Optimizer):
+    """What users write: `step` of its own, and no state."""
+
+    def __init__(self, params, lr=0.5):
+        super().__init__(params, {"lr": lr})
+
+    @tg.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for each in group["params"]:
+                each.add_(each.grad, alpha=-group["lr"])
+
+
+@pytest.mark.parametrize("make", [optim.SGD, Plain])
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_hooks_of_steps(make, way):
+    x = leaf(4.0)
+    optimizer = make([x], lr=0.5)
+    calls = []
+    before = optimizer.register_step_pre_hook(lambda *given: calls.append("before"))
+    after = optimizer.register_step_post_hook(lambda *given: calls.append("after"))
+    of_all = optim.optimizer.register_optimizer_step_post_hook(lambda *given: calls.append("all"))
+
+    def step():
+        x.grad = tg.ones(1)
+        optimizer.step()
+
+    run = tg.compile(step) if way == "compiled" else step
+    try:
+        for _ in range(2):
+            run()
+        assert calls == ["before", "after", "all"] * 2
+        before.remove()
+        run()
+        assert calls[6:] == ["after", "all"]
+    finally:
+        of_all.remove()
+    after.remove()
+    run()
+    assert calls[8:] == [] and x.item() == 2.0
+
+
+def test_hooks_of_states_may_give_others():
+    optimizer = optim.SGD([leaf(1.0)], lr=0.5, momentum=0.5)
+    seen = []
+    optimizer.register_state_dict_pre_hook(lambda own: seen.append("saving"))
+    optimizer.register_state_dict_post_hook(lambda own, saved: {**saved, "more": 1})
+    optimizer.register_load_state_dict_pre_hook(
+        lambda own, given: {**given, "param_groups": [{**given["param_groups"][0], "lr": 9.0}]}
+    )
+    optimizer.register_load_state_dict_post_hook(lambda own: seen.append("loaded"))
+    saved = optimizer.state_dict()
+    optimizer.load_state_dict(saved)
+    assert saved["more"] == 1 and seen == ["saving", "loaded"]
+    assert optimizer.param_groups[0]["lr"] == 9.0
+
+
+def test_copies_and_names_of_parameters():
+    layer = nn.Linear(2, 1)
+    optimizer = optim.Adam(layer.named_parameters(), lr=0.5)
+    stepped(optimizer)
+    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]
+    copied = copy.deepcopy(optimizer)
+    stepped(copied)
+    assert copied.param_groups[0]["params"][0] is not layer.weight
+    counts = [next(iter(each.state.values()))["step"].item() for each in (optimizer, copied)]
+    assert counts == [1, 2]
+    with pytest.raises(ValueError, match="should be with/without names"):
+        optimizer.add_param_group({"params": [leaf(1.0)]})
+    saved = optimizer.state_dict()["state"]
+    assert saved[0]["step"] is not saved[1]["step"]
+
+
+def test_lbfgs_asks_for_a_closure_outside_of_traces():
+    optimizer = optim.LBFGS([leaf(1.0)])
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'closure'"):
+        optimizer.step()
+    with pytest.raises(tg.TraceError, match="Compile the closure instead"):
+        tg.compile(lambda: optimizer.step(lambda: tg.ones(())))()
+    with pytest.raises(ValueError, match="doesn't support per-parameter options"):
+        optim.LBFGS([{"params": [leaf(1.0)]}, {"params": [leaf(2.0)]}])
+
+
+def test_schedulers_compile_nothing():
+    x = leaf(1.0)
+    optimizer = optim.NAdam([x], lr=1.0)
+    scheduler = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.5, total_steps=6)
+
+    @tg.compile
+    def step():
+        optimizer.zero_grad()
+        (x * x).sum().backward()
+        optimizer.step()
+
+    for _ in range(6):
+        step()
+        scheduler.step()
+    step.assert_compiles(1)
+
+
 def test_repr():
     assert repr(optim.SGD([leaf(1.0)], lr=0.1)) == (
         "SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach: None\n"

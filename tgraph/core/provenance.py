@@ -18,6 +18,7 @@ _PACKAGE_FOLDERS = tuple(
 RECORDED_FILES = (
     os.path.join(_PACKAGE_FOLDERS[0], "nn") + os.sep,
     os.path.join(_PACKAGE_FOLDERS[0], "amp", "grad_scaler.py"),
+    os.path.join(_PACKAGE_FOLDERS[0], "optim", "hooks.py"),
 )
 _internal: dict[str, bool] = {}  # file name -> does it belong to this package
 

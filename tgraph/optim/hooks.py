@@ -1,4 +1,8 @@
-"""Functions of users that run before and after steps, saving and loading of optimizers."""
+"""Functions of users that run before and after steps, saving and loading of optimizers.
+
+What a compiled step does here is recorded as code of modules is (`RECORDED_FILES`), so that hooks
+run at each call.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.api import RemovableHandle
-from ..tracing.api import host_constant, is_tracing
 
 Hook = Callable[..., Any]
 Hooks = OrderedDict[int, Hook]
@@ -92,10 +95,6 @@ class Hooked:
         """Call `hook(optimizer)` after loading."""
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
-    def _step_hooks(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        return list(_before_all), list(before), list(after), list(_after_all)
-
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """The method `step`, with hooks where it is the optimizer's own and not that of a base."""
@@ -104,8 +103,6 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not call:
             return step(self, *args, **kwargs)
-        if is_tracing():
-            host_constant(self._step_hooks, "the hooks of an optimizer")
         for hook in (*_before_all.values(), *self._optimizer_step_pre_hooks.values()):
             given = hook(self, (self, *args), kwargs)
             if given is None:

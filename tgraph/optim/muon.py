@@ -9,7 +9,6 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
 from ..ops.fused import fused_update
-from ..ops.linalg import addmm
 from ..runtime.dtypes import bfloat16
 from .hyperparameters import Group, choice, number, setting, weight_decay
 from .optimizer import Optimizer, Parameters, run_update
@@ -130,7 +129,7 @@ def _update(
     x = x / x.norm().clamp(min=eps)  # so that no singular value is above 1
     for _ in range(steps):
         gram = x @ x.t()
-        x = addmm(x, addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        x = x * a + (gram * b + gram @ gram * c) @ x
     x = x.t() if is_tall else x
     if decay is not None:
         parameter.mul_(1 - rate * decay)
