@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from eager_tools import Counted, parameters, same, set_gradients
 
@@ -81,6 +82,10 @@ OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [
     (tg.optim.AdamW, {}),
     (tg.optim.RMSprop, {}),
     (tg.optim.RMSprop, {"centered": True, "momentum": 0.5, "weight_decay": 0.1}),
+    (tg.optim.Adadelta, {"weight_decay": 0.1}),
+    (tg.optim.Adagrad, {"lr_decay": 0.1}),
+    (tg.optim.Adamax, {"weight_decay": 0.1, "maximize": True}),
+    (tg.optim.Rprop, {}),
 ]
 
 
@@ -106,6 +111,48 @@ def test_an_update_is_one_kernel(cuda: Any, counted: Counted, kind: Any, options
     for one, other in zip(there, here, strict=True):
         for name, want in ours.state[other].items():
             same(theirs.state[one][name], want, 64, name)
+
+
+@pytest.mark.parametrize("kind", ["ASGD", "NAdam", "RAdam", "Adafactor", "SparseAdam"])
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_other_updates(cuda: Any, kind: str, way: str) -> None:
+    """Those of several kernels, and one that begins to adapt after some steps."""
+    options = {"betas": (0.5, 0.6)} if kind == "RAdam" else {}
+    left = []
+    for device in (tg.device("cpu"), cuda):
+        found = parameters(device)
+        optimizer = getattr(tg.optim, kind)(found, lr=0.1, **options)
+        run = tg.compile(optimizer.step) if way == "compiled" else optimizer.step
+        for step in range(5):
+            set_gradients(found, step)
+            run()
+        left.append([*found, *optimizer.state[found[0]].values()])
+    for want, have in zip(*left, strict=True):
+        same(have, want, 256, kind)
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_scaled_steps_in_mixed_precision(cuda: Any, way: str) -> None:
+    x = tg.nn.Parameter(tg.ones(4, 4).cuda())
+    optimizer, scaler = tg.optim.SGD([x], lr=0.5), tg.amp.GradScaler(init_scale=2.0**17)
+
+    def step(given: Any) -> Any:
+        optimizer.zero_grad()
+        with tg.autocast("cuda"):
+            out = given @ x
+            loss = out.exp().sum()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return out.dtype, loss.dtype
+
+    run = tg.compile(step) if way == "compiled" else step
+    for factor in (1.0, 2.0**-10, 2.0**-10):  # gradients of float16 overflow first
+        seen = run((tg.eye(4) * factor).cuda())
+    assert seen == (tg.float16, tg.float32)
+    assert scaler.get_scale() == 2.0**15
+    expected = 1 - 0.5 * 2.0**-10 * np.exp(2.0**-10)
+    assert x.detach().cpu().flatten().tolist() == pytest.approx([expected] * 16, rel=1e-6)
 
 
 def test_dampening(cuda: Any) -> None:

@@ -72,10 +72,11 @@ class Adadelta(Optimizer):
         count = StepsTaken(lambda count: count)
         for each in parameters:
             state = self.state[each]
-            count(state["step"])
+            _, counted = count(state["step"])
             run_update(
                 group, _update, each, each.grad, state["square_avg"], state["acc_delta"], *numbers,
                 decay, ascend,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -90,6 +91,8 @@ def _update(
     eps: Any,
     decay: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter, on a device one kernel."""
     if ascend:
@@ -100,3 +103,5 @@ def _update(
     delta = (steps + eps).sqrt() / (square + eps).sqrt() * gradient
     steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
     parameter.sub_(delta * rate)
+    if counter is not None:
+        counter.fill_(count)

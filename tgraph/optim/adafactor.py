@@ -100,12 +100,13 @@ class Adafactor(Optimizer):
         factors = StepsTaken(lambda count: (count**fall, at_most(count**-0.5, rate)))
         for each in parameters:
             state = self.state[each]
-            share, relative = factors(state["step"])
+            (share, relative), counted = factors(state["step"])
             eps1 = finfo(each.dtype).eps if given is None else given
             run_update(
                 group, _update, each, each.grad, state.get("row_var"), state.get("col_var"),
                 state.get("variance"), share, relative, float(eps1), eps2, limit, rate, decay,
                 ascend,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -129,6 +130,8 @@ def _update(
     rate: Any,
     decay: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter."""
     if ascend:
@@ -147,3 +150,5 @@ def _update(
     update = gradient * estimate.clamp(min=eps1 * eps1).rsqrt()
     denominator = (_root_mean_square(update) / limit).clamp(min=1)
     parameter.sub_(update * (size / denominator))
+    if counter is not None:
+        counter.fill_(count)

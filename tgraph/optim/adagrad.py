@@ -83,8 +83,19 @@ class Adagrad(Optimizer):
         rate_now = StepsTaken(lambda count: rate / (1 + (count - 1) * fall))
         for each in parameters:
             state = self.state[each]
-            now = rate_now(state["step"])
-            run_update(group, _update, each, each.grad, state["sum"], now, eps, decay, ascend)
+            now, counted = rate_now(state["step"])
+            run_update(
+                group,
+                _update,
+                each,
+                each.grad,
+                state["sum"],
+                now,
+                eps,
+                decay,
+                ascend,
+                counted=counted,
+            )
 
 
 @fused_update
@@ -96,6 +107,8 @@ def _update(
     eps: Any,
     decay: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter, on a device one kernel."""
     if ascend:
@@ -104,3 +117,5 @@ def _update(
         gradient = gradient + parameter * decay
     total.addcmul_(gradient, gradient)
     parameter.sub_(gradient / (total.sqrt() + eps) * rate)
+    if counter is not None:
+        counter.fill_(count)

@@ -80,10 +80,11 @@ class Adamax(Optimizer):
         step_size = StepsTaken(lambda count: rate / (1 - beta1**count))
         for each in parameters:
             state = self.state[each]
-            now = step_size(state["step"])
+            now, counted = step_size(state["step"])
             run_update(
                 group, _update, each, each.grad, state["exp_avg"], state["exp_inf"], now, beta1,
                 beta2, eps, decay, ascend,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -99,6 +100,8 @@ def _update(
     eps: Any,
     decay: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter, on a device one kernel."""
     if ascend:
@@ -108,3 +111,5 @@ def _update(
     mean.lerp_(gradient, 1 - beta1)
     largest.copy_(maximum(largest * beta2, gradient.abs() + eps))
     parameter.sub_(mean / largest * step_size)
+    if counter is not None:
+        counter.fill_(count)

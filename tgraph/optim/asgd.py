@@ -88,10 +88,11 @@ class ASGD(Optimizer):
         factors = StepsTaken(next_factors)
         for each in parameters:
             state = self.state[each]
-            eta, mu = factors(state["step"])
+            (eta, mu), counted = factors(state["step"])
             run_update(
                 group, _update, each, each.grad, state["eta"], state["mu"], state["ax"], lambd,
                 decay, eta, mu, ascend,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -107,6 +108,8 @@ def _update(
     next_eta: Any,
     next_mu: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter."""
     if ascend:
@@ -119,3 +122,5 @@ def _update(
     average.copy_(where(mu == 1, parameter, average + (parameter - average) * mu))
     eta.fill_(next_eta)
     mu.fill_(next_mu)
+    if counter is not None:
+        counter.fill_(count)

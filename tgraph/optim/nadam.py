@@ -95,11 +95,12 @@ class NAdam(Optimizer):
         corrected = StepsTaken(corrections)
         for each in parameters:
             state = self.state[each]
-            now, then, root = corrected(state["step"])
+            (now, then, root), counted = corrected(state["step"])
             run_update(
                 group, _update, each, each.grad, state["mu_product"], state["exp_avg"],
                 state["exp_avg_sq"], rate, beta1, beta2, eps, decay, now, then, root, ascend,
                 decoupled,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -120,6 +121,8 @@ def _update(
     root: Any,
     ascend: bool,
     decoupled: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter."""
     if ascend:
@@ -136,3 +139,5 @@ def _update(
     ahead = rate * momentum_next / (1 - so_far * momentum_next)
     parameter.sub_(gradient / denominator * (rate * (1 - momentum) / (1 - so_far)))
     parameter.sub_(mean / denominator * ahead)
+    if counter is not None:
+        counter.fill_(count)

@@ -41,9 +41,11 @@ from .hooks import (
 )
 from .hyperparameters import Group, check_rate, check_ways
 from .step_counter import (
+    Counted,
     new_counter,
     own_counters,
     part_counters,
+    remember_count,
     share_counters,
     with_own_counters,
 )
@@ -360,8 +362,14 @@ class Optimizer(Hooked):
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
-def run_update(group: Group, update: Callable[..., None], parameter: Tensor, *args: Any) -> None:
-    """One step of one parameter by a `fused_update`.
+def run_update(
+    group: Group,
+    update: Callable[..., None],
+    parameter: Tensor,
+    *args: Any,
+    counted: Counted | None = None,
+) -> None:
+    """One step of one parameter by a `fused_update`, which also writes the counter in `counted`.
 
     It sees complex numbers as pairs of real ones. Where the step is to be differentiated, it runs
     as it is written.
@@ -371,7 +379,12 @@ def run_update(group: Group, update: Callable[..., None], parameter: Tensor, *ar
     if parameter.is_complex():
         args = tuple(map(_as_real, args))
         parameter = view_as_real(parameter)
-    update(parameter, *args)
+    if counted is None:
+        update(parameter, *args)
+        return
+    update(parameter, *args, *counted)
+    if counted[0] is not None:
+        remember_count(*counted)
 
 
 def _as_real(value: Any) -> Any:

@@ -97,10 +97,11 @@ class RAdam(Optimizer):
         corrected = StepsTaken(corrections)
         for each in parameters:
             state = self.state[each]
-            step_size, root, adaptive = corrected(state["step"])
+            (step_size, root, adaptive), counted = corrected(state["step"])
             run_update(
                 group, _update, each, each.grad, state["exp_avg"], state["exp_avg_sq"], rate,
                 beta1, beta2, eps, decay, step_size, root, adaptive, ascend, decoupled,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -120,8 +121,10 @@ def _update(
     adaptive: Any,
     ascend: bool,
     decoupled: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
-    """One step of one parameter, on a device one kernel."""
+    """One step of one parameter."""
     if ascend:
         gradient = -gradient
     if decay is not None and decoupled:
@@ -135,3 +138,5 @@ def _update(
         scaled = step * (root / (square.sqrt() + eps))
         step = scaled if adaptive is True else where(adaptive, scaled, step)
     parameter.sub_(step)
+    if counter is not None:
+        counter.fill_(count)

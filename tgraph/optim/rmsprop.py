@@ -83,7 +83,7 @@ class _Step:
         self.ascend = choice(group, "maximize")
 
     def take(self, parameter: Tensor, state: dict[str, Any]) -> None:
-        self.count(state["step"])
+        _, counted = self.count(state["step"])
         run_update(
             self.group,
             _update,
@@ -98,6 +98,7 @@ class _Step:
             self.decay,
             self.momentum,
             self.ascend,
+            counted=counted,
         )
 
 
@@ -114,6 +115,8 @@ def _update(
     decay: Any,
     momentum: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter, on a device one kernel."""
     if ascend:
@@ -128,3 +131,5 @@ def _update(
     if buffer is not None:
         direction = buffer.mul_(momentum).add_(direction)
     parameter.sub_(direction * rate)
+    if counter is not None:
+        counter.fill_(count)

@@ -74,10 +74,11 @@ class Rprop(Optimizer):
         ascend, count = choice(group, "maximize"), StepsTaken(lambda count: count)
         for each in parameters:
             state = self.state[each]
-            count(state["step"])
+            _, counted = count(state["step"])
             run_update(
                 group, _update, each, each.grad, state["prev"], state["step_size"], *etas, *sizes,
                 ascend,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -92,6 +93,8 @@ def _update(
     smallest: Any,
     largest: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter, on a device one kernel."""
     if ascend:
@@ -102,3 +105,5 @@ def _update(
     gradient = where(agreement < 0, zeros_like(gradient), gradient)
     parameter.sub_(sign(gradient) * size)
     previous.copy_(gradient)
+    if counter is not None:
+        counter.fill_(count)

@@ -72,10 +72,11 @@ class SparseAdam(Optimizer):
         step_size = StepsTaken(lambda count: rate * (1 - beta2**count) ** 0.5 / (1 - beta1**count))
         for each in parameters:
             state = self.state[each]
-            now = step_size(state["step"])
+            now, counted = step_size(state["step"])
             run_update(
                 group, _update, each, each.grad, state["exp_avg"], state["exp_avg_sq"], now, beta1,
                 beta2, eps, ascend,
+                counted=counted,
             )  # fmt: skip
 
 
@@ -90,6 +91,8 @@ def _update(
     beta2: Any,
     eps: Any,
     ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
 ) -> None:
     """One step of one parameter."""
     if ascend:
@@ -101,3 +104,5 @@ def _update(
     square.copy_(where(there, square.lerp(gradient * gradient, 1 - beta2), square))
     step = mean / (square.sqrt() + eps) * step_size
     parameter.sub_(where(there, step, zeros_like(step)))
+    if counter is not None:
+        counter.fill_(count)

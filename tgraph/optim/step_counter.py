@@ -21,6 +21,11 @@ State = dict[str, Any]
 """The state of a parameter, with its counter as "step"."""
 
 
+Counted = tuple[Tensor | None, float]
+"""A counter that an update is to write, and what it then holds; None for none."""
+NOT_COUNTED: Counted = (None, 0.0)
+
+
 def new_counter(parameter: Tensor) -> Tensor:
     """The number of steps of a parameter, 0 so far. float32, as in PyTorch."""
     counter = zeros((), dtype=float32, device=parameter._type.device)
@@ -43,23 +48,21 @@ def count_step(counter: Tensor) -> tuple[Any, Tensor | None]:
 class StepsTaken:
     """Counts one more step of each counter that it is called with, once.
 
-    Gives `derive` of the count, a number, or a tensor in a compiled step.
+    Gives `derive` of the count, a number, or a tensor in a compiled step; and what the update is to
+    write, a counter on a device and its count, or None and 0 where that is done.
     """
 
     def __init__(self, derive: Callable[[Any], Any]) -> None:
         self._derive = derive
         self._found: dict[int, Any] = {}
 
-    def __call__(self, counter: Tensor) -> Any:
-        found = self._found.get(id(counter))
-        if found is None:
-            with no_grad():
-                count, written = count_step(counter)
-                if written is not None:
-                    written.fill_(count)
-                    remember_count(written, count)
-                found = self._found[id(counter)] = self._derive(count)
-        return found
+    def __call__(self, counter: Tensor) -> tuple[Any, Counted]:
+        if id(counter) in self._found:
+            return self._found[id(counter)], NOT_COUNTED
+        with no_grad():
+            count, written = count_step(counter)
+            found = self._found[id(counter)] = self._derive(count)
+        return found, NOT_COUNTED if written is None else (written, count)
 
 
 def share_counters(states: Iterable[State]) -> None:

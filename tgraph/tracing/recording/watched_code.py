@@ -51,8 +51,8 @@ def is_constant_code(code: CodeType) -> bool:
 
 
 def is_nn_code(code: CodeType) -> bool:
-    """Code of tgraph's modules, scalers and hooks of optimizers: it records what it reads, its globals are
-    constant."""
+    """Code of tgraph's modules, scalers and hooks of optimizers: it records what it reads of
+    objects, its globals are constant."""
     return code.co_filename.startswith(RECORDED_FILES)
 
 
