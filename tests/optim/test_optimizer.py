@@ -266,6 +266,36 @@ def test_schedulers_compile_nothing():
     step.assert_compiles(1)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda optimizer: optim.lr_scheduler.StepLR(optimizer, 2, 0.5),
+        lambda optimizer: optim.lr_scheduler.ExponentialLR(optimizer, 0.5),
+        lambda optimizer: optim.swa_utils.SWALR(optimizer, 0.125, anneal_epochs=2),
+    ],
+)
+def test_schedulers_in_compiled_steps_go_on(make):
+    seen = []
+    for compiled in (False, True):
+        x = leaf(1.0)
+        optimizer = optim.SGD([x], lr=1.0)
+        scheduler = make(optimizer)
+
+        def step(x=x, optimizer=optimizer, scheduler=scheduler):
+            optimizer.zero_grad()
+            (x * x).sum().backward()
+            optimizer.step()
+            scheduler.step()
+
+        run = tg.compile(step) if compiled else step
+        rates = []
+        for _ in range(4):
+            run()
+            rates.append((optimizer.param_groups[0]["lr"], scheduler.last_epoch, x.item()))
+        seen.append(rates)
+    assert seen[0] == seen[1]
+
+
 def test_repr():
     assert repr(optim.SGD([leaf(1.0)], lr=0.1)) == (
         "SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach: None\n"

@@ -19,6 +19,8 @@ RECORDED_FILES = (
     os.path.join(_PACKAGE_FOLDERS[0], "nn") + os.sep,
     os.path.join(_PACKAGE_FOLDERS[0], "amp", "grad_scaler.py"),
     os.path.join(_PACKAGE_FOLDERS[0], "optim", "hooks.py"),
+    os.path.join(_PACKAGE_FOLDERS[0], "optim", "swa_utils.py"),
+    os.path.join(_PACKAGE_FOLDERS[0], "optim", "lr_scheduler") + os.sep,
 )
 _internal: dict[str, bool] = {}  # file name -> does it belong to this package
 
