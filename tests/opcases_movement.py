@@ -108,6 +108,23 @@ moves(
     lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, 1)[:, ::2],
     (2, 7),
 )
+moves(
+    "as_strided",
+    lambda x: tg.as_strided(x, x.shape[::-1], np.cumprod((1, *x.shape[:0:-1]))[: x.ndim].tolist()),
+    np.transpose,
+    (3, 4),
+    layouts=False,
+    more=(((),), ((0, 3),)),
+)
+moves(
+    "as_strided windows",
+    lambda x: tg.as_strided(x, (2, 3, 2), (4, 1, 2), 1),
+    lambda x: np.lib.stride_tricks.as_strided(
+        x.ravel()[1:], (2, 3, 2), [x.itemsize * s for s in (4, 1, 2)]
+    ),
+    (3, 4),
+    layouts=False,
+)
 moves("diagonal", tg.diagonal, np.diagonal, (3, 4), more=(((4, 3),), ((2, 0),)))
 moves("diagonal offset", lambda x: tg.diagonal(x, 1, 2, 0), lambda x: np.diagonal(x, 1, 2, 0), CUBE)
 moves(

@@ -89,8 +89,8 @@ NOT_FOR_SMALL_FUNCTIONS = (
 # (`tgraph` itself, `tgraph.cuda`, `compile_graph`) stand above all rooms of their floor.
 ROOMS = {
     "tgraph": (
-        "core", "autograd", "ops", "nn", "transforms", "interop", "tracing", "rewriting",
-        "compiled", "optim", "amp", "graphs", "drawing", "utils", "compat",
+        "core", "autograd", "ops", "nn", "transforms", "interop", "serialization", "tracing",
+        "rewriting", "compiled", "optim", "amp", "graphs", "drawing", "utils", "compat",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
@@ -238,7 +238,7 @@ def test_a_name_of_the_package_is_public():
     names = [
         "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed", "func",
         "fx", "jit", "linalg", "multiprocessing", "nn", "optim", "pytree", "random",
-        "testing", "tracing", "utils",
+        "serialization", "testing", "tracing", "utils",
     ]  # fmt: skip
     assert found.strip() == str(names)
 

@@ -321,7 +321,8 @@ def test_promotion_of_scalars(dtype: Any) -> None:
 OTHER_MODULES = (
     "autograd", "compile", "creation", "draw", "views", "dtype_info", "parallel", "printing",
     "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference", "device",
-    "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "graphs.", "precision",
+    "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
+    "graphs.", "precision",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",

@@ -52,6 +52,32 @@ from .ops import methods as _methods  # gives Tensor its operations
 from .ops.functions import FUNCTIONS as _FUNCTIONS
 from .ops.fused import fused
 from .ops.random import Generator, default_generator
+from .ops.storage import UntypedStorage
+from .ops.typed import (
+    BFloat16Storage,
+    BFloat16Tensor,
+    BoolStorage,
+    BoolTensor,
+    ByteStorage,
+    ByteTensor,
+    CharStorage,
+    CharTensor,
+    ComplexDoubleStorage,
+    ComplexFloatStorage,
+    DoubleStorage,
+    DoubleTensor,
+    FloatStorage,
+    FloatTensor,
+    HalfStorage,
+    HalfTensor,
+    IntStorage,
+    IntTensor,
+    LongStorage,
+    LongTensor,
+    ShortStorage,
+    ShortTensor,
+    TypedStorage,
+)
 from .runtime import interrupts as _interrupts
 from .runtime.device import Device as device
 from .runtime.device import default_device as get_default_device
@@ -96,6 +122,7 @@ if _TYPE_CHECKING:
         nn,
         optim,
         random,
+        serialization,
         testing,
         utils,
     )
@@ -116,6 +143,7 @@ if _TYPE_CHECKING:
     from .graphs.session import Session, function_of
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
     from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
+    from .serialization.files import load, save
     from .transforms.batching import vmap
     from .transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
     from .transforms.forward import jvp, linearize
@@ -145,6 +173,7 @@ _LATE = {
     "get_autocast_dtype": (".amp.autocast_mode", "get_autocast_dtype"),
     "is_autocast_cache_enabled": (".amp.autocast_mode", "is_autocast_cache_enabled"),
     "is_autocast_enabled": (".amp.autocast_mode", "is_autocast_enabled"),
+    "serialization": (".serialization", None),
     "finfo": (".core.dtype_info", "finfo"),
     "iinfo": (".core.dtype_info", "iinfo"),
     "Graph": (".graphs.graph", "Graph"),
@@ -162,6 +191,8 @@ _LATE = {
     "placeholder_with_default": (".graphs.placeholder", "placeholder_with_default"),
     "get_float32_matmul_precision": (".runtime.cuda.precision", "get_precision"),
     "set_float32_matmul_precision": (".runtime.cuda.precision", "set_precision"),
+    "load": (".serialization.files", "load"),
+    "save": (".serialization.files", "save"),
     "functional_call": (".transforms.functional", "functional_call"),
     "checkpoint": (".transforms.checkpoint", "checkpoint"),
     "checkpoint_name": (".transforms.checkpoint", "checkpoint_name"),
@@ -194,6 +225,7 @@ _NAMESPACES = (
     "optim",
     "pytree",
     "random",
+    "serialization",
     "testing",
     "tracing",
     "utils",

@@ -18,6 +18,7 @@ from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import optim as optim
 from . import random as random
+from . import serialization as serialization
 from . import testing as testing
 from . import tracing as tracing
 from . import utils as utils
@@ -80,6 +81,30 @@ from tgraph.ops.random import default_generator as default_generator
 from tgraph.ops.reductions import Dims as _Dims
 from tgraph.ops.scans import Cumulative as _Cumulative
 from tgraph.ops.sorting import Sorted as _Sorted
+from tgraph.ops.storage import UntypedStorage as UntypedStorage
+from tgraph.ops.typed import BFloat16Storage as BFloat16Storage
+from tgraph.ops.typed import BFloat16Tensor as BFloat16Tensor
+from tgraph.ops.typed import BoolStorage as BoolStorage
+from tgraph.ops.typed import BoolTensor as BoolTensor
+from tgraph.ops.typed import ByteStorage as ByteStorage
+from tgraph.ops.typed import ByteTensor as ByteTensor
+from tgraph.ops.typed import CharStorage as CharStorage
+from tgraph.ops.typed import CharTensor as CharTensor
+from tgraph.ops.typed import ComplexDoubleStorage as ComplexDoubleStorage
+from tgraph.ops.typed import ComplexFloatStorage as ComplexFloatStorage
+from tgraph.ops.typed import DoubleStorage as DoubleStorage
+from tgraph.ops.typed import DoubleTensor as DoubleTensor
+from tgraph.ops.typed import FloatStorage as FloatStorage
+from tgraph.ops.typed import FloatTensor as FloatTensor
+from tgraph.ops.typed import HalfStorage as HalfStorage
+from tgraph.ops.typed import HalfTensor as HalfTensor
+from tgraph.ops.typed import IntStorage as IntStorage
+from tgraph.ops.typed import IntTensor as IntTensor
+from tgraph.ops.typed import LongStorage as LongStorage
+from tgraph.ops.typed import LongTensor as LongTensor
+from tgraph.ops.typed import ShortStorage as ShortStorage
+from tgraph.ops.typed import ShortTensor as ShortTensor
+from tgraph.ops.typed import TypedStorage as TypedStorage
 from tgraph.runtime.cuda.precision import get_precision as _get_precision
 from tgraph.runtime.cuda.precision import set_precision as _set_precision
 from tgraph.runtime.device import Device as _Device
@@ -101,6 +126,8 @@ from tgraph.runtime.dtypes import uint32 as uint32
 from tgraph.runtime.dtypes import uint8 as uint8
 from tgraph.runtime.parallel import get_num_threads as get_num_threads
 from tgraph.runtime.parallel import set_num_threads as set_num_threads
+from tgraph.serialization.files import load as load
+from tgraph.serialization.files import save as save
 from tgraph.tracing import host as host
 from tgraph.tracing import trace as trace
 from tgraph.tracing.recording.world import TraceWarning as TraceWarning
@@ -220,6 +247,12 @@ def argsort(
     dim: _builtins.int = -1,
     descending: _builtins.bool = False,
     stable: _builtins.bool = False,
+) -> _Tensor: ...
+def as_strided(
+    input: _Tensor,
+    size: _Sequence[_builtins.int],
+    stride: _Sequence[_builtins.int],
+    storage_offset: _builtins.int | None = None,
 ) -> _Tensor: ...
 def as_tensor(data: _Any, dtype: _Any = None, device: _DeviceLike = None) -> _Tensor: ...
 def asarray(data: _Any, dtype: _Any = None, device: _DeviceLike = None) -> _Tensor: ...
@@ -635,6 +668,7 @@ def searchsorted(
 def seed() -> _builtins.int: ...
 def select(input: _Tensor, dim: _builtins.int, index: _builtins.int) -> _Tensor: ...
 def set_default_dtype(dtype: _DType) -> None: ...
+def set_default_tensor_type(t: _Any) -> None: ...
 def set_rng_state(new_state: _Tensor) -> None: ...
 def sgn(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def sigmoid(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...

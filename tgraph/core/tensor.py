@@ -51,11 +51,12 @@ class Storage:
     so that views know when to look again: `.data` shares the memory and counts for itself.
     """
 
-    __slots__ = ("changes", "version", "written")
+    __slots__ = ("changes", "memory", "version", "written")
 
     def __init__(self) -> None:
         self.version = 0
         self.changes = 0
+        self.memory: Any = None  # a weak reference to an UntypedStorage, once one was asked for
         self.written: Any = None  # a provenance.Site
 
 

@@ -14,6 +14,7 @@ from ..core.out_of_memory import OutOfMemoryError
 from ..core.tensor import Tensor
 from ..ops import random
 from ..ops.random import initial_seed, manual_seed, seed
+from ..ops.typed import ON_CUDA
 from ..runtime.cuda.arrays import current
 from ..runtime.cuda.devices import (
     DeviceProperties,
@@ -51,6 +52,9 @@ __all__ = [
     "seed", "seed_all", "set_device", "set_per_process_memory_fraction", "set_rng_state",
     "set_rng_state_all", "stream", "synchronize",
 ]  # fmt: skip
+
+# The classes of tensors on CUDA devices, such as `cuda.FloatTensor`.
+globals().update(ON_CUDA)
 
 # One generator serves the CPU and all devices: seeding it for one of them is seeding it for all.
 manual_seed_all = manual_seed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
@@ -19,6 +18,7 @@ from ..core.tensor import Tensor, intern_type, wrap
 from ..ops.creation import as_tensor
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place, to_host
 from ..runtime.device import CPU, Device
+from ..runtime.whole_files import written_whole
 from .lookup import plain
 from .reads import check_array
 
@@ -110,22 +110,12 @@ class Variables:
     # --- files ---
 
     def save(self, path: Any) -> None:
-        target = os.fspath(path)
         with self.lock:
             arrays = {
                 name: to_host(self.array(each)) for name, each in self._graph.variables.items()
             }
-            temporary = f"{target}.{os.getpid()}-{threading.get_ident()}.tmp"
-            try:
-                with open(temporary, "wb") as file:
-                    _write(file, arrays)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, target)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            with written_whole(path) as file:
+                _write(file, arrays)
 
     def restore(self, path: Any, strict: bool) -> None:
         every = self._graph.variables

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
 from ..core.tensor import Tensor, storage_of
 from ..ops.creation import empty
+from ..ops.pickling import rebrand, rebuild_from_type
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
 
@@ -47,8 +49,26 @@ class Parameter(Tensor):
         self._requires_grad = requires_grad
         current_context().made(self)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        hooks: OrderedDict[str, Any] = OrderedDict()  # which PyTorch's files have room for
+        arguments = (self.detach(), self._requires_grad, hooks)
+        own = getattr(self, "__dict__", None)
+        if type(self) is Parameter and not own:
+            return rebuild_parameter, arguments
+        return rebuild_from_type, (rebuild_parameter, type(self), arguments, own)
+
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any = None) -> Parameter:
+    """The Parameter that was pickled, which shares the memory of `data` in any case."""
+    if requires_grad and not data._type.dtype.is_differentiable:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    result = rebrand(data, Parameter, requires_grad)
+    assert isinstance(result, Parameter)
+    current_context().made(result)
+    return result
 
 
 class Buffer(Tensor):

@@ -1,10 +1,10 @@
-"""Tensors to other dtypes, to Python numbers and to arrays, and through copy and pickle."""
+"""Tensors to other dtypes, to Python numbers and to arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from ..runtime.dtypes import (
     bool_,
     complex64,
     complex128,
-    dtype_named,
     float16,
     float32,
     float64,
@@ -36,8 +35,9 @@ from ..runtime.dtypes import (
     int64,
     uint8,
 )
-from .creation import as_device, as_dtype, from_numpy
+from .creation import as_device, as_dtype
 from .movement import unbind
+from .typed import type_name, typed
 
 # --- dtypes ------------------------------------------------------------------------------------
 
@@ -95,14 +95,17 @@ def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tenso
 
 @public(name="type", function=False, method=True)
 def type_of(self: Tensor, dtype: Any = None) -> Any:
-    """The name of the dtype, or this tensor as another dtype."""
-    return f"tgraph.{self._type.dtype.name}" if dtype is None else cast(self, _dtype(dtype))
+    """PyTorch's name of the class of this tensor, or the tensor as another dtype or class.
 
-
-def _dtype(dtype: Any) -> DType:
-    found = as_dtype(dtype)
-    assert found is not None
-    return found
+    >>> import tgraph as tg
+    >>> tg.ones(2).type(), tg.ones(2).type(tg.LongTensor).dtype
+    ('torch.FloatTensor', tgraph.int64)
+    """
+    if dtype is None:
+        return type_name(self)
+    wanted, place = typed(dtype)
+    moves = place is not None and place != self._type.device.type
+    return to(self, dtype=wanted, device=place if moves else None)
 
 
 @public(function=False, method=True)
@@ -376,64 +379,6 @@ def contains(self: Tensor, element: Any) -> bool:
             f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}"
         )
     return bool((self == element).any())
-
-
-# --- copy and pickle ---------------------------------------------------------------------------
-
-
-def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A copy with memory of its own, and a copy of `.grad`; for leaves only."""
-    if id(self) in memo:
-        found: Tensor = memo[id(self)]
-        return found
-    if settled(self)._record is not None:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment. Use detach() first."
-        )
-    is_outside = type(self._value) is not Node
-    with current_context().making_state() if is_outside else nullcontext():
-        copied = apply(p.copy, self.detach())
-    result = rebrand(copied, self)
-    if self._grad is not None:
-        result._grad = deepcopy(self._grad, memo)
-    memo[id(self)] = result
-    return result
-
-
-def rebrand(value: Tensor, like: Tensor) -> Tensor:
-    """A handle of the class of `like`, with its own attributes, to a fresh value."""
-    result = type(like).__new__(type(like))
-    result._value, result._type = value._value, value._type
-    result._requires_grad = like._requires_grad
-    if hasattr(like, "__dict__"):
-        result.__dict__.update(like.__dict__)
-    return result
-
-
-def _rebuild(
-    cls: type[Tensor], array: Any, dtype: str, requires_grad: bool, state: Any, device: str = "cpu"
-) -> Tensor:
-    base = to(from_numpy(array.astype(dtype_named(dtype).numpy, copy=False)), device)
-    result = cls.__new__(cls)
-    result._value, result._type = base._value, base._type
-    result._requires_grad = requires_grad
-    if state:
-        result.__dict__.update(state)
-    return result
-
-
-def reduce_for_pickle(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
-    """Pickle as an array; history and `.grad` are left out."""
-    if settled(self)._record is not None:
-        raise RuntimeError(
-            "cannot pickle a tensor that is the result of recorded operations; detach() it first"
-        )
-    array = np.ascontiguousarray(current_context().host_array(self, "pickle"))
-    array = array.reshape(self._type.shape)
-    own = getattr(self, "__dict__", None)
-    _, dtype, device = self._type
-    return _rebuild, (type(self), array, dtype.name, self._requires_grad, own, str(device))
 
 
 @public(function=False, method=True)

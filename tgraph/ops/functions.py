@@ -30,12 +30,14 @@ from . import (
     row_scans,
     scans,
     sorting,
+    storage,
+    typed,
 )
 
 FAMILIES = (
     activations, branches, comparison, complex_numbers, concatenation, conversion, creation,
     distinct, elementwise, gather_scatter, indexing, linalg, loops, movement, random, reductions,
-    row_scans, scans, sorting,
+    row_scans, scans, sorting, storage, typed,
 )  # fmt: skip
 
 

@@ -25,11 +25,13 @@ from . import (
     indexing,
     linalg,
     movement,
+    pickling,
     rules_contractions,
     rules_control,
     rules_elementwise,
     rules_movement,
     rules_reductions,
+    storage,
 )
 
 # Imported for the operations that they declare, and for the gradient rules that they register.
@@ -48,6 +50,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "register_hook": api.register_hook,
     "requires_grad_": api.requires_grad_,
     "retain_grad": api.retain_grad,
+    "set_": storage.set_,
     "where": lambda self, condition, other: elementwise.where(condition, self, other),
     "zero_": inplace.zero_,
 }
@@ -84,7 +87,7 @@ SPECIAL: dict[str, Any] = {
     "__complex__": conversion.to_python_complex,
     "__bool__": conversion.to_python_bool,
     "__contains__": conversion.contains,
-    "__deepcopy__": conversion.deepcopy,
+    "__deepcopy__": pickling.deepcopy,
     "__float__": conversion.to_python_float,
     "__format__": printing.tensor_format,
     "__getitem__": indexing.getitem,
@@ -95,7 +98,7 @@ SPECIAL: dict[str, Any] = {
     "__len__": conversion.length,
     "__neg__": elementwise.neg,
     "__pos__": elementwise.positive,
-    "__reduce_ex__": conversion.reduce_for_pickle,
+    "__reduce_ex__": pickling.reduce_for_pickle,
     "__repr__": printing.tensor_repr,
     "__setitem__": indexing.setitem,
 }

@@ -442,7 +442,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         *around, down, across = span.strides
         first = span.start + start // columns * down + start % columns * across
         span = Span(first, (*outer, count), (*around, down + across))
-        found = _seen_from_base(moved, span)
+        found = seen_from_base(moved, span)
         if found is not None:
             return found
     flat = apply(p.reshape, moved, shape=(*outer, rows * columns))
@@ -451,7 +451,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     return slice_axis(flat, len(outer), start, start + (count - 1) * (columns + 1) + 1, columns + 1)
 
 
-def _seen_from_base(view: Tensor, span: Span) -> Tensor | None:
+def seen_from_base(view: Tensor, span: Span) -> Tensor | None:
     """The elements at `span` of the memory of `view`, as a view; None where that has gaps."""
     base = base_to_view(view)
     whole = None if base is None else span_of(base)
@@ -459,12 +459,18 @@ def _seen_from_base(view: Tensor, span: Span) -> Tensor | None:
         return None
     order = sorted(range(base.ndim), key=lambda axis: -whole.strides[axis])
     flat = reshape(apply(p.permute, base, axes=tuple(order)), -1)
-    return _strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
+    if base._type.dtype.is_complex and not view._type.dtype.is_complex:
+        flat = reshape(apply(p.view_as_real, flat), -1)
+    elif view._type.dtype.is_complex and not base._type.dtype.is_complex:
+        flat = apply(p.view_as_complex, reshape(flat, (-1, 2)))
+    return strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
 
 
-def _strided(line: Tensor, span: Span) -> Tensor:
+def strided(line: Tensor, span: Span) -> Tensor:
     """Elements of a vector at `span.strides`: windows of windows, from the largest stride on."""
-    axes = [axis for axis, size in enumerate(span.shape) if size > 1]
+    if are_same(span.strides, contiguous_strides(span.shape)):
+        return apply(p.reshape, slice_axis(line, 0, 0, math.prod(span.shape)), shape=span.shape)
+    axes = [axis for axis, size in enumerate(span.shape) if size > 1 and span.strides[axis]]
     axes.sort(key=lambda axis: -span.strides[axis])
     extent = 1 + sum((span.shape[axis] - 1) * span.strides[axis] for axis in axes)
     for done, axis in enumerate(axes):
@@ -475,7 +481,9 @@ def _strided(line: Tensor, span: Span) -> Tensor:
     line = slice_axis(line, len(axes), 0, 1)
     kept = apply(p.reshape, line, shape=line._type.shape[:-1])
     back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
-    return apply(p.reshape, apply(p.permute, kept, axes=back), shape=span.shape)
+    shape = tuple(size if axis in axes else 1 for axis, size in enumerate(span.shape))
+    laid = apply(p.reshape, apply(p.permute, kept, axes=back), shape=shape)
+    return laid if shape == span.shape else apply(p.broadcast, laid, shape=span.shape)
 
 
 # --- memory ------------------------------------------------------------------------------------

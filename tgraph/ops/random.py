@@ -84,12 +84,28 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         """Go on from what `get_state` returned."""
+        if tuple(state._type.shape) != (2,) or state._type.dtype is not int64:
+            raise RuntimeError(
+                "set_state() expected what get_state() gives, an int64 tensor of a seed and a "
+                f"counter, got {state._type}; the state of another library's generator cannot go "
+                "on here, manual_seed() starts anew"
+            )
         seed, counter = state.tolist()
         self.restart(seed, counter)
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return generator_at, (self._seed, self.counter, self.device)
+
     def __repr__(self) -> str:
         return f"<tgraph.Generator seed={self._seed} counter={self.counter}>"
+
+
+def generator_at(seed: int, counter: int, device: Device) -> Generator:
+    """A generator that goes on from a seed and a number of calls."""
+    made = Generator(device)
+    made.restart(seed, counter)
+    return made
 
 
 default_generator = Generator()

@@ -1,0 +1,152 @@
+"""Tensors through copy and pickle: each is a place in a storage, and storages are kept once.
+
+So tensors that shared memory share it again. The files of `tgraph.save` use the same functions,
+under PyTorch's names for them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, SupportsIndex
+
+from ..compiler.ir import Node
+from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import contiguous_strides
+from ..core.dispatch import apply, settled
+from ..core.eager_context import current_context
+from ..core.overlap import span_of
+from ..core.state import state
+from ..core.tensor import Tensor, overlaps_itself, strides_of
+from ..runtime.dtypes import DType
+from .storage import adopt, storage_offset, tensor_over, untyped_storage
+from .typed import TypedStorage
+from .typed import storage as typed_storage
+
+Place = tuple[DType, int, tuple[int, ...], tuple[int, ...]]
+
+
+def _place_of(self: Tensor) -> Place:
+    """Where a tensor lies in its storage: the arguments of `tensor_over` behind that."""
+    shape = tuple(self._type.shape)
+    strides = strides_of(self) if self._type.numel else contiguous_strides(shape)
+    return self._type.dtype, storage_offset(self), shape, tuple(strides)
+
+
+# --- copy --------------------------------------------------------------------------------------
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with memory of its own, and a copy of `.grad`; for leaves only.
+
+    Views become views of a copy of all that they show a part of, which is made once.
+    """
+    if id(self) in memo:
+        found: Tensor = memo[id(self)]
+        return found
+    if settled(self)._record is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment. Use detach() first."
+        )
+    result = rebrand(_copied(self, memo), type(self), self._requires_grad)
+    if hasattr(self, "__dict__"):
+        result.__dict__.update(self.__dict__)
+    if self._grad is not None:
+        result._grad = deepcopy(self._grad, memo)
+    memo[id(self)] = result
+    return result
+
+
+def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    is_outside = type(self._value) is not Node
+    if state.context is not None or not is_outside or not _is_worth_its_storage(self):
+        with current_context().making_state() if is_outside else nullcontext():
+            return apply(p.copy, self.detach())
+    storage = untyped_storage(self)
+    if id(storage) not in memo:
+        memo[id(storage)] = storage.clone()
+        memo.setdefault(id(memo), []).append(storage)  # what `copy` keeps, so that ids stay theirs
+    return tensor_over(memo[id(storage)], *_place_of(self))
+
+
+def _is_worth_its_storage(self: Tensor) -> bool:
+    """Not where elements are shown several times, or memory lies between those of no view."""
+    if overlaps_itself(self._type.shape, strides_of(self)):
+        return False
+    return self._view is not None or span_of(self).is_dense
+
+
+def rebrand(value: Tensor, cls: type[Tensor], requires_grad: bool) -> Tensor:
+    """A handle of a class in the place of a fresh one."""
+    result = cls.__new__(cls)
+    adopt(result, value)
+    result._requires_grad = requires_grad
+    return result
+
+
+# --- pickle ------------------------------------------------------------------------------------
+
+
+def reduce_for_pickle(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
+    """Pickle as a place in a storage; history and `.grad` are left out."""
+    if current_context().tracing:
+        current_context().host_array(self, "pickle")
+    rebuild, arguments = reduced(self)
+    own = getattr(self, "__dict__", None)
+    if type(self) is Tensor and not own:
+        return rebuild, arguments
+    return rebuild_from_type, (rebuild, type(self), arguments, own)
+
+
+def reduced(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
+    """How a tensor is made again, its class and its own attributes aside."""
+    _, *place = _place_of(settled(self))
+    hooks: OrderedDict[str, Any] = OrderedDict()  # which PyTorch's files have room for
+    return rebuild_tensor, (typed_storage(self), *place, self._requires_grad, hooks)
+
+
+def rebuild_tensor(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool = False,
+    backward_hooks: Any = None,
+    metadata: Any = None,
+) -> Tensor:
+    """The tensor at a place in a storage."""
+    return rebuild_tensor_as(
+        storage, storage_offset, size, stride, requires_grad, backward_hooks, storage.dtype
+    )
+
+
+def rebuild_tensor_as(
+    storage: Any,
+    storage_offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: DType,
+    metadata: Any = None,
+) -> Tensor:
+    """The tensor of `dtype` at a place in a storage."""
+    if requires_grad and not dtype.is_differentiable:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    result = tensor_over(storage.untyped(), dtype, storage_offset, size, stride)
+    result._requires_grad = bool(requires_grad)
+    return result
+
+
+def rebuild_from_type(
+    rebuild: Callable[..., Tensor], cls: type[Tensor], arguments: tuple[Any, ...], own: Any
+) -> Tensor:
+    """A tensor of a class of the user's, or with attributes of its own."""
+    result = rebuild(*arguments)
+    if cls is not type(result):
+        result = rebrand(result, cls, result._requires_grad)
+    if own:
+        result.__dict__.update(own)
+    return result
