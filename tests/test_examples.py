@@ -51,10 +51,8 @@ def blocks_of(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-PAGES = [
-    "README.md",
-    *(f"docs/{name}.md" for name in ("define_and_run", "control_flow", "transforms", "shapes")),
-]
+NAMES = ("define_and_run", "control_flow", "transforms", "shapes", "files")
+PAGES = ["README.md", *(f"docs/{name}.md" for name in NAMES)]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -24,6 +24,7 @@ LATE = (
     "matplotlib",
     "sklearn",
     "hypothesis",
+    "h5py",
 )
 # The doors to parts of ours that `import tgraph` leaves out: what traces and compiles, passes and
 # code generation, which the first compilation needs, checks and pictures, products on a GPU; and

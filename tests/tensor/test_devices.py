@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import threading
 import warnings
@@ -285,6 +286,16 @@ def test_a_second_device(cuda: Any, second_cuda: Any) -> None:
         assert tg.ones(1, device="cuda").device == second_cuda
     assert repr(tg.ones(1, device=1)) == "tensor([1.], device='cuda:1')"
     assert pickle.loads(pickle.dumps(x)).device == copy.deepcopy(x).device == second_cuda
+    file = io.BytesIO()
+    tg.save([x, x.t()[1:]], file)
+    for where, wanted in ((None, second_cuda), ({"cuda:1": "cuda:0"}, cuda), ("cpu", CPU)):
+        file.seek(0)
+        found, part = tg.load(file, map_location=where)
+        assert found.device == part.device == wanted and tg.equal(found.cpu(), x.cpu())
+        part.fill_(5.0)
+        assert found.tolist() == [[x[0, 0].item(), 5.0, 5.0], [x[1, 0].item(), 5.0, 5.0]]
+    assert x.untyped_storage().device == second_cuda and x.type() == "torch.cuda.FloatTensor"
+    assert isinstance(x, tg.cuda.FloatTensor) and x.storage().tolist() == x.reshape(-1).tolist()
     layer = nn.Linear(3, 2).to("cuda:1")
     assert layer(x).device == layer.weight.device == second_cuda
 

@@ -157,7 +157,7 @@ class _Reading:
         start = source.bytes_at(0, 512)
         if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
             return "zip"
-        if start[2:].startswith(legacy.START):
+        if legacy.START in start[:32]:
             return "legacy"
         if start[257:262] == b"ustar" or _is_old_tar(start):
             raise LoadError(

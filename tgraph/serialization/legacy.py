@@ -20,7 +20,7 @@ from .sources import FileSource
 
 MAGIC = 0x1950A86A20F9469CFC6C
 START = b"\x8a\x0a" + MAGIC.to_bytes(10, "little")
-"""What the first bytes of such a file hold, behind the protocol."""
+"""What the first bytes of such a file hold, behind the protocol and its like."""
 _PROTOCOL = 1001
 
 Load = Callable[[Callable[[Any], Any] | None], Any]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
+import math
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -69,36 +72,51 @@ def read(path: str, mapped: bool) -> Any:
 
 def _tensor(content: Any, name: str) -> Tensor:
     """The tensor that the bytes of an `.npy` file tell of, over their memory."""
-    head = io.BytesIO(bytes(content[: 1 << 16]))
     try:
-        version = np.lib.format.read_magic(head)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(head)
-        else:
-            raise LoadError(
-                f"{name!r:.100} has version {version} of NumPy's format; 1 and 2 are known"
-            )
-        if dtype.hasobject:
-            raise LoadError(f"{name!r:.100} holds Python objects, which are not loaded")
-        if any(type(size) is not int or size < 0 for size in shape):
-            raise LoadError(f"{name!r:.100} has a shape that makes no sense: it is damaged")
-        count = 1
-        for size in shape:
-            count *= size
-        start = head.tell()
-        if count * dtype.itemsize != len(content) - start:
-            raise LoadError(
-                f"{name!r:.100} has {len(content) - start} bytes of elements and should have "
-                f"{count * dtype.itemsize}: it is damaged"
-            )
-        array = content[start:]
-        if array.ctypes.data % max(dtype.alignment, 1):
-            array = array.copy()
-        array = array.view(dtype).reshape(shape, order="F" if fortran else "C")
-        return from_numpy(array.astype(dtype.newbyteorder("="), copy=False))
-    except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, RecursionError) as error:
+        dtype, fortran, shape, start = _header(bytes(content[:_LONGEST_HEADER]))
+    except _TRIPPED as error:
         raise LoadError(
             f"{name!r:.100} is no array of NumPy, or is damaged: {error!s:.200}"
         ) from error
+    if dtype.hasobject or dtype.kind not in "biufc":
+        raise LoadError(f"{name!r:.100} holds Python objects, or no numbers: it is not loaded")
+    size = math.prod(shape) * dtype.itemsize
+    if size != len(content) - start:
+        raise LoadError(
+            f"{name!r:.100} has {len(content) - start} bytes of elements and should have {size}: "
+            "it is damaged"
+        )
+    elements = content[start:]
+    if elements.ctypes.data % max(dtype.alignment, 1):
+        elements = elements.copy()
+    array = elements.view(dtype).reshape(shape, order="F" if fortran else "C")
+    try:
+        return from_numpy(array.astype(dtype.newbyteorder("="), copy=False))
+    except TypeError as error:
+        raise LoadError(f"{name!r:.100}: {error}") from error
+
+
+_LONGEST_HEADER = 10_000
+_TRIPPED = (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError)
+"""What Python raises for a header that makes no sense."""
+
+
+def _header(head: bytes) -> tuple[Any, bool, tuple[int, ...], int]:
+    """Dtype, order, shape and the place of the first element. See `numpy.lib.format`."""
+    version = head[6:8]
+    if head[:6] != b"\x93NUMPY" or version not in (b"\1\0", b"\2\0", b"\3\0"):
+        raise ValueError("it does not begin as versions 1 to 3 of that format do")
+    start = 10 if version == b"\1\0" else 12
+    end = start + int.from_bytes(head[8:start], "little")
+    if end > len(head):
+        raise ValueError("its header is cut off, or too long")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the parser finds odd in a damaged header
+        told = ast.literal_eval(head[start:end].decode("latin1").strip())
+    if type(told) is not dict or told.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("its header is another one")
+    dtype, fortran, shape = told["descr"], told["fortran_order"], told["shape"]
+    fits = type(dtype) is str and type(fortran) is bool and type(shape) is tuple
+    if not fits or any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError("its header tells no numbers, or a shape that makes no sense")
+    return np.dtype(dtype), fortran, shape, end

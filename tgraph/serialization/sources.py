@@ -60,7 +60,3 @@ class FileSource:
         if offset + size > len(self._map):
             raise LoadError("the file ends too early: it was cut off")
         return np.frombuffer(self._map, np.uint8, size, offset)
-
-    def seek_end(self) -> None:
-        """Leave the file behind what was read."""
-        self._file.seek(self._start + self.size)
