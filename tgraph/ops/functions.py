@@ -31,13 +31,14 @@ from . import (
     scans,
     sorting,
     storage,
+    storage_views,
     typed,
 )
 
 FAMILIES = (
     activations, branches, comparison, complex_numbers, concatenation, conversion, creation,
     distinct, elementwise, gather_scatter, indexing, linalg, loops, movement, random, reductions,
-    row_scans, scans, sorting, storage, typed,
+    row_scans, scans, sorting, storage, storage_views, typed,
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from . import (
     rules_elementwise,
     rules_movement,
     rules_reductions,
-    storage,
+    storage_views,
 )
 
 # Imported for the operations that they declare, and for the gradient rules that they register.
@@ -50,7 +50,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "register_hook": api.register_hook,
     "requires_grad_": api.requires_grad_,
     "retain_grad": api.retain_grad,
-    "set_": storage.set_,
+    "set_": storage_views.set_,
     "where": lambda self, condition, other: elementwise.where(condition, self, other),
     "zero_": inplace.zero_,
 }

@@ -20,7 +20,8 @@ from ..core.overlap import span_of
 from ..core.state import state
 from ..core.tensor import Tensor, overlaps_itself, strides_of
 from ..runtime.dtypes import DType
-from .storage import adopt, storage_offset, tensor_over, untyped_storage
+from .storage import storage_offset, untyped_storage
+from .storage_views import adopt, tensor_over
 from .typed import TypedStorage
 from .typed import storage as typed_storage
 

@@ -21,7 +21,8 @@ from ..runtime.device import CPU, set_default_device
 from ..runtime.dtypes import DType
 from .creation import DeviceLike, as_device, as_dtype, empty, tensor
 from .movement import as_sizes
-from .storage import UntypedStorage, tensor_over, untyped_storage
+from .storage import UntypedStorage, untyped_storage
+from .storage_views import tensor_over
 
 NAMES = {
     "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16,
@@ -149,6 +150,12 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         return f"<tgraph.{type(self).__name__} of {len(self)} elements on {self.device}>"
+
+
+@public()
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, TypedStorage | UntypedStorage)
 
 
 def _storage_class(word: str, dtype: DType) -> type[TypedStorage]:

@@ -3,9 +3,9 @@
 `tgraph.save` and `tgraph.load` are the way in; here stands what files may name.
 """
 
-from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .errors import LoadError
 from .files import get_unsafe_globals_in_checkpoint, load, save
+from .user_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 __all__ = [
     "LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals",

@@ -1,15 +1,14 @@
 """What a file may name: types of data, and how values of them are made.
 
 Each of these functions looks at its arguments first, as whoever wrote the file chose them. Types of
-the user's come in by `add_safe_globals`, and are called as they are.
+the user's come in by `user_globals.py`, and are called as they are.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Size, Tensor
@@ -21,59 +20,7 @@ from ..ops.typed import NAMES, STORAGES, TypedStorage
 from ..runtime.device import Device
 from ..runtime.dtypes import ALL_DTYPES, DType, dtype_named
 from .errors import LoadError
-
-# --- what users allow --------------------------------------------------------------------------
-
-_safe: dict[Any, str] = {}
-"""What users allow, with the name by which files know it."""
-
-
-def _named(given: Iterable[Any]) -> dict[Any, str]:
-    found = {}
-    for each in given:
-        if isinstance(each, tuple):
-            value, name = each
-        else:
-            value, name = each, f"{each.__module__}.{each.__qualname__}"
-        found[value] = name
-    return found
-
-
-def add_safe_globals(safe_globals: Iterable[Any]) -> None:
-    """Allow files to name these classes and functions, and to call them with any arguments.
-
-    Each is an object, or a pair of it and the full name by which files know it.
-
-    >>> import argparse
-    >>> add_safe_globals([argparse.Namespace])
-    >>> get_safe_globals()
-    [<class 'argparse.Namespace'>]
-    >>> clear_safe_globals()
-    """
-    _safe.update(_named(safe_globals))
-
-
-def get_safe_globals() -> list[Any]:
-    """What `add_safe_globals` was given."""
-    return list(_safe)
-
-
-def clear_safe_globals() -> None:
-    """Forget all that `add_safe_globals` was given."""
-    _safe.clear()
-
-
-@contextmanager
-def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
-    """`add_safe_globals` for the length of a `with` block."""
-    added = {key: name for key, name in _named(safe_globals).items() if key not in _safe}
-    _safe.update(added)
-    try:
-        yield
-    finally:
-        for key in added:
-            _safe.pop(key, None)
-
+from .user_globals import SAFE
 
 # --- keys --------------------------------------------------------------------------------------
 
@@ -97,7 +44,7 @@ def checked_key(key: Any) -> Any:
             waiting += each[: _MOST_PARTS + 1]
         elif type(each) is frozenset:
             continue  # whose hash is known, and was made of such keys
-        elif not isinstance(each, _PLAIN) and type(each) not in _safe:
+        elif not isinstance(each, _PLAIN) and type(each) not in SAFE:
             raise LoadError(f"a key of a dict cannot be a {type(each).__name__}")
     return key
 
@@ -335,8 +282,8 @@ class Allowed:
     """What one file may name and call. With `collect`, unknown names are collected instead."""
 
     def __init__(self, collect: bool = False) -> None:
-        self._of_user = {name: value for value, name in _safe.items()}
-        self._ids = {id(value) for value in _safe}
+        self._of_user = {name: value for value, name in SAFE.items()}
+        self._ids = {id(value) for value in SAFE}
         self._collect = collect
         self.unknown: list[str] = []
 

@@ -40,7 +40,7 @@ def _pickler(file: Any, module: Any, protocol: int, storages: Storages) -> Any:
     if module is None or module.__name__ in ("pickle", "_pickle"):
         return Pickler(file, protocol, storages)
 
-    class OtherPickler(module.Pickler):  # type: ignore[name-defined, misc]
+    class OtherPickler(module.Pickler):
         """Of another module, which writes our own names: such a file is for tgraph alone."""
 
         def persistent_id(self, obj: Any) -> Any:

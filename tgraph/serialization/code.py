@@ -15,7 +15,7 @@ def unpickled_by(
 ) -> tuple[Any, int]:
     """The object of a pickle, and the bytes that it takes."""
 
-    class CodeUnpickler(module.Unpickler):  # type: ignore[name-defined, misc]
+    class CodeUnpickler(module.Unpickler):
         def find_class(self, place: str, name: str) -> Any:
             ours = NAMED.get(f"{place}.{name}")
             if ours is None and place.partition(".")[0] == "torch":

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ..core.tensor import Size, Tensor
 from ..ops.pickling import rebuild_tensor_as
 from ..ops.storage import UntypedStorage
-from ..ops.typed import TypedStorage
+from ..ops.typed import is_storage
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, uint32
 from .allowed import WRITTEN
@@ -26,7 +26,7 @@ class Storages:
 
     def persistent_id(self, given: Any) -> PersistentId | None:
         """What stands for a storage in a pickle; None for all else."""
-        if not isinstance(given, TypedStorage | UntypedStorage):
+        if not is_storage(given):
             return None
         untyped = given.untyped()
         key = self._keys.setdefault(untyped, str(len(self._keys)))
@@ -41,7 +41,7 @@ class Storages:
         return iter((key, storage) for storage, key in self._keys.items())
 
 
-class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
+class Pickler(pickle._Pickler):
     """Python's pickler, with other names for what is ours: those of PyTorch.
 
     It is the one in Python, as that one's names need not be importable here.
@@ -87,7 +87,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
         self.memoize(obj)
 
     dispatch: ClassVar[dict[type, Any]] = {
-        **pickle._Pickler.dispatch,  # type: ignore[attr-defined]
+        **pickle._Pickler.dispatch,
         FunctionType: save_global,
     }
 

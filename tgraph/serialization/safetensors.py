@@ -17,7 +17,8 @@ import numpy as np
 from ..compiler.ir.shapes import contiguous_strides
 from ..core.eager_context import array_type
 from ..core.tensor import Tensor, wrap
-from ..ops.storage import storage_over, tensor_over
+from ..ops.storage import storage_over
+from ..ops.storage_views import tensor_over
 from ..runtime import dtypes
 from ..runtime.arrays import to_host
 from ..runtime.device import CPU

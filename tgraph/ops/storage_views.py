@@ -1,0 +1,216 @@
+"""Tensors at places in a storage: made from nothing else, as views of another, or pointed there."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.ir.shapes import contiguous_strides
+from ..core.context import use_context
+from ..core.dispatch import detached, settled
+from ..core.eager_context import EAGER, current_context
+from ..core.grad_mode import no_grad
+from ..core.overlap import Span, span_of
+from ..core.public import public
+from ..core.tensor import Tensor, intern_type, storage_of, wrap
+from ..runtime.arrays import module_of
+from ..runtime.device import Device
+from ..runtime.dtypes import DType
+from .movement import as_sizes, seen_from_base, slice_axis
+from .storage import UntypedStorage, untyped_storage
+
+_MOST = 1 << 62
+
+
+def tensor_over(
+    storage: UntypedStorage,
+    dtype: DType,
+    offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+) -> Tensor:
+    """The elements at a place in `storage`, which they share; offset and strides are in elements.
+
+    RuntimeError where some would lie outside of it.
+    """
+    span = Span(offset, tuple(size), tuple(stride))
+    _check_bounds(storage, dtype, span)
+    with use_context(EAGER), no_grad():
+        if storage.root is None or untyped_storage(storage.root) != storage:
+            storage.root, shows_all = _first_over(storage, dtype, span)
+            storage_of(storage.root).memory = weakref.ref(storage)
+            if shows_all:
+                return storage.root
+        found = None
+        if storage.root._type.dtype is dtype:
+            found = _view_of(storage.root, span)
+        return _beside(storage, dtype, span) if found is None else found
+
+
+def _check_bounds(storage: UntypedStorage, dtype: DType, span: Span) -> None:
+    numel = math.prod(span.shape)
+    steps = list(zip(span.shape, span.strides))
+    last = span.start + sum((size - 1) * step for size, step in steps if size)
+    needed = (last + 1) * dtype.itemsize if numel else 0
+    fits = needed <= storage.nbytes() and numel * dtype.itemsize < _MOST
+    if not fits or max((abs(step) for _, step in steps), default=0) * dtype.itemsize >= _MOST:
+        raise RuntimeError(
+            f"sizes {list(span.shape)}, strides {list(span.strides)}, storage offset {span.start} "
+            f"and itemsize {dtype.itemsize} requiring a storage size of {needed} are out of bounds "
+            f"for storage of size {storage.nbytes()}"
+        )
+    if span.start < 0 or any(size < 0 for size in span.shape):
+        raise RuntimeError(
+            f"expected sizes and a storage offset of at least 0, got sizes {list(span.shape)} and "
+            f"offset {span.start}"
+        )
+    if any(step < 0 for step in span.strides):
+        raise RuntimeError(f"negative strides are not supported, got {list(span.strides)}")
+
+
+def _first_over(storage: UntypedStorage, dtype: DType, span: Span) -> tuple[Tensor, bool]:
+    """What all later tensors are views of: the tensor at `span`, where that shows all."""
+    itemsize = dtype.itemsize
+    whole = storage.bytes[: storage.nbytes() // itemsize * itemsize].view(dtype.numpy)
+    is_all = span.start == 0 and span.is_dense and math.prod(span.shape) == whole.size
+    if not is_all and whole.size:
+        span = Span(0, whole.shape, (1,))
+    return _shown(whole, dtype, storage.device, span), is_all or not whole.size
+
+
+def _shown(line: Any, dtype: DType, device: Device, span: Span) -> Tensor:
+    steps = tuple(step * line.itemsize for step in span.strides)
+    as_strided = module_of(line).lib.stride_tricks.as_strided
+    array = as_strided(line[span.start if line.size else 0 :], span.shape, steps)
+    return wrap(array, intern_type(span.shape, dtype, device))
+
+
+def _view_of(root: Tensor, span: Span) -> Tensor | None:
+    """A tensor that shares memory with `root`, but no history; None where `root` has gaps."""
+    plain: Tensor | None = detached(root)
+    if 0 in span.shape:
+        plain = slice_axis(plain.reshape(-1), 0, 0, 0).reshape(span.shape)
+    else:
+        plain = seen_from_base(plain, span)
+    if plain is None:
+        return None
+    result = detached(plain)
+    result._storage = storage_of(root)
+    return result
+
+
+def _beside(storage: UntypedStorage, dtype: DType, span: Span) -> Tensor:
+    """A tensor that reads the bytes of a storage as another type than its first one does."""
+    assert storage.root is not None
+    count = storage.nbytes() // dtype.itemsize
+    line = storage.bytes[: count * dtype.itemsize].view(dtype.numpy)
+    made = _shown(line, dtype, storage.device, span)
+    made._storage = storage_of(storage.root)
+    return made
+
+
+# --- public ------------------------------------------------------------------------------------
+
+
+@public(method=True)
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """The elements of the storage of `input` at these sizes, strides and offset, as a view.
+
+    Strides and offset are in elements. Elements may be shown several times, or left out.
+    RuntimeError where some would lie outside of the storage.
+
+    >>> import tgraph as tg
+    >>> x = tg.arange(6)
+    >>> x.as_strided((3, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3],
+            [2, 4]])
+    """
+    shape, strides = as_sizes((size,)), as_sizes((stride,))
+    if len(shape) != len(strides):
+        raise RuntimeError(
+            f"as_strided: mismatch in length of strides and shape: sizes {list(shape)}, "
+            f"strides {list(strides)}"
+        )
+    own = span_of(settled(input))
+    start = own.start if storage_offset is None else storage_offset
+    span = Span(start, shape, strides)
+    if 0 in shape:
+        return slice_axis(input.reshape(-1), 0, 0, 0).reshape(shape)
+    if not current_context().tracing:
+        storage = untyped_storage(input)
+        _check_bounds(storage, input._type.dtype, span)
+    found = seen_from_base(input, span)
+    if found is not None:
+        return found
+    if current_context().tracing or input._requires_grad:
+        raise RuntimeError(
+            "as_strided: the memory of this tensor has gaps, or its history is not that of the "
+            "tensor that it is a view of. Please clone() the tensor first."
+        )
+    return tensor_over(storage, input._type.dtype, *span)
+
+
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Tensor:
+    """Let this tensor show the memory of `source`, a storage or another tensor; returns it.
+
+    Of a storage all elements in one dimension, unless `size` is given; nothing without a source.
+
+    >>> import tgraph as tg
+    >>> x, y = tg.zeros(0), tg.arange(6.0)
+    >>> x.set_(y.untyped_storage(), 1, (2, 2))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    if current_context().tracing:
+        raise RuntimeError(
+            "set_() in a traced function: a trace has no memory to point to. Call it outside, or "
+            "write values with copy_()"
+        )
+    if self._record is not None or (self._view is not None and self._requires_grad):
+        raise RuntimeError("set_() of a tensor with a history; detach() it first")
+    dtype = self._type.dtype
+    if source is None:
+        source = UntypedStorage(device=self._type.device)
+    if isinstance(source, Tensor):
+        _check_dtype(source._type.dtype, dtype)
+        storage = untyped_storage(source)
+        if size is None:
+            storage_offset, size = source.storage_offset(), source._type.shape
+            stride = source.stride()
+    else:
+        if hasattr(source, "dtype"):
+            _check_dtype(source.dtype, dtype)
+        storage = source.untyped()
+    shape = (storage.nbytes() // dtype.itemsize - storage_offset,) if size is None else tuple(size)
+    strides = contiguous_strides(shape) if stride is None else tuple(stride)
+    adopt(self, tensor_over(storage, dtype, storage_offset, shape, strides))
+    return self
+
+
+def _check_dtype(given: DType, wanted: DType) -> None:
+    if given is not wanted:
+        raise RuntimeError(
+            f"set_(): expected a source of {wanted}, got {given}; an UntypedStorage is read as "
+            "whatever the tensor is"
+        )
+
+
+def adopt(tensor: Tensor, shown: Tensor) -> None:
+    """Let a handle be what `shown` is: its memory, shape and dtype; the handle's class stays."""
+    tensor._value, tensor._type = shown._value, shown._type
+    tensor._view, tensor._storage = shown._view, storage_of(shown)
+    held = storage_of(shown).memory
+    storage = None if held is None else held()
+    if storage is not None and storage.root is shown:
+        storage.root = tensor  # whoever comes later is a view of what the user has
