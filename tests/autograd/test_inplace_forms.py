@@ -97,7 +97,7 @@ ELSEWHERE = {
     "of integers": """bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_
         bitwise_right_shift_ bitwise_xor_ logical_and_ logical_not_ logical_or_ logical_xor_""",
     "of random numbers": "bernoulli_ exponential_ normal_ random_ uniform_",
-    "writes nothing": "detach_ requires_grad_",
+    "writes nothing": "detach_ requires_grad_ set_",
     "PyTorch has no gradient": "floor_divide_",
 }
 
