@@ -15,7 +15,7 @@ from test_checkpoints import same, saved
 
 import tgraph as tg
 from tgraph import nn
-from tgraph.serialization import LoadError
+from tgraph.serialization import LoadError, archive
 from tgraph.serialization.archive import Archive, ArchiveWriter
 from tgraph.serialization.sources import FileSource
 
@@ -187,6 +187,18 @@ def test_archives_that_lie() -> None:
     assert tried(packed({"data.pkl": b"N.", "version": b"3", "byteorder": b"odd"})) is None
     for content in (b"", b"PK", b"text\n", b"\x80\x02N."):
         assert tried(content) is None
+
+
+def test_archives_of_more_than_four_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose numbers have other places, from a size on that is lower here."""
+    monkeypatch.setattr(archive, "_FULL32", 200)
+    monkeypatch.setattr(archive, "_FULL16", 2)
+    large = {"x": tg.arange(100.0), "y": X, "z": tg.zeros(50)}
+    content = saved(large).getvalue()
+    assert content.count(b"PK\x06\x07") == 1
+    assert same(tg.load(io.BytesIO(content)), large)
+    for end in range(len(content) - 150, len(content), 3):
+        assert tried(content[:end]) is None
 
 
 def test_the_other_order_of_bytes() -> None:

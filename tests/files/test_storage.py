@@ -70,6 +70,10 @@ def test_as_strided_is_a_view_with_a_gradient() -> None:
     for wrong in (((13,), (1,)), ((2,), (12,)), ((1,), (1,), 12)):
         with pytest.raises(RuntimeError, match="out of bounds"):
             y.as_strided(*wrong)
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 48"):
+        tg.compile(lambda y: y.as_strided((13,), (1,)))(tg.zeros(12))
+    rows = tg.vmap(lambda row: row.as_strided((2, 2), (1, 2)))(y)
+    assert rows[1].tolist() == [[4, 0], [0, 7]]
     with pytest.raises(RuntimeError, match="negative strides"):
         y.as_strided((2,), (-1,), 3)
     with pytest.raises(RuntimeError, match="mismatch in length"):

@@ -14,7 +14,7 @@ from ..core.eager_context import EAGER, current_context
 from ..core.grad_mode import no_grad
 from ..core.overlap import Span, span_of
 from ..core.public import public
-from ..core.tensor import Tensor, intern_type, storage_of, wrap
+from ..core.tensor import Tensor, intern_type, root_of, storage_of, wrap
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
@@ -36,7 +36,7 @@ def tensor_over(
     RuntimeError where some would lie outside of it.
     """
     span = Span(offset, tuple(size), tuple(stride))
-    _check_bounds(storage, dtype, span)
+    _check_bounds(storage.nbytes(), dtype, span)
     with use_context(EAGER), no_grad():
         if storage.root is None or untyped_storage(storage.root) != storage:
             storage.root, shows_all = _first_over(storage, dtype, span)
@@ -49,17 +49,17 @@ def tensor_over(
         return _beside(storage, dtype, span) if found is None else found
 
 
-def _check_bounds(storage: UntypedStorage, dtype: DType, span: Span) -> None:
+def _check_bounds(nbytes: int, dtype: DType, span: Span) -> None:
     numel = math.prod(span.shape)
     steps = list(zip(span.shape, span.strides))
     last = span.start + sum((size - 1) * step for size, step in steps if size)
     needed = (last + 1) * dtype.itemsize if numel else 0
-    fits = needed <= storage.nbytes() and numel * dtype.itemsize < _MOST
+    fits = needed <= nbytes and numel * dtype.itemsize < _MOST
     if not fits or max((abs(step) for _, step in steps), default=0) * dtype.itemsize >= _MOST:
         raise RuntimeError(
             f"sizes {list(span.shape)}, strides {list(span.strides)}, storage offset {span.start} "
             f"and itemsize {dtype.itemsize} requiring a storage size of {needed} are out of bounds "
-            f"for storage of size {storage.nbytes()}"
+            f"for storage of size {nbytes}"
         )
     if span.start < 0 or any(size < 0 for size in span.shape):
         raise RuntimeError(
@@ -141,13 +141,15 @@ def as_strided(
     span = Span(start, shape, strides)
     if 0 in shape:
         return slice_axis(input.reshape(-1), 0, 0, 0).reshape(shape)
-    if not current_context().tracing:
-        storage = untyped_storage(input)
-        _check_bounds(storage, input._type.dtype, span)
+    context = current_context()
+    has_no_memory = context.tracing or context.lifts
+    storage = None if has_no_memory else untyped_storage(input)
+    behind = root_of(input)._type.nbytes if storage is None else storage.nbytes()
+    _check_bounds(behind, input._type.dtype, span)
     found = seen_from_base(input, span)
     if found is not None:
         return found
-    if current_context().tracing or input._requires_grad:
+    if storage is None or input._requires_grad:
         raise RuntimeError(
             "as_strided: the memory of this tensor has gaps, or its history is not that of the "
             "tensor that it is a view of. Please clone() the tensor first."

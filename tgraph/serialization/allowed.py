@@ -54,7 +54,7 @@ def checked_key(key: Any) -> Any:
 
 def _check(holds: bool, name: str, arguments: tuple[Any, ...]) -> None:
     if not holds:
-        kinds = ", ".join(type(each).__name__ for each in arguments)
+        kinds = ", ".join(type(each).__name__ for each in arguments[:8])
         raise LoadError(f"{name} is made of other arguments than ({kinds}): the file is damaged")
 
 
@@ -116,7 +116,7 @@ def _device(*arguments: Any) -> Device:
     try:
         return Device(*arguments)
     except RuntimeError as error:
-        raise LoadError(f"{error}") from error
+        raise LoadError(f"{error!s:.200}") from error
 
 
 def _dtype(*arguments: Any) -> DType:
@@ -127,7 +127,10 @@ def _dtype(*arguments: Any) -> DType:
 def _generator(*arguments: Any) -> Generator:
     fits = tuple(map(type, arguments)) == (int, int, Device)
     _check(fits, "a Generator", arguments)
-    return generator_at(*arguments)
+    try:
+        return generator_at(*arguments)
+    except RuntimeError as error:  # of a device that is not here
+        raise LoadError(f"a Generator: {error}") from error
 
 
 def _ordered_dict(*arguments: Any) -> OrderedDict[Any, Any]:
@@ -150,7 +153,7 @@ _FACTORIES = (int, float, str, bool, list, dict, set, tuple, OrderedDict)
 
 
 def _default_dict(*arguments: Any) -> defaultdict[Any, Any]:
-    fits = len(arguments) == 1 and (arguments[0] is None or arguments[0] in _FACTORIES)
+    fits = len(arguments) == 1 and any(arguments[0] is each for each in (None, *_FACTORIES))
     _check(fits, "a defaultdict", arguments)
     return defaultdict(*arguments)
 

@@ -192,7 +192,7 @@ class Archive:
     def _placed(self, name: str, compressed: bool = False) -> tuple[Entry, int]:
         """A record, and where its bytes begin."""
         if name not in self.entries:
-            raise LoadError(f"there is no record '{name}' in the file")
+            raise LoadError(f"there is no record '{name[:100]}' in the file")
         entry = self.entries[name]
         if entry.method and not compressed:
             raise LoadError(
