@@ -274,6 +274,16 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
     assert tg.load(str(path))["x"].tolist() == [1.0]
     with path.open("rb") as file:
         assert tg.load(file)["x"].tolist() == [1.0]
+
+    class Slow:
+        """A file that knows no `readinto`, and gives little at once."""
+
+        def __init__(self, file: Any) -> None:
+            self.seek, self.tell = file.seek, file.tell
+            self.read = lambda size: file.read(min(size, 100))
+
+    with path.open("rb") as file:
+        assert tg.load(Slow(file))["x"].tolist() == [1.0]
     with pytest.raises(TypeError, match="a path or a file"):
         tg.save(tg.ones(1), 3)
     with pytest.raises(ValueError, match="path of a file"):

@@ -153,13 +153,15 @@ HARMFUL = {
 def test_harm(name: str) -> None:
     """Without much memory or time."""
     content = packed({**RECORDS, "data.pkl": b"\x80\x02" + HARMFUL[name]})
-    tracemalloc.start()
     started = time.perf_counter()
-    with pytest.raises(LoadError):
-        tg.load(io.BytesIO(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(LoadError):
+            tg.load(io.BytesIO(content))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
     assert time.perf_counter() - started < 5
-    assert tracemalloc.get_traced_memory()[1] < 16 << 20
-    tracemalloc.stop()
 
 
 def test_archives_that_lie() -> None:

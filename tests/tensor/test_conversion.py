@@ -116,6 +116,8 @@ def test_pickle(dtype: tg.dtype) -> None:
     again.fill_(0)
     assert pickle.loads(pickle.dumps(tg.tensor(2.0, requires_grad=True))).requires_grad
     assert pickle.loads(pickle.dumps(tg.tensor(2.0))).shape == ()
+    result = pickle.loads(pickle.dumps(tg.tensor(2.0, requires_grad=True) * 2))
+    assert result.item() == 4.0 and result.requires_grad and result.is_leaf
 
 
 def test_properties() -> None:

@@ -33,6 +33,7 @@ _NAMES = {
 }  # fmt: skip
 _DTYPES = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST_TABLE = 100_000_000
+_METADATA = "__metadata__"
 
 
 def named_arrays(given: Any, kind: str) -> dict[str, tuple[Any, DType]]:
@@ -59,6 +60,8 @@ def named_arrays(given: Any, kind: str) -> dict[str, tuple[Any, DType]]:
 def write(given: Any, file: Any, path: str) -> None:
     """Write a dict of tensors."""
     arrays = named_arrays(given, "safetensors")
+    if _METADATA in arrays:
+        raise TypeError(f"safetensors files cannot hold a tensor that is called {_METADATA}")
     for name, (_, dtype) in arrays.items():
         if dtype not in _DTYPES:
             raise TypeError(f"safetensors files cannot hold {dtype} ({name!r}); save it as .pt")
@@ -112,7 +115,7 @@ def _table(source: FileSource) -> tuple[dict[str, Any], int]:
         raise LoadError(f"the table of the safetensors file is damaged: {error!s:.200}") from error
     if type(table) is not dict:
         raise LoadError("the table of the safetensors file is damaged: it is no object")
-    table.pop("__metadata__", None)
+    table.pop(_METADATA, None)
     return table, 8 + size
 
 
