@@ -29,6 +29,9 @@ def test_views_share_a_storage() -> None:
     typed.copy_(tg.FloatStorage([1.0] * 12))
     assert x.sum() == 12 and typed.clone() != typed and typed == x.storage()
     assert isinstance(typed, tg.FloatStorage) and not isinstance(typed, tg.LongStorage)
+    ints = tg.TypedStorage([1, 2], dtype=tg.int64)
+    assert type(ints) is tg.LongStorage and ints.tolist() == [1, 2] and tg.is_storage(ints)
+    assert type(tg.TypedStorage(x.untyped_storage())) is tg.FloatStorage
     with pytest.raises(RuntimeError, match="expected 48 bytes, got 3"):
         storage.copy_(tg.UntypedStorage(3))
     base = np.arange(10)

@@ -47,10 +47,20 @@ class TypedStorage:
     ([0.0, 1.0, 2.0, 3.0], tgraph.float32)
     """
 
-    dtype: DType = dtypes.float32
+    dtype: DType
     __slots__ = ("_untyped",)
 
-    def __init__(self, data: Any = 0, *, device: DeviceLike = "cpu") -> None:
+    def __new__(
+        cls, data: Any = 0, *, device: DeviceLike = "cpu", dtype: DType | None = None
+    ) -> TypedStorage:
+        """One of the class of its dtype, which `TypedStorage` itself is told."""
+        own = STORAGES[dtype or promotion.default_dtype] if cls is TypedStorage else cls
+        made: TypedStorage = object.__new__(own)
+        return made
+
+    def __init__(
+        self, data: Any = 0, *, device: DeviceLike = "cpu", dtype: DType | None = None
+    ) -> None:
         if isinstance(data, UntypedStorage):
             self._untyped = data
         elif isinstance(data, int):

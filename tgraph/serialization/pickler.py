@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 from ..core.tensor import Size, Tensor
 from ..ops.pickling import rebuild_tensor_as
 from ..ops.storage import UntypedStorage
-from ..ops.typed import is_storage
+from ..ops.typed import STORAGES
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, uint32
 from .allowed import WRITTEN
 
+_STORAGES = {UntypedStorage, *STORAGES.values()}
 PersistentId = tuple[str, Any, str, str, int]
 
 
@@ -26,7 +27,7 @@ class Storages:
 
     def persistent_id(self, given: Any) -> PersistentId | None:
         """What stands for a storage in a pickle; None for all else."""
-        if not is_storage(given):
+        if type(given) not in _STORAGES:
             return None
         untyped = given.untyped()
         key = self._keys.setdefault(untyped, str(len(self._keys)))

@@ -24,14 +24,15 @@ _NUMBERS = {
     b"J": struct.Struct("<i"), b"K": struct.Struct("<B"), b"M": struct.Struct("<H"),
     b"G": struct.Struct(">d"),
 }  # fmt: skip
-# Instructions that tell the size of bytes or text that follow.
-_BYTES = {b"B": "<I", b"C": "<B", b"\x8e": "<Q", b"T": "<I", b"U": "<B"}
-_TEXT = {b"X": "<I", b"\x8c": "<B", b"\x8d": "<Q"}
+# Instructions with a number behind them, of so many bytes: the size of bytes or text that follow,
+# or a place in the memo.
+_BYTES = {b"B": 4, b"C": 1, b"\x8e": 8, b"T": 4, b"U": 1}
+_TEXT = {b"X": 4, b"\x8c": 1, b"\x8d": 8}
 _CONSTANTS = {b"N": None, b"\x88": True, b"\x89": False}
 _EMPTY: dict[bytes, Callable[[], Any]] = {b"]": list, b"}": dict, b")": tuple, b"\x8f": set}
 _TUPLES = {b"\x85": 1, b"\x86": 2, b"\x87": 3}
-_GETS = {b"h": "<B", b"j": "<I"}
-_PUTS = {b"q": "<B", b"r": "<I"}
+_GETS = {b"h": 1, b"j": 4}
+_PUTS = {b"q": 1, b"r": 4}
 
 
 class Unpickler:
@@ -90,9 +91,8 @@ class Unpickler:
         self.at += size
         return found
 
-    def _number(self, form: str) -> int:
-        (found,) = struct.unpack(form, self._bytes(struct.calcsize(form)))
-        return int(found)
+    def _number(self, size: int) -> int:
+        return int.from_bytes(self._bytes(size), "little")
 
     def _line(self) -> str:
         end = self.data.find(b"\n", self.at, self.at + 1000)
@@ -145,7 +145,7 @@ class Unpickler:
         elif code in _BYTES:
             self._push_bytes(code)
         elif code in (b"\x8a", b"\x8b"):
-            size = self._number("<B" if code == b"\x8a" else "<I")
+            size = self._number(1 if code == b"\x8a" else 4)
             if size > _MOST_DIGITS:
                 raise LoadError(f"an integer of {size} bytes: the file is damaged")
             stack.append(int.from_bytes(self._bytes(size), "little", signed=True))
@@ -169,12 +169,12 @@ class Unpickler:
     # --- instructions that build ---
 
     def _protocol(self) -> None:
-        version = self._number("<B")
+        version = self._number(1)
         if not 2 <= version <= 5:
             raise LoadError(f"the pickle has protocol {version}; 2 to 5 are known")
 
     def _frame(self) -> None:
-        self._number("<Q")  # a hint for who reads from a file
+        self._number(8)  # a hint for who reads from a file
 
     def _tuple(self) -> None:
         self._stack.append(tuple(self._pop_to_mark()))
@@ -222,7 +222,7 @@ class Unpickler:
         return found
 
     def _byte_array(self) -> None:
-        self._stack.append(bytearray(self._bytes(self._number("<Q"))))
+        self._stack.append(bytearray(self._bytes(self._number(8))))
 
     def _drop(self) -> None:
         self._stack.pop()
