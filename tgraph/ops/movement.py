@@ -454,16 +454,23 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 def seen_from_base(view: Tensor, span: Span) -> Tensor | None:
     """The elements at `span` of the memory of `view`, as a view; None where that has gaps."""
     base = base_to_view(view)
-    whole = None if base is None else span_of(base)
-    if base is None or whole is None or not whole.is_dense:
+    flat = None if base is None else in_order_of_memory(base)
+    if base is None or flat is None:
         return None
-    order = sorted(range(base.ndim), key=lambda axis: -whole.strides[axis])
-    flat = reshape(apply(p.permute, base, axes=tuple(order)), -1)
     if base._type.dtype.is_complex and not view._type.dtype.is_complex:
         flat = reshape(apply(p.view_as_real, flat), -1)
     elif view._type.dtype.is_complex and not base._type.dtype.is_complex:
         flat = apply(p.view_as_complex, reshape(flat, (-1, 2)))
     return strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
+
+
+def in_order_of_memory(input: Tensor) -> Tensor | None:
+    """The elements of `input` as a vector that shows them as they lie; None for one with gaps."""
+    span = span_of(input)
+    if not span.is_dense:
+        return None
+    order = sorted(range(input.ndim), key=lambda axis: -span.strides[axis])
+    return reshape(apply(p.permute, input, axes=tuple(order)), -1)
 
 
 def strided(line: Tensor, span: Span) -> Tensor:

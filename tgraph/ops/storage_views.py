@@ -18,7 +18,7 @@ from ..core.tensor import Tensor, intern_type, root_of, storage_of, wrap
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
-from .movement import as_sizes, seen_from_base, slice_axis
+from .movement import as_sizes, in_order_of_memory, seen_from_base, slice_axis, strided
 from .storage import UntypedStorage, untyped_storage
 
 _MOST = 1 << 62
@@ -147,6 +147,8 @@ def as_strided(
     behind = root_of(input)._type.nbytes if storage is None else storage.nbytes()
     _check_bounds(behind, input._type.dtype, span)
     found = seen_from_base(input, span)
+    if found is None:
+        found = _seen_from_itself(input, own, span)
     if found is not None:
         return found
     if storage is None or input._requires_grad:
@@ -155,6 +157,15 @@ def as_strided(
             "tensor that it is a view of. Please clone() the tensor first."
         )
     return tensor_over(storage, input._type.dtype, *span)
+
+
+def _seen_from_itself(input: Tensor, own: Span, span: Span) -> Tensor | None:
+    """The elements at `span` as a view of `input`; None where it does not show all of them."""
+    flat = in_order_of_memory(input)
+    last = span.start + sum((size - 1) * step for size, step in zip(span.shape, span.strides))
+    if flat is None or span.start < own.start or last >= own.end:
+        return None
+    return strided(slice_axis(flat, 0, span.start - own.start, flat._type.shape[0]), span)
 
 
 def set_(
