@@ -414,3 +414,31 @@ case(
     (3, 5),
     tolerance=60,
 )
+
+
+def two_heads(q: Array, weight: Array, out: Array) -> Array:
+    """Of (time, batch, 4) to itself."""
+    by_head = [
+        each.reshape(3, 2, 2, 2).transpose(1, 2, 0, 3) for each in np.split(q @ weight.T, 3, -1)
+    ]
+    return attention(*by_head).transpose(2, 0, 1, 3).reshape(3, 2, 4) @ out.T
+
+
+case(
+    "multi_head_attention_forward",
+    lambda q, weight, out: F.multi_head_attention_forward(
+        q, q, q, 4, 2, weight, None, None, None, False, 0.0, out, None, need_weights=False
+    )[0],
+    two_heads,
+    (3, 2, 4),
+    (12, 4),
+    (4, 4),
+    tolerance=100,
+)
+case(
+    "embedding_bag",
+    lambda at, w: F.embedding_bag(at, w, mode="sum"),
+    lambda at, w: w[at].sum(1),
+    ((2, 3), lambda rng, shape: rng.integers(0, 4, shape), tg.int64),
+    (4, 3),
+)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ...compiler.ir.shapes import is_same
 from ...core.tensor import Tensor
 from ...core.trace_state import TraceError
 from ...core.values import known_values
@@ -260,21 +261,13 @@ def pad_packed_sequence(
             [3, 0]]), tensor([2, 1]))
     """
     batch_sizes, unsorted_indices = sequence.batch_sizes, sequence.unsorted_indices
-    times = batch_sizes.shape[0]
-    if total_length is not None and total_length < times:
-        raise ValueError(
-            "Expected total_length to be at least the length of the longest sequence in input, "
-            f"but got total_length={total_length} and max sequence length being {times}"
-        )
     rows, is_inside = _unpacked(sequence) if sequence.padded is None else sequence.padded
     lengths = r.sum(is_inside, 0).to("cpu")
     inside = m.reshape(is_inside, *is_inside.shape, *(1,) * (rows.ndim - 2))
     value = full((), padding_value, dtype=rows.dtype, device=rows.device)
-    padded = e.where(inside, rows, value)
-    padded = padded if sequence.padded is None else padded[:times]
-    if total_length is not None and total_length > times:
-        behind = (0,) * (2 * padded.ndim - 1) + (total_length - times,)
-        padded = pad(padded, behind, value=padding_value)
+    padded = _of_length(
+        e.where(inside, rows, value), batch_sizes.shape[0], total_length, padding_value
+    )
     padded = m.transpose(padded, 0, 1) if batch_first else padded
     if unsorted_indices is None:
         return padded, lengths
@@ -283,6 +276,22 @@ def pad_packed_sequence(
         index_select(padded, axis, unsorted_indices),
         index_select(lengths, 0, unsorted_indices.to("cpu")),
     )
+
+
+def _of_length(rows: Tensor, longest: int, total: int | None, value: float) -> Tensor:
+    """With `total` times, or as many as the longest sequence has; the rest is padding already."""
+    times = rows.shape[0]
+    if total is None:
+        return rows if is_same(longest, times) else rows[:longest]
+    if total < times:  # where not all of these have to be known
+        if total < longest:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, "
+                f"but got total_length={total} and max sequence length being {longest}"
+            )
+        return rows[:total]
+    behind = (0,) * (2 * rows.ndim - 1) + (total - times,)
+    return pad(rows, behind, value=value) if total > times else rows
 
 
 def _unpacked(sequence: PackedSequence) -> Padded:
