@@ -16,7 +16,7 @@ from .parameter import Parameter, UninitializedBuffer, UninitializedParameter
 Buffer = Tensor | None
 
 
-class _NormBase(Module):
+class NormBase(Module):
     """What batch and instance normalisation have: weights and running statistics by channel."""
 
     weight: Parameter | None
@@ -85,7 +85,7 @@ def _no_batches(device: Any) -> Tensor:
     return tensor(0, dtype=int64, device=device)
 
 
-class _BatchNorm(_NormBase):
+class BatchNormBase(NormBase):
     """What batch normalisation does whatever the number of dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class _BatchNorm(_NormBase):
         )
 
 
-class _LazyNormBase(LazyModuleMixin, _NormBase):
+class LazyNormBase(LazyModuleMixin, NormBase):
     """Norms whose `num_features` is the number of channels of the first input."""
 
     def __init__(
@@ -152,29 +152,29 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         self.reset_parameters()
 
 
-class _Of1d(_NormBase):
+class _Of1d(NormBase):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in (2, 3):
             raise ValueError(f"expected 2D or 3D input (got {input.ndim}D input)")
 
 
-class _Of2d(_NormBase):
+class _Of2d(NormBase):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim != 4:
             raise ValueError(f"expected 4D input (got {input.ndim}D input)")
 
 
-class _Of3d(_NormBase):
+class _Of3d(NormBase):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim != 5:
             raise ValueError(f"expected 5D input (got {input.ndim}D input)")
 
 
-class BatchNorm1d(_Of1d, _BatchNorm):
+class BatchNorm1d(_Of1d, BatchNormBase):
     """Batch normalisation of [N, C] or [N, C, L], per channel; see `BatchNorm2d`."""
 
 
-class BatchNorm2d(_Of2d, _BatchNorm):
+class BatchNorm2d(_Of2d, BatchNormBase):
     """Batch normalisation of [N, C, H, W], per channel, then w * x + b.
 
     In training, every channel is normalised by mean and variance of the batch, and the running
@@ -191,17 +191,17 @@ class BatchNorm2d(_Of2d, _BatchNorm):
     """
 
 
-class BatchNorm3d(_Of3d, _BatchNorm):
+class BatchNorm3d(_Of3d, BatchNormBase):
     """Batch normalisation of [N, C, D, H, W], per channel; see `BatchNorm2d`."""
 
 
-class LazyBatchNorm1d(_Of1d, _LazyNormBase, _BatchNorm):
+class LazyBatchNorm1d(_Of1d, LazyNormBase, BatchNormBase):
     """A `BatchNorm1d` for as many channels as its first input has."""
 
     cls_to_become = BatchNorm1d
 
 
-class LazyBatchNorm2d(_Of2d, _LazyNormBase, _BatchNorm):
+class LazyBatchNorm2d(_Of2d, LazyNormBase, BatchNormBase):
     """A `BatchNorm2d` for as many channels as its first input has.
 
     >>> import tgraph as tg
@@ -214,13 +214,13 @@ class LazyBatchNorm2d(_Of2d, _LazyNormBase, _BatchNorm):
     cls_to_become = BatchNorm2d
 
 
-class LazyBatchNorm3d(_Of3d, _LazyNormBase, _BatchNorm):
+class LazyBatchNorm3d(_Of3d, LazyNormBase, BatchNormBase):
     """A `BatchNorm3d` for as many channels as its first input has."""
 
     cls_to_become = BatchNorm3d
 
 
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(BatchNormBase):
     """Batch normalisation of any number of dimensions; in one process as `BatchNorm1d` to `3d`.
 
     Statistics are those of this process: there are no others yet that a group could be of.
@@ -260,7 +260,7 @@ class SyncBatchNorm(_BatchNorm):
         3
         """
         found = module
-        if isinstance(module, _BatchNorm):
+        if isinstance(module, BatchNormBase):
             found = cls(
                 module.num_features, module.eps, module.momentum, module.affine,
                 module.track_running_stats, process_group, bias=module.bias is not None,

@@ -20,6 +20,7 @@ class _Table(Module):
     num_embeddings: int
     embedding_dim: int
     padding_idx: int | None
+    weight: Parameter
 
     def _make_weight(self, given: Tensor | None, freeze: bool, device: Any, dtype: Any) -> None:
         shape = self.num_embeddings, self.embedding_dim

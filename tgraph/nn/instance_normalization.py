@@ -8,10 +8,10 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..ops import movement as m
 from . import functional as F
-from .batch_normalization import _LazyNormBase, _NormBase
+from .batch_normalization import LazyNormBase, NormBase
 
 
-class _InstanceNorm(_NormBase):
+class _InstanceNorm(NormBase):
     """What instance normalisation does whatever the number of dimensions."""
 
     spatial: int
@@ -102,21 +102,21 @@ class InstanceNorm3d(_InstanceNorm):
     spatial = 3
 
 
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm1d(LazyNormBase, _InstanceNorm):
     """An `InstanceNorm1d` for as many channels as its first input has."""
 
     spatial = 1
     cls_to_become = InstanceNorm1d
 
 
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm2d(LazyNormBase, _InstanceNorm):
     """An `InstanceNorm2d` for as many channels as its first input has."""
 
     spatial = 2
     cls_to_become = InstanceNorm2d
 
 
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm3d(LazyNormBase, _InstanceNorm):
     """An `InstanceNorm3d` for as many channels as its first input has."""
 
     spatial = 3

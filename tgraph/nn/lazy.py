@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
-from .parameter import is_lazy
+from .parameter import become, is_lazy
 
 
 class LazyModuleMixin:
@@ -57,4 +57,4 @@ class LazyModuleMixin:
         if self.cls_to_become is None:
             self._is_inferred = True
         else:
-            self.__class__ = self.cls_to_become  # type: ignore[assignment]
+            become(self, self.cls_to_become)

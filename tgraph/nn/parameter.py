@@ -133,7 +133,7 @@ class UninitializedTensorMixin:
         device = self.device if device is None else device
         dtype = self.dtype if dtype is None else dtype
         made = empty(tuple(shape), device=device, dtype=dtype)
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        become(self, self.cls_to_become)
         replace_value(self, made)  # type: ignore[arg-type]
 
     def _refuse(self) -> NoReturn:
@@ -224,6 +224,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         self, requires_grad: bool = False, device: Any = None, dtype: DType | None = None
     ) -> None:
         super().__init__(requires_grad, device, dtype)
+
+
+def become(what: Any, kind: type[Any]) -> None:
+    """Make an object one of another class, which has the same slots."""
+    object.__setattr__(what, "__class__", kind)
 
 
 def is_lazy(param: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..nn.batch_normalization import _BatchNorm
+from ..nn.batch_normalization import BatchNormBase
 from ..nn.module import Module
 from ..ops.concatenation import stack
 
@@ -138,7 +138,7 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     True
     """
     for module in root.modules():
-        if isinstance(module, _BatchNorm):
+        if isinstance(module, BatchNormBase):
             module.track_running_stats = False
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 setattr(module, name, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...compiler.ir.shapes import is_same
 from ...core.tensor import Tensor
@@ -20,6 +20,7 @@ from ...ops.padding import pad
 from ...ops.scans import cumsum
 from ...ops.sorting import sort
 from ...runtime.dtypes import float16, float32, float64, int8, int16, int32, int64, uint8
+from ...runtime.records import NamedTuple
 
 
 class _Packed(NamedTuple):
