@@ -272,3 +272,7 @@ class SyncBatchNorm(BatchNormBase):
         for name, child in module.named_children():
             found.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return found
+
+
+# What PyTorch calls them.
+_NormBase, _BatchNorm, _LazyNormBase = NormBase, BatchNormBase, LazyNormBase
