@@ -173,8 +173,13 @@ class UninitializedTensorMixin:
         """Itself: it has no history."""
         return self
 
-    def to(self: Self, device: Any = None, dtype: DType | None = None) -> Self:
+    def to(self: Self, *args: Any, device: Any = None, dtype: DType | None = None) -> Self:
         """One for another device, or of another dtype."""
+        for each in args:
+            if isinstance(each, DType):
+                dtype = each
+            elif each is not None:
+                device = each
         device = self.device if device is None else device
         return type(self)(self._requires_grad, device, self.dtype if dtype is None else dtype)
 
