@@ -76,7 +76,7 @@ def interpolate(
             f"{list(input.shape[2:])} and output {list(sizes)}"
         )
     kind = _KINDS.get(mode, mode)
-    steps = tuple(repr(1.0 / scale) if scale > 0 else "0" for scale in scales or (0,) * count)
+    steps = " ".join(repr(1.0 / scale) if scale > 0 else "0" for scale in scales or (0,) * count)
     return _interpolated(input, tuple(sizes), steps, kind, bool(align_corners), antialias)
 
 
@@ -141,17 +141,18 @@ def _check_mode(mode: str, count: int) -> None:
 
 @planned
 def _interpolated(
-    x: Tensor, sizes: tuple[int, ...], steps: tuple[str, ...], kind: str, align_corners: bool,
+    x: Tensor, sizes: tuple[int, ...], steps: str, kind: str, align_corners: bool,
     antialias: bool,
 ) -> Tensor:  # fmt: skip
     dtype = x._type.dtype
+    scales = [float(each) for each in steps.split()]  # in one string, as plans are found by it
     moves = kind.startswith("nearest")
     wide = float32 if not dtype.is_floating_point else dtype.compute
     made = x if moves else cast(x, wide)
     for axis in range(x.ndim - 1, 1, -1):
         how = Resampling(
             kind, x._type.shape[axis], sizes[axis - 2], align_corners, antialias,
-            float(steps[axis - 2]), "float64" if wide.name == "float64" else "float32",
+            scales[axis - 2], "float64" if wide.name == "float64" else "float32",
         )  # fmt: skip
         if how.size != how.made or how.scale not in (0.0, 1.0):
             made = resample(made, axis=axis, how=how)

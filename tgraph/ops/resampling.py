@@ -198,9 +198,6 @@ def _resample_transposed_vjp(
 
 def _weighted(x: Tensor, axis: int, positions: Array, weights: Array) -> Tensor:
     places, taps = positions.shape
-    by = _repeats(x, axis, positions, weights)
-    if by > 1:
-        return _repeated(x, axis, by)
     folded = _repeats_back(x, axis, positions, weights)
     if folded > 1:
         return r.sum(m.unflatten(x, axis, (places, folded)), axis + 1)
@@ -222,24 +219,9 @@ def _weighted(x: Tensor, axis: int, positions: Array, weights: Array) -> Tensor:
     return total
 
 
-def _repeats(x: Tensor, axis: int, positions: Array, weights: Array) -> int:
-    """How often each element comes, in a row, if that is all there is to it; else 0."""
-    (places, taps), size = positions.shape, x._type.shape[axis]
-    if taps != 1 or places % size or not (weights == 1).all():
-        return 0
-    by: int = places // size
-    return by if np.array_equal(positions[:, 0], np.repeat(np.arange(size), by)) else 0
-
-
 def _repeats_back(x: Tensor, axis: int, positions: Array, weights: Array) -> int:
     """Of how many elements in a row each place is the plain sum; else 0."""
     (places, taps), size = positions.shape, x._type.shape[axis]
     if places * taps != size or not (weights == 1).all():
         return 0
     return taps if np.array_equal(positions.ravel(), np.arange(size)) else 0
-
-
-def _repeated(x: Tensor, axis: int, by: int) -> Tensor:
-    shape = x._type.shape
-    each = m.expand(m.unsqueeze(x, axis + 1), (*shape[: axis + 1], by, *shape[axis + 1 :]))
-    return m.reshape(each, (*shape[:axis], shape[axis] * by, *shape[axis + 1 :]))
