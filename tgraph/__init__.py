@@ -41,6 +41,13 @@ from .compiled.compile import compile
 from .compiled.named_size import Dim
 from .compiler.ir.promotion import can_cast, promote_types
 from .core import pytree
+from .core.memory_format import MemoryFormat as memory_format
+from .core.memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+)
 from .core.operands import result_type
 from .core.printing import set_printoptions
 from .core.tensor import Size, Tensor
@@ -262,8 +269,6 @@ e = _math.e
 inf = _math.inf
 nan = _math.nan
 newaxis = None
-contiguous_format = "contiguous_format"
-preserve_format = "preserve_format"
 strided = "strided"
 
 globals().update(_FUNCTIONS)

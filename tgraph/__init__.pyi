@@ -45,6 +45,11 @@ from tgraph.compiler.ir.promotion import promote_types as promote_types
 from tgraph.core import pytree as pytree
 from tgraph.core.dtype_info import finfo as finfo
 from tgraph.core.dtype_info import iinfo as iinfo
+from tgraph.core.memory_format import MemoryFormat as _MemoryFormat
+from tgraph.core.memory_format import channels_last as channels_last
+from tgraph.core.memory_format import channels_last_3d as channels_last_3d
+from tgraph.core.memory_format import contiguous_format as contiguous_format
+from tgraph.core.memory_format import preserve_format as preserve_format
 from tgraph.core.operands import Operand as _Operand
 from tgraph.core.operands import Scalar as _Scalar
 from tgraph.core.operands import result_type as result_type
@@ -144,6 +149,7 @@ from tgraph.transforms.jacobians import jacfwd as jacfwd
 from tgraph.transforms.jacobians import jacrev as jacrev
 import numpy as _np
 
+memory_format = _MemoryFormat
 device = _Device
 get_default_device = _default_device
 dtype = _DType
@@ -164,8 +170,6 @@ e: _builtins.float
 inf: _builtins.float
 nan: _builtins.float
 newaxis: None
-contiguous_format: _builtins.str
-preserve_format: _builtins.str
 strided: _builtins.str
 
 def is_tensor(obj: _builtins.object) -> _builtins.bool: ...
@@ -316,7 +320,7 @@ def clip(
     *,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
-def clone(input: _Tensor, *, memory_format: _Any = None) -> _Tensor: ...
+def clone(input: _Tensor, *, memory_format: _MemoryFormat | None = None) -> _Tensor: ...
 def complex(real: _Tensor, imag: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def cond(pred: _Any, true_fn: _Function, false_fn: _Function, *operands: _Any) -> _Any: ...
 def conj(input: _Tensor) -> _Tensor: ...

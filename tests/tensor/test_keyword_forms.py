@@ -89,8 +89,9 @@ NOT_TAKEN: dict[str, set[str]] = {
     },
     "deprecated, reduction= says it": {"size_average", "reduce"},
     "of the form in torch, where we have that of torch.nn.functional": {
-        "batch_norm cudnn_enabled", "dropout train", "group_norm cudnn_enabled",
-        "layer_norm cudnn_enabled",
+        "adaptive_max_pool1d inputs", "alpha_dropout train", "batch_norm cudnn_enabled",
+        "dropout train", "feature_alpha_dropout train", "group_norm cudnn_enabled",
+        "instance_norm cudnn_enabled", "layer_norm cudnn_enabled",
     },
     "positional in both": {"softmax _stacklevel", "log_softmax _stacklevel",
                            "softmin _stacklevel"},

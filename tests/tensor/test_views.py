@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -269,3 +271,36 @@ def test_gradients_through_a_written_diagonal() -> None:
         with tg.no_grad():
             change = (program(x + step) - program(x - step)).item()
         assert abs((x.grad.numpy() * step).sum() * 2 - change) < 1e-12
+
+
+# --- orders of memory ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("order", "shape", "strides"),
+    [
+        (tg.channels_last, (2, 3, 4, 5), (60, 1, 15, 3)),
+        (tg.channels_last_3d, (2, 3, 4, 5, 2), (120, 1, 30, 6, 3)),
+        (tg.contiguous_format, (2, 3), (3, 1)),
+    ],
+)
+def test_memory_formats(order: tg.memory_format, shape: tuple[int, ...], strides: Any) -> None:
+    x = tg.arange(float(math.prod(shape))).reshape(shape).requires_grad_()
+    moved = x.contiguous(memory_format=order)
+    for each in (moved, x.clone(memory_format=order), x.to(memory_format=order), moved.clone()):
+        assert each.stride() == strides and tg.equal(each, x)
+    assert moved.is_contiguous(memory_format=order)
+    assert moved.contiguous(memory_format=order) is moved
+    assert x.is_contiguous(memory_format=order) == (order is tg.contiguous_format)
+    assert moved.to(tg.float64, memory_format=tg.contiguous_format).is_contiguous()
+    assert not tg.ones(2).is_contiguous(memory_format=tg.channels_last)
+    (moved * x.detach()).sum().backward()
+    assert tg.equal(x.grad, x.detach())
+    assert tg.equal(tg.compile(lambda y: y.contiguous(memory_format=order) * 2)(x), x * 2)
+
+
+def test_memory_formats_need_their_dimensions() -> None:
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        tg.ones(3).contiguous(memory_format=tg.channels_last)
+    assert repr(tg.channels_last) == "tgraph.channels_last"
+    assert pickle.loads(pickle.dumps(tg.channels_last)) is tg.channels_last

@@ -13,6 +13,10 @@ from .transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTransp
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
+    in_channels: int
+    out_channels: int
+    groups: int
+    kernel_size: tuple[int, ...]
     weight: Any
     bias: Any
 
@@ -33,7 +37,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._channels_of(input)
-        if self.in_channels % self.groups:  # type: ignore[attr-defined]
+        if self.in_channels % self.groups:
             raise ValueError("in_channels must be divisible by groups")
         self.weight.materialize(self._weight_shape())  # type: ignore[attr-defined]
         if self.bias is not None:
@@ -41,7 +45,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
     def _channels_of(self, input: Tensor) -> int:
-        least = len(self.kernel_size) + 1  # type: ignore[attr-defined]
+        least = len(self.kernel_size) + 1
         if input.ndim not in (least, least + 1):
             raise RuntimeError(
                 f"Expected {least}D (unbatched) or {least + 1}D (batched) input to "

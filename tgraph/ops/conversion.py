@@ -12,6 +12,7 @@ from ..compiler.ir import Node
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
+from ..core.memory_format import MemoryFormat, preserve_format
 from ..core.operands import cast, require_tensor
 from ..core.public import public
 from ..core.tensor import Tensor, wrap
@@ -36,7 +37,7 @@ from ..runtime.dtypes import (
     uint8,
 )
 from .creation import as_device, as_dtype
-from .movement import unbind
+from .movement import clone, contiguous, unbind
 from .typed import type_name, typed
 
 # --- dtypes ------------------------------------------------------------------------------------
@@ -50,14 +51,14 @@ def to(
     device: Any = None,
     copy: bool = False,
     non_blocking: bool = False,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     """This tensor with another dtype or on another device: itself where nothing changes.
 
-    Takes a dtype, a device, both, or another tensor to be like. With `non_blocking`, copies between
-    the CPU and a device are made without waiting: after `tgraph.cuda.synchronize()` the elements of
-    one from a device are there, and what a pinned tensor gave to a device may be overwritten.
-    Without it both hold at once.
+    Takes a dtype, a device, both, or another tensor to be like, and the order of its memory. With
+    `non_blocking`, copies between the CPU and a device are made without waiting: after
+    `tgraph.cuda.synchronize()` the elements of one from a device are there, and what a pinned
+    tensor gave to a device may be overwritten. Without it both hold at once.
     """
     flags = [each for each in args if isinstance(each, bool)]  # non_blocking, copy: by position
     non_blocking = flags[0] if flags else non_blocking
@@ -73,6 +74,10 @@ def to(
             dtype = each
     wanted = as_dtype(dtype) or self._type.dtype
     there = self._type.device if device is None else as_device(device)
+    if memory_format not in (None, preserve_format):
+        if copy and there == self._type.device and wanted is self._type.dtype:
+            return clone(self, memory_format=memory_format)
+        return contiguous(to(self, wanted, there, non_blocking), memory_format=memory_format)
     if there != self._type.device:
         return _moved(self, wanted, there, non_blocking)
     if wanted is self._type.dtype:

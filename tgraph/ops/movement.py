@@ -27,6 +27,7 @@ from ..compiler.ir.shapes import (
 )
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
+from ..core.memory_format import MemoryFormat, contiguous_format, preserve_format
 from ..core.operands import require_tensor
 from ..core.overlap import Span, span_of
 from ..core.planned import planned
@@ -497,15 +498,37 @@ def strided(line: Tensor, span: Span) -> Tensor:
 
 
 @public(method=True)
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """A copy with memory of its own, in the order of the input's; gradients pass through."""
-    return apply(p.copy, input)
+    if memory_format is None or memory_format is preserve_format:
+        return apply(p.copy, input)
+    if memory_format is contiguous_format:
+        return row_major_copy(input)
+    return _copy_in_order(input, memory_format)
+
+
+def _copy_in_order(x: Tensor, order: MemoryFormat) -> Tensor:
+    """A copy whose elements lie in memory as `order` says."""
+    axes = order.axes(x._type.shape)
+    made = row_major_copy(apply(p.permute, x, axes=axes))
+    back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    return apply(p.permute, made, axes=back)
 
 
 @public(function=False, method=True)
-def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """`input` itself if its memory is in row-major order, else a copy that is."""
-    return input if is_contiguous(input) else row_major_copy(input)
+def contiguous(input: Tensor, *, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """`input` itself if its memory is in row-major order, else a copy that is.
+
+    So with another order as the `memory_format`, such as `tgraph.channels_last`.
+    """
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if memory_format is contiguous_format:
+        return input if is_contiguous(input) else row_major_copy(input)
+    memory_format.axes(input._type.shape)
+    if is_contiguous(input, memory_format=memory_format):
+        return input
+    return _copy_in_order(input, memory_format)
 
 
 @planned
@@ -515,12 +538,15 @@ def row_major_copy(input: Tensor) -> Tensor:
 
 
 @public(function=False, method=True)
-def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
-    """Whether the elements lie in memory in row-major order, without gaps."""
+def is_contiguous(input: Tensor, *, memory_format: MemoryFormat = contiguous_format) -> bool:
+    """Whether the elements lie in memory in row-major order, or another one, without gaps."""
     value, shape = input._value, input._type.shape
-    if type(value) is np.ndarray:
-        return value.flags.c_contiguous  # axes of one element may have any stride there, too
-    wanted = contiguous_strides(shape)
+    if memory_format is contiguous_format:
+        if type(value) is np.ndarray:
+            return value.flags.c_contiguous  # axes of one element may have any stride there, too
+    elif not memory_format.fits(len(shape)):
+        return False
+    wanted = memory_format.strides(shape)
     strides = strides_of(input)
     if are_same(strides, wanted) or 0 in shape:
         return True
