@@ -312,6 +312,10 @@ def resized(x: Array, *matrices: Array) -> Array:
     return x
 
 
+def rounded(x: Array) -> Array:
+    return np.floor(x + 0.5)
+
+
 for _mode, _kind, _shape, _out, _align in [
     ("nearest", "nearest", (1, 2, 5), (7,), False),
     ("nearest", "nearest", (1, 2, 3, 2), (6, 6), False),
@@ -354,6 +358,17 @@ case(
     dtypes=DOUBLE,
     tolerance=60,
 )
+case(
+    "interpolate bytes",
+    lambda x: F.interpolate(x, (3, 9), mode="bilinear", antialias=True),
+    lambda x: rounded(
+        resized(rounded(resized(x, np.eye(8), filtered(5, 9, "linear"))), filtered(8, 3, "linear"))
+    ),
+    (1, 1, 8, 5),
+    dtypes=(tg.uint8,),
+    gradient=False,
+    layouts=False,
+)  # fmt: skip
 case(
     "interpolate area",
     lambda x: F.interpolate(x, (3, 2), mode="area"),

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.autocast import with_autocast
-from ..core.operands import cast, require_tensor
+from ..core.operands import cast, require_tensor, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
-from ..runtime.dtypes import float32
-from . import elementwise as e
+from ..runtime.dtypes import float64, uint8
 from . import movement as m
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from .resampling import Resampling, resample
+from .resampling import Resampling, resample, resample_bytes
 
 _AREAS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _DIMENSIONS = {"linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,),
@@ -75,7 +74,12 @@ def interpolate(
             "Input and output sizes should be greater than 0, but got input "
             f"{list(input.shape[2:])} and output {list(sizes)}"
         )
-    kind = _KINDS.get(mode, mode)
+    kind, dtype = _KINDS.get(mode, mode), input._type.dtype
+    if not dtype.is_floating_point and dtype is not uint8 and not kind.startswith("nearest"):
+        raise NotImplementedError(
+            f'"interpolate" with mode {mode} not implemented for {dtype.name}; convert the input '
+            "to a floating point dtype"
+        )
     steps = " ".join(repr(1.0 / scale) if scale > 0 else "0" for scale in scales or (0,) * count)
     return _interpolated(input, tuple(sizes), steps, kind, bool(align_corners), antialias)
 
@@ -147,20 +151,17 @@ def _interpolated(
     dtype = x._type.dtype
     scales = [float(each) for each in steps.split()]  # in one string, as plans are found by it
     moves = kind.startswith("nearest")
-    wide = float32 if not dtype.is_floating_point else dtype.compute
-    made = x if moves else cast(x, wide)
+    in_bytes = dtype is uint8 and not moves
+    precise = dtype is float64 or in_bytes
+    made = x if moves or in_bytes else widened(x)
     for axis in range(x.ndim - 1, 1, -1):
         how = Resampling(
             kind, x._type.shape[axis], sizes[axis - 2], align_corners, antialias,
-            scales[axis - 2], "float64" if wide.name == "float64" else "float32",
+            scales[axis - 2], "float64" if precise else "float32",
         )  # fmt: skip
         if how.size != how.made or how.scale not in (0.0, 1.0):
-            made = resample(made, axis=axis, how=how)
-    if made is x:
-        return m.clone(x)
-    if dtype.is_floating_point or moves:
-        return cast(made, dtype)
-    return cast(e.clamp(e.round(made), 0, 255), dtype)
+            made = (resample_bytes if in_bytes else resample)(made, axis=axis, how=how)
+    return m.clone(x) if made is x else cast(made, dtype)
 
 
 def upsample(

@@ -17,8 +17,10 @@ from ..compiler.ir import primitives as p
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
+from ..core.operands import cast
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
+from ..runtime.dtypes import int32, uint8
 from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
@@ -225,3 +227,32 @@ def _repeats_back(x: Tensor, axis: int, positions: Array, weights: Array) -> int
     if places * taps != size or not (weights == 1).all():
         return 0
     return taps if np.array_equal(positions.ravel(), np.arange(size)) else 0
+
+
+# --- bytes ---------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=128)
+def _whole_table(how: Resampling) -> tuple[Array, Array, int]:
+    """Positions, weights as whole numbers of 16 bits, and of how many bits their fraction is."""
+    positions, given = table(how)
+    weights = given.copy()
+    if not how.antialias:  # an element that is several taps has one weight
+        for tap in range(1, positions.shape[1]):
+            for before in range(tap):
+                same = positions[:, tap] == positions[:, before]
+                weights[same, before] += weights[same, tap]
+                weights[same, tap] = 0
+    bits, most = 0, float(weights.max())
+    while bits < 22 and int(0.5 + most * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    scaled = weights * (1 << bits)
+    return positions, np.trunc(scaled + np.where(scaled < 0, -0.5, 0.5)).astype(np.int32), bits
+
+
+def resample_bytes(x: Tensor, axis: int, how: Resampling) -> Tensor:
+    """`x`, of bytes, with `axis` resampled in whole numbers, and rounded, as in PyTorch."""
+    positions, weights, bits = _whole_table(how)
+    total = cast(_weighted(cast(x, int32), axis, positions, weights), int32)
+    whole = e.bitwise_right_shift(e.add(total, 1 << (bits - 1)), bits)
+    return cast(e.clamp(whole, 0, 255), uint8)
