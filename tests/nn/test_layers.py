@@ -8,6 +8,13 @@ import pytest
 import tgraph as tg
 from tgraph import nn
 
+
+def called(layer, shape):
+    """A lazy layer, once it has its parameters."""
+    layer(tg.ones(shape))
+    return layer
+
+
 LAYERS = {
     "linear": (lambda: nn.Linear(5, 3), (4, 5)),
     "linear of a vector": (lambda: nn.Linear(5, 3, bias=False), (5,)),
@@ -19,6 +26,15 @@ LAYERS = {
     ),
     "conv same": (lambda: nn.Conv2d(2, 3, (4, 3), padding="same", bias=False), (1, 2, 5, 6)),
     "conv of one image": (lambda: nn.Conv2d(2, 3, 2, padding="valid"), (2, 4, 4)),
+    "conv circular": (
+        lambda: nn.Conv1d(2, 3, 3, padding=2, padding_mode="circular"), (1, 2, 5)
+    ),
+    "conv 3d": (lambda: nn.Conv3d(2, 2, 2, padding="same"), (1, 2, 2, 3, 2)),
+    "conv transposed": (lambda: nn.ConvTranspose2d(4, 2, 3, 2, 1, 1, 2), (1, 4, 2, 3)),
+    "lazy conv": (
+        lambda: called(nn.LazyConv2d(2, 2, padding_mode="reflect", padding=1), (1, 3, 3, 3)),
+        (1, 3, 3, 3),
+    ),
     "max pool": (lambda: nn.MaxPool2d(2), (2, 3, 5, 6)),
     "max pool overlapping": (lambda: nn.MaxPool2d(3, 2, 1, ceil_mode=True), (1, 2, 6, 7)),
     "average pool": (lambda: nn.AvgPool2d(2, 1), (2, 3, 5, 6)),
@@ -304,6 +320,48 @@ def test_dropout():
     assert nn.Dropout(1.0)(x).sum().item() == 0
     with pytest.raises(ValueError, match=r"between 0 and 1, but got 1.5"):
         nn.Dropout(1.5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "channels"),
+    [
+        (nn.Dropout1d(0.4), (40, 30, 3), (40, 30, 1)),
+        (nn.Dropout1d(0.4), (900, 3), (900, 1)),
+        (nn.Dropout2d(0.4), (40, 30, 2, 2), (40, 30, 1, 1)),
+        (nn.Dropout3d(0.4), (900, 2, 1, 2), (900, 1, 1, 1)),
+        (nn.FeatureAlphaDropout(0.4), (40, 30, 3), (40, 30, 1)),
+        (nn.AlphaDropout(0.4), (40, 30), (40, 30)),
+    ],
+)
+def test_dropout_of_channels(layer, shape, channels):
+    tg.manual_seed(1)
+    out = layer(tg.ones(shape)).numpy()
+    first = out[tuple(slice(0, size) for size in channels)]
+    np.testing.assert_array_equal(out, np.broadcast_to(first, shape))
+    values, counts = np.unique(first, return_counts=True)
+    assert counts[0] / counts.sum() == pytest.approx(0.4, abs=0.05)
+    kept = {"AlphaDropout", "FeatureAlphaDropout"} & {type(layer).__name__}
+    low = -1.7580993408473766 if kept else 0.0  # what a dropped element is, before the scale
+    scale = 1 / math.sqrt((low * low * 0.4 + 1) * 0.6) if kept else 1 / 0.6
+    shift = -low * scale * 0.4
+    np.testing.assert_allclose(values, [low * scale + shift, scale + shift], rtol=1e-6)
+    assert tg.equal(layer.eval()(tg.ones(shape)), tg.ones(shape))
+    layer.train()
+
+
+def test_conv_transpose_takes_an_output_size():
+    layer = nn.ConvTranspose2d(1, 1, 3, stride=2, padding=1)
+    x = tg.ones(1, 1, 3, 3)
+    assert layer(x).shape == (1, 1, 5, 5)
+    assert layer(x, output_size=(6, 5)).shape == layer(x, [1, 1, 6, 5]).shape == (1, 1, 6, 5)
+    with pytest.raises(ValueError, match="requested an output size of"):
+        layer(x, output_size=(7, 5))
+    with pytest.raises(ValueError, match=r"must have 2 or 4 elements \(got 3\)"):
+        layer(x, output_size=(1, 6, 5))
+    with pytest.raises(ValueError, match='Only "zeros" padding mode is supported for ConvTransp'):
+        nn.ConvTranspose1d(1, 1, 2, padding_mode="reflect")
+    with pytest.raises(RuntimeError, match="output padding must be smaller than either stride or"):
+        nn.ConvTranspose2d(1, 1, 3, stride=2, output_padding=2)(x)
 
 
 # --- embedding -----------------------------------------------------------------------------------
