@@ -31,8 +31,8 @@ SAME_SHAPES = {
 NEEDS_DIMENSIONS = {
     "adaptive_avg_pool2d", "addmm", "addmv", "avg_pool1d", "avg_pool2d", "baddbmm", "batch_norm",
     "bilinear", "bincount", "bmm", "cat", "chunk", "conv1d", "conv2d", "conv3d",
-    "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "cummax", "cummin", "diag", "diagonal", "dot", "glu", "group_norm",
-    "index_put",
+    "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "cummax", "cummin", "diag",
+    "diagonal", "dot", "glu", "group_norm", "index_put",
     "index_put_", "layer_norm", "linalg.cholesky", "linalg.det", "linalg.eigh",
     "linalg.eigvalsh", "linalg.inv", "linalg.qr", "linalg.slogdet", "linalg.solve",
     "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linear", "linear_cross_entropy",

@@ -107,7 +107,6 @@ from .lazy_convolution import (
     LazyConvTranspose3d,
 )
 from .linear import (
-    Bilinear,
     Identity,
     LazyLinear,
     Linear,
@@ -253,7 +252,6 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
-    "Bilinear",
     "Buffer",
     "CTCLoss",
     "ChannelShuffle",

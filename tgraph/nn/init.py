@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,9 +19,26 @@ from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import from_numpy
-from ..ops.random import Generator
+from ..ops.random import Generator, rand
 
 _F = TypeVar("_F", bound=Callable[..., Tensor])
+
+
+class _Skipping(threading.local):
+    on = False
+
+
+_skipping = _Skipping()
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Inside, functions of this module leave tensors as they are."""
+    before, _skipping.on = _skipping.on, True
+    try:
+        yield
+    finally:
+        _skipping.on = before
 
 
 def _at_once(fill: _F) -> _F:
@@ -26,6 +46,8 @@ def _at_once(fill: _F) -> _F:
 
     @functools.wraps(fill)
     def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if _skipping.on:
+            return tensor
         with current_context().making_state(tensor), no_grad():
             return fill(tensor, *args, **kwargs)
 
@@ -49,6 +71,11 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "selu":
         return 3.0 / 4
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """By the name that PyTorch's programs know: `fan_in_and_out`."""
+    return fan_in_and_out(tensor)
 
 
 def fan_in_and_out(tensor: Tensor) -> tuple[int, int]:
@@ -145,11 +172,15 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fan_in_and_out(tensor))), generator)
 
 
-def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """One of `fan_in_and_out`, by the name that PyTorch's programs know."""
+    if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    fan = fan_in_and_out(tensor)[0 if mode == "fan_in" else 1]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return fan_in_and_out(tensor)[0 if mode.lower() == "fan_in" else 1]
+
+
+def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def kaiming_uniform_(
@@ -199,3 +230,71 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     q = q * np.sign(np.diag(r))
     result = np.ascontiguousarray(q.T if wide else q).reshape(drawn.shape)
     return tensor.copy_(from_numpy(gain * result))
+
+
+@_at_once
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill a convolution's weight [out, in, *window] so that it passes its channels on.
+
+    >>> import tgraph as tg
+    >>> dirac_(tg.empty(2, 2, 3))[0].tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    values = np.zeros(tensor.shape)
+    size = tensor.shape[0] // groups
+    middle = tuple(each // 2 for each in tensor.shape[2:])
+    for group in range(groups):
+        for at in range(min(size, tensor.shape[1])):
+            values[(group * size + at, at, *middle)] = 1
+    return tensor.copy_(from_numpy(values))
+
+
+@_at_once
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
+    """Fill a matrix with normal numbers, and a share of each column with zeros.
+
+    Source: Martens, "Deep learning via Hessian-free optimization" (2010).
+    """
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    values = _doubles(tensor.normal_(0.0, std, generator=generator))
+    places = _doubles(rand(rows, columns, generator=generator)).argsort(axis=0)
+    zeros = places[: math.ceil(sparsity * rows)]
+    np.put_along_axis(values, zeros, 0.0, axis=0)
+    return tensor.copy_(from_numpy(values))
+
+
+def _deprecated(fill: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    name = fill.__name__
+
+    @functools.wraps(fill)
+    def run(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return fill(*args, **kwargs)
+
+    run.__name__ = name[:-1]
+    return run
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

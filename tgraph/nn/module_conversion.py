@@ -56,7 +56,8 @@ class Convertible:
         def convert(tensor: Tensor) -> Tensor:
             own, place = tensor.dtype, tensor.device
             wanted = dtype if dtype is not None and own.is_differentiable else own
-            return tensor.to(place if device is None else device, wanted)
+            there = place if device is None else device
+            return tensor if wanted is own and there == place else tensor.to(there, wanted)
 
         return self._apply(convert)
 

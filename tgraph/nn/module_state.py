@@ -244,15 +244,13 @@ class Stateful:
                 f'While copying the parameter named "{key}", expected tgraph.Tensor or '
                 f"Tensor-like object from checkpoint but received {type(given)}"
             )
-        if is_lazy(own) and is_lazy(given):
-            return ""
-        if is_lazy(own) and not assign:
+        if is_lazy(own):
+            if is_lazy(given):
+                return ""
             own.materialize(given.shape)  # type: ignore[attr-defined]
-        if (
-            not is_lazy(own) and not own.shape and given.shape == (1,)
-        ):  # as PyTorch saved scalars once
+        if not own.shape and given.shape == (1,):  # as PyTorch saved scalars once
             given = given[0]
-        if not is_lazy(own) and given.shape != own.shape:
+        if given.shape != own.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "
                 f"checkpoint, the shape in current model is {own.shape}."
