@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tgraph as tg
+from tgraph import nn
 from tgraph.nn import init
 
 
@@ -102,3 +103,12 @@ def test_a_generator_decides_the_numbers():
         return filled(init.kaiming_normal_, generator=tg.Generator().manual_seed(3))
 
     np.testing.assert_array_equal(draw(), draw())
+
+
+def test_dirac_and_sparse_and_names_of_before():
+    weight = init.dirac_(tg.empty(4, 2, 3, 3), groups=2)
+    x = tg.randn(1, 4, 5, 5)
+    assert tg.equal(nn.functional.conv2d(x, weight, padding=1, groups=2), x)
+    assert (init.sparse_(tg.empty(10, 4), 0.35) == 0).sum(0).tolist() == [4] * 4
+    with pytest.warns(FutureWarning, match="`nn.init.constant` is now deprecated"):
+        assert init.constant(tg.empty(1), 2.0).item() == 2

@@ -408,3 +408,113 @@ def test_repr_is_pytorchs():
 )  # fmt: skip
 def test_repr_of_layers(layer, text):
     assert repr(layer) == text
+
+
+# --- as PyTorch's programs use them --------------------------------------------------------------
+
+
+def test_registries_are_read_and_written():
+    block = Block()
+    call = tg.compile(block)
+    assert list(block._parameters) == ["scale"] and list(block._modules) == ["linear"]
+    assert block._non_persistent_buffers_set == {"cache"}
+    call(tg.ones(1, 3))
+    block._modules["linear"] = nn.Identity()
+    assert call(tg.ones(1, 3)).tolist() == [[1, 1, 1]] and not hasattr(block.linear, "weight")
+    block._parameters["scale"] = nn.Parameter(tg.full((3,), 2.0))
+    assert call(tg.ones(1, 3)).tolist() == [[2, 2, 2]]
+    del block._buffers["seen"]
+    block._parameters = {"other": nn.Parameter(tg.ones(1)), **block._parameters}
+    assert names(block.named_parameters()) == ["other", "scale"]
+    assert not hasattr(block, "seen") and repr(block._buffers) == "{'cache': tensor([0., 0.])}"
+    assert block._parameters.pop("other").shape == (1,) and not hasattr(block, "other")
+    assert isinstance(block._modules.copy(), dict)
+    replica = block._replicate_for_data_parallel()
+    assert not list(replica.parameters()) and len(list(block.parameters())) == 1
+
+
+def test_buffers_by_assignment():
+    block = nn.Module()
+    block.kept = nn.Buffer(tg.ones(1))
+    block.left = nn.Buffer(tg.ones(1), persistent=False)
+    assert list(block.state_dict()) == ["kept"]
+    assert names(block.named_buffers()) == ["kept", "left"]
+    block.kept = nn.Parameter(tg.ones(2))
+    assert names(block.named_parameters()) == ["kept"] and "kept" not in block._buffers
+
+
+class Frozen(nn.Linear):
+    """What overrides methods that parents call of their children."""
+
+    def train(self, mode=True):
+        return super().train(False)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        self.anchors = fn(getattr(self, "anchors", tg.ones(1)))
+        return self
+
+    def get_extra_state(self):
+        return {"note": 7}
+
+    def set_extra_state(self, state):
+        self.note = state["note"]
+
+    def _load_from_state_dict(self, state_dict, prefix, *others):
+        if f"{prefix}old" in state_dict:
+            state_dict[f"{prefix}weight"] = state_dict.pop(f"{prefix}old")
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+def test_what_children_override_is_called():
+    net = nn.Sequential(Frozen(1, 1), nn.ReLU()).train()
+    assert [each.training for each in net.modules()] == [True, False, True]
+    assert net.double()[0].anchors.dtype is tg.float64
+    state = net.state_dict()
+    assert list(state) == ["0.weight", "0.bias", "0._extra_state"]
+    state["0.old"] = state.pop("0.weight") + 1
+    other = nn.Sequential(Frozen(1, 1), nn.ReLU())
+    other.load_state_dict(state)
+    assert other[0].note == 7
+    assert other[0].weight.item() == pytest.approx(net[0].weight.item() + 1)
+
+
+def test_loading_by_assigning():
+    layer = nn.Linear(2, 2).requires_grad_(False)
+    given = {"weight": tg.ones(2, 2, dtype=tg.float64), "bias": nn.Parameter(tg.zeros(2))}
+    layer.load_state_dict(given, assign=True)
+    assert layer.weight.dtype is tg.float64 and isinstance(layer.weight, nn.Parameter)
+    assert layer.bias is given["bias"] and not layer.bias.requires_grad
+    filled = {}
+    assert layer.state_dict(destination=filled, prefix="a.") is filled and "a.bias" in filled
+
+
+def test_submodules_by_path():
+    net = nn.Sequential(nn.Sequential(nn.ReLU()))
+    net.set_submodule("0.0", nn.Tanh())
+    net.set_submodule("0.1", nn.Identity())
+    assert repr(net[0]) == "Sequential(\n  (0): Tanh()\n  (1): Identity()\n)"
+    with pytest.raises(AttributeError, match="Sequential has no attribute `7`"):
+        net.set_submodule("0.7", nn.Tanh(), strict=True)
+    with pytest.raises(AttributeError, match="`training` is not an nn"):
+        net.get_submodule("0.training")
+    with pytest.raises(ValueError, match="without a target name"):
+        net.set_submodule("", nn.Tanh())
+    assert not any(name[0].isdigit() for name in dir(net))
+    assert net.to_empty(device="cpu") is net and net.type(tg.float64) is net
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        nn.Module(size=3)
+
+
+def test_paths_of_pytorch():
+    from tgraph.nn.modules.batchnorm import BatchNorm2d
+    from tgraph.nn.modules.linear import Linear
+
+    from tgraph.nn.modules.utils import _pair, consume_prefix_in_state_dict_if_present
+
+    assert Linear is nn.Linear is nn.modules.Linear and BatchNorm2d is nn.BatchNorm2d
+    assert issubclass(nn.MSELoss, nn.modules.loss._Loss) and _pair(3) == (3, 3)
+    state = nn.Sequential(nn.Linear(1, 1)).state_dict()
+    consume_prefix_in_state_dict_if_present(state, "0.")
+    assert list(state) == ["weight", "bias"] and list(state._metadata) == [""]
+    assert nn.parameter.Parameter is nn.Parameter

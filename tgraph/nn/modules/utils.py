@@ -53,5 +53,5 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)
     for key in list(metadata or ()):
-        if key and metadata is not None and key.startswith(prefix[:-1]):
+        if metadata is not None and key and (f"{key}." == prefix or key.startswith(prefix)):
             metadata[key[len(prefix) :]] = metadata.pop(key)

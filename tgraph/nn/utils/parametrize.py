@@ -171,11 +171,19 @@ def _require_alike(what: str, original: Tensor, new: Tensor) -> None:
 
 
 def _deep_copied(self: Any, memo: dict[int, Any]) -> Any:
+    """A copy with a class of its own, so that removing a parametrization leaves the other alone."""
     replica = memo.get(id(self))
     if replica is None:
-        replica = memo[id(self)] = type(self).__new__(type(self))
+        own = type(self)
+        members = {key: each for key, each in vars(own).items() if key in _COPIED or
+                   isinstance(each, property)}  # fmt: skip
+        class_ = type(own.__name__, own.__bases__, members)
+        replica = memo[id(self)] = class_.__new__(class_)
         replica.__dict__.update(deepcopy(self.__dict__, memo))
     return replica
+
+
+_COPIED = ("__deepcopy__", "__getstate__", "__module__")
 
 
 def _refuse_pickle(self: Any) -> Any:
