@@ -53,6 +53,7 @@ DOORS = {
     "tgraph.compiled.compiled_function": (
         "tgraph.compiled.check", "tgraph.compiled.explain", "tgraph.rewriting.rewritings",
     ),
+    "tgraph.nn.utils.stateless": ("tgraph.transforms.functional",),
     "tgraph.nn.module": ("tgraph.compiled.compiled_function",),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
     "tgraph.drawing.draw": (

@@ -90,7 +90,7 @@ SHAPES = {"addmv_": lambda y: y[0], "baddbmm_": lambda y: y[None]}
 ACTIVATIONS = {
     "relu": (), "relu6": (), "hardtanh": (0.2, 0.8), "leaky_relu": (0.1,), "elu": (0.7,),
     "selu": (), "celu": (0.7,), "silu": (), "mish": (), "hardsigmoid": (), "hardswish": (),
-    "threshold": (0.5, 0.1),
+    "threshold": (0.5, 0.1), "rrelu": (0.2, 0.6),
 }  # fmt: skip
 
 ELSEWHERE = {

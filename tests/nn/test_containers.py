@@ -1,5 +1,6 @@
 """Sequential, ModuleList, ModuleDict."""
 
+import operator
 from collections import OrderedDict
 
 import pytest
@@ -83,7 +84,7 @@ def test_sequential_adds_and_repeats():
     assert one.pop(1).number == 2 and numbers(one) == [1, 3]
     assert numbers(one.extend([Add(5)]).insert(-1, Add(4))) == [1, 3, 4, 5]
     with pytest.raises(ValueError, match="only objects of Sequential class"):
-        [*one, Add(1)]
+        operator.add(one, [Add(1)])
     with pytest.raises(ValueError, match="Non-positive multiplication factor"):
         one * 0
     with pytest.raises(IndexError, match="Index out of range: 9"):
@@ -91,7 +92,7 @@ def test_sequential_adds_and_repeats():
 
 
 def test_module_list_adds_and_shows_what_repeats():
-    modules = [*nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Tanh()]), nn.Tanh()]
+    modules = operator.add(nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Tanh()]), [nn.Tanh()])
     assert repr(modules) == "ModuleList(\n  (0-1): 2 x ReLU()\n  (2-3): 2 x Tanh()\n)"
     modules.insert(1, nn.Identity())
     assert [type(each).__name__ for each in modules[:3]] == ["ReLU", "Identity", "ReLU"]

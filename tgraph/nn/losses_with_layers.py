@@ -15,9 +15,9 @@ from ..ops.reductions import argmax
 from ..runtime.dtypes import DType, int64
 from ..runtime.records import NamedTuple
 from . import functional as F
+from . import loss
 from .container import ModuleList, Sequential
 from .linear import Linear
-from .loss import _WeightedLoss
 from .module import Module
 
 
@@ -51,7 +51,7 @@ class LinearCrossEntropyOptions:
             raise ValueError(f"acc_dtype must be a floating point dtype, got {self.acc_dtype!r}")
 
 
-class LinearCrossEntropyLoss(_WeightedLoss):
+class LinearCrossEntropyLoss(loss._WeightedLoss):
     """The cross-entropy of the results of a linear map, which it owns.
 
     With `out_features` there are that many losses for each example: scores [n, classes,
@@ -207,8 +207,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         head = F.log_softmax(self.head(input), dim=1)
         output = output + head.gather(1, chosen.unsqueeze(1)).squeeze(1)
-        loss = (-output).mean()
-        return _ASMoutput(output if is_batched else output.squeeze(0), loss)
+        mean = (-output).mean()
+        return _ASMoutput(output if is_batched else output.squeeze(0), mean)
 
     def _get_full_log_prob(self, input: Tensor, head_output: Tensor) -> Tensor:
         head = F.log_softmax(head_output, dim=1)
