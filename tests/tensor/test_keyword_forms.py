@@ -174,7 +174,7 @@ def test_state_of_other_libraries_is_loaded() -> None:
     assert layer.weight[0, 0] == 0
     with pytest.raises(RuntimeError, match="size mismatch for weight"):
         layer.load_state_dict({"weight": weight.T, "bias": bias})
-    with pytest.raises(RuntimeError, match="but received list"):
+    with pytest.raises(RuntimeError, match="but received <class 'list'>"):
         layer.load_state_dict({"weight": weight.tolist(), "bias": bias})
 
 

@@ -47,7 +47,8 @@ def ctc_loss(
     tensors or tuples. "mean" divides each loss by its number of labels. With `zero_infinity` what
     is too short for its labels counts for nothing.
 
-    As in PyTorch, the gradient of `log_probs` takes these for the results of a log-softmax.
+    As in PyTorch, the gradient of `log_probs` takes these for the results of a log-softmax. Where a
+    loss is infinite PyTorch's gradient is NaN, and here finite; `zero_infinity` makes both 0.
 
     >>> import tgraph as tg
     >>> logs = tg.zeros(4, 1, 3).log_softmax(2)
