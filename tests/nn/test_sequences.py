@@ -226,6 +226,13 @@ def test_a_batch_of_nothing_changes_no_running_statistics():
     assert layer.num_batches_tracked.item() == 1
 
 
+def test_norms_load_states_without_a_count_of_batches():
+    layer = nn.InstanceNorm1d(3, track_running_stats=True)
+    state = dict(layer.state_dict())
+    del state["num_batches_tracked"]
+    assert layer.load_state_dict(state).missing_keys == []
+
+
 def test_convert_sync_batchnorm():
     net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.BatchNorm1d(3, bias=False))).eval()
     x = tg.randn(4, 2)

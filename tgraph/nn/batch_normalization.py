@@ -19,6 +19,7 @@ Buffer = Tensor | None
 class NormBase(Module):
     """What batch and instance normalisation have: weights and running statistics by channel."""
 
+    _version = 2
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Buffer
@@ -72,6 +73,16 @@ class NormBase(Module):
 
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
+        """Of states from before `num_batches_tracked` was part of them, that is kept."""
+        key = prefix + "num_batches_tracked"
+        is_old = (local_metadata.get("version") or 0) < 2
+        if is_old and self.num_batches_tracked is not None and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def extra_repr(self) -> str:
         return (
