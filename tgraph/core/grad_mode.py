@@ -21,6 +21,8 @@ def _switch(mode: bool) -> None:
 class unrecorded:
     """`no_grad` for what is no part of the user's program."""
 
+    _previous: bool
+
     def __enter__(self) -> None:
         self._previous = state.grad_enabled
         state.grad_enabled = False

@@ -26,10 +26,10 @@ from .cases import CASES
 LIBRARIES = ("torch", "tgraph", "compiled")
 _HEAD = """# Packages written for PyTorch
 
-Written by `make thirdparty`: code that nobody here wrote runs with `tgraph.compat`, unchanged, with the
-weights and inputs that PyTorch {version} has in the same run. "equal" means that results and all
-gradients agree, eagerly and by `torch.compile`, which is `tgraph.compile` there; otherwise the first
-thing that stops it is told. An empty module stands for torchvision in both runs.
+Written by `make thirdparty`: code that nobody here wrote runs with `tgraph.compat`, unchanged, with
+the weights and inputs that PyTorch {version} has in the same run. "equal" means that results and
+all gradients agree, eagerly and by `torch.compile`, which is `tgraph.compile` there; otherwise the
+first thing that stops it is told. An empty module stands for torchvision in both runs.
 
 | package | what | eager | compiled |
 | --- | --- | --- | --- |
