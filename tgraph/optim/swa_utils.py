@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..nn import normalization
+from ..nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
 from ..nn.module import Module
 from ..ops.creation import tensor
 from ..ops.elementwise import where
@@ -179,13 +179,16 @@ def _tensors(model: Module, with_buffers: bool) -> Iterable[Tensor]:
     return itertools.chain(model.parameters(), model.buffers() if with_buffers else ())
 
 
+_NORMS = (BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm)
+
+
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Compute running statistics of batch norms anew, from all batches of `loader`.
 
     A batch is a tensor, or a list or tuple whose first element is.
     """
-    norms = [each for each in model.modules() if isinstance(each, normalization._BatchNorm)]
+    norms = [each for each in model.modules() if isinstance(each, _NORMS)]
     if not norms:
         return
     was_training, momenta = model.training, [each.momentum for each in norms]
