@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, NoReturn
+from urllib.parse import urlparse
 
-__all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url"]
+__all__ = ["HASH_REGEX", "download_url_to_file", "get_dir", "load", "load_state_dict_from_url",
+           "urlparse"]  # fmt: skip
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+"""How PyTorch finds the hash in the name of a file."""
 
 
 def get_dir() -> str:

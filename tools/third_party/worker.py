@@ -12,6 +12,15 @@ from typing import Any
 from .cases import CASES
 
 
+class _Names(type):
+    """Classes that have whatever is asked for."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Names(name, (), {})
+
+
 class _Empty(types.ModuleType):
     """Stands for torchvision, whose compiled parts neither library has here."""
 
@@ -20,10 +29,7 @@ class _Empty(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Empty(f"{self.__name__}.{name}")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self
+        return _Names(name, (), {})
 
 
 class _EmptyModules:
