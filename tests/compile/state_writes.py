@@ -43,11 +43,16 @@ class World:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """`plans`: how many five calls may make. `refused`: what the TraceError says."""
+    """`plans`: how many five calls may make. `refused`: what the TraceError says.
+
+    `backward`: what an error says of backward() outside, "" where that does what eager code does,
+    None where there is none.
+    """
 
     make: Callable[[], World]
     plans: int
     refused: str
+    backward: str | None
 
     @property
     def name(self) -> str:
@@ -57,10 +62,10 @@ class Row:
 ROWS: list[Row] = []
 
 
-def row(make=None, *, plans=3, refused=""):
+def row(make=None, *, plans=3, refused="", backward=None):
     if make is None:
-        return functools.partial(row, plans=plans, refused=refused)
-    ROWS.append(Row(make, plans, refused))
+        return functools.partial(row, plans=plans, refused=refused, backward=backward)
+    ROWS.append(Row(make, plans, refused, backward))
     return make
 
 
@@ -2966,6 +2971,177 @@ def written_in_a_hook_of_its_own():
         y.sum().backward()
         w.grad = None
         return x
+
+    return World(f, [w, items])
+
+
+class Seen(tg.autograd.Function):
+    """Twice its argument; what `o` is given sees each gradient."""
+
+    @staticmethod
+    def forward(ctx, x, o):
+        ctx.o, ctx.times = o, 0
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.times += 1
+        ctx.o.items.append(grad * ctx.times)
+        ctx.o.saved = grad
+        return grad * 2, None
+
+
+def counted(module, got, gave):
+    module.count += 1
+    module.saved = gave[0]
+
+
+@row
+def written_in_backward():
+    w, o, layer = tg.ones(4, requires_grad=True), Bag(items=[], saved=None), nn.Tanh()
+    layer.count, layer.saved = 0, None
+    layer.register_full_backward_hook(counted)
+    layer.register_full_backward_pre_hook(lambda module, grads: o.items.append(module.count))
+
+    def f(x):
+        layer(Seen.apply(w, o) * x).sum().backward()
+        return x
+
+    return World(f, lambda: [w, o, layer.count, layer.saved])
+
+
+@row(refused="leaves a hook, of .*at `w`")
+def hook_left_at_a_parameter():
+    w = tg.ones(4, requires_grad=True)
+
+    def f(x):
+        w.register_hook(lambda grad: grad * 2)
+        return w * x
+
+    return World(f, w)
+
+
+@row(backward=r"writes `o.saved`, at .*state_writes.py:\d+")
+def written_in_a_custom_backward_outside():
+    w, o = tg.ones(4, requires_grad=True), Bag(items=[], saved=None)
+    return World(lambda x: (Seen.apply(w, o) * x).sum(), [w, o])
+
+
+@row(backward=r"writes `layer.count`, at .*state_writes.py:\d+")
+def written_in_a_hook_of_a_module_outside():
+    w, layer = tg.ones(4, requires_grad=True), nn.Tanh()
+    layer.count, layer.saved = 0, None
+    layer.register_full_backward_hook(counted)
+    return World(lambda x: layer(w * x).sum(), lambda: [w, layer.count, layer.saved])
+
+
+@row(backward=r"writes `items`, at .*state_writes.py:\d+")
+def kept_by_a_hook_outside():
+    w, items = tg.ones(4, requires_grad=True), []
+
+    def f(x):
+        y = w * x
+        y.register_hook(items.append)
+        return y.sum()
+
+    return World(f, [w, items])
+
+
+@row(backward=r"writes `n`, at .*state_writes.py:\d+")
+def variable_written_in_a_hook_outside():
+    w, n = tg.ones(4, requires_grad=True), 0
+
+    def count(grad):
+        nonlocal n
+        n += 1
+
+    def f(x):
+        y = w * x
+        y.register_hook(count)
+        return y.sum()
+
+    return World(f, lambda: [w, n])
+
+
+@row(backward="writes a tensor, `total`, in place")
+def tensor_written_in_a_hook_outside():
+    w, total = tg.ones(4, requires_grad=True), tg.zeros(4)
+
+    def add(grad):
+        total.add_(grad)
+
+    def f(x):
+        total.mul_(0.5)
+        y = w * x
+        y.register_hook(add)
+        return y.sum()
+
+    return World(f, [w, total])
+
+
+@row(backward="of random numbers")
+def drawn_in_a_hook_outside():
+    w = tg.ones(4, requires_grad=True)
+
+    def f(x):
+        y = w * x * tg.rand(4)
+        y.register_hook(lambda grad: grad * tg.rand(4))
+        return y.sum()
+
+    return World(f, w)
+
+
+@row(backward="retain_grad")
+def gradient_of_a_result_retained():
+    w, o = tg.ones(4, requires_grad=True), Bag(y=None)
+
+    def f(x):
+        o.y = w * x
+        o.y.retain_grad()
+        return (o.y * x).sum()
+
+    return World(f, [w, o])
+
+
+@row(backward="")
+def read_in_a_hook_outside():
+    w, o = tg.ones(4, requires_grad=True), Bag(scale=1.0, items=[], last=None, all=[])
+
+    def f(x):
+        o.items.append(x)
+        o.last = x * 2
+        y = w * x
+        y.register_hook(lambda grad: grad * o.scale * o.last * o.items[-1])
+        return y.sum()
+
+    def after(turn):
+        o.scale = turn + 2.0
+
+    return World(f, [w, o], after=after)
+
+
+@row(backward="")
+def run_again_for_a_graph_that_is_used_up():
+    w, items = tg.ones(4, requires_grad=True), []
+
+    def f(x):
+        inner = (w * x).sum()
+        inner.register_hook(items.append)
+        inner.backward()
+        return (w * inner.detach()).sum()
+
+    return World(f, [w, items])
+
+
+@row(backward="")
+def written_in_the_gradient_of_another_result():
+    w, items = tg.ones(4, requires_grad=True), []
+
+    def f(x):
+        y = w * x
+        y.register_hook(items.append)
+        items.append(y.sum())
+        return (w + x).sum()
 
     return World(f, [w, items])
 

@@ -78,7 +78,9 @@ class Picture:
         own = getattr(value, "__dict__", None)
         found = []
         if isinstance(own, dict) and not isinstance(value, (FunctionType, MethodType)):
-            kept = {k: v for k, v in own.items() if k != "_compiled_methods"}
+            # Keys of hooks are numbers that are counted for all objects.
+            left_out = ("_compiled_methods", "_hooks")
+            kept = {k: v for k, v in own.items() if not k.endswith(left_out)}
             found = [(k, self.of(v)) for k, v in kept.items()]
         for each in type(value).__mro__:
             for name in getattr(each, "__slots__", ()):
@@ -177,7 +179,10 @@ def named(row: Row) -> str:
     return row.name
 
 
-@pytest.mark.parametrize("row", [each for each in ROWS if not each.refused], ids=named)
+PLAIN = [each for each in ROWS if not each.refused and each.backward is None]
+
+
+@pytest.mark.parametrize("row", PLAIN, ids=named)
 def test_compiled_leaves_the_world_of_eager(row: Row) -> None:
     world = seeded(row)
     wanted = [turn_of(world, world.function, turn) for turn in range(CALLS)]
@@ -199,6 +204,37 @@ def test_what_cannot_be_repeated_is_refused_at_once(row: Row) -> None:
     assert "state_writes.py:" in str(caught.value)
     after = picture_of(world)
     assert same(before, after), difference(before, after)
+
+
+def with_backward(function: Any) -> Any:
+    def call(*given: Any) -> Any:
+        loss = function(*given)
+        loss.backward()
+        return loss
+
+    return call
+
+
+@pytest.mark.parametrize("row", [each for each in ROWS if each.backward is not None], ids=named)
+def test_backward_outside_writes_as_eager_code_does_or_is_refused(row: Row) -> None:
+    world, turns = seeded(row), range(3)
+    function = with_backward(world.function)
+    wanted = [turn_of(world, function, turn) for turn in turns]
+    world = seeded(row)
+    compiled = tg.compile(world.function)
+    if not row.backward:
+        found = [turn_of(world, with_backward(compiled), turn) for turn in turns]
+        assert same(wanted, found), difference(wanted, found)
+        return
+    for turn in turns:
+        loss = compiled(*arguments_of(world, turn))
+        with pytest.raises(RuntimeError, match=row.backward):
+            loss.backward()
+    forward = seeded(row)
+    for turn in turns:
+        forward.function(*arguments_of(forward, turn))
+    seen, left = picture_of(forward), picture_of(world)
+    assert same(seen, left), difference(seen, left)
 
 
 def test_the_table_is_large() -> None:

@@ -35,7 +35,7 @@ from .recording.snapshots import (
     Snapshot,
     snapshot_of,
 )
-from .trace_context import Trace
+from .trace_context import Trace, handle_of
 
 
 class Given:
@@ -63,14 +63,6 @@ class Given:
         for snapshot, code in self._snapshots:
             for write in snapshot.writes():
                 yield write, code
-
-
-def _handle(trace: Trace, key: int) -> Tensor:
-    """The tensor of the outside, or the stand-in, whose id is `key`."""
-    entry = trace.by_handle.get(key)
-    if entry is not None and entry.handle is not None:
-        return entry.handle
-    return trace.journal[key].tensor
 
 
 def _refuse_hidden_tensors(result: Any, is_outside: Callable[[Any], bool]) -> None:
@@ -297,19 +289,20 @@ class Collector:
         """(owner, whether there was none) of the gradients that were read as they came."""
         trace = self.trace
         return [
-            (trace.owner(_handle(trace, key)), access.was_none)
+            (trace.owner(handle_of(trace, key)), access.was_none)
             for key, access in trace.grads.items()
             if access.read
         ]
 
     def effects(self) -> Effects:
         trace, found = self.trace, Effects()
+        self._check_hooks()
         for number, entry in enumerate(trace.inputs):
             if entry.handle is not None:
                 self._changes(number, entry, entry.handle, found)
         for key, access in trace.grads.items():
             if access.written:
-                self._grad(_handle(trace, key), found)
+                self._grad(handle_of(trace, key), found)
         for before in trace.journal.values():
             tensor = before.tensor
             if id(tensor) not in trace.by_handle and not follows_its_base(tensor):
@@ -318,6 +311,27 @@ class Collector:
             counter = self.output(trace.value_of(use.counter)) if use.counts else None
             found.generators.append((use.generator, use.calls, use.seed, counter))
         return found
+
+    def _check_hooks(self) -> None:
+        """TraceError for a hook on a leaf of the outside, which would not be there after a call."""
+        trace = self.trace
+        hooks = [(each.tensor, each.hooks_held) for each in trace.journal.values()]
+        for entry in trace.inputs:
+            given = trace.arguments.get(id(entry.handle))
+            if entry.handle is not None and given is not None:
+                hooks.append((entry.handle, given._hooks))
+        for tensor, before in hooks:
+            now = tensor._hooks or {}
+            new = next((now[key] for key in now if key not in (before or {})), None)
+            if new is not None and tensor._record is None:
+                code = getattr(new, "__code__", None)
+                where = f", of {code.co_filename}:{code.co_firstlineno}," if code else ""
+                raise TraceError(
+                    f"a compiled function leaves a hook{where} at `{trace.name_of(tensor)}`, a "
+                    "tensor of the outside, which each call would have to do anew. Register it "
+                    "outside of the compiled function, or at a result of an operation, or "
+                    "remove() it before the function ends."
+                )
 
     def _grad(self, owner: Tensor, found: Effects) -> None:
         grad = owner._grad

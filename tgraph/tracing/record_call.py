@@ -70,9 +70,10 @@ def record_call(
                 effects.changes = changes
                 if trace.last_token is not None:
                     collected.output(trace.last_token)
-            read = collected.gradients_read()
-            asked = asked_of(trace.inputs)
-            derived = _derived(trace, collected.differentiable if gradients else {}, asked)
+                read = collected.gradients_read()
+                asked = asked_of(trace.inputs)
+                outputs = collected.differentiable if gradients else {}
+                derived = _derived(trace, recorder, outputs, asked)
         except Exception as error:
             written = trace.has_written() or recorder.has_written
             if written and not isinstance(error, TraceError):
@@ -102,9 +103,9 @@ def record_call(
 
 
 def _derived(
-    trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
+    trace: Trace, recorder: Recorder, outputs: dict[int, Tensor], asked: dict[int, Tensor]
 ) -> tuple[dict[int, Tensor], TracedGradients | None, dict[int, str]]:
-    return trace_possible_gradients(trace, outputs, asked) if outputs else ({}, None, {})
+    return trace_possible_gradients(trace, recorder, outputs, asked) if outputs else ({}, None, {})
 
 
 def asked_of(inputs: Sequence[TraceInput]) -> dict[int, Tensor]:

@@ -123,7 +123,8 @@ class Trace(BodyRecording):
         if tensor._requires_grad:
             if tensor._record is not None:
                 handle._record = Boundary(type_, name)
-            handle._hooks = None if tensor._record is not None else tensor._hooks
+            if tensor._record is None and tensor._hooks is not None:
+                handle._hooks = dict(tensor._hooks)
         self._register(entry, handle)
         self.arguments[id(handle)] = tensor
         return handle
@@ -670,6 +671,14 @@ class Trace(BodyRecording):
             for each in reversed(now):
                 each.restore(grad=False)
             self.journal.clear()
+
+
+def handle_of(trace: Trace, key: int) -> Tensor:
+    """The tensor of the outside, or the stand-in, whose id is `key`."""
+    entry = trace.by_handle.get(key)
+    if entry is not None and entry.handle is not None:
+        return entry.handle
+    return trace.journal[key].tensor
 
 
 def _element(numbers: Tensor, at: int) -> Tensor:

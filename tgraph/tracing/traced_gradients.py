@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..autograd.engine import run_backward
 from ..compiler.ir import Node
 from ..core.tensor import Tensor, wrap
-from ..core.trace_state import Source, TraceError
+from ..core.trace_state import HandleState, Source, TraceError
 from ..runtime.records import NamedTuple
+from .recording.recorder import Recorder
 from .regions import deriving
-from .trace_context import Trace
+from .trace_context import Trace, handle_of
 
 NO_INPUT = "the result of a compiled function depends on nothing outside that requires grad"
 
@@ -63,32 +64,108 @@ def _cotangent(trace: Trace, number: int, output: Tensor) -> Tensor:
 
 
 def trace_possible_gradients(
-    trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]
+    trace: Trace, recorder: Recorder, outputs: dict[int, Tensor], asked: dict[int, Tensor]
 ) -> tuple[dict[int, Tensor], TracedGradients | None, dict[int, str]]:
     """The outputs that have gradients, those gradients, and why others have none.
 
     Most often these come from a graph that the traced function has used up itself, by backward().
+    Code of the user's that runs here, in hooks and custom gradients, is recorded by `recorder`.
     """
     if not asked:
         return {}, None, dict.fromkeys(outputs, NO_INPUT)
-    why = _why_not(trace, outputs, asked)
-    if isinstance(why, TracedGradients):
-        return outputs, why, {}
+
+    def derive(these: Mapping[int, Tensor]) -> TracedGradients | str:
+        tensors = _Tensors(trace, outputs.values())
+        return _gradients_or_why(trace, recorder, tensors, these, asked)
+
+    found = derive(outputs)
+    if isinstance(found, TracedGradients):
+        return outputs, found, {}
     freed: dict[int, str] = {}
     for number, output in outputs.items():
-        found = _why_not(trace, {number: output}, asked)
-        if isinstance(found, str):
-            freed[number] = found
+        alone = derive({number: output})
+        if isinstance(alone, str):
+            freed[number] = alone
     left = {number: each for number, each in outputs.items() if number not in freed}
-    gradients = trace_gradients(trace, left, asked, False, trace.last_token) if left else None
-    return left, gradients, freed
+    if not left:
+        return {}, None, freed
+    found = derive(left)
+    if isinstance(found, str):
+        return {}, None, {**freed, **dict.fromkeys(left, found)}
+    return left, found, freed
 
 
-def _why_not(trace: Trace, outputs: dict[int, Tensor], asked: dict[int, Tensor]) -> Any:
-    """The gradients, or why there are none."""
-    try:
-        return trace_gradients(trace, outputs, asked, False, trace.last_token)
-    except TraceError:
-        raise
-    except RuntimeError as error:
-        return str(error)
+def _gradients_or_why(
+    trace: Trace,
+    recorder: Recorder,
+    tensors: _Tensors,
+    outputs: Mapping[int, Tensor],
+    asked: Mapping[int, Tensor],
+) -> TracedGradients | str:
+    """The gradients, or why there are none. What deriving them writes is undone."""
+    with recorder.undoing() as first_write:
+        try:
+            found = trace_gradients(trace, outputs, asked, False, trace.last_token)
+        except TraceError:
+            raise
+        except RuntimeError as error:
+            tensors.undo()
+            return str(error)
+        what = first_write() or tensors.first_write()
+    if not what:
+        return found
+    tensors.undo()
+    return (
+        f"the gradient of what {trace.function} returned, compiled, runs code of yours (a hook, "
+        f"or the backward of an autograd.Function) that writes {what}. The plan of a gradient "
+        "computes tensors alone, so that this would happen once, and not at each backward(). Call "
+        "backward() inside of the compiled function, which repeats what is written there, or "
+        'write from tg.tracing.host_call(..., effect="ordered"), or do not compile the function.'
+    )
+
+
+class _Tensors:
+    """What a trace has written of tensors and generators so far, to be told from what follows."""
+
+    def __init__(self, trace: Trace, outputs: Iterable[Tensor]) -> None:
+        self.trace = trace
+        self.retaining = [(each, each._grad) for each in outputs if each._hooks is not None]
+        held = [entry.handle for entry in trace.inputs if entry.handle is not None]
+        held += [before.tensor for before in trace.journal.values()]
+        self.states = {id(each): HandleState.of(each) for each in held}
+        self.grads = self._grads()
+        self.draws = {key: (use.calls, use.counter) for key, use in trace.generators.items()}
+
+    def _grads(self) -> dict[int, Any]:
+        """What was written into gradients, by the id of their tensors."""
+        trace = self.trace
+        written = [key for key, access in trace.grads.items() if access.written]
+        grads = {key: handle_of(trace, key)._grad for key in written}
+        return {key: (id(each), getattr(each, "_value", None)) for key, each in grads.items()}
+
+    def first_write(self) -> str:
+        """Something that was written since; "" where nothing was."""
+        trace = self.trace
+        later = [before for key, before in trace.journal.items() if key not in self.states]
+        for state in (*self.states.values(), *later):
+            if state.is_written:
+                return f"a tensor, `{trace.name_of(state.tensor)}`, in place"
+        for key, now in self._grads().items():
+            if self.grads.get(key) != now:
+                return f"`{trace.name_of(handle_of(trace, key))}.grad`"
+        for each, before in self.retaining:
+            if each._grad is not before:
+                return "the gradient of a result, of which retain_grad() was asked"
+        for key, use in trace.generators.items():
+            if self.draws.get(key, (0, None))[0] != use.calls:
+                return "the state of a generator of random numbers, from which it draws"
+        return ""
+
+    def undo(self) -> None:
+        for each in self.states.values():
+            each.restore()
+        for tensor, grad in self.retaining:
+            tensor._grad = grad
+        for key, (calls, counter) in self.draws.items():
+            self.trace.generators[key].calls = calls
+            self.trace.generators[key].counter = counter

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.ir.dim import SymInt
+from ...core.provenance import user_site
 from ...core.tensor import Tensor
 from ...core.traced_number import TracedNumber
 from . import world
@@ -254,6 +255,8 @@ class Calls(Stores):
             if type(value) in (FunctionType, MethodType, functools.partial, BuiltinFunctionType):
                 self.arm(value)
                 self._check_world(value)
+                if type(value) is BuiltinFunctionType:
+                    self.sites.setdefault(id(value.__self__), str(user_site()))
                 continue
             path = self._paths.get(id(value))
             if is_a(value, type):

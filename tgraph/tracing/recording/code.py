@@ -134,6 +134,7 @@ class Code(Outside):
 
     def entered(self, code: CodeType, function: FunctionType | None, globals_: Any) -> None:
         """A function begins to run: its globals, enclosing variables and defaults are read."""
+        self.ran[code] = None
         key = (code, id(globals_)) if function is None else id(function)
         if key in self._entered:
             return

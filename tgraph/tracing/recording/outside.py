@@ -27,6 +27,7 @@ class Outside:
         # Attributes of the user's that were read of tensors of the trace, by their id.
         self.tensor_reads: dict[int, dict[str, Any]] = {}
         self.sites: dict[int, str] = {}  # id of what was written into -> the last line
+        self.ran: dict[CodeType, None] = {}  # the code of functions that ran
         self.has_written = False  # before an error
         # Of each stand-in for an argument, by id: the position and what it stands for.
         self.leaves: dict[int, tuple[int, Any]] = {}

@@ -20,7 +20,7 @@ by each call. So the rule is: what the function read while it was traced is watc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,6 +62,48 @@ class Recorder(Calls):
         for function, code in self._armed.values():
             function.__code__ = code
         self._armed.clear()
+
+    @contextmanager
+    def undoing(self) -> Iterator[Callable[[], str]]:
+        """What happens inside is watched, and its writes are undone. Gives what tells of the first.
+
+        What was written before stays, and is known for the function's own.
+        """
+        held = [(each, dict(vars(each))) for each in self._snapshots.values() if each.changed()]
+        known, sites, self.sites = set(self._snapshots), self.sites, {}
+        self.ran.clear()
+        now = [each.afresh() for each, _ in held]
+        for (each, before), fresh in zip(held, now):
+            vars(each).update(vars(fresh), before=before["before"])
+
+        def first() -> str:
+            for (each, _), fresh in zip(held, now):
+                each.before = fresh.before
+            write = next((w for each in self._snapshots.values() for w in each.writes()), None)
+            for each, before in held:
+                each.before = before["before"]
+            if write is None:
+                return ""
+            key = id(write.holder)
+            return f"`{write.path}`, at {self.sites.get(key) or self._names(write) or sites[key]}"
+
+        try:
+            yield first
+        finally:
+            for (each, before), fresh in zip(held, now):
+                each.before = fresh.before
+                each.restore()
+                vars(each).update(before)
+            for key, each in self._snapshots.items():
+                if key not in known:
+                    each.restore()
+                    vars(each).update(vars(each.afresh()))
+            self.sites = sites
+
+    def _names(self, write: PlaceWrite) -> str:
+        """A function that has run and names the variable of an enclosing one that is written."""
+        codes = [each for each in self.ran if write.path in each.co_freevars]
+        return next((f"{each.co_filename}:{each.co_firstlineno}" for each in codes), "")
 
     def writes(self) -> list[PlaceWrite]:
         """What was written into objects of the outside, while they are not yet put back."""

@@ -66,6 +66,10 @@ class Snapshot:
     def changed(self) -> bool:
         return next(self.writes(), None) is not None
 
+    def afresh(self) -> Snapshot:
+        """A snapshot of what the holder holds now."""
+        return type(self)(self.holder, self.path)
+
 
 class DictSnapshot(Snapshot):
     """Of a dictionary, that of an object's attributes too; keys of one that is large by name."""
@@ -182,6 +186,13 @@ class NamesSnapshot(DictSnapshot):
 
     def copy(self) -> Any:
         return {}
+
+    def afresh(self) -> NamesSnapshot:
+        made = NamesSnapshot(self.holder, self.path)
+        made.is_all = self.is_all
+        for key in self.before:
+            made.original(key)
+        return made
 
     def touch(self, key: Any) -> None:
         self.original(key)

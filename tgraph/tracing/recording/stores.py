@@ -125,4 +125,5 @@ class Stores(Containers):
 
     def store_global(self, globals_: dict[str, Any], name: str) -> None:
         """A global variable is written."""
+        self.sites[id(globals_)] = str(user_site())
         self._snapshot(globals_, "globals()", NamesSnapshot).touch(name)
