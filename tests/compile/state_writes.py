@@ -3021,6 +3021,17 @@ def hook_left_at_a_parameter():
     return World(f, w)
 
 
+@row(refused="gradient of the body of a branch or loop writes `o.saved`")
+def written_in_the_gradient_of_a_branch():
+    w, o = tg.ones(4, requires_grad=True), Bag(items=[], saved=None)
+
+    def f(x):
+        tg.cond(x.sum() > 0, lambda: Seen.apply(w, o), lambda: w * x).sum().backward()
+        return x
+
+    return World(f, [w, o])
+
+
 @row(backward=r"writes `o.saved`, at .*state_writes.py:\d+")
 def written_in_a_custom_backward_outside():
     w, o = tg.ones(4, requires_grad=True), Bag(items=[], saved=None)

@@ -22,7 +22,7 @@ from ..core.dispatch import edge_of, make_source, settled, twin_of
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type
 from ..runtime.dtypes import int64
-from .body_writes import Watch
+from .body_writes import Watch, refusing_writes
 from .outside_writes import Written
 from .reached import Ends, ends_of
 from .regions import deriving, outside_of_regions
@@ -116,7 +116,7 @@ class Body:
         found = self._derived.get(key)
         if found is None:
             where = self.trace.where
-            with self.scope.entered(self.trace), deriving(self.trace):
+            with self.scope.entered(self.trace), deriving(self.trace), refusing_writes():
                 found = self._derived[key] = derive(*what)
             self.trace.where = where
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import (
     CellType,
     FunctionType,
@@ -49,6 +50,23 @@ class Watch:
         for key, path in _changed().items():
             if key not in self._changed:
                 raise _refusal(f"changes {path}")
+
+
+@contextmanager
+def refusing_writes() -> Iterator[None]:
+    """TraceError where what happens inside, the gradient of a body, writes into Python objects."""
+    if state.recorder is None:
+        yield
+        return
+    with state.recorder.undoing() as first_write:
+        yield
+        what = first_write()
+    if what:
+        raise TraceError(
+            f"the gradient of the body of a branch or loop writes {what}, in a hook or the "
+            "backward of an autograd.Function. Eager code does so once for each turn and a trace "
+            "only once. Write the branch or loop in Python, or do that behind it."
+        )
 
 
 def _changed() -> dict[int, str]:

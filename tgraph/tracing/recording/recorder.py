@@ -85,7 +85,8 @@ class Recorder(Calls):
             if write is None:
                 return ""
             key = id(write.holder)
-            return f"`{write.path}`, at {self.sites.get(key) or self._names(write) or sites[key]}"
+            site = self.sites.get(key) or self._names(write) or sites.get(key, "an unknown line")
+            return f"`{write.path}`, at {site}"
 
         try:
             yield first
