@@ -3131,15 +3131,15 @@ def read_in_a_hook_outside():
     return World(f, [w, o], after=after)
 
 
-@row(backward="")
-def run_again_for_a_graph_that_is_used_up():
+@row
+def hook_of_a_graph_that_is_used_up():
     w, items = tg.ones(4, requires_grad=True), []
 
     def f(x):
-        inner = (w * x).sum()
-        inner.register_hook(items.append)
-        inner.backward()
-        return (w * inner.detach()).sum()
+        loss = (w * x).sum()
+        loss.register_hook(items.append)
+        loss.backward()
+        return loss
 
     return World(f, [w, items])
 
