@@ -45,7 +45,8 @@ def test_open_sizes(capfd):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", COMPILED, ids=ids)
+# A part: what is printed depends on stages and schedules, of which rows share most.
+@pytest.mark.parametrize("case", COMPILED[::4], ids=ids)
 def test_operations(case, capfd):
     for dtype in case.dtypes[:2]:
         tg.compile(case.function)(*tensors(case.arrays(dtype)))
