@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,8 @@ for _name, _reference, _domain in [
     ("sin", np.sin, normal), ("cos", np.cos, normal), ("tan", np.tan, unit),
     ("asin", np.arcsin, unit), ("acos", np.arccos, unit), ("atan", np.arctan, normal),
     ("sinh", np.sinh, normal), ("cosh", np.cosh, normal), ("tanh", np.tanh, normal),
-    ("erf", special.erf, normal),
+    ("erf", special.erf, normal), ("erfinv", special.erfinv, unit),
+    ("lgamma", special.gammaln, positive), ("digamma", special.digamma, positive),
 ]:  # fmt: skip
     _function = getattr(tg, _name)
     elementwise(_name, _function, _reference, _domain)
@@ -165,6 +167,12 @@ for _name, _reference, _domain in [
             result=FLOAT,
             gradient=False,
         )
+elementwise("lgamma of all", tg.lgamma, special.gammaln, normal, gradient=False, tolerance=40)
+elementwise("digamma of all", tg.digamma, special.digamma, normal, gradient=False, tolerance=400)
+elementwise(
+    "polygamma", partial(tg.polygamma, 1), partial(special.polygamma, 1), positive, tolerance=40
+)
+elementwise("xlogy", tg.xlogy, special.xlogy, normal, positive)
 elementwise("atan2", tg.atan2, np.arctan2, normal, positive)
 for _name, _reference in [
     ("floor", np.floor),

@@ -69,7 +69,8 @@ DOORS = {
 # What `tgraph` imports when one of its names is first asked for, and what comes with `tgraph.nn`.
 LATE_NAMES = (
     "tgraph.accelerator", "tgraph.backends", "tgraph.compat", "tgraph.core.dtype_info",
-    "tgraph.cuda", "tgraph.distributed", "tgraph.fx", "tgraph.jit", "tgraph.multiprocessing",
+    "tgraph.cuda", "tgraph.distributed", "tgraph.distributions", "tgraph.fx", "tgraph.jit",
+    "tgraph.multiprocessing",
     "tgraph.nn", "tgraph.random", "tgraph.testing", "tgraph.ops.layers",
     "tgraph.ops.losses", "tgraph.optim", "tgraph.runtime.cuda.precision", "tgraph.utils",
 )  # fmt: skip
@@ -92,7 +93,8 @@ NOT_FOR_SMALL_FUNCTIONS = (
 ROOMS = {
     "tgraph": (
         "core", "autograd", "ops", "nn", "transforms", "interop", "serialization", "tracing",
-        "rewriting", "compiled", "optim", "amp", "graphs", "drawing", "utils", "compat",
+        "rewriting", "compiled", "optim", "distributions", "amp", "graphs", "drawing",
+        "utils", "compat",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
@@ -238,7 +240,8 @@ def test_a_name_of_the_package_is_public():
         "print([n for n in dir(tg) if isinstance(getattr(tg, n), types.ModuleType)])"
     )
     names = [
-        "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed", "func",
+        "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed",
+        "distributions", "func",
         "fx", "jit", "linalg", "multiprocessing", "nn", "optim", "pytree", "random",
         "serialization", "testing", "tracing", "utils",
     ]  # fmt: skip

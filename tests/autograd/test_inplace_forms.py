@@ -30,10 +30,10 @@ OTHERS = {
 }
 
 WITHOUT_OPERANDS = """
-    abs_ acos_ asin_ atan_ ceil_ cos_ cosh_ erf_ exp_ exp2_ expm1_ floor_ frac_ log_ log10_ log1p_
-    log2_ nan_to_num_ neg_ reciprocal_ relu_ round_ rsqrt_ sgn_ sigmoid_ sign_ sin_ sinh_ sqrt_
-    square_ tan_ tanh_ tril_ triu_ trunc_ zero_"""
-BINARY = ["add_", "sub_", "mul_", "div_", "pow_", "fmod_", "remainder_", "atan2_"]
+    abs_ acos_ asin_ atan_ ceil_ cos_ cosh_ digamma_ erf_ erfinv_ exp_ exp2_ expm1_ floor_ frac_
+    lgamma_ log_ log10_ log1p_ log2_ nan_to_num_ neg_ reciprocal_ relu_ round_ rsqrt_ sgn_ sigmoid_
+    sign_ sin_ sinh_ sqrt_ square_ tan_ tanh_ tril_ triu_ trunc_ zero_"""
+BINARY = ["add_", "sub_", "mul_", "div_", "pow_", "fmod_", "remainder_", "atan2_", "xlogy_"]
 
 FORMS: dict[str, Form] = {
     name: lambda y, o, name=name: getattr(y, name)() for name in WITHOUT_OPERANDS.split()

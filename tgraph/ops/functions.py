@@ -30,6 +30,7 @@ from . import (
     row_scans,
     scans,
     sorting,
+    special_functions,
     storage,
     storage_views,
     typed,
@@ -38,7 +39,7 @@ from . import (
 FAMILIES = (
     activations, branches, comparison, complex_numbers, concatenation, conversion, creation,
     distinct, elementwise, gather_scatter, indexing, linalg, loops, movement, random, reductions,
-    row_scans, scans, sorting, storage, storage_views, typed,
+    row_scans, scans, sorting, special_functions, storage, storage_views, typed,
 )  # fmt: skip
 
 
