@@ -152,8 +152,7 @@ for _name, _reference, _domain in [
     ("sin", np.sin, normal), ("cos", np.cos, normal), ("tan", np.tan, unit),
     ("asin", np.arcsin, unit), ("acos", np.arccos, unit), ("atan", np.arctan, normal),
     ("sinh", np.sinh, normal), ("cosh", np.cosh, normal), ("tanh", np.tanh, normal),
-    ("erf", special.erf, normal), ("erfinv", special.erfinv, unit),
-    ("lgamma", special.gammaln, positive), ("digamma", special.digamma, positive),
+    ("erf", special.erf, normal),
 ]:  # fmt: skip
     _function = getattr(tg, _name)
     elementwise(_name, _function, _reference, _domain)
@@ -167,10 +166,27 @@ for _name, _reference, _domain in [
             result=FLOAT,
             gradient=False,
         )
-elementwise("lgamma of all", tg.lgamma, special.gammaln, normal, gradient=False, tolerance=40)
-elementwise("digamma of all", tg.digamma, special.digamma, normal, gradient=False, tolerance=400)
+for _name, _reference, _domain in [
+    ("erfinv", special.erfinv, unit), ("lgamma", special.gammaln, positive),
+    ("digamma", special.digamma, positive),
+]:  # fmt: skip
+    elementwise(_name, getattr(tg, _name), _reference, _domain, tolerance=40)
+    if _domain is positive:
+        elementwise(
+            f"{_name} of all",
+            getattr(tg, _name),
+            _reference,
+            normal,
+            dtypes=FLOATS[:2],
+            gradient=False,
+            tolerance=400,
+        )
 elementwise(
-    "polygamma", partial(tg.polygamma, 1), partial(special.polygamma, 1), positive, tolerance=40
+    "polygamma",
+    partial(tg.polygamma, 1),
+    partial(special.polygamma, 1),
+    positive,
+    tolerance=40,
 )
 elementwise("xlogy", tg.xlogy, special.xlogy, normal, positive)
 elementwise("atan2", tg.atan2, np.arctan2, normal, positive)

@@ -39,6 +39,10 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "FisherSnedecor": ("FisherSnedecor", {"df1": A, "df2": [1.5, 3.2, 6.0]}, POSITIVE),
     "Gumbel": ("Gumbel", {"loc": REAL, "scale": A}, [0.1, -2.0, 3.0]),
     "Pareto": ("Pareto", {"scale": A, "alpha": [0.8, 1.5, 3.0]}, [0.9, 2.5, 4.0]),
+    "GeneralizedPareto": (
+        "GeneralizedPareto", {"loc": REAL, "scale": A, "concentration": [-0.4, 0.0, 0.3]},
+        [-0.3, 1.1, 4.0],
+    ),
     "Weibull": ("Weibull", {"scale": A, "concentration": [1.2, 2.0, 3.5]}, POSITIVE),
     "VonMises": ("VonMises", {"loc": REAL, "concentration": [0.5, 3.0, 7.0]}, [0.1, -2.0, 3.0]),
     "Bernoulli": ("Bernoulli", {"probs": SHARE}, [0.0, 1.0, 1.0]),
@@ -235,4 +239,5 @@ def all_figures(lib: Any) -> dict[str, Any]:
 if __name__ == "__main__":
     import torch
 
+    torch.set_default_dtype(torch.float64)  # some of its constants take that dtype
     FILE.write_text(json.dumps(all_figures(torch), separators=(",", ":")) + "\n")

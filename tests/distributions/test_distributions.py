@@ -50,7 +50,7 @@ def test_transforms_are_pytorchs() -> None:
 
 def test_the_figures_are_those_of_the_installed_pytorch() -> None:
     torch = pytest.importorskip("torch")
-    for name in list(CASES)[::6]:
+    for name in ("Normal", "Gamma", "Categorical", "MultivariateNormal"):
         check_same(of_case(torch, name), FIGURES[name], name)
 
 

@@ -68,6 +68,10 @@ def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
     return random.randn(*shape, dtype=dtype, device=device)
 
 
+# Packages that extend PyTorch's distributions import them under these names.
+_sum_rightmost, _standard_normal = sum_rightmost, standard_normal
+
+
 def uniform_like(shape: Any, like: Tensor) -> Tensor:
     """Uniform numbers in (0, 1), neither 0 nor 1, with the dtype and device of `like`."""
     numbers = random.rand(*shape, dtype=like.dtype, device=like.device)

@@ -29,12 +29,12 @@ _EULER = 0.57721566490153286061
 
 def _zeta_less_one(s: int) -> float:
     """zeta(s) - 1, by the formula of Euler and Maclaurin behind the first terms."""
-    n = 12.0
+    n = 32.0
     tail = n ** (1 - s) / (s - 1) + n**-s / 2 + s * n ** (-s - 1) / 12
     tail -= s * (s + 1) * (s + 2) * n ** (-s - 3) / 720
     tail += s * (s + 1) * (s + 2) * (s + 3) * (s + 4) * n ** (-s - 5) / 30240
     tail -= math.prod(range(s, s + 7)) * n ** (-s - 7) / 1209600
-    return math.fsum([*(k**-s for k in range(2, 12)), tail])
+    return math.fsum([*(k**-s for k in range(2, 32)), tail])
 
 
 # lgamma(2 + t) = t * (1 - euler + t * (...)), for |t| <= 1/2.
