@@ -79,7 +79,7 @@ NOT_TAKEN: dict[str, set[str]] = {
     "names that table has, which PyTorch itself does not take": {
         "logsumexp names", "permute self", "permute dim", "broadcast_to self", "isfinite tensor",
         "isinf tensor", "where x", "where y", "repeat size", "tile reps", "random_ from_",
-        "uniform_ from_", "topk descending",
+        "uniform_ from_", "topk descending", "xlogy x", "xlogy y",
     },
     "operations that we do not have": {
         "bmm out_dtype", "mm out_dtype", "embedding max_norm", "embedding norm_type",
