@@ -214,15 +214,19 @@ def test_tensors_of_pytorch() -> None:
 def test_ways_to_run_a_step_are_accepted(name: str) -> None:
     make = getattr(tg.optim, name)
     x = tg.ones(2, requires_grad=True)
+    taken = inspect.signature(make).parameters
     for ways in ({"foreach": True}, {"fused": True}, {"foreach": False, "fused": None},
                  {"capturable": True, "differentiable": False}):  # fmt: skip
+        if not taken.keys() >= ways.keys():  # PyTorch's has it not, either
+            with pytest.raises(TypeError, match="unexpected keyword argument"):
+                make([x], lr=0.1, **ways)
+            continue
         optimizer = make([x], lr=0.1, **ways)
         x.grad = tg.ones(2)
         optimizer.step()
-    with pytest.raises(RuntimeError, match="cannot be `True` together"):
-        make([x], lr=0.1, foreach=True, fused=True)
-    with pytest.raises(NotImplementedError, match="differentiable"):
-        make([x], lr=0.1, differentiable=True)
+    if "fused" in taken:
+        with pytest.raises(RuntimeError, match="cannot be `True` together"):
+            make([x], lr=0.1, foreach=True, fused=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'lrr'"):
         make([x], lrr=0.1)
 

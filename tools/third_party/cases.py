@@ -141,7 +141,8 @@ def vit_pytorch__mobile_vit() -> tuple[Any, list[Any]]:
     from vit_pytorch.mobile_vit import MobileViT
 
     model = MobileViT(
-        image_size=(64, 64), dims=[32, 32, 32], channels=[8, 16, 24, 24, 32, 32, 48, 48, 64, 64, 96],
+        image_size=(64, 64), dims=[32, 32, 32],
+        channels=[8, 16, 24, 24, 32, 32, 48, 48, 64, 64, 96],
         num_classes=5,
     )  # fmt: skip
     return model, [floats(2, 3, 64, 64)]
