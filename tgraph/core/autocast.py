@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from ..compiler.ir import primitives as p
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
@@ -20,6 +20,8 @@ from ..runtime.records import NamedTuple
 from .dispatch import apply, settled
 from .state import state
 from .tensor import Tensor, storage_of
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 LOWER, FLOAT32, WIDEST, BANNED = "lower", "float32", "widest", "banned"
 """Compute in the smaller type, in float32, in the widest type of the arguments, or not at all."""
@@ -109,7 +111,7 @@ def default_type(device_type: str) -> DType:
     return _DEFAULTS[device_type]
 
 
-def with_autocast(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+def with_autocast(function: _F, name: str = "") -> _F:
     """`function`, which casts its arguments by the policy of its name, inside of `autocast`."""
     name = name or function.__name__
 
@@ -120,7 +122,7 @@ def with_autocast(function: Callable[..., Any], name: str = "") -> Callable[...,
         return run_cast(name, function, args, kwargs)
 
     call.follows_autocast = True  # type: ignore[attr-defined]
-    return call
+    return call  # type: ignore[return-value]
 
 
 class no_autocast:

@@ -12,7 +12,7 @@ from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import constant
-from ..core.operands import cast, require_tensor, widened
+from ..core.operands import cast, on_device, require_tensor, widened
 from ..core.planned import planned
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -75,6 +75,7 @@ def ctc_loss(
         ("target_lengths", known[1], targets.shape[1] if targets.ndim == 2 else None),
     ):
         _check_lengths(name, given, count, largest)
+    targets = on_device(targets, log_probs._type.device)
     inputs = _as_lengths(input_lengths, log_probs)
     lengths = _as_lengths(target_lengths, log_probs)
     if targets.ndim == 1:
@@ -119,7 +120,7 @@ def _as_lengths(lengths: Any, like: Tensor) -> Tensor:
     if isinstance(lengths, Tensor):
         if lengths._type.dtype.is_floating_point:
             raise RuntimeError("ctc_loss: lengths must be integral")
-        return cast(m.reshape(lengths, -1), int64)
+        return on_device(cast(m.reshape(lengths, -1), int64), like._type.device)
     return make_tensor([int(each) for each in lengths], dtype=int64, device=like.device)
 
 
