@@ -25,4 +25,5 @@ def main() -> None:
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -165,12 +165,9 @@ def as_torch(report: bool = False) -> TorchNames:
 
     RuntimeError where PyTorch has been imported.
 
-    >>> import tgraph as tg
-    >>> with tg.compat.as_torch():
-    ...     import torch.nn.functional as F
-    ...     import torch
-    ...     F.relu(torch.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
+        import tgraph as tg
+        tg.compat.as_torch()
+        import torch.nn.functional as F  # tgraph.nn.functional
     """
     existing = sys.modules.get(_THEIRS)
     if isinstance(existing, _Module):
