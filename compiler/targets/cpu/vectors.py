@@ -48,7 +48,7 @@ class PieceLoop(NamedTuple):
 class Vectors:
     """What is known of the vectors of one kernel's loops; a register has `register_bytes`.
 
-    A kernel that is not `is_large` gets none, so that one loop is enough.
+    Open sizes of a kernel that is not `is_large` get none, so that one loop is enough.
     """
 
     def __init__(
@@ -73,7 +73,9 @@ class Vectors:
         if are_known and not is_expression(end - start) and start >= end:  # type: ignore[operator]
             return
         width = self.width(part.counter, part.stages)
-        if not self.is_large or self.is_border(part) or not self.can_vectorise(part):
+        is_open = are_known and is_expression(end - start)  # type: ignore[operator]
+        is_small = is_open and not self.is_large
+        if is_small or self.is_border(part) or not self.can_vectorise(part):
             yield PieceLoop(low, high, ONE_BY_ONE)
             return
         if start is None or end is None:
