@@ -65,7 +65,7 @@ class Counted:
 
 def settled(function: Callable[..., Any], *args: Any) -> Any:
     """What it gives once all there is to plan has been planned."""
-    for _ in range(3):
+    for _ in range(5):
         result = function(*args)
     return result
 
