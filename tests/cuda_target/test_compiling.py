@@ -96,7 +96,7 @@ def test_operations_and_random_graphs(chunk, request):
             compiles(program, "sm_90")
             continue
         kernels = program.source.removeprefix(library_text())
-        texts[name] = re.sub(r"\b(k\d+_|copy\d)", rf"p{len(texts)}_\1", kernels)
+        texts[name] = re.sub(r"\b(k\d+_|copy\d|loop\d)", rf"p{len(texts)}_\1", kernels)
     names = list(texts)
     arch = ARCHITECTURES[chunk % len(ARCHITECTURES)]
     cubin = nvrtc.compile_cubin(module_text(texts.values()), arch)
