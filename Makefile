@@ -10,7 +10,7 @@ INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test conformance demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -59,6 +59,16 @@ $(VENV)-bench/.installed: pyproject.toml
 conformance: $(VENV)-bench/.installed
 	$(INSTALL:$(RUN)%=$(VENV)-bench/bin%) expecttest
 	$(VENV)-bench/bin/python -W ignore -m tools.conformance $(ARGS)
+
+# Packages written for PyTorch, run with PyTorch and with tgraph, in an environment of their own.
+thirdparty: $(VENV)-thirdparty/.installed
+	$(VENV)-thirdparty/bin/python -W ignore -m tools.third_party $(ARGS)
+
+$(VENV)-thirdparty/.installed: pyproject.toml tools/third_party/packages.txt
+	test -x $(VENV)-thirdparty/bin/python || $(PYTHON) -m venv $(VENV)-thirdparty
+	$(INSTALL:$(RUN)%=$(VENV)-thirdparty/bin%) -e . setuptools torch==2.13.0 requests
+	$(INSTALL:$(RUN)%=$(VENV)-thirdparty/bin%) --no-deps -r tools/third_party/packages.txt
+	touch $@
 
 # The ladder, all tests that take a GPU and the GPU benchmark, with what PYTHON has installed: it
 # makes no environment and needs no network. COMMIT names what a checkout without the data of git is

@@ -71,8 +71,8 @@ LATE_NAMES = (
     "tgraph.accelerator", "tgraph.backends", "tgraph.compat", "tgraph.core.dtype_info",
     "tgraph.cuda", "tgraph.distributed", "tgraph.distributions", "tgraph.fx", "tgraph.jit",
     "tgraph.multiprocessing",
-    "tgraph.nn", "tgraph.random", "tgraph.testing", "tgraph.ops.layers",
-    "tgraph.ops.losses", "tgraph.optim", "tgraph.runtime.cuda.precision", "tgraph.utils",
+    "tgraph.nn", "tgraph.random", "tgraph.testing", "tgraph.ops.losses", "tgraph.optim",
+    "tgraph.runtime.cuda.precision", "tgraph.utils",
 )  # fmt: skip
 # What a small function compiles without: passes and native steps that few programs have, products
 # on a GPU, modules of networks.

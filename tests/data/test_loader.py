@@ -261,6 +261,19 @@ def test_datasets_of_datasets() -> None:
     for each in (DataLoader(again, 2), DataLoader(again, 2, collate_fn=data.default_collate)):
         ((x, y),) = list(each)
         assert x.tolist() == [0.0, 2.0] and y.tolist() == [0, 4]
+
+    class Doubled(TensorDataset):
+        """What it is derived from reads rows at once; its own examples are others."""
+
+        rows = ("not", "ours")
+
+        def __getitem__(self, at: Any) -> Any:
+            return tuple(each * 2 for each in super().__getitem__(at))
+
+    doubled = Doubled(tg.arange(3), tg.arange(3))
+    for each in (doubled, data.Subset(doubled, [0, 1, 2])):
+        ((x, y),) = list(DataLoader(each, 3))
+        assert x.tolist() == y.tolist() == [0, 2, 4]
     named = data.StackDataset(a=rows, b=range(10))
     assert named[3]["b"] == 3 and [each["b"] for each in named.__getitems__([1, 2])] == [1, 2]
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):

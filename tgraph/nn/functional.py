@@ -45,6 +45,8 @@ from ..ops.adaptive_pooling import (
     fractional_max_pool2d,
     fractional_max_pool3d,
 )
+from ..ops.attention import multi_head_attention_forward, scaled_dot_product_attention
+from ..ops.batch_normalization import batch_norm, instance_norm
 from ..ops.convolution import (
     conv1d,
     conv2d,
@@ -61,6 +63,8 @@ from ..ops.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
+from ..ops.embedding import embedding, embedding_bag
+from ..ops.gather_scatter import one_hot
 from ..ops.grid_sampling import (
     affine_grid,
     grid_sample,
@@ -71,27 +75,10 @@ from ..ops.interpolation import (
     upsample_bilinear,
     upsample_nearest,
 )
-from ..ops.layers import (
-    batch_norm,
-    bilinear,
-    cosine_similarity,
-    embedding,
-    embedding_bag,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    linear,
-    local_response_norm,
-    multi_head_attention_forward,
-    normalize,
-    one_hot,
-    pairwise_distance,
-    rms_norm,
-    scaled_dot_product_attention,
-)
 from ..ops.linear_cross_entropy import (
     linear_cross_entropy,
 )
+from ..ops.linear_maps import bilinear, linear
 from ..ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -115,6 +102,15 @@ from ..ops.margin_losses import (
     soft_margin_loss,
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
+)
+from ..ops.normalization import (
+    cosine_similarity,
+    group_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    pairwise_distance,
+    rms_norm,
 )
 from ..ops.padding import (
     pad,

@@ -14,8 +14,8 @@ from ..core.dispatch import apply
 from ..core.eager_context import constant
 from ..core.operands import cast, on_device, require_tensor, widened
 from ..core.planned import planned
-from ..core.state import state
 from ..core.tensor import Tensor
+from ..core.values import known_values
 from ..runtime.dtypes import int64
 from . import elementwise as e
 from . import movement as m
@@ -94,11 +94,7 @@ def ctc_loss(
 
 def _known(lengths: Any) -> list[int] | None:
     """Lengths as numbers, where they can be had."""
-    if not isinstance(lengths, Tensor):
-        return [int(each) for each in lengths]
-    return (
-        [int(each) for each in m.reshape(lengths, -1).tolist()] if state.context is None else None
-    )
+    return known_values(lengths) if isinstance(lengths, Tensor) else [int(each) for each in lengths]
 
 
 def _check_lengths(name: str, lengths: list[int] | None, count: int, largest: int | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from . import elementwise as e
 from . import movement as m
-from .layers import linear
+from .linear_maps import linear
 from .losses import cross_entropy
 
 

@@ -5,9 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from ..transforms.checkpoint import checkpoint as _checkpoint
+from ..transforms.checkpoint import checkpoint_name, checkpoint_policies
 
 __all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential"]
+
+
+def checkpoint(
+    function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+    context_fn: Any = None, determinism_check: str = "default", debug: bool = False,
+    early_stop: bool = True, preserve_rng_state: bool = True, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """`function(*args, **kwargs)` by `tgraph.checkpoint`, with PyTorch's options.
+
+    `use_reentrant`, `determinism_check`, `debug` and `early_stop` change nothing.
+    NotImplementedError for a `context_fn`.
+    """
+    if context_fn is not None:
+        raise NotImplementedError(
+            "checkpoint: context_fn is not taken; tgraph.checkpoint(function, *args, policy=...) "
+            "says what is kept"
+        )
+    run = _checkpoint(function, preserve_rng_state=preserve_rng_state)
+    return run(*args, **kwargs)
 
 
 def checkpoint_sequential(

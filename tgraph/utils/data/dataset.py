@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
@@ -68,10 +67,6 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(each[index] for each in self.tensors)
-
-    def rows(self, indices: Sequence[int]) -> list[Tensor]:
-        """The examples at `indices`, collated: read at once."""
-        return [each[list(indices)] for each in self.tensors]
 
     def __len__(self) -> int:
         return int(self.tensors[0].shape[0])
@@ -186,10 +181,6 @@ class Subset(Dataset[T]):
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
-        if type(self) is Subset and type(dataset) in (TensorDataset, Subset):
-            of_all = getattr(dataset, "rows", None)
-            if of_all is not None:
-                self.rows = functools.partial(_rows_of_subset, of_all, indices)
 
     def __getitem__(self, index: Any) -> T:
         if isinstance(index, list):
@@ -203,10 +194,16 @@ class Subset(Dataset[T]):
         return len(self.indices)
 
 
-def _rows_of_subset(
-    rows: Callable[[Sequence[int]], list[Tensor]], indices: Sequence[int], numbers: Sequence[int]
-) -> list[Tensor]:
-    return rows([indices[each] for each in numbers])
+def batch_of_rows(dataset: Any, indices: Sequence[Any]) -> list[Tensor] | None:
+    """The rows of tensors at `indices`, read at once; None where examples are something else.
+
+    A class of the user's may give other examples, whatever it is derived from.
+    """
+    while type(dataset) is Subset:
+        dataset, indices = dataset.dataset, [dataset.indices[each] for each in indices]
+    if type(dataset) is not TensorDataset:
+        return None
+    return [each[list(indices)] for each in dataset.tensors]
 
 
 def random_split(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .collate import default_collate
-from .dataset import IterableDataset, examples
+from .dataset import IterableDataset, batch_of_rows, examples
 
 
 class Exhausted(Exception):
@@ -22,7 +22,6 @@ class Fetcher:
     ) -> None:
         self.dataset, self.is_batched = dataset, is_batched
         self.collate, self.drop_last = collate, drop_last
-        self._rows = getattr(dataset, "rows", None) if collate is default_collate else None
         self._iterator = iter(dataset) if isinstance(dataset, IterableDataset) else None
 
     def __call__(self, numbers: Any) -> Any:
@@ -31,9 +30,8 @@ class Fetcher:
             return self._next(numbers)
         if not self.is_batched:
             return self.collate(self.dataset[numbers])
-        if self._rows is not None:
-            return self._rows(numbers)
-        return self.collate(examples(self.dataset, numbers))
+        rows = batch_of_rows(self.dataset, numbers) if self.collate is default_collate else None
+        return self.collate(examples(self.dataset, numbers)) if rows is None else rows
 
     def _next(self, numbers: Any) -> Any:
         assert self._iterator is not None

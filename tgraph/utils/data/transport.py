@@ -13,8 +13,9 @@ from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
-_SMALL = 1 << 14
-"""Bytes that go through the pipe, which takes several such messages that nobody has read yet."""
+_SMALL = 1 << 11
+"""Bytes that go through the pipe, which has room for a hundred such messages that nobody has read:
+neither side waits for the other one to read while that one waits, too."""
 
 _ALIGNMENT = 64
 _HAS_FILES = hasattr(os, "memfd_create")
