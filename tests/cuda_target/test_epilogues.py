@@ -271,7 +271,7 @@ def random_function(rng: np.random.Generator) -> tuple[Callable[..., Any], tuple
 
 
 @pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
-@pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(80, marks=pytest.mark.slow)])
 def test_random_sums_of_products(count):
     joined = 0
     for seed in range(count):
