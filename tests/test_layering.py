@@ -25,6 +25,7 @@ LATE = (
     "sklearn",
     "hypothesis",
     "h5py",
+    "PIL",
 )
 # The doors to parts of ours that `import tgraph` leaves out: what traces and compiles, passes and
 # code generation, which the first compilation needs, checks and pictures, products on a GPU; and
@@ -72,7 +73,7 @@ LATE_NAMES = (
     "tgraph.cuda", "tgraph.distributed", "tgraph.distributions", "tgraph.fx", "tgraph.jit",
     "tgraph.multiprocessing",
     "tgraph.nn", "tgraph.random", "tgraph.testing", "tgraph.ops.losses", "tgraph.optim",
-    "tgraph.runtime.cuda.precision", "tgraph.utils",
+    "tgraph.runtime.cuda.precision", "tgraph.utils", "tgraph.vision",
 )  # fmt: skip
 # What a small function compiles without: passes and native steps that few programs have, products
 # on a GPU, modules of networks.
@@ -94,7 +95,7 @@ ROOMS = {
     "tgraph": (
         "core", "autograd", "ops", "nn", "transforms", "interop", "serialization", "tracing",
         "rewriting", "compiled", "optim", "distributions", "amp", "graphs", "drawing",
-        "utils", "compat",
+        "utils", "vision", "compat",
     ),
     "tgraph.compiler": (
         "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
@@ -243,7 +244,7 @@ def test_a_name_of_the_package_is_public():
         "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed",
         "distributions", "func",
         "fx", "jit", "linalg", "multiprocessing", "nn", "optim", "pytree", "random",
-        "serialization", "testing", "tracing", "utils",
+        "serialization", "testing", "tracing", "utils", "vision",
     ]  # fmt: skip
     assert found.strip() == str(names)
 

@@ -133,6 +133,7 @@ if _TYPE_CHECKING:
         serialization,
         testing,
         utils,
+        vision,
     )
     from .amp.autocast_mode import (
         autocast,
@@ -178,6 +179,7 @@ _LATE = {
     "nn": (".nn", None),
     "optim": (".optim", None),
     "utils": (".utils", None),
+    "vision": (".vision", None),
     "autocast": (".amp.autocast_mode", "autocast"),
     "get_autocast_dtype": (".amp.autocast_mode", "get_autocast_dtype"),
     "is_autocast_cache_enabled": (".amp.autocast_mode", "is_autocast_cache_enabled"),
@@ -239,6 +241,7 @@ _NAMESPACES = (
     "testing",
     "tracing",
     "utils",
+    "vision",
 )
 
 

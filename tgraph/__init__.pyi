@@ -23,6 +23,7 @@ from . import serialization as serialization
 from . import testing as testing
 from . import tracing as tracing
 from . import utils as utils
+from . import vision as vision
 from collections.abc import Sequence as _Sequence
 from tgraph.amp.autocast_mode import autocast as autocast
 from tgraph.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype

@@ -21,6 +21,10 @@ from torch import nn, optim
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.checkpoint import checkpoint
 from torch.utils._pytree import tree_map
+from torchvision import datasets, transforms as T
+from torchvision.transforms.functional import hflip
+from torchvision.utils import make_grid
+import torchvision
 
 assert torch.nn is nn and sys.argv[1:] == ["--epochs", "2"], sys.argv
 
@@ -44,11 +48,17 @@ for epoch in range(30):
         optimizer.step()
 assert loss.item() < 1e-3, loss
 assert not torch.compiler.is_compiling()
+assert T.Compose([T.ToTensor(), hflip])(x[:2].numpy()).shape == (1, 2, 4)
+assert datasets.MNIST.__mro__[-3] is torch.utils.data.Dataset and torchvision.__version__ > "0.2"
+try:
+    from torchvision.models import resnet18
+except ImportError as error:
+    assert "there is no tgraph.vision.models" in str(error), error
 assert isinstance(net.layer.weight, torch.nn.Parameter) and torch.__version__ >= "2."
 try:
     import torch.onnx
 except ImportError as error:
-    assert "which has no tgraph.onnx" in str(error)
+    assert "there is no tgraph.onnx" in str(error)
 print(hasattr(torch, "lobpcg"), torch.distributed.is_available())
 try:
     torch.distributed.init_process_group()
@@ -66,10 +76,10 @@ def test_a_program_of_pytorchs_runs_and_what_is_missing_is_told(tmp_path: Path) 
     assert run.stdout.startswith("False False\nmodule 'torch.distributed' has no attribute")
     lines = run.stderr.splitlines()
     number = {text: at for at, text in enumerate(PROGRAM.splitlines(), 1)}
-    assert lines[0] == "tgraph has not 3 of the names asked for:"
+    assert lines[0] == "tgraph has not 4 of the names asked for:"
     told = [line.split() for line in lines[1:]]
     assert [name for name, _ in told] == [
-        "torch.distributed.init_process_group", "torch.lobpcg", "torch.onnx",
+        "torch.distributed.init_process_group", "torch.lobpcg", "torch.onnx", "torchvision.models",
     ]  # fmt: skip
     assert told[2][1] == f"{script}:{number['    import torch.onnx']}"
 

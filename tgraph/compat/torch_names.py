@@ -1,4 +1,4 @@
-"""`import torch`, and all modules below it, from tgraph."""
+"""`import torch`, and all modules below it, from tgraph; so is `torchvision`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ OTHER_PLACES = {
 
 _OWN = "tgraph"
 _THEIRS = "torch"
+_PACKAGES = {_THEIRS: _OWN, "torchvision": f"{_OWN}.vision"}
+"""Packages that are given, and what of ours they are. torchvision's own compiled parts need
+PyTorch's."""
+_VERSIONS = {_THEIRS: VERSION, "torchvision": "0.28.0+tgraph"}
+
+
+def _own_name(name: str) -> str:
+    """Our name of a module or of what is in it."""
+    package, dot, rest = name.partition(".")
+    return f"{_PACKAGES[package]}{dot}{rest}"
 
 
 class _Module(types.ModuleType):
@@ -38,8 +48,8 @@ class _Module(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__version__":
             raise AttributeError(name)
-        if self.__name__ == _THEIRS and name == "__version__":
-            return VERSION
+        if name == "__version__" and self.__name__ in _VERSIONS:
+            return _VERSIONS[self.__name__]
         full = f"{self.__name__}.{name}"
         if full in OTHER_PLACES:
             return importlib.import_module(full)
@@ -51,7 +61,7 @@ class _Module(types.ModuleType):
             self._names._note(full)
             raise AttributeError(
                 f"module '{self.__name__}' has no attribute '{name}': it is tgraph's, which has "
-                f"no {full.replace(_THEIRS, _OWN, 1)}"
+                f"no {_own_name(full)}"
             ) from None
         if isinstance(found, types.ModuleType) and found.__name__.startswith(f"{_OWN}."):
             return importlib.import_module(full)
@@ -73,13 +83,14 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The place of a module of PyTorch's, where tgraph has one of that name."""
-        if fullname != _THEIRS and not fullname.startswith(f"{_THEIRS}."):
+        package = fullname.partition(".")[0]
+        if package not in _PACKAGES:
             return None
         if self._own_module(fullname) is None:
             self._note(fullname)
             raise ModuleNotFoundError(
-                f"No module named '{fullname}': `import torch` gives tgraph here, which has no "
-                f"{fullname.replace(_THEIRS, _OWN, 1)}", name=fullname,
+                f"No module named '{fullname}': `import {package}` gives {_PACKAGES[package]} "
+                f"here, and there is no {_own_name(fullname)}", name=fullname,
             )  # fmt: skip
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
@@ -94,7 +105,7 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _own_module(self, name: str) -> types.ModuleType | None:
         """tgraph's module for one of PyTorch's; None where there is none."""
-        own = OTHER_PLACES.get(name) or name.replace(_THEIRS, _OWN, 1)
+        own = OTHER_PLACES.get(name) or _own_name(name)
         outer, _, inner = own.rpartition(".")
         try:
             if outer:
@@ -157,7 +168,8 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def as_torch(report: bool = False) -> TorchNames:
-    """From here on `import torch` gives tgraph, and so do all modules below it.
+    """From here on `import torch` gives tgraph, and so do all modules below it; `torchvision` is
+    `tgraph.vision`.
 
     For programs and libraries that one does not want to edit. Call it before they are imported; a
     `with` statement ends it behind its block. The result's `missing` counts, by name and place,

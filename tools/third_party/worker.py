@@ -97,12 +97,12 @@ def run(name: str, folder: Path, compiled: bool) -> dict[str, Any]:
 def main() -> None:
     name, library, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     warnings.simplefilter("ignore")
-    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
     names = None
     if library != "torch":
         import tgraph
 
         names = tgraph.compat.as_torch()
+    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
     answer: dict[str, Any]
     try:
         answer = run(name, folder, library == "compiled")
