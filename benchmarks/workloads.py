@@ -1,7 +1,7 @@
 """The workloads: their sizes, their data by seed, and the memory they have to move.
 
-A name here is a function of the same name in every module of `contenders`. Programs over arrays
-and pieces of networks are in packages of their own, `arrays` and `networks`.
+A name here is a function of the same name in every module of `contenders`. Programs over arrays,
+pieces of networks, programs with loops and models of sequences are in packages of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from .arrays.workloads import ARRAYS
 from .case import Array
 from .loops.workloads import LOOPS
 from .networks.workloads import NETWORKS
+from .sequences.workloads import SEQUENCES
 from .workload import MIB, Random, Workload, filters, linear, norm, normal
 
 
@@ -191,7 +192,7 @@ PLAIN = [
         steps=3,
     ),
 ]
-USUAL = {workload.name: workload for workload in [*PLAIN, *ARRAYS, *NETWORKS, *LOOPS]}
+USUAL = {workload.name: workload for workload in [*PLAIN, *ARRAYS, *NETWORKS, *LOOPS, *SEQUENCES]}
 MAKERS = {"layer_norm": layer_norm, "cross_entropy": cross_entropy, "pairwise": pairwise}
 WORKLOADS = [*USUAL.values(), *sizes.rows(USUAL, MAKERS)]
 BY_NAME = {workload.name: workload for workload in WORKLOADS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -128,8 +128,12 @@ def embedding(data: Data) -> Case:
     return case(function, data, "table", "tokens", "upstream")
 
 
-def adamw(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
+def adamw(
+    p: Values, gradients: Values, state: Any, decays: Mapping[str, bool] | None = None
+) -> tuple[Values, Any]:
+    """`decays` tells of each parameter whether it does; without, all do."""
     use = ADAMW
+    kept = {name: 1 - use.rate * use.decay * (not decays or decays[name]) for name in p}
     first, second, count = state
     count = count + 1
     size = use.rate / (1 - use.beta1**count)
@@ -137,11 +141,10 @@ def adamw(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
     first = jax.tree.map(lambda m, g: use.beta1 * m + (1 - use.beta1) * g, first, gradients)
     second = jax.tree.map(lambda v, g: use.beta2 * v + (1 - use.beta2) * g * g, second, gradients)
 
-    def moved(p: jax.Array, m: jax.Array, v: jax.Array) -> jax.Array:
-        step = size * m / (jnp.sqrt(v) / correction + use.epsilon)
-        return p * (1 - use.rate * use.decay) - step
+    def moved(p: jax.Array, kept: float, m: jax.Array, v: jax.Array) -> jax.Array:
+        return p * kept - size * m / (jnp.sqrt(v) / correction + use.epsilon)
 
-    return jax.tree.map(moved, p, first, second), (first, second, count)
+    return jax.tree.map(moved, p, kept, first, second), (first, second, count)
 
 
 def adamw_state(p: Values) -> Any:

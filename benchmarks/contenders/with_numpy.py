@@ -149,9 +149,16 @@ def tiny_mlp(data: Data) -> Case:
     return case(function, data["x"])
 
 
+def all_decay(value: Array) -> bool:
+    return True
+
+
 class _AdamW:
-    def __init__(self, values: Data, settings: Adam = ADAMW) -> None:
+    def __init__(
+        self, values: Data, settings: Adam = ADAMW, decays: Callable[[Array], bool] = all_decay
+    ) -> None:
         self.values, self.settings, self.count = values, settings, 0
+        self.decays = decays
         self.first = {name: np.zeros_like(value) for name, value in values.items()}
         self.second = {name: np.zeros_like(value) for name, value in values.items()}
 
@@ -164,7 +171,8 @@ class _AdamW:
             first, second, gradient = self.first[name], self.second[name], gradients[name]
             first += (1 - use.beta1) * (gradient - first)
             second += (1 - use.beta2) * (gradient * gradient - second)
-            value *= 1 - use.rate * use.decay
+            if self.decays(value):
+                value *= 1 - use.rate * use.decay
             value -= size * first / (np.sqrt(second) / correction + use.epsilon)
 
 
