@@ -97,14 +97,26 @@ def _prepare_products(graph: Graph) -> None:
         gemm_native.prepare(dtype.name)
 
 
-def fused_gradients(graph: Graph) -> dict[Node, Node]:
-    """What stands for nodes of `graph` where attention is joined with its gradients, if it is."""
-    if not graph.primitives.issuperset((p.matmul, p.exp)):
-        return {}
-    with interrupts.held():
-        from .passes import fuse_attention_gradients
+def joined_gradients(graph: Graph) -> dict[Node, Node]:
+    """What stands for nodes of `graph`, which has values and gradients, where these share work.
 
-    return fuse_attention_gradients.fused_gradients(graph)
+    Attention is joined with its gradients, and loops keep products for theirs.
+    """
+    new: dict[Node, Node] = {}
+    if graph.primitives.issuperset((p.matmul, p.exp)):
+        with interrupts.held():
+            from .passes import fuse_attention_gradients
+
+        new = fuse_attention_gradients.fused_gradients(graph)
+    if p.loop in graph.primitives:
+        with interrupts.held():
+            from .passes import keep_products
+
+        joined = graph.with_outputs([new.get(each, each) for each in graph.outputs])
+        kept = keep_products.kept_products(joined)
+        if kept:
+            new = {node: kept.get(new.get(node, node), node) for node in graph.nodes}
+    return new
 
 
 def rolled_loops(graph: Graph) -> Rolled | None:

@@ -72,6 +72,7 @@ PASSES = (
     _late("fuse_attention_gradients", _has_products_of_weights, "gradients store no weights"),
     Pass("simplify", simplify, "one form for each value; fewer, cheaper and safer operations"),
     Pass("simplify_control", simplify_control, "loops carry nothing that stays as it is"),
+    _late("keep_products", _has(p.loop), "turns of a gradient read what those before computed"),
     _late("split_state", _has(p.loop), "parts that a loop writes are written where they lie"),
     _late("concatenate_updates", _has(p.slice_update), "slices written in a loop are one whole"),
     Pass("eliminate_dead_code", eliminate_dead_code, "no element is computed that is not read"),
@@ -79,6 +80,7 @@ PASSES = (
     Pass("decompose", decompose, "convolutions and half products in terms the CPU has"),
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
     Pass("simplify_again", simplify, "what became constant, or neighbours, when permutes moved"),
+    _late("sum_products", _has(p.loop), "products that turns add up are one behind the loop"),
     # After the permutes found their places, which would move behind the windows again.
     Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),

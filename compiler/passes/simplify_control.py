@@ -76,7 +76,7 @@ def _loop(
     build: Builder, node: Node, inputs: tuple[Node, ...], read: Sequence[int]
 ) -> Results | None:
     condition, body = node.attrs["condition"], node.attrs["body"]
-    live, carried = _live(node, read), range(node.attrs["carried"])
+    live, carried = live_operands(node, read), range(node.attrs["carried"])
     stays = {at for at in carried if body.outputs[at] is body.inputs[at]}
     state = [at for at in carried if at in live and at not in stays]
     order = [*state, *(at for at in range(len(inputs)) if at in live and at not in state)]
@@ -91,7 +91,7 @@ def _loop(
     return {at: inputs[at] if at in stays else get(build, new, state.index(at)) for at in read}
 
 
-def _live(loop: Node, read: Iterable[int]) -> set[int]:
+def live_operands(loop: Node, read: Iterable[int]) -> set[int]:
     """The operands on which the condition or a result that is read depends, after any turns."""
     condition, body = loop.attrs["condition"], loop.attrs["body"]
     live = {*read, *_reached(condition, condition.outputs)}

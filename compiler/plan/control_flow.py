@@ -35,9 +35,9 @@ from ...runtime.plan_steps import (
 )
 from ...runtime.records import record
 from ..ir import Node
+from ..ir.turns import known_turns
 from .arena import PlanMemory
 from .step_info import StepInfo
-from .turns import known_turns
 
 if TYPE_CHECKING:
     from .plan_builder import PlanBuilder

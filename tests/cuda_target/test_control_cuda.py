@@ -18,9 +18,9 @@ from control_cases import CASES, Function, derivatives, of
 from control_graphs import Maker, below, graph, types_of, up
 from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import Graph, Node
+from tgraph.compiler.ir.turns import known_turns
 from tgraph.compiler.passes.on_one_device import on_one_device
 from tgraph.compiler.placement import PlacedExecutable
-from tgraph.compiler.plan.turns import known_turns
 from tgraph.compiler.targets.cuda import select_branches
 from tgraph.runtime.cuda import capture, segments
 from tgraph.runtime.cuda.step_runner import StepRunner

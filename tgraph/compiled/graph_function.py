@@ -16,7 +16,7 @@ import numpy as np
 from ..compiler.compile_graph import (
     compile_for_sizes,
     compile_graph,
-    fused_gradients,
+    joined_gradients,
     maker,
     rolled_loops,
 )
@@ -236,11 +236,11 @@ class GraphFunction:
     ) -> tuple[Partition, list[list[Node]]]:
         """The two graphs, and the nodes of the joint one for whose values what is saved stands.
 
-        They are one, or one for each row. Attention is joined with its gradients, and turns of a
-        loop with those of its gradient, while both are in sight.
+        They are one, or one for each row. Attention is joined with its gradients, and loops and
+        turns of a loop with those of their gradients, while both are in sight.
         """
         inputs, outputs = [*self.graph.inputs, *incoming], [*self.graph.outputs, *gradients]
-        new = fused_gradients(Graph(inputs, outputs))
+        new = joined_gradients(Graph(inputs, outputs))
         old = {after: before for before, after in new.items()}
         joint = Graph(inputs, [new.get(each, each) for each in outputs])
         rolled = rolled_loops(joint)

@@ -36,8 +36,9 @@ def scan(
     results are any containers of tensors; rows are taken along the first dimension, from the last
     on with `reverse` (row `i` of `ys` always belongs to row `i` of `xs`). Without `xs` there are
     `length` turns, for which `x` is None. For gradients a compiled scan keeps the state that each
-    turn begins with, or, with `checkpoints`, so many of them: what lies between two is computed
-    again, and kept as long as the gradient goes through it. Eager code keeps everything.
+    turn begins with and its matrix products, or, with `checkpoints`, so many states: what lies
+    between two is computed again, and kept as long as the gradient goes through it. Eager code
+    keeps everything.
 
     Raises TypeError where the state changes its structure or types, ValueError where lengths
     differ. Where there are none, `f` is traced, and must be a function that can be.

@@ -25,6 +25,7 @@ from ...fusion.fused_graph import FusedGraph, Group
 from ...fusion.fusion import fuse
 from ...ir import Family, Graph, Node, TensorType, input_node
 from ...ir import primitives as p
+from ...ir.turns import known_turns
 from ...kernel.checks import Check, RoutineCheck
 from ...kernel.kernel_io import Root
 from ...kernel.kernel_work import moved_bytes, operations
@@ -36,7 +37,6 @@ from ...plan.library_steps import routine_check, routine_step
 from ...plan.pattern import Piece as GroupPiece
 from ...plan.planning import Planning
 from ...plan.step_info import LibraryStep, StepInfo
-from ...plan.turns import known_turns
 from .biases import Bias, with_biases
 from .contractions import schedule_contraction
 from .joined_steps import JoinedSteps
