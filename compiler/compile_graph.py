@@ -15,6 +15,7 @@ from ..runtime.garbage import no_collection
 from .ir import Graph, Node
 from .ir import primitives as p
 from .ir.graph import MANY_NODES
+from .moved_graph import with_one_host
 from .plan import stored_plan
 from .plan.executable import Executable
 from .plan.ready_plan import ReadyPlan
@@ -47,6 +48,7 @@ def compile_graph(
     `aligned` to vectors, or are copied.
     """
     start = time.perf_counter()
+    graph = with_one_host(graph)
     request = Request(graph, donate, strides, tuple(overwritten), (), varying, eager, aligned)
     key = stored_plan.key_of(request)
     found = None if key is None else stored_plan.find(key, request, lambda: _made_whole(request))
@@ -75,6 +77,7 @@ def compile_for_sizes(
     others for which the compiler decides as it does for those. NotSizedError where something cannot
     do without numbers.
     """
+    graph = with_one_host(graph)
     _prepare_products(graph)
     with interrupts.held():
         from .make_executable import make_sized

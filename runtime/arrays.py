@@ -30,6 +30,7 @@ from .array_functions_elementwise import Array as Array
 from .array_functions_elementwise import Function as Function
 from .cuda import arrays as cuda_arrays
 from .device import Device
+from .meta import MetaArray, NoElementsError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -71,7 +72,9 @@ def current(device: Device) -> AbstractContextManager[Any]:
 
 
 def place(array: npt.NDArray[Any], device: Device) -> Array:
-    """A NumPy array in the memory of a device: itself on the CPU."""
+    """A NumPy array in the memory of a device: itself on the CPU; without elements on `meta`."""
+    if device.type == "meta":
+        return MetaArray(array.shape, array.dtype)
     return array if device.type == "cpu" else cuda_arrays.upload(array, device)
 
 
@@ -140,10 +143,16 @@ def transfers_without_waiting() -> Iterator[None]:
 
 def transferred(array: Array, device: Device) -> Array:
     """A copy of an array on another device."""
+    if type(array) is MetaArray:
+        raise NoElementsError("a copy on another device")
+    if device.type == "meta":
+        return MetaArray(array.shape, array.dtype)
     with current(device):
         return FUNCTIONS["transfer"](array_module(device), array, device=device)
 
 
 def to_host(array: Array) -> npt.NDArray[Any]:
     """The elements as a NumPy array: itself, or a copy from another device."""
+    if type(array) is MetaArray:
+        raise NoElementsError("a copy on the CPU")
     return array if isinstance(array, np.ndarray) else cuda_arrays.download(array)

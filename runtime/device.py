@@ -6,20 +6,23 @@ What a device can do lives in `arrays` and `cuda`.
 from __future__ import annotations
 
 import threading
+from functools import cache
 
 from .records import record
 
-_KINDS = ("cpu", "cuda")
+_KINDS = ("cpu", "cuda", "meta")
 
 
 @record()
 class Device:
     """A place where tensors live, such as `cpu` or `cuda:0`; RuntimeError for unknown names.
 
-    As a context manager it is the device on which tensors are made that are given none.
+    `cpu:1`, `cpu:2` and so on are devices of their own on the CPU's hardware, and `cpu:0` is the
+    CPU itself. Tensors on `meta` have shapes and dtypes, but no elements. As a context manager it
+    is the device on which tensors are made that are given none.
 
-    >>> Device("cuda:1") == Device("cuda", 1)
-    True
+    >>> Device("cuda:1") == Device("cuda", 1), Device("cpu:0") == Device("cpu")
+    (True, True)
     >>> with Device("cpu"):
     ...     print(default_device())
     cpu
@@ -38,6 +41,13 @@ class Device:
         if colon:
             object.__setattr__(self, "type", kind)
             object.__setattr__(self, "index", int(index))
+        if self.type == "cpu" and self.index == 0:
+            object.__setattr__(self, "index", None)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the CPU computes here: `cpu`, and the devices `cpu:1`, `cpu:2`..."""
+        return self.type == "cpu"
 
     @staticmethod
     def parse(device: str | int | Device) -> Device:
@@ -64,6 +74,13 @@ class Device:
 
 
 CPU = Device("cpu")
+META = Device("meta")
+
+
+@cache
+def host_device(index: int | None) -> Device:
+    """The device `cpu:index`, the same object each time."""
+    return Device("cpu", index) if index else CPU
 
 
 class _Defaults(threading.local):

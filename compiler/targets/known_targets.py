@@ -13,6 +13,11 @@ def target_of(device: Device) -> Target[Any]:
     """The target that computes on `device`."""
     if device is CPU:
         return CpuTarget()
+    if device.type == "meta":
+        raise RuntimeError(
+            "compiled code was given tensors on the device 'meta', which have no elements to "
+            "compute with; call the function as it is (without compile) for shapes and dtypes"
+        )
     from .cuda.target import CudaTarget
 
     return CudaTarget(device)

@@ -220,7 +220,7 @@ def test_devices_by_name() -> None:
     assert tg.device("cuda:1") == tg.device("cuda", 1) != tg.device("cuda")
     assert tg.device("cuda:1").type == "cuda" and str(tg.device("cuda:1")) == "cuda:1"
     for bad in ("gpu", "cpu:", "cuda:x", ""):
-        with pytest.raises(RuntimeError, match="Expected one of cpu, cuda device type"):
+        with pytest.raises(RuntimeError, match="Expected one of cpu, cuda, meta device type"):
             tg.device(bad)
 
 

@@ -23,7 +23,7 @@ from ..core.traced_number import FixedNumber, OpenNumber
 from ..core.views import array_views
 from ..runtime.cuda.arrays import cupy_array
 from ..runtime.cuda.precision import get_precision
-from ..runtime.device import CPU, defaults
+from ..runtime.device import defaults
 from ..runtime.records import record
 from ..tracing.recorded_call import Call, Change, Ref, follows_its_base
 from ..tracing.recording.guards import Guard, same_elements, same_static
@@ -163,7 +163,7 @@ class CallWriter:
             "promotion.default_dtype is DEFAULT_DTYPE",
             "(defaults.device is DEFAULT_DEVICE or defaults.device == DEFAULT_DEVICE)",
         )
-        if any(node.primitive is p.matmul and node.type.device is not CPU for node in
+        if any(node.primitive is p.matmul and not node.type.device.is_host for node in
                self.call.graph.nodes):  # fmt: skip
             self._miss_unless(f"matmul_precision() == {get_precision()!r}")
 
@@ -286,7 +286,7 @@ class CallWriter:
             case "grad":
                 owner = source.key
                 looped = "grad" in self._loops and owner.kind == "captured"
-                if looped and "strides" not in entry.node.attrs and entry.node.type.device is CPU:
+                if looped and "strides" not in entry.node.attrs and entry.node.type.device.is_host:
                     self._grad_rows.append((owner.key, entry.node.type))
                     return f"g[{len(self._grad_rows) - 1}]"
                 return self._dense(at, self._grad(at, entry))
@@ -406,7 +406,7 @@ class CallWriter:
         )
         self._add(f"w{at} = g{at}._value")
         strides = entry.node.attrs.get("strides")
-        on_cpu = entry.node.type.device is CPU
+        on_cpu = entry.node.type.device.is_host
         array = f"type(w{at}) is {'ndarray' if on_cpu else self._const(cupy_array())}"
         if strides is None:
             self._miss_unless(array, f"w{at}.flags.c_contiguous")
@@ -473,7 +473,7 @@ class CallWriter:
             self._run_plan(inputs)
             return
         graph = self.call.graph
-        on_cpu = all(node.type.device is CPU for node in (*graph.inputs, *graph.outputs))
+        on_cpu = all(node.type.device.is_host for node in (*graph.inputs, *graph.outputs))
         if self._is_ordered:
             self._add("begun = ordered_calls_begun()")
         self._add("try:")

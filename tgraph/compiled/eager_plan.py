@@ -26,7 +26,6 @@ from ..core.trace_state import Source, TraceInput
 from ..core.traced_number import number_value
 from ..runtime.arrays import writes_meet
 from ..runtime.cuda.arrays import ALIGNMENT
-from ..runtime.device import CPU
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import trace_gradients
@@ -80,7 +79,7 @@ class EagerPlan(Plan):
         if not executable.is_straight:
             raise NotPlannableError("it computes on several devices")
         self._run = executable.run
-        self._is_noted = any(type_.device is not CPU for type_ in self._types)
+        self._is_noted = any(not type_.device.is_host for type_ in self._types)
         # One new tensor comes of it, without a history.
         self._is_plain = self._tree is None and self._orders == [None] and not (
             self._function.differentiable or self._written

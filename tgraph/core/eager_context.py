@@ -11,7 +11,7 @@ import numpy as np
 from ..compiler.graph_interpreter import with_functions
 from ..compiler.ir import Node, Primitive, TensorType
 from ..compiler.ir import primitives as p
-from ..compiler.ir.layouts import result_strides
+from ..compiler.ir.layouts import result_strides, view_strides
 from ..runtime.arrays import (
     FUNCTIONS,
     array_module,
@@ -26,12 +26,13 @@ from ..runtime.arrays import (
 )
 from ..runtime.cuda import backend
 from ..runtime.cuda.memory import when_full
-from ..runtime.device import CPU, Device
+from ..runtime.device import CPU, META, Device
 from ..runtime.dtypes import DType, from_numpy_dtype, int64, uint8
+from ..runtime.meta import MetaArray, NoElementsError
 from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
 from .state import state
-from .tensor import Lifted, Tensor, intern_type, wrap
+from .tensor import Lifted, Tensor, intern_type, strides_of, wrap
 
 
 def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -79,14 +80,14 @@ class EagerContext(Context):
         for tensor in tensors:
             value = tensor._value
             if type(value) is not _ndarray:
-                return _evaluate_on_device(primitive, tensors, attrs)
+                return _evaluate_on_device(primitive, tensors, attrs, type_)
             values.append(value)
             if not value.flags.c_contiguous:
                 dense = False
             if value.size >= _MANY:
                 many = True
         if attrs and "device" in attrs:
-            return _evaluate_on_device(primitive, tensors, attrs)
+            return _evaluate_on_device(primitive, tensors, attrs, type_)
         if many and dense and state.context is None and primitive in self.large:
             result = self.large[primitive](primitive, tensors, attrs, values)
             if result is not None:
@@ -105,26 +106,30 @@ class EagerContext(Context):
         return value
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
+        if tensor._type.device is META:
+            raise NoElementsError(operation)
         return to_host(self.value_of(tensor))
 
     def positions(self, tensor: Tensor, operation: str) -> tuple[Tensor, ...]:
         value, device = self.value_of(tensor), tensor._type.device
         if not value.ndim:
             return ()
+        if device is META:
+            raise NoElementsError(operation)
         with current(device):
-            found = value.nonzero() if device is CPU else when_full(value.nonzero)
+            found = value.nonzero() if device.is_host else when_full(value.nonzero)
             found = [contiguous(each) for each in found]
         return tuple(wrap(each, intern_type(each.shape, int64, device)) for each in found)
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
-        constants = _constants if device is CPU else backend.kept()
+        constants = backend.kept() if device.type == "cuda" else _constants
         key = (value, type(value), dtype, device)
         found: Tensor | None = constants.get(key)
         if found is None:
             found = _make_constant(value, dtype, device)
             if len(constants) < _CACHED_CONSTANTS and tells_zeros_apart(value):
                 constants[key] = found
-                if device is not CPU:  # other streams do not wait for this one
+                if device.type == "cuda":  # other streams do not wait for this one
                     backend.cupy().cuda.get_current_stream().synchronize()
         return found
 
@@ -132,6 +137,8 @@ class EagerContext(Context):
         return wrap(place(array, device), array_type(array, device))
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
+        if tensor._type.device is META:
+            return
         target, source = self.value_of(tensor), self.value_of(new)
         if type(source) is not np.ndarray and share_memory(target, source):
             source = copy_of(source)  # a device may read an element after it was overwritten
@@ -144,6 +151,9 @@ class EagerContext(Context):
             return True
         if type(value) is np.ndarray:
             return np.may_share_memory(source._value, value)
+        if type(value) is MetaArray:
+            shape, strides = source._type.shape, strides_of(source)
+            return view_strides(shape, strides, attrs["shape"]) is not None
         return share_memory(source._value, value)
 
     def refresh(self, tensor: Tensor, derived: Tensor) -> None:
@@ -152,7 +162,7 @@ class EagerContext(Context):
     def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
         # On the CPU for every device: the array functions read them as numbers.
         key, counter = generator.seed_as_int64, generator.counter
-        generator.counter += 1
+        generator.counter += device is not META  # where nothing is drawn
         type_ = intern_type((), int64)
         return wrap(np.array(key, np.int64), type_), wrap(np.array(counter, np.int64), type_)
 
@@ -175,23 +185,48 @@ _CACHED_CONSTANTS = 4096
 
 
 def _make_constant(value: Any, dtype: DType, device: Device) -> Tensor:
+    if device is META:
+        return wrap(MetaArray((), dtype), intern_type((), dtype, device))
     with current(device):
         array = FUNCTIONS["full"](array_module(device), (), value, dtype)
     return wrap(array, intern_type((), dtype, device))
 
 
+def _without_elements(
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
+) -> Any:
+    """Results on `meta`: what the types and the order in memory tell."""
+    if type(type_) is tuple:
+        return tuple(MetaArray(each.shape, each.dtype) for each in type_)
+    operands = [(each._type.shape, strides_of(each)) for each in tensors]
+    strides = result_strides(primitive, attrs, type_.shape, operands)
+    start = 0
+    if primitive in ALIASING:
+        start = tensors[0]._value.ptr // tensors[0]._type.dtype.itemsize
+        if primitive is p.slice_ and type_.numel:
+            start += sum(at * step for at, step in zip(attrs["starts"], operands[0][1]))
+    return MetaArray(type_.shape, type_.dtype, strides, start)
+
+
 def _evaluate_on_device(
-    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]
+    primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], type_: Any
 ) -> Any:
     """Compute where the operands are, or where a result without operands is to be."""
     for tensor in tensors:
         if isinstance(tensor._value, (Node, Lifted)):
             raise_leaked(tensor)
     device = attrs["device"] if "device" in attrs else tensors[0]._type.device
+    if device is META:
+        return _without_elements(primitive, tensors, attrs, type_)
+    if primitive is p.transfer and tensors[0]._type.device is META:
+        raise NoElementsError("a move to another device")
     values = [tensor._value for tensor in tensors]
     function, xp = ARRAY_FUNCTIONS[primitive.name], array_module(device)
     with current(device):
-        result = when_full(lambda: function(xp, *values, **attrs))
+        if device.is_host:
+            result = function(xp, *values, **attrs)
+        else:
+            result = when_full(lambda: function(xp, *values, **attrs))
         if primitive not in ALIASING:
             result = _in_order(primitive, values, attrs, result)
     for array in result if isinstance(result, tuple) else (result,):

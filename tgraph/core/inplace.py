@@ -16,6 +16,7 @@ from ..compiler.ir import Node, can_cast
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, broadcastable_to, contiguous_strides
 from ..runtime.arrays import copy_of, transfers_without_waiting
+from ..runtime.device import META
 from .autocast import no_autocast
 from .complex_parts import of_pairs
 from .context import use_context
@@ -154,7 +155,8 @@ def write_directly(target: Tensor, new: Tensor) -> bool:
 
     True outside a trace, when no gradient is recorded. The caller then writes `target._value`.
     """
-    return not state.context and not _is_recorded(settled(target), settled(new))
+    is_recorded = _is_recorded(settled(target), settled(new))
+    return not state.context and not is_recorded and target._type.device is not META
 
 
 def _is_recorded(target: Tensor, new: Tensor) -> bool:

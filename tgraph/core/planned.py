@@ -21,8 +21,9 @@ from ..compiler.ir.shapes import are_plain
 from ..runtime import interrupts
 from ..runtime.cuda.arrays import ALIGNMENT
 from ..runtime.cuda.launches import LaunchError
-from ..runtime.device import Device
+from ..runtime.device import META, Device
 from ..runtime.dtypes import DType
+from ..runtime.meta import MetaArray
 from .autocast import run_cast
 from .dispatch import refresh_view
 from .plan_table import Entry, Never, Once, Plan, PlanTable
@@ -96,7 +97,7 @@ class Planned:
                 if isinstance(each, Tensor):
                     value, view = each._value, each._view
                     if type(value) is not _ndarray:
-                        if type(value) is Node:
+                        if type(value) is Node or type(value) is MetaArray:
                             return function(*args, **kwargs)
                         parts.append(value.data.ptr % ALIGNMENT == 0)
                     if view is not None and view.changes != view.memory.changes:
@@ -216,4 +217,5 @@ def _kept(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _can_be_planned(leaves: Sequence[Any]) -> bool:
-    return all(type(each) is not TensorType or each.numel for each in _kept(leaves))
+    kept = _kept(leaves)
+    return all(type(each) is not TensorType or each.numel for each in kept) and META not in kept

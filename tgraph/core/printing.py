@@ -11,6 +11,7 @@ from ..compiler.ir import Node, promotion
 from ..runtime.arrays import to_host
 from ..runtime.device import CPU
 from ..runtime.dtypes import DType, bool_, int64
+from ..runtime.meta import MetaArray
 from ..runtime.records import record, replace
 from .dispatch import settled
 from .tensor import Lifted, Tensor
@@ -175,12 +176,13 @@ def tensor_repr(self: Tensor) -> str:
         return f"<traced tensor {self._type} from {value.where}>"
     if isinstance(value, Lifted):
         return f"<tensor {self._type} in {value.context.name}, from {value.where}>"
-    value = to_host(value)
-    text = format_array(value, dtype, len(prefix))
+    is_meta = type(value) is MetaArray
+    value = value if is_meta else to_host(value)
+    text = "..." if is_meta else format_array(value, dtype, len(prefix))
     suffixes = []
     if self._type.device is not CPU:
         suffixes.append(f"device='{self._type.device}'")
-    if value.size == 0 and value.shape != (0,):
+    if is_meta or (value.size == 0 and value.shape != (0,)):
         suffixes.append(f"size={tuple(value.shape)}")
     usual = (promotion.default_dtype, bool_) if value.size == 0 else (
         promotion.default_dtype, promotion.default_complex(), int64, bool_)  # fmt: skip

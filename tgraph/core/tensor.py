@@ -219,6 +219,10 @@ class Tensor:
         return self._type.device.type == "cuda"
 
     @property
+    def is_meta(self) -> bool:
+        return self._type.device.type == "meta"
+
+    @property
     def _version(self) -> int:
         """How often the memory was written in place."""
         return 0 if self._storage is None else self._storage.version

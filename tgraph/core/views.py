@@ -55,7 +55,7 @@ def shown(base: Tensor, steps: tuple[ViewStep, ...], views: ArrayViews) -> Tenso
         return base
     for view in views:
         value = view(value)
-    result = wrap(value, array_type(value))
+    result = wrap(value, array_type(value, base._type.device))
     link_view(base, steps, result)
     return result
 

@@ -16,7 +16,6 @@ from ..ops.conversion import array_of, to
 from ..ops.creation import DeviceLike, as_device, from_cuda_array, from_numpy
 from ..runtime.arrays import copy_of, to_host
 from ..runtime.cuda import arrays as cuda_arrays
-from ..runtime.device import CPU
 from ..runtime.dtypes import bfloat16
 
 # Kinds of devices, as dlpack.h numbers them.
@@ -27,7 +26,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     """The kind of device as DLPack numbers it, 1 for the CPU and 2 for CUDA, and its number."""
     return (
         (_CPU, 0)
-        if self._type.device is CPU
+        if self._type.device.is_host
         else cuda_arrays.dlpack_device(array_of(self, "__dlpack__()"))
     )
 

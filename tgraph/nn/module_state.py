@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -260,6 +261,8 @@ class Stateful:
                 if assign:
                     setattr(self, name, _as_own(own, given))
                 else:
+                    if own.is_meta and not given.is_meta:
+                        _warn_of_no_copy(key)
                     own.copy_(given)
         except Exception as error:
             return (
@@ -268,6 +271,16 @@ class Stateful:
                 f"exception occurred : {error.args}."
             )
         return ""
+
+
+def _warn_of_no_copy(key: str) -> None:
+    warnings.warn(
+        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
+        "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign items "
+        "in the state dictionary to their corresponding key in the module instead of copying them "
+        "in place?)",
+        stacklevel=2,
+    )
 
 
 def _names_of_state(own: dict[str, Any]) -> list[str]:

@@ -212,7 +212,7 @@ def pin_memory(self: Tensor) -> Tensor:
 
     Itself where it is there. RuntimeError where CUDA is not available, or for a tensor on a device.
     """
-    if self._type.device is not CPU:
+    if not self._type.device.is_host:
         raise RuntimeError(
             f"cannot pin a tensor on '{self._type.device}': only tensors of the CPU can be pinned"
         )
@@ -223,7 +223,8 @@ def pin_memory(self: Tensor) -> Tensor:
 @public(name="is_pinned", function=False, method=True)
 def is_pinned_tensor(self: Tensor) -> bool:
     """Whether this tensor lies in memory that devices reach by themselves."""
-    return self._type.device is CPU and is_pinned(current_context().host_array(self, "is_pinned()"))
+    on_host = self._type.device.is_host
+    return on_host and is_pinned(current_context().host_array(self, "is_pinned()"))
 
 
 @public(function=False, method=True)
@@ -388,5 +389,6 @@ def contains(self: Tensor, element: Any) -> bool:
 
 @public(function=False, method=True)
 def get_device(self: Tensor) -> int:
-    """-1, as in PyTorch for the CPU."""
-    return -1 if self._type.device == CPU else self._type.device.index or 0
+    """The number of this tensor's device; -1, as in PyTorch, for the CPU and meta."""
+    index = self._type.device.index
+    return -1 if index is None else index

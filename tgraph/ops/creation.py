@@ -21,7 +21,7 @@ from ..core.tensor import Tensor, wrap
 from ..core.traced_number import TracedNumber
 from ..runtime.cuda.arrays import as_cupy, is_cuda_array
 from ..runtime.cuda.devices import cuda_device, current_device
-from ..runtime.device import CPU, Device, defaults
+from ..runtime.device import CPU, META, Device, defaults, host_device
 from ..runtime.dtypes import DType, bfloat16, bool_, from_numpy_dtype, int64
 from . import elementwise as e
 from .movement import as_sizes, contiguous, reshape, transpose
@@ -39,8 +39,10 @@ def as_device(device: DeviceLike) -> Device:
     if device is CPU:
         return CPU
     parsed = Device.parse(device)
-    if parsed.type == "cpu":
-        return CPU
+    if parsed.is_host:
+        return host_device(parsed.index)
+    if parsed.type == "meta":
+        return META
     if parsed.index is None:
         current_context().reads_current_device(current_device)
     return cuda_device(parsed.index)

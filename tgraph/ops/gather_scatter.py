@@ -14,6 +14,7 @@ from ..core.public import public
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..runtime.arrays import current
+from ..runtime.device import META
 from ..runtime.dtypes import bool_, int32, int64
 from . import elementwise as e
 from . import movement as m
@@ -271,6 +272,8 @@ def _checked_classes(tensor: Tensor, num_classes: int) -> int:
     if tensor._type.numel == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return num_classes
+    if tensor._type.device is META and num_classes > 0:
         return num_classes
     with current(tensor._type.device):
         lowest, highest = int(tensor._value.min()), int(tensor._value.max())

@@ -170,7 +170,7 @@ def _basic(x: Tensor, plan: _Plan) -> Tensor:
 
 def _shown(x: Tensor, index: Any) -> Tensor | None:
     """`x[index]` for whole numbers and slices, in one go where nothing is traced or recorded."""
-    array, (shape, dtype, _) = settled(x)._value, x._type
+    array, (shape, dtype, device) = settled(x)._value, x._type
     items = index if type(index) is tuple else (index,)
     if type(array) is not _ndarray or state.context is not None or len(items) > len(shape):
         return None
@@ -201,7 +201,7 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
         if 1 in shown and (left or not array.flags.c_contiguous):
             return None  # a reshape may give other strides to axes of one element
         made += (ViewStep(p.reshape, {"shape": shown}),)
-    result = wrap(array[(*items, ...)], intern_type(shown, dtype))
+    result = wrap(array[(*items, ...)], intern_type(shown, dtype, device))
     link_view(x, made, result)
     return result
 
@@ -260,7 +260,7 @@ def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
 
 def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
     """Positions counted from the front; those outside stay as they are, for the error's sake."""
-    if not state.context and index._type.device is CPU:  # look before computing
+    if not state.context and index._type.device.is_host:  # look before computing
         array = index._value
         if array.size == 0 or (lowest := array.min()) >= 0:
             return index
@@ -393,7 +393,8 @@ def _assign_whole(
 ) -> None:
     if new.ndim and is_one(new._type.numel):
         new = m.reshape(new, ())
-    if part._type.device is new._type.device is CPU and write_directly(part, new):
+    is_here = part._type.device is new._type.device and part._type.device.is_host
+    if is_here and write_directly(part, new):
         axis, chosen = picks[0]
         if new.ndim:
             count = int(chosen._value.sum())
@@ -423,7 +424,7 @@ def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumul
     together = moved._type.device is values._type.device
     if together and not accumulate and write_directly(moved, values):
         prepare_direct_write(moved)
-        if moved._type.device is not CPU:
+        if not moved._type.device.is_host:
             _write_on_device(moved, indices, values, axis)
             return
         for at, each in enumerate(indices):

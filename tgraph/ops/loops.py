@@ -14,7 +14,6 @@ from ..compiler.ir.dim import SymInt
 from ..core.eager_context import current_context
 from ..core.public import public
 from ..core.tensor import Tensor
-from ..runtime.device import CPU
 from ..runtime.dtypes import int64
 from . import creation
 from .control_trees import (
@@ -143,7 +142,7 @@ def _bounded(
     There to wait for a decision takes longer than a small turn, whose result is selected or not.
     """
     context = current_context()
-    is_here = all(each._type.device is CPU for each in init.tensors)
+    is_here = all(each._type.device.is_host for each in init.tensors)
     if not is_here and checkpoints is None:
         return _bounded_scan(init, cond_fn, decide, advance, traced, bound)
     first = context.constant(0, int64)

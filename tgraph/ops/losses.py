@@ -416,7 +416,8 @@ def binary_cross_entropy(
     require_tensor(input, "binary_cross_entropy")
     require_tensor(target, "binary_cross_entropy", "target")
     _check_same(input, target, "binary_cross_entropy")
-    if state.context is None and not bool(_are_shares(input.detach())):
+    is_checked = state.context is None and not input.is_meta
+    if is_checked and not bool(_are_shares(input.detach())):
         raise RuntimeError("all elements of input should be between 0 and 1")
     return _binary_cross_entropy(input, target, weight, reduction)
 
@@ -556,7 +557,8 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
-    if state.context is None and bool(r.any(e.lt(var.detach(), 0))):
+    is_checked = state.context is None and not var.is_meta
+    if is_checked and bool(r.any(e.lt(var.detach(), 0))):
         raise ValueError("var has negative entry/entries")
     return _gaussian_nll_loss(input, target, var, full, eps, reduction)
 

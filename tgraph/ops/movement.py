@@ -563,8 +563,10 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
 
 @public(function=False, method=True)
 def data_ptr(input: Tensor) -> int:
-    """The address of the first element."""
+    """The address of the first element; 0 on `meta`, where there is none."""
     context = current_context()
+    if input.is_meta:
+        return 0
     if input.is_cuda and not context.tracing:
         return int(context.value_of(input).data.ptr)
     address: int = context.host_array(input, "data_ptr()").ctypes.data

@@ -19,6 +19,7 @@ from ..core.eager_context import current_context
 from ..core.overlap import span_of
 from ..core.state import state
 from ..core.tensor import Tensor, overlaps_itself, strides_of
+from ..runtime.device import META
 from ..runtime.dtypes import DType
 from .storage import storage_offset, untyped_storage
 from .storage_views import adopt, tensor_over
@@ -62,7 +63,8 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
     is_outside = type(self._value) is not Node
-    if state.context is not None or not is_outside or not _is_worth_its_storage(self):
+    plain = state.context is not None or not is_outside or self._type.device is META
+    if plain or not _is_worth_its_storage(self):
         with current_context().making_state() if is_outside else nullcontext():
             return apply(p.copy, self.detach())
     storage = untyped_storage(self)

@@ -21,6 +21,7 @@ from ..core.public import public
 from ..core.tensor import Tensor, root_of, storage_of
 from ..runtime.arrays import copy_elements, copy_of, module_of, place, to_host, transferred
 from ..runtime.device import CPU, Device
+from ..runtime.meta import MetaArray
 from .creation import DeviceLike, as_device
 
 
@@ -172,6 +173,8 @@ def _bytes_of(array: Any) -> Any:
     """All memory between the first and the last element, as a vector of bytes."""
     itemsize, steps = array.itemsize, zip(array.shape, array.strides)
     extent = sum((size - 1) * step for size, step in steps) + itemsize if array.size else 0
+    if type(array) is MetaArray:
+        return MetaArray((extent,), np.dtype(np.uint8))
     as_strided = module_of(array).lib.stride_tricks.as_strided
     return as_strided(array, (extent // itemsize,), (itemsize,)).view(np.uint8)
 

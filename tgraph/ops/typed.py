@@ -17,7 +17,7 @@ from ..core.operands import on_device
 from ..core.public import public
 from ..core.tensor import Size, Tensor
 from ..runtime import dtypes
-from ..runtime.device import CPU, set_default_device
+from ..runtime.device import set_default_device
 from ..runtime.dtypes import DType
 from .creation import DeviceLike, as_device, as_dtype, empty, tensor
 from .movement import as_sizes
@@ -257,7 +257,7 @@ ON_CUDA = {
 
 def type_name(input: Tensor) -> str:
     """PyTorch's name of the class of a tensor, which programs compare with."""
-    place = "" if input._type.device is CPU else f"{input._type.device.type}."
+    place = "" if input._type.device.is_host else f"{input._type.device.type}."
     return f"torch.{place}{_WORDS[input._type.dtype]}Tensor"
 
 

@@ -20,12 +20,14 @@ def _restored(storage: UntypedStorage, location: str) -> UntypedStorage:
     if location == "cpu":
         return storage
     kind, colon, index = location.partition(":")
-    if kind != "cuda" or (colon and not (index.isascii() and index.isdigit())):
+    if kind not in ("cpu", "cuda") or (colon and not (index.isascii() and index.isdigit())):
         raise LoadError(
             f"the file has a tensor of the device '{location[:50]}', which tgraph does not have; "
             "use map_location='cpu' to load it to the CPU"
         )
-    device = Device("cuda", int(index[:6]) if index else None)
+    device = Device(kind, int(index[:6]) if index else None)
+    if device.is_host:
+        return storage.to(device)
     if not is_available():
         raise LoadError(
             "Attempting to deserialize object on a CUDA device but tgraph.cuda.is_available() is "
