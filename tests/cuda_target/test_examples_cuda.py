@@ -14,6 +14,7 @@ from cuda_tools.run_program import interpret_program, run_program
 from random_graphs.engines import run_eagerly
 from test_compiling import ARCHITECTURES, within_budget
 from tgraph.compiler.ir import Graph
+from tgraph.compiler.moved_graph import with_one_host
 from tgraph.compiler.targets.cpu.executable import CpuExecutable
 from tgraph.compiler.targets.cuda.program import cuda_program
 
@@ -42,7 +43,7 @@ def runs(monkeypatch) -> list[Run]:
 
     def compiled(graph: Graph, **options: Any) -> Any:
         executable = compile_graph(graph, **options)
-        graphs[id(executable)] = executable, graph
+        graphs[id(executable)] = executable, with_one_host(graph)
         return executable
 
     def recorded(self: CpuExecutable, inputs: Any) -> Any:
