@@ -130,7 +130,7 @@ class OpCase:
 
     @property
     def operation(self) -> str:
-        """The public function that the row tests; words after it tell variants apart."""
+        """The public function that the row tests, or several; words behind tell variants apart."""
         return self.name.split(" ")[0]
 
     def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> OpCase:

@@ -2,6 +2,7 @@
 
 import opcases_edges
 import opcases_elementwise
+import opcases_families
 import opcases_linalg
 import opcases_losses
 import opcases_movement
@@ -19,6 +20,7 @@ FAMILIES = (
     opcases_losses,
     opcases_edges,
     opcases_vision,
+    opcases_families,
 )
 BY_NAME = {each.name: each for each in CASES}
 

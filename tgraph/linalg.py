@@ -1,10 +1,12 @@
-"""Factorizations of matrices, systems of equations, determinants: `tgraph.linalg`.
+"""Factorizations of matrices, systems of equations, determinants, norms: `tgraph.linalg`.
 
 >>> import tgraph as tg
 >>> tg.linalg.det(tg.eye(3))
 tensor(1.)
 """
 
+from .core.out_argument import with_out as _with_out
+from .ops.checked_factorizations import cholesky_ex, inv_ex, solve_ex
 from .ops.factorizations import (
     cholesky,
     det,
@@ -18,9 +20,27 @@ from .ops.factorizations import (
     svd,
     svdvals,
 )
+from .ops.linalg import matmul
+from .ops.lu_factors import lu, lu_factor, lu_factor_ex, lu_solve
+from .ops.matrix_functions import householder_product, matrix_exp, matrix_power, multi_dot
+from .ops.norms import matrix_norm, vector_norm
+from .ops.norms import matrix_or_vector_norm as norm
+from .ops.products import cross_along as cross
+from .ops.products import diagonal_of as diagonal
+from .ops.products import powers_of as vander
+from .ops.products import vecdot
+from .ops.pseudoinverse import cond, lstsq, matrix_rank, pinv
+from .ops.tensor_equations import tensorinv, tensorsolve
 from .runtime.linalg_error import LinAlgError
 
 __all__ = [
-    "LinAlgError", "cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "slogdet", "solve",
-    "solve_triangular", "svd", "svdvals",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh",
+    "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex",
+    "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
+    "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
+    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+for _name in __all__:
+    if _name not in ("LinAlgError", "diagonal", "matrix_exp"):
+        globals()[_name] = _with_out(globals()[_name], "any")

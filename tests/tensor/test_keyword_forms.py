@@ -79,7 +79,11 @@ NOT_TAKEN: dict[str, set[str]] = {
     "names that table has, which PyTorch itself does not take": {
         "logsumexp names", "permute self", "permute dim", "broadcast_to self", "isfinite tensor",
         "isinf tensor", "where x", "where y", "repeat size", "tile reps", "random_ from_",
-        "uniform_ from_", "topk descending", "xlogy x", "xlogy y",
+        "uniform_ from_", "topk descending", "xlogy x", "xlogy y", "as_strided_scatter self",
+        "cholesky_solve input1", "cholesky_solve input2", "diag_embed diagonal",
+        "fill_diagonal_ value", "isreal tensor", "lu_solve b", "orgqr tau",
+        "split_with_sizes split_size_or_sections", "split_with_sizes tensor",
+        "unsafe_split split_size_or_sections", "unsafe_split tensor",
     },
     "operations that we do not have": {
         "bmm out_dtype", "mm out_dtype", "embedding max_norm", "embedding norm_type",

@@ -231,6 +231,8 @@ class Tensor:
         """The number of dimensions."""
         return len(self._type.shape)
 
+    ndimension = dim
+
     def numel(self) -> int:
         """The number of elements."""
         return self._type.numel

@@ -19,6 +19,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .gather_scatter import gather, index_add, index_select
+from .norms import norm
 from .sorting import argsort, searchsorted
 
 
@@ -77,7 +78,7 @@ def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -
     with no_grad():
         at = m.reshape(input, -1)
         rows = apply(p.index, weight.detach(), at, axis=0)
-        norms = r.norm(rows, norm_type, -1, keepdim=True)
+        norms = norm(rows, norm_type, -1, keepdim=True)
         scale = e.where(e.gt(norms, max_norm), e.div(max_norm, e.add(norms, 1e-7)), 1.0)
         weight[at] = e.mul(rows, scale)
 

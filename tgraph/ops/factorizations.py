@@ -71,9 +71,9 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     tensor([[2., 0.],
             [1., 2.]])
     """
-    _check_matrices("linalg.cholesky", A, square=True)
-    factor, _ = apply_several(p.cholesky, _transposed(A) if upper else A, check="linalg.cholesky")
-    return _transposed(factor) if upper else factor
+    check_matrices("linalg.cholesky", A, square=True)
+    factor, _ = apply_several(p.cholesky, transposed(A) if upper else A, check="linalg.cholesky")
+    return transposed(factor) if upper else factor
 
 
 @with_autocast
@@ -88,13 +88,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     tensor([1., 2.])
     """
     name = "linalg.solve"
-    _check_matrices(name, A, square=True)
-    _check_operand(name, A, B)
-    if B.ndim == 1 or B._type.shape == A._type.shape[:-1]:
-        if not left:
-            raise RuntimeError(f"{name}: incompatible shapes: left=False takes matrices for B")
-        return m.squeeze(_solve(name, A, m.unsqueeze(B, -1)), -1)
-    return _solve(name, A, B) if left else _transposed(_solve(name, _transposed(A), _transposed(B)))
+    return solve_checked(name, A, B, left, name)[0]
 
 
 def solve_triangular(
@@ -111,14 +105,14 @@ def solve_triangular(
             [2.]])
     """
     name = "linalg.solve_triangular"
-    _check_matrices(name, A, square=True)
+    check_matrices(name, A, square=True)
     _check_operand(name, A, B)
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
-    A, B = _batched(name, A, B if left else _transposed(B))
+    A, B = _batched(name, A, B if left else transposed(B))
     attrs = {"lower": not upper, "transpose": not left, "unit": bool(unitriangular)}
     found = apply(p.triangular_solve, A, B, **attrs)
-    return found if left else _transposed(found)
+    return found if left else transposed(found)
 
 
 @with_autocast
@@ -130,8 +124,8 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    _check_matrices("linalg.inv", A, square=True)
-    return _solve("linalg.inv", A, _unit(A._type))
+    check_matrices("linalg.inv", A, square=True)
+    return _solve("linalg.inv", A, unit_matrix(A._type), "linalg.inv")[0]
 
 
 def det(A: Tensor) -> Tensor:
@@ -141,7 +135,7 @@ def det(A: Tensor) -> Tensor:
     >>> tg.linalg.det(tg.tensor([[2.0, 1.0], [1.0, 4.0]]))
     tensor(7.)
     """
-    _check_matrices("linalg.det", A, square=True)
+    check_matrices("linalg.det", A, square=True)
     factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
     return _determinant(A, factors, rows, sign)
 
@@ -153,7 +147,7 @@ def slogdet(A: Tensor) -> Slogdet:
     >>> tg.linalg.slogdet(tg.tensor([[2.0, 0.0], [0.0, -0.5]]))
     Slogdet(sign=tensor(-1.), logabsdet=tensor(0.))
     """
-    _check_matrices("linalg.slogdet", A, square=True)
+    check_matrices("linalg.slogdet", A, square=True)
     factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
     signs = e.mul(sign, r.prod(e.sign(m.diagonal(factors, 0, -2, -1)), -1))
     return Slogdet(signs, _log_determinant(A, factors, rows))
@@ -176,7 +170,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
             "'r', or 'complete'"
         )
-    _check_matrices("linalg.qr", A)
+    check_matrices("linalg.qr", A)
     q, upper = apply_several(p.qr, A, complete=mode == "complete")
     return QR(creation.new_empty(q, (0,)) if mode == "r" else q, upper)
 
@@ -192,10 +186,10 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     >>> tg.linalg.eigh(tg.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    _check_matrices("linalg.eigh", A, square=True)
+    check_matrices("linalg.eigh", A, square=True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    read = A if UPLO in "Ll" else _transposed(A)
+    read = A if UPLO in "Ll" else transposed(A)
     values, vectors, _ = apply_several(p.eigh, read, check="linalg.eigh")
     return Eigh(values, vectors)
 
@@ -217,7 +211,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     >>> tg.linalg.svd(tg.tensor([[0.0, 3.0], [2.0, 0.0]])).S
     tensor([3., 2.])
     """
-    _check_matrices("linalg.svd", A)
+    check_matrices("linalg.svd", A)
     u, s, vh, _ = apply_several(p.svd, A, full=bool(full_matrices), check="linalg.svd")
     return SVD(u, s, vh)
 
@@ -231,19 +225,36 @@ def svdvals(A: Tensor) -> Tensor:
 # --- systems ------------------------------------------------------------------------------------
 
 
-def _solve(name: str, a: Tensor, b: Tensor) -> Tensor:
+def solve_checked(name: str, A: Tensor, B: Tensor, left: bool, check: str) -> tuple[Tensor, Tensor]:
+    """The solution, and LAPACK's `info`; with `check` a failure raises the error of that name."""
+    check_matrices(name, A, square=True)
+    _check_operand(name, A, B)
+    if B.ndim == 1 or B._type.shape == A._type.shape[:-1]:
+        if not left:
+            raise RuntimeError(f"{name}: incompatible shapes: left=False takes matrices for B")
+        found, info = _solve(name, A, m.unsqueeze(B, -1), check)
+        return m.squeeze(found, -1), info
+    if left:
+        return _solve(name, A, B, check)
+    found, info = _solve(name, transposed(A), transposed(B), check)
+    return transposed(found), info
+
+
+def _solve(name: str, a: Tensor, b: Tensor, check: str) -> tuple[Tensor, Tensor]:
     a, b = _batched(name, a, b)
-    factors, rows, _, _ = apply_several(p.lu, detached(a), check=name)
-    return _lu_solved(a, b, factors, rows, transpose=False)
+    factors, rows, _, info = apply_several(p.lu, detached(a), check=check)
+    return solve_by_factors(a, b, factors, rows, transpose=False), info
 
 
 @composite("solve")
-def _lu_solved(a: Tensor, b: Tensor, factors: Tensor, rows: Tensor, transpose: bool) -> Tensor:
+def solve_by_factors(
+    a: Tensor, b: Tensor, factors: Tensor, rows: Tensor, transpose: bool
+) -> Tensor:
     """Solve `a @ x = b`, or `a.mT @ x = b`, where `a[rows]` has the LU `factors`.
 
     `a` itself is not read: derivatives of every order are with respect to it, not the factors.
     """
-    order = rows if not transpose else _order_back(rows)
+    order = rows if not transpose else order_back(rows)
     at = m.expand(m.unsqueeze(order, -1), b._type.shape)
     triangles = [{"lower": True, "unit": True}, {"lower": False, "unit": False}]
     x = b if transpose else apply(p.gather, b, at, axis=b.ndim - 2)
@@ -252,20 +263,22 @@ def _lu_solved(a: Tensor, b: Tensor, factors: Tensor, rows: Tensor, transpose: b
     return apply(p.gather, x, at, axis=b.ndim - 2) if transpose else x
 
 
-def _order_back(rows: Tensor) -> Tensor:
+def order_back(rows: Tensor) -> Tensor:
     """Where each row went."""
     count = rows._type.shape[-1]
     places = m.expand(creation.arange(count, device=rows.device), rows._type.shape)
     return apply(p.scatter_add, creation.zeros_like(rows), rows, places, axis=rows.ndim - 1)
 
 
-@vjp(_lu_solved, saves=lambda wanted: (0, 2, 3), saves_outputs=lambda wanted: (0,) * wanted[0])
-def _lu_solved_vjp(
+@vjp(
+    solve_by_factors, saves=lambda wanted: (0, 2, 3), saves_outputs=lambda wanted: (0,) * wanted[0]
+)
+def solve_by_factors_vjp(
     cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
 ) -> Cotangents:
     (g,), (x,), (a, _, factors, rows) = cotangents, outputs, inputs
     transpose = attrs["transpose"]
-    back = _lu_solved(a, g, factors, rows, transpose=not transpose)
+    back = solve_by_factors(a, g, factors, rows, transpose=not transpose)
     of_a = None
     if wanted[0]:
         of_a = e.neg(_times_transposed(x, back) if transpose else _times_transposed(back, x))
@@ -299,8 +312,8 @@ def _determinant_vjp(
     g: Tensor, out: Tensor, a: Tensor, factors: Tensor, rows: Tensor, sign: Tensor
 ) -> Tensor:
     """Jacobi's formula, by the inverse: not finite where the matrix is singular."""
-    scaled = e.mul(_as_matrix(e.mul(g, out)), _unit(a._type))
-    return _lu_solved(a, scaled, factors, rows, transpose=True)
+    scaled = e.mul(_as_matrix(e.mul(g, out)), unit_matrix(a._type))
+    return solve_by_factors(a, scaled, factors, rows, transpose=True)
 
 
 @composite("slogdet")
@@ -312,8 +325,8 @@ def _log_determinant(a: Tensor, factors: Tensor, rows: Tensor) -> Tensor:
 def _log_determinant_vjp(
     g: Tensor, out: TensorType, a: Tensor, factors: Tensor, rows: Tensor
 ) -> Tensor:
-    scaled = e.mul(_as_matrix(g), _unit(a._type))
-    return _lu_solved(a, scaled, factors, rows, transpose=True)
+    scaled = e.mul(_as_matrix(g), unit_matrix(a._type))
+    return solve_by_factors(a, scaled, factors, rows, transpose=True)
 
 
 # --- gradients of factorizations ----------------------------------------------------------------
@@ -325,12 +338,12 @@ def _cholesky(
 ) -> Cotangents:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10."""
     g, factor = cotangents[0], outputs[0]
-    inner = creation.tril(matmul(_transposed(factor), g))
+    inner = creation.tril(matmul(transposed(factor), g))
     halved = e.sub(inner, e.mul(_on_diagonal(m.diagonal(inner, 0, -2, -1)), 0.5))
     attrs = {"lower": True, "transpose": True, "unit": False}
     half = apply(p.triangular_solve, factor, halved, **attrs)
-    whole = _transposed(apply(p.triangular_solve, factor, _transposed(half), **attrs))
-    return [e.mul(e.add(whole, _transposed(whole)), 0.5)]
+    whole = transposed(apply(p.triangular_solve, factor, transposed(half), **attrs))
+    return [e.mul(e.add(whole, transposed(whole)), 0.5)]
 
 
 @vjp(p.qr, saves_outputs=(0, 1), saves=(0,))
@@ -358,11 +371,11 @@ def _qr(
 
 
 def _qr_tall(g_q: Tensor, g_r: Tensor, q: Tensor, upper: Tensor) -> Tensor:
-    both = e.sub(_times_transposed(upper, g_r), matmul(_transposed(g_q), q))
-    mirrored = e.add(creation.tril(both), _transposed(creation.tril(both, -1)))
+    both = e.sub(_times_transposed(upper, g_r), matmul(transposed(g_q), q))
+    mirrored = e.add(creation.tril(both), transposed(creation.tril(both, -1)))
     inner = e.add(g_q, matmul(q, mirrored))
     attrs = {"lower": False, "transpose": False, "unit": False}
-    return _transposed(apply(p.triangular_solve, upper, _transposed(inner), **attrs))
+    return transposed(apply(p.triangular_solve, upper, transposed(inner), **attrs))
 
 
 @vjp(p.eigh, saves_outputs=(0, 1))
@@ -374,7 +387,7 @@ def _eigh(
     inner = None if g_values is None else _on_diagonal(g_values)
     if g_vectors is not None:
         apart = e.sub(m.unsqueeze(values, -2), m.unsqueeze(values, -1))
-        rotation = e.div(matmul(_transposed(vectors), g_vectors), _off_diagonal(apart))
+        rotation = e.div(matmul(transposed(vectors), g_vectors), _off_diagonal(apart))
         rotation = e.sub(rotation, _on_diagonal(m.diagonal(rotation, 0, -2, -1)))
         inner = rotation if inner is None else e.add(inner, rotation)
     return [_times_transposed(matmul(vectors, inner), vectors)]
@@ -394,8 +407,8 @@ def _svd(
     beside = []
     if g_u is not None:
         g_u = m.narrow(g_u, -1, 0, count)
-        rotation = matmul(_transposed(u), g_u)
-        part = e.mul(e.div(e.sub(rotation, _transposed(rotation)), apart), across)
+        rotation = matmul(transposed(u), g_u)
+        part = e.mul(e.div(e.sub(rotation, transposed(rotation)), apart), across)
         inner = part if inner is None else e.add(inner, part)
         if rows > count:
             rest = e.div(e.sub(g_u, matmul(u, rotation)), across)
@@ -403,10 +416,10 @@ def _svd(
     if g_vh is not None:
         g_vh = m.narrow(g_vh, -2, 0, count)
         rotation = _times_transposed(vh, g_vh)
-        part = e.mul(along, e.div(e.sub(rotation, _transposed(rotation)), apart))
+        part = e.mul(along, e.div(e.sub(rotation, transposed(rotation)), apart))
         inner = part if inner is None else e.add(inner, part)
         if columns > count:
-            rest = e.div(e.sub(g_vh, matmul(_transposed(rotation), vh)), along)
+            rest = e.div(e.sub(g_vh, matmul(transposed(rotation), vh)), along)
             beside.append(matmul(u, rest))
     found = matmul(matmul(u, inner), vh)
     for each in beside:
@@ -417,14 +430,14 @@ def _svd(
 # --- parts --------------------------------------------------------------------------------------
 
 
-def _transposed(x: Tensor) -> Tensor:
+def transposed(x: Tensor) -> Tensor:
     return m.transpose(x, -2, -1)
 
 
 def _times_transposed(x: Tensor, y: Tensor) -> Tensor:
     """A product; of columns, which fuses with what is around it."""
     is_outer = x._type.shape[-1] == 1
-    return e.mul(x, _transposed(y)) if is_outer else matmul(x, _transposed(y))
+    return e.mul(x, transposed(y)) if is_outer else matmul(x, transposed(y))
 
 
 def _as_matrix(x: Tensor) -> Tensor:
@@ -432,7 +445,7 @@ def _as_matrix(x: Tensor) -> Tensor:
     return m.unsqueeze(m.unsqueeze(x, -1), -1)
 
 
-def _unit(type_: TensorType) -> Tensor:
+def unit_matrix(type_: TensorType) -> Tensor:
     """The unit matrix for each of a batch."""
     eye = creation.eye(type_.shape[-1], dtype=type_.dtype, device=type_.device)
     return m.expand(eye, type_.shape)
@@ -458,7 +471,7 @@ def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:
 # --- checks -------------------------------------------------------------------------------------
 
 
-def _check_matrices(name: str, a: Any, square: bool = False) -> None:
+def check_matrices(name: str, a: Any, square: bool = False) -> None:
     type_ = require_tensor(a, name, "A")._type
     if type_.dtype not in (float32, float64):
         raise RuntimeError(

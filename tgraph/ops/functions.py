@@ -24,8 +24,14 @@ from . import (
     indexing,
     linalg,
     loops,
+    mathematics,
+    matrix_names,
     movement,
+    norms,
+    number_parts,
+    products,
     random,
+    rearranging,
     reductions,
     row_scans,
     scans,
@@ -38,8 +44,9 @@ from . import (
 
 FAMILIES = (
     activations, branches, comparison, complex_numbers, concatenation, conversion, creation,
-    distinct, elementwise, gather_scatter, indexing, linalg, loops, movement, random, reductions,
-    row_scans, scans, sorting, special_functions, storage, storage_views, typed,
+    distinct, elementwise, gather_scatter, indexing, linalg, loops, mathematics, matrix_names,
+    movement, norms, number_parts, products, random, rearranging, reductions, row_scans, scans,
+    sorting, special_functions, storage, storage_views, typed,
 )  # fmt: skip
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..core.autocast import with_autocast
+from ..core.operands import require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import elementwise as e
@@ -9,6 +13,7 @@ from . import linalg as la
 from . import movement as m
 from . import reductions as r
 from .creation import eye
+from .factorizations import inv
 from .row_scans import scan
 
 _SQUARINGS = 16
@@ -39,6 +44,91 @@ def matrix_exp(a: Tensor) -> Tensor:
     return found
 
 
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """A square matrix multiplied `n` times; for negative `n`, its inverse.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.matrix_power(tg.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+    tensor([[1., 3.],
+            [0., 1.]])
+    """
+    name = "linalg.matrix_power"
+    shape = require_tensor(A, name, "A")._type.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise RuntimeError(f"{name}: A must be batches of square matrices, got {list(shape)}")
+    if n < 0:
+        return matrix_power(inv(A), -n)
+    if n == 0:
+        one = eye(shape[-1], dtype=A._type.dtype, device=A._type.device)
+        return e.where(e.eq(one, one), one, A)  # of which a gradient is asked, too: zeros
+    found, square = None, A
+    while n:
+        if n & 1:
+            found = square if found is None else la.matmul(found, square)
+        n >>= 1
+        square = la.matmul(square, square) if n else square
+    assert found is not None
+    return m.clone(found) if found is A else found
+
+
+@with_autocast
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of two or more matrices, in the order that takes the fewest multiplications.
+
+    The first and the last may be vectors. Source of the order: Cormen et al., "Introduction to
+    Algorithms", chapter 15.2.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.multi_dot([tg.ones(2, 3), tg.ones(3, 4), tg.ones(4)])
+    tensor([12., 12.])
+    """
+    name = "linalg.multi_dot"
+    if len(tensors) < 2:
+        raise RuntimeError(f"{name}(): expected at least 2 tensors but got {len(tensors)}")
+    given = [require_tensor(each, name) for each in tensors]
+    is_row, is_column = given[0].ndim == 1, given[-1].ndim == 1
+    if is_row:
+        given[0] = m.unsqueeze(given[0], 0)
+    if is_column:
+        given[-1] = m.unsqueeze(given[-1], 1)
+    for at, each in enumerate(given):
+        if each.ndim != 2:
+            raise RuntimeError(f"{name}(): tensor {at} must be 2D but got {each.ndim}D")
+    sizes = [*(each._type.shape[0] for each in given), given[-1]._type.shape[1]]
+    found = _product_of(given, _cuts(sizes), 0, len(given) - 1)
+    if is_column:
+        found = m.squeeze(found, 1)
+    return m.squeeze(found, 0) if is_row else found
+
+
+def _cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where the product of the matrices from one to another is best cut."""
+    count = len(sizes) - 1
+    price = {(at, at): 0 for at in range(count)}
+    cuts = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            prices = {
+                cut: price[first, cut] + price[cut + 1, last]
+                + sizes[first] * sizes[cut + 1] * sizes[last + 1]
+                for cut in range(first, last)
+            }  # fmt: skip
+            cuts[first, last] = best = min(prices, key=prices.__getitem__)
+            price[first, last] = prices[best]
+    return cuts
+
+
+def _product_of(
+    given: Sequence[Tensor], cuts: dict[tuple[int, int], int], first: int, last: int
+) -> Tensor:
+    if first == last:
+        return given[first]
+    cut = cuts[first, last]
+    left = _product_of(given, cuts, first, cut)
+    return la.matmul(left, _product_of(given, cuts, cut + 1, last))
+
+
 @planned
 def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of the reflections `I - tau v vᵀ`, for [..., n, k].
@@ -51,6 +141,8 @@ def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
     """
     rows, columns = vectors._type.shape[-2:]
     one = eye(rows, columns, dtype=vectors._type.dtype, device=vectors._type.device)
+    if not tau._type.shape[-1]:
+        return e.where(e.eq(one, one), one, vectors)
     unit = e.add(vectors.tril(-1), one)
     first = m.expand(one, vectors._type.shape)
 

@@ -104,12 +104,14 @@ SPECIAL: dict[str, Any] = {
 }
 
 PROPERTIES: dict[str, property] = {
+    "H": property(movement.conjugate_transpose),
     "T": property(movement.reversed_dims),
     "data": property(views.data, inplace.set_data),
     "grad": property(api.get_grad, api.set_grad, lambda self: api.set_grad(self, None)),
     "grad_fn": property(api.grad_fn),
     "imag": property(complex_numbers.imag, complex_numbers.set_imag),
     "is_leaf": property(api.is_leaf),
+    "mH": property(movement.conjugate_matrix_transpose),
     "mT": property(movement.matrix_transpose),
     "real": property(complex_numbers.real, complex_numbers.set_real),
     "requires_grad": property(api.requires_grad, api.set_requires_grad),

@@ -25,6 +25,7 @@ from ..compiler.ir.shapes import (
     normalize_axes,
     normalize_axis,
 )
+from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.memory_format import MemoryFormat, contiguous_format, preserve_format
@@ -210,6 +211,33 @@ def matrix_transpose(input: Tensor) -> Tensor:
             f"{len(input._type.shape)}-D tensor."
         )
     return transpose(input, -2, -1)
+
+
+def conjugate_transpose(input: Tensor) -> Tensor:
+    """A matrix transposed and conjugated: `H`."""
+    if len(input._type.shape) not in (0, 2):
+        raise RuntimeError(
+            "tensor.H is only supported on matrices (2-D tensors). Got "
+            f"{len(input._type.shape)}-D tensor."
+        )
+    return conjugate(t(input))
+
+
+def conjugate_matrix_transpose(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged, and conjugates: `mH`."""
+    return conjugate(matrix_transpose(input))
+
+
+@public(method=True)
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugates of transposed matrices, in the last two dimensions: `mH`.
+
+    >>> import tgraph as tg
+    >>> tg.adjoint(tg.tensor([[1j, 2 + 0j]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    return conjugate_matrix_transpose(input)
 
 
 @public(method=True, aliases=("moveaxis",))

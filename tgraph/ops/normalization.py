@@ -17,6 +17,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .convolution import channels as _channels
+from .norms import norm
 from .padding import pad
 from .pooling import avg_pool2d
 
@@ -217,7 +218,7 @@ def local_response_norm(
 @planned
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divided by the norm along `dim`, or by `eps` where that is larger."""
-    length = r.norm(input, p, dim, keepdim=True)
+    length = norm(input, p, dim, keepdim=True)
     return e.div(input, e.clamp(length, min=eps))
 
 
@@ -225,7 +226,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     refuse_complex("cosine_similarity", x1, x2)
-    lengths = (e.clamp(r.norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))
+    lengths = (e.clamp(norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))
     a, b = (e.div(each, length) for each, length in zip((x1, x2), lengths))
     return r.sum(e.mul(a, b), dim)
 
@@ -235,4 +236,4 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """The norm of `x1 - x2 + eps` along the last dimension."""
-    return r.norm(e.add(e.sub(x1, x2), eps), p, -1, keepdim)
+    return norm(e.add(e.sub(x1, x2), eps), p, -1, keepdim)

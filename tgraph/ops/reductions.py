@@ -171,7 +171,7 @@ def std(
     _require_float(input, "std")
     dim, unbiased = _split_unbiased(dim, unbiased)
     variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
-    return cast(_safe_sqrt(variance), input._type.dtype.to_real())
+    return cast(safe_sqrt(variance), input._type.dtype.to_real())
 
 
 @public()
@@ -205,7 +205,7 @@ def std_mean(
     _require_float(input, "std_mean")
     dim, unbiased = _split_unbiased(dim, unbiased)
     variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
-    return cast(_safe_sqrt(variance), input._type.dtype.to_real()), cast(center, input._type.dtype)
+    return cast(safe_sqrt(variance), input._type.dtype.to_real()), cast(center, input._type.dtype)
 
 
 # --- extremes ----------------------------------------------------------------------------------
@@ -411,60 +411,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return builtins.bool(all(e.eq(input, other)))
 
 
-# --- norms -------------------------------------------------------------------------------------
-
-
-@public(method=True)
-def norm(
-    input: Tensor,
-    p: float | str | None = "fro",
-    dim: Dims = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-) -> Tensor:
-    """The vector norm of order `p` over all of `dim` ("fro" is 2; inf, -inf and 0 are known)."""
-    require_tensor(input, "norm")
-    order = 2.0 if p in ("fro", None) else float(p)
-    x = input if dtype is None else cast(input, dtype)
-    if x._type.dtype.is_complex:
-        x = e.abs(x)
-    if not x._type.dtype.is_floating_point:
-        raise RuntimeError(
-            "norm(): Expected a floating point or complex tensor as input. Got "
-            f"{x._type.dtype.name}"
-        )
-    if order == 0:
-        return cast(sum(e.ne(x, 0), dim, keepdim), x._type.dtype)
-    if math.isinf(order):
-        size = e.abs(x)
-        return amax(size, dim, keepdim) if order > 0 else amin(size, dim, keepdim)
-    return cast(_finite_norm(widened(x), order, dim, keepdim), x._type.dtype)
-
-
-def _finite_norm(x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
-    if order == 1:
-        return sum(e.abs(x), dim, keepdim)
-    if order == 2:
-        return _safe_sqrt(sum(e.mul(x, x), dim, keepdim))
-    axes = _axes(x, dim, "norm")
-    return _norm(e.abs(x), order=order, axes=axes, keepdims=builtins.bool(keepdim))
-
-
-@composite("norm")
-@planned
-def _norm(size: Tensor, order: float, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    return e.pow(_reduce(p.sum_, e.pow(size, order), axes, keepdims), 1 / order)
-
-
-@input_vjp(_norm, saves=(0, OUTPUT))
-@planned
-def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, keepdims: bool) -> Any:
-    """(size / norm)**(order - 1), and 0 where the norm is 0."""
-    shape = reduce(size._type.shape, axes, True)
-    norm, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
-    flat = e.eq(norm, 0)
-    ratio = e.where(flat, 1, e.div(size, e.where(flat, 1, norm)))
-    return e.mul(cotangent, e.where(flat, 0, e.pow(ratio, order - 1)))
+# --- sums of exponentials, roots ---------------------------------------------------------------
 
 
 @public(method=True)
@@ -497,12 +444,13 @@ def _logsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axes: Any, keepdims: bool)
 
 
 @composite("sqrt")
-def _safe_sqrt(x: Tensor) -> Tensor:
+def safe_sqrt(x: Tensor) -> Tensor:
+    """The square root, whose gradient is 0 at 0."""
     return apply(p.sqrt, x)
 
 
-@input_vjp(_safe_sqrt, saves=(OUTPUT,))
+@input_vjp(safe_sqrt, saves=(OUTPUT,))
 @planned
-def _safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
+def safe_sqrt_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
     """As of sqrt, and 0 at 0, as PyTorch's std has it."""
     return e.where(e.eq(out, 0), 0, e.div(g, e.mul(out, 2)))

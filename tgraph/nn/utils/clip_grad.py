@@ -12,7 +12,8 @@ from ...core.tensor import Tensor
 from ...ops.concatenation import stack
 from ...ops.creation import tensor as make_tensor
 from ...ops.elementwise import clamp
-from ...ops.reductions import amax, norm
+from ...ops.norms import norm
+from ...ops.reductions import amax
 
 Tensors = Tensor | Iterable[Tensor]
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from ...core.tensor import Tensor
 from ...ops.creation import ones_like, zeros_like
+from ...ops.norms import norm
 from ...ops.random import rand, rand_like
-from ...ops.reductions import norm
 from ...ops.sorting import topk
 from ..module import Module
 from .convert_parameters import parameters_to_vector

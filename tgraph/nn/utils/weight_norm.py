@@ -9,7 +9,7 @@ import warnings
 from typing import Any, TypeVar
 
 from ...core.tensor import Tensor
-from ...ops.reductions import norm
+from ...ops.norms import norm
 from ..module import Module
 from ..parameter import Parameter
 

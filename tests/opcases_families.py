@@ -1,0 +1,307 @@
+"""Rows that test many operations of a family at once, as one function of several results.
+
+The name of such a row has those of its operations, with commas between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from opcase import TRUTH, case, normal, positive, share, small_counts
+from opcases_linalg import definite, near_unit
+from scipy import linalg as scipy_linalg
+
+import tgraph as tg
+
+Pair = tuple[Callable[..., Any], Callable[..., Any]]
+FEW = (tg.float64, tg.float32)
+
+
+def family(operations: dict[str, Pair], *arguments: Any, **options: Any) -> None:
+    """One row for all: each function and its reference take all arguments."""
+
+    def both(which: int) -> Callable[..., Any]:
+        def run(*given: Any) -> tuple[Any, ...]:
+            found: list[Any] = []
+            for pair in operations.values():
+                result = pair[which](*given)
+                found += result if isinstance(result, (tuple, list)) else [result]
+            return tuple(found)
+
+        return run
+
+    case(",".join(operations), both(0), both(1), *arguments, **{"dtypes": FEW, **options})
+
+
+family({
+    "asinh": (tg.asinh, np.arcsinh),
+    "atanh": (tg.atanh, np.arctanh),
+    "sinc": (tg.sinc, np.sinc),
+    "logit": (lambda x: (tg.logit(x), tg.logit(x, 0.3)),
+              lambda x: tuple(np.log(y / (1 - y)) for y in (x, np.clip(x, 0.3, 0.7)))),
+    "deg2rad": (tg.deg2rad, np.deg2rad),
+    "rad2deg": (tg.rad2deg, np.rad2deg),
+    "acosh": (lambda x: tg.acosh(x + 1), lambda x: np.arccosh(x + 1)),
+    "clamp_max": (lambda x: tg.clamp_max(x, 0.5), lambda x: np.minimum(x, 0.5)),
+    "clamp_min": (lambda x: tg.clamp_min(x, 0.5), lambda x: np.maximum(x, 0.5)),
+    "conj_physical": (tg.conj_physical, lambda x: x),
+    "resolve_conj": (lambda x: x.resolve_conj() + 1, lambda x: x + 1),
+    "resolve_neg": (lambda x: x.resolve_neg() + 2, lambda x: x + 2),
+}, ((5,), share), tolerance=64)  # fmt: skip
+family({
+    "logaddexp": (tg.logaddexp, np.logaddexp),
+    "logaddexp2": (tg.logaddexp2, np.logaddexp2),
+    "hypot": (tg.hypot, np.hypot),
+    "fmax": (tg.fmax, np.fmax),
+    "fmin": (tg.fmin, np.fmin),
+    "copysign": (tg.copysign, np.copysign),
+    "ldexp": (tg.ldexp, lambda x, y: x * 2**y),
+}, ((3, 4), normal), ((4,), normal), tolerance=64)  # fmt: skip
+family({
+    "float_power": (lambda x: tg.float_power(x, 1.5), lambda x: x**1.5),
+}, ((3, 4), positive), dtypes=(tg.float64,))  # fmt: skip
+family({
+    "gcd": (tg.gcd, np.gcd),
+    "lcm": (tg.lcm, np.lcm),
+}, ((3, 4), small_counts), ((4,), normal), dtypes=(tg.int64, tg.int32), gradient=False)  # fmt: skip
+family({
+    "signbit": (tg.signbit, np.signbit),
+    "isposinf": (lambda x: tg.isposinf(1 / x.round()), lambda x: np.isposinf(1 / np.round(x))),
+    "isneginf": (lambda x: tg.isneginf(1 / x.round()), lambda x: np.isneginf(1 / np.round(x))),
+    "isreal": (tg.isreal, np.isreal),
+    "heaviside": (lambda x: tg.heaviside(x.round(), x), lambda x: np.heaviside(np.round(x), x)),
+    "nextafter": (lambda x: tg.nextafter(x, x.abs()) != x, lambda x: x < 0),
+    "frexp": (tg.frexp, np.frexp),
+}, ((8,), normal), gradient=False,
+   result=(*(TRUTH,) * 4, "same", TRUTH, "same", tg.int32))  # fmt: skip
+
+
+# -- rearranging -----------------------------------------------------------------------------
+
+
+def _embedded(x: Any) -> Any:
+    found = np.zeros((*x.shape[:-1], x.shape[-1] + 1, x.shape[-1] + 1))
+    places = np.arange(x.shape[-1])
+    found[..., places, places + 1] = x
+    return np.moveaxis(found, (-2, -1), (0, 2))
+
+
+def _with(x: Any, at: Any, value: Any) -> Any:
+    found = x.copy()
+    found[at] = value
+    return found
+
+
+def _filled(x: Any) -> Any:
+    found = x.copy()
+    np.fill_diagonal(found, 3.0)
+    return found
+
+
+_rows, _columns = np.diag_indices(4)
+family({
+    "atleast_1d": (lambda x: tg.atleast_1d(x[0, 0]), lambda x: np.atleast_1d(x[0, 0])),
+    "atleast_2d": (lambda x: tg.atleast_2d(x[0]), lambda x: np.atleast_2d(x[0])),
+    "atleast_3d": (lambda x: tg.atleast_3d(x[0], x),
+                   lambda x: (np.atleast_3d(x[0]), np.atleast_3d(x))),
+    "column_stack": (lambda x: tg.column_stack((x, x[:, 0])),
+                     lambda x: np.column_stack((x, x[:, 0]))),
+    "dstack": (lambda x: tg.dstack((x, x * 2)), lambda x: np.dstack((x, x * 2))),
+    "hsplit": (lambda x: tg.hsplit(x, 2), lambda x: np.hsplit(x, 2)),
+    "vsplit": (lambda x: tg.vsplit(x, [1, 2]), lambda x: np.vsplit(x, [1, 2])),
+    "dsplit": (lambda x: tg.dsplit(x.reshape(1, 4, 6), 3),
+               lambda x: np.dsplit(x.reshape(1, 4, 6), 3)),
+    "split_with_sizes": (lambda x: tg.split_with_sizes(x, [1, 5], 1),
+                         lambda x: np.split(x, [1], 1)),
+    "unsafe_split": (lambda x: tg.unsafe_split(x, 3), lambda x: np.split(x, [3])),
+    "unsafe_chunk": (lambda x: tg.unsafe_chunk(x, 2), lambda x: np.split(x, 2)),
+    "fliplr": (tg.fliplr, np.fliplr),
+    "flipud": (tg.flipud, np.flipud),
+    "rot90": (lambda x: (tg.rot90(x), tg.rot90(x, -1), tg.rot90(x, 2)),
+              lambda x: (np.rot90(x), np.rot90(x, -1), np.rot90(x, 2))),
+    "diag_embed": (lambda x: tg.diag_embed(x, 1, 0, 2), _embedded),
+    "diagflat": (lambda x: tg.diagflat(x[:2, :2], -1), lambda x: np.diagflat(x[:2, :2], -1)),
+    "select_scatter": (lambda x: tg.select_scatter(x, x[:, 0], 1, -1),
+                       lambda x: _with(x, np.s_[:, -1], x[:, 0])),
+    "slice_scatter": (lambda x: tg.slice_scatter(x, x[:, :3], 1, 0, 6, 2),
+                      lambda x: _with(x, np.s_[:, ::2], x[:, :3])),
+    "diagonal_scatter": (lambda x: tg.diagonal_scatter(x, x[0, :4]),
+                         lambda x: _with(x, (_rows, _columns), x[0, :4])),
+    "as_strided_scatter": (
+        lambda x: tg.as_strided_scatter(x.contiguous(), x[0, :4], (4,), (1,), 6),
+        lambda x: _with(x, np.s_[1, :4], x[0, :4])),
+    "adjoint": (tg.adjoint, np.transpose),
+    "sum_to_size": (lambda x: x.sum_to_size(4, 1), lambda x: x.sum(1, keepdims=True)),
+    "fill_diagonal": (lambda x: x.clone().fill_diagonal_(3.0), _filled),
+}, (4, 6), second=False, layouts=False)  # fmt: skip
+family({
+    "unravel_index": (lambda x: tg.unravel_index(x, (3, 5)), lambda x: np.unravel_index(x, (3, 5))),
+}, ((4,), small_counts), dtypes=(tg.int64,), gradient=False)  # fmt: skip
+
+
+# -- products --------------------------------------------------------------------------------
+
+
+def _distances(x: Any, y: Any, p: float) -> Any:
+    return (np.abs(x[:, None] - y[None]) ** p).sum(-1) ** (1 / p)
+
+
+def _pairs(x: Any, y: Any) -> Any:
+    return np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
+
+
+def _renormed(x: Any) -> Any:
+    sizes = np.sqrt((x * x).sum(1, keepdims=True))
+    return np.where(sizes > 1, x / (sizes + 1e-7), x)
+
+
+family({
+    "cross": (lambda x, y: (tg.cross(x[:2], y), tg.linalg.cross(y, x[2:])),
+              lambda x, y: (np.cross(x[:2], y), np.cross(y, x[2:]))),
+    "kron": (tg.kron, np.kron),
+    "addr": (lambda x, y: tg.addr(x, x[:, 0], y[0], beta=2, alpha=3),
+             lambda x, y: 2 * x + 3 * np.outer(x[:, 0], y[0])),
+    "addbmm": (lambda x, y: tg.addbmm(x[:, :2], x[None], y.mT[None], alpha=2),
+               lambda x, y: x[:, :2] + 2 * x @ y.T),
+    "cdist": (lambda x, y: (tg.cdist(x, y), tg.cdist(x, y, 3.0),
+                            tg.cdist(x, y, compute_mode="use_mm_for_euclid_dist")),
+              lambda x, y: (_distances(x, y, 2), _distances(x, y, 3), _distances(x, y, 2))),
+    "dist": (lambda x, y: tg.dist(x[0], y[0], 3), lambda x, y: _distances(x[:1], y[:1], 3)[0, 0]),
+    "renorm": (lambda x, y: tg.renorm(x, 2, 0, 1.0), lambda x, y: _renormed(x)),
+    "vander": (lambda x, y: (tg.vander(x[0]), tg.linalg.vander(x)),
+               lambda x, y: (np.vander(x[0]),
+                             np.stack([np.vander(row, increasing=True) for row in x]))),
+    "cartesian_prod": (lambda x, y: tg.cartesian_prod(x[0], y[1]),
+                       lambda x, y: _pairs(x[0], y[1])),
+    "combinations": (lambda x, y: tg.combinations(x[0]),
+                     lambda x, y: x[0][[[0, 1], [0, 2], [1, 2]]]),
+    "block_diag": (lambda x, y: tg.block_diag(x, y[0]),
+                   lambda x, y: scipy_linalg.block_diag(x, y[0])),
+    "linalg.vecdot": (lambda x, y: tg.linalg.vecdot(x[:2], y),
+                      lambda x, y: (x[:2] * y).sum(-1)),
+    "linalg.multi_dot": (lambda x, y: tg.linalg.multi_dot([y, x.mT, x, y[0]]),
+                         lambda x, y: np.linalg.multi_dot([y, x.T, x, y[0]])),
+    "chain_matmul": (lambda x, y: tg.chain_matmul(x, y.mT), lambda x, y: x @ y.T),
+}, (4, 3), (2, 3), tolerance=400, second=False, layouts=False)  # fmt: skip
+
+
+# -- matrices --------------------------------------------------------------------------------
+
+
+def _norms(T: Any, x: Any, keep: str) -> tuple[Any, ...]:
+    flat = x.reshape(-1)
+    orders = ("fro", "nuc", 1, -1, 2, np.inf, -np.inf)
+    return (
+        T.norm(x), *(T.norm(x, order) for order in orders),
+        *(T.norm(flat, order) for order in (1, 2, 3, np.inf)),
+        T.norm(x, 3, **{keep: 1}),
+    )  # fmt: skip
+
+
+def _references(x: Any) -> tuple[Any, ...]:
+    return _norms(np.linalg, x, "axis")
+
+
+family({
+    "linalg.norm": (lambda x: _norms(tg.linalg, x, "dim"), _references),
+    "linalg.matrix_norm": (lambda x: tg.linalg.matrix_norm(tg.stack([x, 2 * x], -1), 1, (0, 1)),
+                           lambda x: np.linalg.norm(x, 1) * np.array([1.0, 2.0])),
+    "linalg.vector_norm": (lambda x: tg.linalg.vector_norm(x, 0.5, (0, 1), True),
+                           lambda x: (np.abs(x) ** 0.5).sum(keepdims=True) ** 2),
+    "norm": (lambda x: tg.norm(x, "nuc"), lambda x: np.linalg.norm(x, "nuc")),
+    "linalg.pinv": (tg.linalg.pinv, np.linalg.pinv),
+    "pinverse": (lambda x: tg.pinverse(x.mT), lambda x: np.linalg.pinv(x.T)),
+    "linalg.lstsq": (lambda x: tg.linalg.lstsq(x, x * x, driver="gelsd")[:2],
+                     lambda x: np.linalg.lstsq(x, x * x, rcond=None)[:2]),
+    "linalg.cond": (lambda x: (tg.linalg.cond(x), tg.linalg.cond(near_unit(x[:3]), 1)),
+                    lambda x: (np.linalg.cond(x), np.linalg.cond(near_unit(x[:3]), 1))),
+    "svd": (lambda x: (lambda u, s, v: (u * s) @ v.mT * s[0])(*tg.svd(x)),
+            lambda x: x * np.linalg.norm(x, 2)),
+    "qr": (lambda x: (lambda q, r: q @ r)(*tg.qr(x)), lambda x: x),
+}, (4, 3), dtypes=(tg.float64,), second=False, layouts=False, tolerance=4000)  # fmt: skip
+
+
+def _solved(T: Any, a: Any, b: Any) -> Any:
+    return T.linalg.solve(near_unit(a), b)
+
+
+def _lu_parts(found: Any) -> Any:
+    return found[0] @ found[1], found[2]
+
+
+def _permuted(a: Any) -> Any:
+    """So that rows are exchanged."""
+    return near_unit(a)[[2, 0, 1]]
+
+
+def _tall(a: Any) -> Any:
+    return (np if isinstance(a, np.ndarray) else tg).concatenate((a, a * a))
+
+
+family({
+    "linalg.inv_ex": (lambda a, b: tg.linalg.inv_ex(near_unit(a)).inverse,
+                      lambda a, b: np.linalg.inv(near_unit(a))),
+    "inverse": (lambda a, b: tg.inverse(near_unit(a)), lambda a, b: np.linalg.inv(near_unit(a))),
+    "linalg.solve_ex": (lambda a, b: tg.linalg.solve_ex(near_unit(a), b).result,
+                        lambda a, b: _solved(np, a, b)),
+    "linalg.cholesky_ex": (lambda a, b: tg.linalg.cholesky_ex(definite(a)).L,
+                           lambda a, b: np.linalg.cholesky(definite(a))),
+    "cholesky": (lambda a, b: tg.cholesky(definite(a), True),
+                 lambda a, b: np.linalg.cholesky(definite(a)).T),
+    "cholesky_solve": (lambda a, b: tg.cholesky_solve(b, tg.cholesky(definite(a))),
+                       lambda a, b: np.linalg.solve(definite(a), b)),
+    "cholesky_inverse": (lambda a, b: tg.cholesky_inverse(tg.cholesky(definite(a))),
+                         lambda a, b: np.linalg.inv(definite(a))),
+    "triangular_solve": (lambda a, b: tg.triangular_solve(b, near_unit(a), transpose=True)[0],
+                         lambda a, b: np.linalg.solve(np.triu(near_unit(a)).T, b)),
+    "det": (lambda a, b: tg.det(near_unit(a)), lambda a, b: np.linalg.det(near_unit(a))),
+    "slogdet": (lambda a, b: tg.slogdet(near_unit(a))[1],
+                lambda a, b: np.linalg.slogdet(near_unit(a))[1]),
+    "logdet": (lambda a, b: tg.logdet(definite(a)),
+               lambda a, b: np.log(np.linalg.det(definite(a)))),
+    "linalg.matrix_power": (lambda a, b: tg.linalg.matrix_power(near_unit(a), 5),
+                            lambda a, b: np.linalg.matrix_power(near_unit(a), 5)),
+    "matrix_power": (lambda a, b: tg.matrix_power(near_unit(a), -2),
+                     lambda a, b: np.linalg.matrix_power(near_unit(a), -2)),
+    "linalg.lu": (lambda a, b: _lu_parts(tg.linalg.lu(_permuted(a))),
+                  lambda a, b: _lu_parts(scipy_linalg.lu(_permuted(a)))),
+    "linalg.lu_factor": (lambda a, b: tg.linalg.lu_factor(_tall(_permuted(a))).LU,
+                         lambda a, b: scipy_linalg.lu_factor(_tall(_permuted(a)))[0]),
+    "linalg.lu_factor_ex": (lambda a, b: tg.linalg.lu_factor_ex(_tall(_permuted(a)).mT).LU,
+                            lambda a, b: scipy_linalg.lu_factor(_tall(_permuted(a)).T)[0]),
+    "linalg.lu_solve": (
+        lambda a, b: tg.linalg.lu_solve(*tg.linalg.lu_factor(_permuted(a)), b, adjoint=True),
+        lambda a, b: np.linalg.solve(_permuted(a).T, b)),
+    "lu_solve": (lambda a, b: tg.lu_solve(b, *tg.lu(_permuted(a))),
+                 lambda a, b: np.linalg.solve(_permuted(a), b)),
+    "lu": (lambda a, b: tg.lu(_permuted(a))[0],
+           lambda a, b: scipy_linalg.lu_factor(_permuted(a))[0]),
+    "lu_unpack": (lambda a, b: _lu_parts(tg.lu_unpack(*tg.linalg.lu_factor(_permuted(a)))),
+                  lambda a, b: _lu_parts(scipy_linalg.lu(_permuted(a)))),
+    "linalg.tensorinv": (lambda a, b: tg.linalg.tensorinv(near_unit(a), ind=1),
+                         lambda a, b: np.linalg.inv(near_unit(a))),
+    "linalg.tensorsolve": (lambda a, b: tg.linalg.tensorsolve(near_unit(a), b[:, 0]),
+                           lambda a, b: np.linalg.solve(near_unit(a), b[:, 0])),
+    "matrix_exp": (lambda a, b: tg.matrix_exp(a),
+                   lambda a, b: scipy_linalg.expm(a)),
+    "orgqr": (lambda a, b: tg.orgqr(a, b[:, 0]), lambda a, b: _householder(a, b[:, 0])),
+    "linalg.diagonal": (lambda a, b: tg.linalg.diagonal(a, offset=1),
+                        lambda a, b: np.diagonal(a, 1)),
+}, (3, 3), (3, 2), dtypes=(tg.float64,), second=False, layouts=False, tolerance=4000)  # fmt: skip
+
+
+def _householder(a: Any, tau: Any) -> Any:
+    found = np.eye(len(a))
+    for at, scale in enumerate(tau):
+        v = np.tril(a, -1)[:, at]
+        v[at] = 1
+        found = found @ (np.eye(len(a)) - scale * np.outer(v, v))
+    return found
+
+
+family({
+    "linalg.matrix_rank": (lambda a: tg.linalg.matrix_rank(tg.cat([a, a])),
+                           lambda a: np.linalg.matrix_rank(np.concatenate([a, a]))),
+}, (2, 3), result=tg.int64, gradient=False)  # fmt: skip
