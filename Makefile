@@ -5,6 +5,9 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
+# Bytecode of tests is written beside them: each worker and each run rewrites all files else.
+unexport PYTHONDONTWRITEBYTECODE
+
 # An editable install has no bytecode, and where Python is told to write none, each process compiles
 # all our files, which doubles the time of imports. Native code is made anew where its text changed.
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-golden", action="store_true", help="write the golden texts of kernels anew"
     )
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made stays to the end: tests that collect garbage need not walk it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("tgraph", "compiler", "runtime")
@@ -49,7 +52,9 @@ def declared(body: list[ast.stmt]) -> set[str]:
     return found
 
 
+@cache
 def classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
+    """All classes, read by the tests here and not by whoever collects them."""
     found: dict[str, list[tuple[Path, ast.ClassDef]]] = {}
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -58,7 +63,10 @@ def classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
     return found
 
 
-CLASSES = classes()
+@pytest.fixture(autouse=True, scope="module")
+def forget() -> Iterator[None]:
+    yield
+    classes.cache_clear()
 
 
 def known(node: ast.ClassDef) -> set[str]:
@@ -71,7 +79,7 @@ def known(node: ast.ClassDef) -> set[str]:
         name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
         if isinstance(base, ast.Subscript):
             name = getattr(base.value, "id", "")
-        for _, other in CLASSES.get(name, []):
+        for _, other in classes().get(name, []):
             found |= known(other)
     return found
 
@@ -83,7 +91,7 @@ def is_of_the_class(method: ast.FunctionDef) -> bool:
 
 def test_no_attribute_is_born_outside_init() -> None:
     late = []
-    for path, node in (item for items in CLASSES.values() for item in items):
+    for path, node in (item for items in classes().values() for item in items):
         there = known(node)
         for method in node.body:
             if not isinstance(method, ast.FunctionDef) or method.name in FIRST:

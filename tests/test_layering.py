@@ -7,9 +7,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy
+import pytest
 
 ROOT = Path(__file__).parent.parent
 FLOORS = {"runtime": "tgraph.runtime", "compiler": "tgraph.compiler", "tgraph": "tgraph"}
@@ -119,7 +121,18 @@ def module_name(file: Path) -> str:
 FILES = {
     module_name(file): file for floor in FLOORS for file in sorted((ROOT / floor).rglob("*.py"))
 }
-TREES = {module: ast.parse(file.read_text()) for module, file in FILES.items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """All files, read by the tests here and not by whoever collects them."""
+    return {module: ast.parse(file.read_text()) for module, file in FILES.items()}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget() -> Iterator[None]:
+    yield
+    trees.cache_clear()
 
 
 def imported(module: str, tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
@@ -143,7 +156,7 @@ def place(module: str, node: ast.stmt) -> str:
 
 def all_imports() -> Iterator[tuple[str, str, str]]:
     """The module, the place and the name of every import statement of all files."""
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         yield from ((module, place(module, node), name) for node, name in imported(module, tree))
 
 
@@ -202,7 +215,7 @@ def room_of(name: str) -> int:
 
 def test_rooms_have_an_order():
     wrong = []
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         if floor_of(module) not in ROOMS:
             continue
         skipped = is_type_checking(tree)
@@ -262,7 +275,7 @@ def test_no_function_imports_our_modules():
     """Imports are seen at the head of a file; DOORS are few, and no way around a cycle."""
     wrong = [
         f"{place(module, node)}: {name} is imported inside a function"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for function in ast.walk(tree)
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         for node, name in imported(module, function)
@@ -275,7 +288,7 @@ def test_private_names_stay_in_their_module():
     """What another module needs has a public name."""
     wrong = [
         f"{place(module, node)} imports {alias.name}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.level
         for alias in node.names
@@ -287,7 +300,7 @@ def test_private_names_stay_in_their_module():
 def test_no_module_imports_itself_in_a_circle():
     """The import graph of modules, without imports for type checkers, has no cycle."""
     reads: dict[str, set[str]] = {}
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         skipped = is_type_checking(tree)
         reads[module] = {
             name
@@ -333,7 +346,7 @@ def test_slow_standard_modules_are_not_imported_at_the_head():
     )
     wrong = [
         f"{place(module, node)} imports {name}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if not module.startswith(behind)
         for statement in tree.body
         for node, name in imported(module, statement)
@@ -346,7 +359,7 @@ def test_slow_standard_modules_are_not_imported_at_the_head():
 def test_named_tuples_are_those_that_look_at_no_annotations():
     wrong = [
         place(module, node)
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "typing"
         # One makes it, the other one's tests run it by itself.

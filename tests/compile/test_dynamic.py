@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 from opcases import CASES
+from sampling import sampled
 from test_ops import as_tuple, ids
 
 import tgraph as tg
@@ -565,13 +566,13 @@ COMPILED = [case for case in CASES if case.compiles]
 
 
 @pytest.mark.filterwarnings("ignore::tgraph.core.trace_state.RecompileWarning")
-@pytest.mark.parametrize("case", COMPILED[::8], ids=ids)
+@pytest.mark.parametrize("case", sampled(COMPILED, 8), ids=ids)
 def test_operations(case):
     check_operation(case, everything=False)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", COMPILED[1::2], ids=ids)
+@pytest.mark.parametrize("case", sampled(COMPILED[1:], 4), ids=ids)
 def test_every_operation(case):
     check_operation(case, everything=True)

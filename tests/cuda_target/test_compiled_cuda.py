@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cuda_tools import fake_cupy, shim
 from cuda_tools.fake_device import installed
+from sampling import sampled
 from test_ops import (
     COMPILED,
     SMOOTH,
@@ -67,11 +68,13 @@ def same(found, expected, tolerance, what):
 
 # -- every operation -------------------------------------------------------------------------
 
+DERIVED = [case for case in SMOOTH if case.compiles]
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
-# Every second row: the kernels of all of them run in test_operations.py.
-@pytest.mark.parametrize("case", COMPILED[::2], ids=ids)
+# Some rows: the kernels of all of them run in test_operations.py.
+@pytest.mark.parametrize("case", sampled(COMPILED, 4), ids=ids)
 def test_forward(cuda, case):
     inputs = tensors(case.arrays(case.dtypes[0]))
     expected = as_tuple(case.function(*inputs))
@@ -84,7 +87,9 @@ def test_forward(cuda, case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
-@pytest.mark.parametrize("case", [case for case in SMOOTH if case.compiles][1::2], ids=ids)
+@pytest.mark.parametrize(
+    "case", sampled([case for case in SMOOTH if case.compiles][1:], 4), ids=ids
+)
 def test_gradient(cuda, case):
     """Differentiated inside a compiled function."""
     row = Gradients(case)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from opcase import OpCase
 from opcases import CASES
+from sampling import sampled
 from test_ops import (
     DTYPES,
     LAYOUTS,
@@ -76,7 +77,7 @@ def test_forward(case: OpCase, cuda: Any) -> None:
     run_and_compare(case, case.dtypes[0], cuda)
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("case", sampled(CASES, 3), ids=ids)
 def test_forward_of_more(case: OpCase, cuda: Any) -> None:
     for variant, dtype in more(case):
         run_and_compare(variant, dtype, cuda)
@@ -90,7 +91,7 @@ def test_forward_of_everything(case: OpCase, cuda: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES[::4], ids=ids)
+@pytest.mark.parametrize("case", sampled(CASES, 4), ids=ids)
 def test_forward_on_another_device(case: OpCase, second_cuda: Any) -> None:
     """Than the current one."""
     for variant, dtype in ((case, case.dtypes[0]), *more(case)):
@@ -143,7 +144,7 @@ def test_gradient(case: OpCase, cuda: Any) -> None:
 
 # Every second row: what first gradients are made of is differentiated as any operation is.
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in SMOOTH if case.second][::2], ids=ids)
+@pytest.mark.parametrize("case", sampled([case for case in SMOOTH if case.second], 4), ids=ids)
 def test_second_gradient(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected, found = here.second(*here.arguments()), there.second(*there.arguments())
@@ -182,21 +183,21 @@ def run_laid(case: OpCase, dtype: Any, device: Any) -> None:
         compare(case, found, expected, device, f"{case.name}, {layout.__name__}, {dtype.name}")
 
 
-@pytest.mark.parametrize("case", LAID, ids=ids)
+@pytest.mark.parametrize("case", sampled(LAID, 3), ids=ids)
 def test_layouts(case: OpCase, cuda: Any) -> None:
     run_laid(case, case.dtypes[0], cuda)
 
 
 # Dtypes and layouts hardly meet: of both together a sample.
 @pytest.mark.slow
-@pytest.mark.parametrize("case", LAID[::3], ids=ids)
+@pytest.mark.parametrize("case", sampled(LAID, 4), ids=ids)
 def test_layouts_of_every_dtype(case: OpCase, cuda: Any) -> None:
     for dtype in case.dtypes[1:]:
         run_laid(case, dtype, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in SMOOTH if case.layouts][::3], ids=ids)
+@pytest.mark.parametrize("case", sampled([case for case in SMOOTH if case.layouts], 4), ids=ids)
 def test_gradient_layouts(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected = here.first(*here.arguments())

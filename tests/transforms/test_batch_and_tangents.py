@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from opcase import OpCase
 from opcases import CASES
+from sampling import sampled
 from tgraph.compiler.ir import PRIMITIVES
 
 import tgraph as tg
@@ -167,7 +168,9 @@ def test_transforms_of_gradients(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [each for each in smooth_cases() if ROWS[each].compiles][::40])
+@pytest.mark.parametrize(
+    "name", sampled([each for each in smooth_cases() if ROWS[each].compiles], 40)
+)
 def test_compiled_hessians_of_examples(name):
     row = Scalar(name)
     together = [tg.stack(pair) for pair in zip(row.one, row.other, strict=True)]
