@@ -93,8 +93,10 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, ...]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` stays untouched.
+
+    With `allow_unused`, None for inputs that the outputs do not depend on.
 
     >>> import tgraph as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
