@@ -124,15 +124,21 @@ if _TYPE_CHECKING:
         distributions,
         func,
         fx,
+        hub,
         jit,
         linalg,
         multiprocessing,
         nn,
+        onnx,
         optim,
+        profiler,
         random,
         serialization,
+        sparse,
         testing,
+        types,
         utils,
+        version,
         vision,
     )
     from .amp.autocast_mode import (
@@ -175,8 +181,14 @@ _LATE = {
     "amp": (".amp", None),
     "cuda": (".cuda", None),
     "func": (".func", None),
+    "hub": (".hub", None),
     "linalg": (".linalg", None),
     "nn": (".nn", None),
+    "onnx": (".onnx", None),
+    "profiler": (".profiler", None),
+    "sparse": (".sparse", None),
+    "types": (".types", None),
+    "version": (".version", None),
     "optim": (".optim", None),
     "utils": (".utils", None),
     "vision": (".vision", None),
@@ -230,24 +242,31 @@ _NAMESPACES = (
     "distributions",
     "func",
     "fx",
+    "hub",
     "jit",
     "linalg",
     "multiprocessing",
     "nn",
+    "onnx",
     "optim",
+    "profiler",
     "pytree",
     "random",
     "serialization",
+    "sparse",
     "testing",
     "tracing",
+    "types",
     "utils",
+    "version",
     "vision",
 )
 
 
 def __getattr__(name: str) -> _Any:
     if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        absent = _importlib.import_module(".core.absent", __name__)
+        raise absent.attribute_error(__name__, name, absent.WAYS_OUT.get(name))
     place, own_name = _LATE[name]
     with _interrupts.held():
         found = _importlib.import_module(place, __name__)
@@ -278,6 +297,15 @@ newaxis = None
 strided = "strided"
 
 globals().update(_FUNCTIONS)
+
+
+def _assert(condition: _Any, message: str) -> None:
+    """AssertionError with a message, unless the condition holds; a tensor is asked for its value.
+
+    In compiled code a tensor's value is not known before it runs; see `tgraph.distributions` for
+    values that are checked there.
+    """
+    assert condition, message
 
 
 def is_tensor(obj: object) -> _bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,9 @@ except ImportError as error:
     assert "there is no tgraph.vision.models" in str(error), error
 assert isinstance(net.layer.weight, torch.nn.Parameter) and torch.__version__ >= "2."
 try:
-    import torch.onnx
+    import torch.futures
 except ImportError as error:
-    assert "there is no tgraph.onnx" in str(error)
+    assert "there is no tgraph.futures; concurrent.futures" in str(error)
 print(hasattr(torch, "lobpcg"), torch.distributed.is_available())
 try:
     torch.distributed.init_process_group()
@@ -79,9 +80,10 @@ def test_a_program_of_pytorchs_runs_and_what_is_missing_is_told(tmp_path: Path) 
     assert lines[0] == "tgraph has not 4 of the names asked for:"
     told = [line.split() for line in lines[1:]]
     assert [name for name, _ in told] == [
-        "torch.distributed.init_process_group", "torch.lobpcg", "torch.onnx", "torchvision.models",
+        "torch.distributed.init_process_group", "torch.futures", "torch.lobpcg",
+        "torchvision.models",
     ]  # fmt: skip
-    assert told[2][1] == f"{script}:{number['    import torch.onnx']}"
+    assert told[1][1] == f"{script}:{number['    import torch.futures']}"
 
 
 def test_it_is_refused_where_pytorch_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,3 +215,112 @@ def test_sequential_checkpoints_change_no_gradient() -> None:
     tg.utils.checkpoint.checkpoint_sequential(layers, 2, x, use_reentrant=False).sum().backward()
     for each, grad in zip(layers.parameters(), wanted, strict=True):
         assert tg.equal(each.grad, grad)
+
+
+PATHS = """
+    _assert accelerator amp amp.GradScaler autograd autograd.functional autograd.grad_mode
+    backends backends.cuda backends.cudnn backends.mps cuda cuda.amp distributed
+    distributions distributions.kl func fx hub jit linalg multiprocessing nn nn.common_types
+    nn.functional nn.init nn.parallel nn.modules nn.modules.activation nn.modules.batchnorm
+    nn.modules.conv nn.modules.rnn nn.modules.utils nn.parameter nn.utils nn.utils.clip_grad_norm_
+    nn.utils.fusion nn.utils.parametrizations nn.utils.parametrize nn.utils.prune nn.utils.rnn
+    nn.utils.spectral_norm nn.utils.stateless nn.utils.weight_norm onnx optim optim.adamw
+    optim.lr_scheduler optim.lr_scheduler.StepLR optim.swa_utils profiler random sparse testing
+    testing.assert_close types utils utils.checkpoint utils.data utils.data._utils.collate
+    utils.data.dataloader utils.data.distributed utils.dlpack utils.hooks utils.model_zoo
+    utils.tensorboard version
+"""
+
+
+def test_paths_of_pytorch_are_there() -> None:
+    """As attributes after one import, by `import` where they are modules, and so as `torch`."""
+    code = f"""
+import importlib, operator, types
+import tgraph as tg
+
+def look(root):
+    for path in {PATHS!r}.split():
+        found = operator.attrgetter(path)(root)
+        if isinstance(found, types.ModuleType):
+            again = importlib.import_module(f"{{root.__name__}}.{{path}}")
+            assert again is found, path
+
+look(tg)
+tg.compat.as_torch()
+look(importlib.import_module("torch"))
+import torch.backends.cudnn as cudnn
+from torch.autograd.profiler import record_function
+cudnn.benchmark = True
+torch = importlib.import_module("torch")
+torch.backends.cuda.matmul.allow_tf32 = True
+assert tg.backends.cudnn.benchmark and tg.get_float32_matmul_precision() == "high"
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: tg.sparse_coo_tensor, AttributeError, "tensors are dense here"),
+        (lambda: tg.xpu, AttributeError, "devices are 'cpu' and 'cuda'"),
+        (lambda: tg.sparse.SparseTensor, AttributeError, "index_add, scatter_add or embedding"),
+        (lambda: tg.onnx.export(None, (), "net.onnx"), NotImplementedError, "gives a file that"),
+        (lambda: tg.profiler.ProfilerActivity, AttributeError, "measure=True"),
+        (lambda: tg._assert(tg.tensor(1) > 2, "too small"), AssertionError, "too small"),
+    ],
+)
+def test_what_is_not_there_tells_the_way_out(call: Any, error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_events_are_written_by_tensorboardx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets arrays for tensors. Where it is not installed, the error tells what to install."""
+    told = []
+
+    class Writer:
+        def __init__(self, log_dir: str) -> None:
+            self.log_dir = log_dir
+
+        def add_scalars(self, *args: Any, **kwargs: Any) -> None:
+            told.append((args, kwargs))
+
+        def add_graph(self, model: Any) -> None:
+            raise AssertionError
+
+    tensorboard = tg.utils.tensorboard
+    tensorboard._writer.cache_clear()
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install tensorboardX"):
+        _ = tensorboard.SummaryWriter
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
+    writer = tensorboard.SummaryWriter("runs")
+    assert isinstance(writer, tensorboard.SummaryWriter) and writer.log_dir == "runs"
+    x = tg.ones(2, dtype=tg.bfloat16, requires_grad=True)
+    writer.add_scalars("losses", {"a": x.sum(), "b": 0.5}, global_step=3)
+    (((tag, values), options),) = told
+    assert (tag, options) == ("losses", {"global_step": 3}) and values == {"a": 2.0, "b": 0.5}
+    assert isinstance(values["a"], np.ndarray) and values["a"].dtype == np.float32
+    with pytest.raises(NotImplementedError, match=r"tgraph\.draw"):
+        writer.add_graph(None)
+    tensorboard._writer.cache_clear()
+
+
+def test_processes_share_a_dataset_out() -> None:
+    """Parts of one size, of one order that the epoch decides, which PyTorch's would be, too."""
+    sampler = tg.utils.data.DistributedSampler
+    parts = [[*sampler(range(7), 3, rank, seed=5)] for rank in range(3)]
+    assert {len(part) for part in parts} == {3} and {*parts[0], *parts[1], *parts[2]} == {*range(7)}
+    later = sampler(range(7), 3, 0, seed=5)
+    later.set_epoch(1)
+    assert [*later] != parts[0]
+    torch = pytest.importorskip("torch")
+    for size, drop_last in ((7, False), (7, True), (1, False), (6, False)):
+        for rank in range(3):
+            options = {"num_replicas": 3, "rank": rank, "shuffle": False, "drop_last": drop_last}
+            theirs = torch.utils.data.DistributedSampler(range(size), **options)
+            ours = sampler(range(size), **options)
+            assert [*ours] == [*theirs] and len(ours) == len(theirs)
+    with pytest.raises(ValueError, match="Invalid rank 3"):
+        sampler(range(7), 3, 3)

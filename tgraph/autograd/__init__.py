@@ -23,6 +23,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    if name != "functional":  # which stands above what imports this package
+    if name not in ("functional", "grad_mode"):  # above what imports this package
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _importlib.import_module(".functional", __name__)
+    return _importlib.import_module(f".{name}", __name__)

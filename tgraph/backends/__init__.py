@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 from .. import cuda as _cuda
@@ -13,10 +15,15 @@ from ..runtime.cuda.precision import get_precision, set_precision
 __all__ = ["cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 
-class _Switches:
-    """Attributes that may be set; `is_available` tells whether there is what they switch."""
+class _Switches(ModuleType):
+    """Attributes that may be set; `is_available` tells whether there is what they switch.
 
-    def __init__(self, available: Any = False, **values: Any) -> None:
+    They are modules, as in PyTorch, of which `import tgraph.backends.cudnn as cudnn` gives one.
+    """
+
+    def __init__(self, name: str, available: Any = False, **values: Any) -> None:
+        super().__init__(f"{__name__}.{name}", f"What PyTorch switches in `backends.{name}`.")
+        sys.modules[self.__name__] = self
         self.__dict__.update(values)
         self._available = available
 
@@ -45,15 +52,22 @@ class _Matmul(_Switches):
 
 
 cuda = _Switches(
-    _cuda.is_available, matmul=_Matmul(), enable_flash_sdp=lambda enabled: None,
-    enable_mem_efficient_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
+    "cuda", _cuda.is_available, matmul=_Matmul("cuda.matmul"),
+    enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None,
+    enable_math_sdp=lambda enabled: None,
 )  # fmt: skip
 cudnn = _Switches(
-    False, enabled=True, benchmark=False, deterministic=True, allow_tf32=True, benchmark_limit=10
-)
-mps = _Switches(False)
-mkl = _Switches(False)
-mkldnn = _Switches(False, enabled=False)
-openmp = _Switches(False)
-opt_einsum = _Switches(True, enabled=True, strategy="auto")
-mha = _Switches(True, fastpath_enabled=True)
+    "cudnn",
+    False,
+    enabled=True,
+    benchmark=False,
+    deterministic=True,
+    allow_tf32=True,
+    benchmark_limit=10,
+)  # fmt: skip
+mps = _Switches("mps", False)
+mkl = _Switches("mkl", False)
+mkldnn = _Switches("mkldnn", False, enabled=False)
+openmp = _Switches("openmp", False)
+opt_einsum = _Switches("opt_einsum", True, enabled=True, strategy="auto")
+mha = _Switches("mha", True, fastpath_enabled=True)

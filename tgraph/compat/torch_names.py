@@ -12,15 +12,16 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.absent import WAYS_OUT
+
 VERSION = "2.13.0+tgraph"
 """What `torch.__version__` says: the names are those of that version."""
 
 OTHER_PLACES = {
+    "torch.autograd.profiler": "tgraph.profiler",
     "torch.compiler": "tgraph.compat.compiler_names",
-    "torch.hub": "tgraph.compat.hub_names",
     "torch.library": "tgraph.compat.library_names",
     "torch.ops": "tgraph.compat.ops_names",
-    "torch.utils.model_zoo": "tgraph.compat.hub_names",
     "torch.utils._pytree": "tgraph.compat.pytree_names",
 }
 """Modules that tgraph has elsewhere: `tgraph.compiler` is a floor of its own."""
@@ -37,6 +38,10 @@ def _own_name(name: str) -> str:
     """Our name of a module or of what is in it."""
     package, dot, rest = name.partition(".")
     return f"{_PACKAGES[package]}{dot}{rest}"
+
+
+def _is_own(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and value.__name__.startswith(f"{_OWN}.")
 
 
 class _Module(types.ModuleType):
@@ -61,14 +66,21 @@ class _Module(types.ModuleType):
             self._names._note(full)
             raise AttributeError(
                 f"module '{self.__name__}' has no attribute '{name}': it is tgraph's, which has "
-                f"no {_own_name(full)}"
+                f"no {_own_name(full)}{_way_out(full)}"
             ) from None
-        if isinstance(found, types.ModuleType) and found.__name__.startswith(f"{_OWN}."):
+        if _is_own(found):
             return importlib.import_module(full)
         return found
 
     def __dir__(self) -> list[str]:
         return dir(self._own)
+
+
+def _way_out(name: str) -> str:
+    """What to do without a module or name of PyTorch, where it is known."""
+    package, name, *_ = name.split(".")
+    found = WAYS_OUT.get(name) if package == _THEIRS else None
+    return "" if found is None else f"; {found}"
 
 
 class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -90,7 +102,7 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             self._note(fullname)
             raise ModuleNotFoundError(
                 f"No module named '{fullname}': `import {package}` gives {_PACKAGES[package]} "
-                f"here, and there is no {_own_name(fullname)}", name=fullname,
+                f"here, and there is no {_own_name(fullname)}{_way_out(fullname)}", name=fullname,
             )  # fmt: skip
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
@@ -122,6 +134,8 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._own_module(name) is not None
 
     def _made(self, name: str, own: types.ModuleType) -> types.ModuleType:
+        if type(own) is not types.ModuleType:
+            return own  # switches, which are set: a module that stands for it would take them
         made = _Module(name, own.__doc__)
         made.__dict__.update(_own=own, _names=self, __path__=[])
         if hasattr(own, "__all__"):
@@ -157,7 +171,8 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name, module in list(sys.modules.items()):
-            if isinstance(module, _Module) and module._names is self:
+            is_ours = isinstance(module, _Module) and module._names is self
+            if is_ours or (name.partition(".")[0] in _PACKAGES and _is_own(module)):
                 del sys.modules[name]
 
     def __enter__(self) -> TorchNames:

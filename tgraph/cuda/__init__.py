@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core.out_of_memory import OutOfMemoryError
@@ -55,6 +56,13 @@ __all__ = [
 
 # The classes of tensors on CUDA devices, such as `cuda.FloatTensor`.
 globals().update(ON_CUDA)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "amp":  # which stands above what imports this package
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _import_module(".amp", __name__)
+
 
 # One generator serves the CPU and all devices: seeding it for one of them is seeding it for all.
 manual_seed_all = manual_seed

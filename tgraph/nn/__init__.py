@@ -1,6 +1,6 @@
 """Neural networks: modules, their first values, losses, and helpers."""
 
-from . import functional, init, parallel, parameter, utils
+from . import common_types, functional, init, parallel, parameter, utils
 from .activation import (
     CELU,
     ELU,
@@ -258,5 +258,5 @@ __all__ = [
     "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
     "Unflatten", "Unfold", "UninitializedBuffer", "UninitializedParameter", "Upsample",
     "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
-    "functional", "init", "modules", "parallel", "parameter", "utils",
+    "common_types", "functional", "init", "modules", "parallel", "parameter", "utils",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Optimizers, schedules of learning rates, and averages of models."""
 
-from . import lr_scheduler, swa_utils
+from . import adamw, lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
 from .adagrad import Adagrad
@@ -19,5 +19,6 @@ from .sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon",
-    "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "swa_utils",
+    "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "adamw", "lr_scheduler",
+    "swa_utils",
 ]  # fmt: skip

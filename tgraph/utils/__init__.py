@@ -1,5 +1,5 @@
-"""What stands beside networks: loading data, checkpoints, containers of values."""
+"""What stands beside networks: loading data, checkpoints, events, exchange of memory."""
 
-from . import checkpoint, data
+from . import checkpoint, data, dlpack, hooks, model_zoo, tensorboard
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]

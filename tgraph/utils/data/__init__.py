@@ -1,5 +1,7 @@
 """Datasets, the order in which they are read, and loading them in batches."""
 
+from . import dataloader
+from ._utils import collate as _batches  # noqa: F401 - so that programs find the path
 from .collate import collate, default_collate, default_convert
 from .dataset import (
     ChainDataset,
@@ -11,6 +13,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .distributed import DistributedSampler
 from .loader import DataLoader
 from .sampler import (
     BatchSampler,
@@ -23,8 +26,9 @@ from .sampler import (
 from .worker import WorkerInfo, get_worker_info
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset",
-    "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
-    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo", "collate",
-    "default_collate", "default_convert", "get_worker_info", "random_split",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo",
+    "collate", "dataloader", "default_collate", "default_convert", "get_worker_info",
+    "random_split",
 ]  # fmt: skip
