@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from .case import Array
+from .hyperparameters import DECAYED
+from .networks import resnet
 from .workload import Random, normal
 
 SIZES = ("small", "middle", "large")
@@ -167,6 +169,29 @@ def adam_step(
     return call
 
 
+def resnet8(random: Random, batch: int, size: int, width: int) -> dict[str, Array]:
+    return resnet.data(random, batch, size, width, stages=3, blocks=1)
+
+
+def resnet_step(library: Any, x: Any, labels: Any, *values: Any) -> Function:
+    """A whole training step; the loss."""
+    weights = [each.requires_grad_() for each in values]
+    names = list(resnet8(np.random.default_rng(0), 1, 1, 1))[2:]
+    p = dict(zip(names, weights, strict=True))
+    layers = resnet.TorchLayers(library, p)
+    rate, momentum, decay = DECAYED
+    optimizer = library.optim.SGD(weights, rate, momentum=momentum, weight_decay=decay)
+
+    def call() -> Any:
+        optimizer.zero_grad()
+        loss = library.nn.functional.cross_entropy(resnet.forward(layers, p, x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return call
+
+
 def normalized(library: Any, x: Any, weight: Any, bias: Any) -> Function:
     """Batch norm in training, with running statistics."""
     running = (library.zeros(len(bias)), library.ones(len(bias)))
@@ -258,5 +283,13 @@ OPERATIONS = [
     ),
     Operation("MLP gradients", perceptron, NETWORKS, mlp_gradients, prepared=True),
     Operation("Adam step of an MLP", perceptron, NETWORKS, adam_step, prepared=True),
+    Operation(
+        "training step of ResNet-8",
+        resnet8,
+        ((2, 8, 4), (8, 16, 8), (32, 32, 16)),
+        resnet_step,
+        prepared=True,
+        steps=2,
+    ),
 ]
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..case import Array, Case
-from ..hyperparameters import ADAMW, SGD, SOFTENING, heads
+from ..hyperparameters import ADAMW, SGD, SOFTENING, Momentum, heads
 from ..workload import parameters
 
 Data = dict[str, Array]
@@ -152,9 +152,12 @@ def adamw_state(p: Values) -> Any:
     return zeros, jax.tree.map(jnp.zeros_like, p), jnp.zeros((), jnp.float32)
 
 
-def _momentum(p: Values, gradients: Values, state: Any) -> tuple[Values, Any]:
-    velocity = jax.tree.map(lambda v, g: SGD.momentum * v + g, state, gradients)
-    return jax.tree.map(lambda p, v: p - SGD.rate * v, p, velocity), velocity
+def _momentum(p: Values, gradients: Values, state: Any, rule: Momentum = SGD) -> tuple[Values, Any]:
+    def moved(v: jax.Array, g: jax.Array, p: jax.Array) -> jax.Array:
+        return rule.momentum * v + g + rule.decay * p
+
+    velocity = jax.tree.map(moved, state, gradients, p)
+    return jax.tree.map(lambda p, v: p - rule.rate * v, p, velocity), velocity
 
 
 def training(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..case import Array, Case
-from ..hyperparameters import ADAMW, SGD, SOFTENING, Adam, heads
+from ..hyperparameters import ADAMW, SGD, SOFTENING, Adam, Momentum, heads
 from ..workload import parameters
 
 Data = dict[str, Array]
@@ -177,16 +177,16 @@ class _AdamW:
 
 
 class _Momentum:
-    def __init__(self, values: Data) -> None:
-        self.values = values
+    def __init__(self, values: Data, settings: Momentum = SGD) -> None:
+        self.values, self.settings = values, settings
         self.velocity = {name: np.zeros_like(value) for name, value in values.items()}
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         for name, value in self.values.items():
             velocity = self.velocity[name]
-            velocity *= SGD.momentum
-            velocity += gradients[name]
-            value -= SGD.rate * velocity
+            velocity *= self.settings.momentum
+            velocity += gradients[name] + self.settings.decay * value
+            value -= self.settings.rate * velocity
 
 
 def training(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +11,9 @@ import numpy as np
 from ..case import Case
 from ..contenders import with_jax as base
 from ..contenders.with_jax import Data, Values, arrays, case, finished
-from ..hyperparameters import DROPPED
+from ..hyperparameters import DECAYED, DROPPED
 from ..workload import parameters
+from . import resnet
 
 
 def _perceptron(p: Values, x: jax.Array) -> jax.Array:
@@ -46,11 +49,17 @@ def attention_train(data: Data) -> Case:
     return case(function, data, "q", "k", "v", "upstream")
 
 
-def _convolved(x: jax.Array, weight: jax.Array, groups: int = 1) -> jax.Array:
+def _convolved(x: jax.Array, weight: jax.Array, groups: int = 1, stride: int = 1) -> jax.Array:
     """Channels last, which XLA's convolutions on a CPU prefer; weights as PyTorch's."""
     order = ("NHWC", "OIHW", "NHWC")
+    side = weight.shape[-1] // 2
     return jax.lax.conv_general_dilated(
-        x, weight, (1, 1), "SAME", dimension_numbers=order, feature_group_count=groups
+        x,
+        weight,
+        (stride, stride),
+        [(side, side)] * 2,
+        dimension_numbers=order,
+        feature_group_count=groups,
     )
 
 
@@ -69,6 +78,38 @@ def residual_train(data: Data) -> Case:
     last = {name: data[name].transpose(0, 2, 3, 1) for name in ("x", "target")}
     zeros = lambda p: jax.tree.map(jnp.zeros_like, p)  # noqa: E731
     return base.training({**data, **last}, loss_of, base._momentum, zeros, "x", "target")
+
+
+class _Layers:
+    """Channels last."""
+
+    def convolve(self, x: jax.Array, weight: jax.Array, stride: int) -> jax.Array:
+        return _convolved(x, weight, stride=stride)
+
+    def norm(self, x: jax.Array, name: str, weight: jax.Array, bias: jax.Array) -> jax.Array:
+        return _batch_norm(x, weight, bias)
+
+    def relu(self, x: jax.Array) -> jax.Array:
+        return jax.nn.relu(x)
+
+    def add(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return x + y
+
+    def pool(self, x: jax.Array) -> jax.Array:
+        return x.mean((1, 2))
+
+    def linear(self, x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+        return x @ weight.T + bias
+
+
+def resnet_train(data: Data) -> Case:
+    def loss_of(p: Values, x: jax.Array, labels: jax.Array) -> jax.Array:
+        return base.mean_cross_entropy(resnet.forward(_Layers(), p, x), labels)
+
+    last = {**data, "x": data["x"].transpose(0, 2, 3, 1)}
+    zeros = lambda p: jax.tree.map(jnp.zeros_like, p)  # noqa: E731
+    rule = partial(base._momentum, rule=DECAYED)
+    return base.training(last, loss_of, rule, zeros, "x", "labels")
 
 
 def depthwise(data: Data) -> Case:

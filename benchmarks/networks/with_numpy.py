@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
 from ..case import Array, Case, Data
 from ..contenders import with_numpy as base
 from ..contenders.with_numpy import case
-from ..hyperparameters import DROPPED
+from ..hyperparameters import DECAYED, DROPPED
 from ..workload import parameters
+from . import resnet
 
 
 def small_mlp_train(data: Data) -> Case:
@@ -105,6 +107,83 @@ def residual_train(data: Data) -> Case:
         return np.mean(error * error), d
 
     return base.training(dict(data), gradients_of, base._Momentum)
+
+
+class _Layers:
+    """Layers that keep, of each result, what takes its gradient to those of its arguments."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Array, tuple[Array, ...], Callable[[Array], Iterable[Array]]]] = []
+
+    def _result(
+        self, value: Array, inputs: tuple[Array, ...], pullback: Callable[[Array], Iterable[Array]]
+    ) -> Array:
+        self.kept.append((value, inputs, pullback))
+        return value
+
+    def gradients(self, value: Array, upstream: Array) -> dict[int, Array]:
+        """By the identities of all that `value` was computed from."""
+        found = {id(value): upstream}
+        for result, inputs, pullback in reversed(self.kept):
+            for each, gradient in zip(inputs, pullback(found.pop(id(result))), strict=True):
+                found[id(each)] = found.get(id(each), 0) + gradient
+        return found
+
+    def convolve(self, x: Array, weight: Array, stride: int) -> Array:
+        strided = (slice(None), slice(None, None, stride), slice(None, None, stride))
+        if weight.shape[-1] == 1:
+            columns = x.transpose(0, 2, 3, 1)[strided]
+        else:
+            columns = base._columns(x)[strided]
+
+        def pullback(upstream: Array) -> tuple[Array, Array]:
+            change, _ = base.weights_gradient(upstream.transpose(0, 2, 3, 1), columns)
+            dilated = np.zeros((*upstream.shape[:2], *x.shape[2:]), x.dtype)
+            dilated[:, :, ::stride, ::stride] = upstream
+            if weight.shape[-1] == 1:
+                dx = np.einsum("nohw,oi->nihw", dilated, weight[:, :, 0, 0], optimize=True)
+            else:
+                dx = base._input_gradient(dilated, weight)
+            return dx, change.reshape(weight.shape)
+
+        none = np.zeros(len(weight), x.dtype)
+        return self._result(base._convolution(columns, weight, none), (x, weight), pullback)
+
+    def norm(self, x: Array, name: str, weight: Array, bias: Array) -> Array:
+        value, pullback = _batch_norm(x, weight, bias)
+        return self._result(value, (x, weight, bias), pullback)
+
+    def relu(self, x: Array) -> Array:
+        return self._result(np.maximum(x, 0), (x,), lambda upstream: (upstream * (x > 0),))
+
+    def add(self, x: Array, y: Array) -> Array:
+        return self._result(x + y, (x, y), lambda upstream: (upstream, upstream))
+
+    def pool(self, x: Array) -> Array:
+        def pullback(upstream: Array) -> tuple[Array]:
+            shares = upstream[:, :, None, None] / math.prod(x.shape[2:])
+            return (np.broadcast_to(shares, x.shape),)
+
+        return self._result(x.mean((2, 3)), (x,), pullback)
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        def pullback(upstream: Array) -> tuple[Array, Array, Array]:
+            return upstream @ weight, *base.weights_gradient(upstream, x)
+
+        return self._result(x @ weight.T + bias, (x, weight, bias), pullback)
+
+
+def resnet_train(data: Data) -> Case:
+    x, labels = data["x"], data["labels"]
+
+    def gradients_of(p: Data) -> tuple[Array, Data]:
+        layers = _Layers()
+        scores = resnet.forward(layers, p, x)
+        loss, upstream = base.mean_cross_entropy(scores, labels)
+        found = layers.gradients(scores, upstream)
+        return loss, {name: found[id(value)] for name, value in p.items()}
+
+    return base.training(dict(data), gradients_of, partial(base._Momentum, settings=DECAYED))
 
 
 def depthwise(data: Data) -> Case:

@@ -9,7 +9,9 @@ from tgraph.nn import functional as F
 
 from ..case import Case
 from ..contenders import with_tgraph as base
-from ..hyperparameters import DROPPED, SGD
+from ..hyperparameters import DECAYED, DROPPED, SGD
+from ..workload import parameters
+from . import resnet
 
 Data = base.Data
 
@@ -56,6 +58,17 @@ class Workloads(base.Workloads):
 
         sgd = tg.optim.SGD(values, SGD.rate, momentum=SGD.momentum)
         return self.training(loss_of, sgd, values)
+
+    def resnet_train(self, data: Data) -> Case:
+        x, labels = self.tensors(data, "x", "labels")
+        values = self.parameters(data)
+        p = dict(zip(parameters(data), values, strict=True))
+        layers = resnet.TorchLayers(tg, p)
+        rule = DECAYED
+        sgd = tg.optim.SGD(values, rule.rate, momentum=rule.momentum, weight_decay=rule.decay)
+        return self.training(
+            lambda: F.cross_entropy(resnet.forward(layers, p, x), labels), sgd, values
+        )
 
     def depthwise(self, data: Data) -> Case:
         def function(x: tg.Tensor, depth: tg.Tensor, point: tg.Tensor) -> tg.Tensor:

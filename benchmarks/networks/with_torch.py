@@ -10,7 +10,9 @@ from torch.nn import functional as F
 
 from ..case import Case
 from ..contenders import with_torch as base
-from ..hyperparameters import DROPPED, SGD
+from ..hyperparameters import DECAYED, DROPPED, SGD
+from ..workload import parameters
+from . import resnet
 
 Data = base.Data
 
@@ -56,6 +58,19 @@ class Workloads(base.Workloads):
 
         sgd = torch.optim.SGD(values, SGD.rate, momentum=SGD.momentum, fused=True)
         return self.training(loss_of, sgd, values)
+
+    def resnet_train(self, data: Data) -> Case:
+        x, labels = self.tensors(data, "x", "labels")
+        values = self.parameters(data)
+        p = dict(zip(parameters(data), values, strict=True))
+        layers = resnet.TorchLayers(torch, p)
+        rule = DECAYED
+        sgd = torch.optim.SGD(
+            values, rule.rate, momentum=rule.momentum, weight_decay=rule.decay, fused=True
+        )
+        return self.training(
+            lambda: F.cross_entropy(resnet.forward(layers, p, x), labels), sgd, values
+        )
 
     def depthwise(self, data: Data) -> Case:
         def function(x: torch.Tensor, depth: torch.Tensor, point: torch.Tensor) -> torch.Tensor:

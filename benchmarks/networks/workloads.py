@@ -13,6 +13,7 @@ import numpy as np
 from ..case import Array
 from ..hyperparameters import DROPPED
 from ..workload import MIB, Random, Workload, linear, norm, normal
+from . import resnet
 
 
 def heads(random: Random, batch: int, count: int, length: int, width: int) -> dict[str, Array]:
@@ -132,6 +133,21 @@ NETWORKS = [
         of(residual, 16, 32, 28),
         tolerance=1e-2,  # small changes of weights near one
         steps=3,
+    ),
+    Row(
+        "resnet_train",
+        "ResNet-20 training step, 32 images 32×32, width 16, SGD with momentum and decay",
+        of(resnet.data, 32, 32, 16, 3, 3),
+        tolerance=2e-2,  # small changes of weights near one, twenty norms deep
+        steps=3,
+    ),
+    Row(
+        "resnet18_train",
+        "ResNet-18 training step, 16 images 32×32, width 32, SGD with momentum and decay",
+        of(resnet.data, 16, 32, 32, 4, 2),
+        tolerance=2e-2,
+        steps=3,
+        function="resnet_train",
     ),
     Row(
         "depthwise",
