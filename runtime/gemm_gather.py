@@ -64,23 +64,70 @@ class Operand:
         write.line(f"call void @gather(ptr {base}, {', '.join(chosen)}, ptr {out}, i64 {apart})")
 
 
-def offset(of: Tiles) -> str:
-    """How many elements an index of several axes, the last one fastest, is away from the first."""
-    write = GemmText(of, "internal i64 @offset(ptr %axes, i64 %count, i64 %index)")
+def offset(of: Tiles, keeps: bool = False) -> str:
+    """How many elements an index of several axes, the last one fastest, is away from the first.
+
+    `@start` also `keeps` the place along each axis, for `@step`.
+    """
+    head = "i64 @start(ptr %axes, i64 %count, i64 %index, ptr %places)"
+    if not keeps:
+        head = "i64 @offset(ptr %axes, i64 %count, i64 %index)"
+    write = GemmText(of, f"internal {head}")
     left, total = write.op("alloca i64"), write.op("alloca i64")
     write.line(f"store i64 %index, ptr {left}")
     write.line(f"store i64 0, ptr {total}")
     with write.each("0", "%count") as number:
-        place = write.mul(write.sub(write.sub("%count", number), 1), 2)
-        axis = write.op(f"getelementptr i64, ptr %axes, i64 {place}")
+        which = write.sub(write.sub("%count", number), 1)
+        axis = write.op(f"getelementptr i64, ptr %axes, i64 {write.mul(which, 2)}")
         size, stride = write.word(axis, 0), write.word(axis, 1)
         index = write.op(f"load i64, ptr {left}")
         quotient = write.op(f"udiv i64 {index}, {size}")
         rest = write.sub(index, write.mul(quotient, size))
+        if keeps:
+            place = write.op(f"getelementptr i64, ptr %places, i64 {which}")
+            write.line(f"store i64 {rest}, ptr {place}")
         write.line(f"store i64 {quotient}, ptr {left}")
         moved = write.add(write.op(f"load i64, ptr {total}"), write.mul(rest, stride))
         write.line(f"store i64 {moved}, ptr {total}")
     return write.finish(f"i64 {write.op(f'load i64, ptr {total}')}")
+
+
+STEP = """
+; From an index to the one behind it, as a hand of a clock moves the next one: their offsets.
+; Divisions, as those of @start, take longer than the copying of a short run.
+define internal i64 @step(ptr %axes, i64 %count, ptr %places, i64 %offset) {
+entry:
+  br label %look
+look:
+  %left = phi i64 [ %count, %entry ], [ %axis, %carry ]
+  %here = phi i64 [ %offset, %entry ], [ %back, %carry ]
+  %some = icmp sgt i64 %left, 0
+  br i1 %some, label %move, label %end
+move:
+  %axis = sub i64 %left, 1
+  %place = getelementptr i64, ptr %places, i64 %axis
+  %old = load i64, ptr %place
+  %new = add i64 %old, 1
+  %words = shl i64 %axis, 1
+  %first = getelementptr i64, ptr %axes, i64 %words
+  %size = load i64, ptr %first
+  %second = getelementptr i64, ptr %first, i64 1
+  %stride = load i64, ptr %second
+  %there = add i64 %here, %stride
+  %fits = icmp slt i64 %new, %size
+  br i1 %fits, label %stay, label %carry
+stay:
+  store i64 %new, ptr %place
+  ret i64 %there
+carry:
+  store i64 0, ptr %place
+  %whole = mul i64 %size, %stride
+  %back = sub i64 %there, %whole
+  br label %look
+end:
+  ret i64 %here
+}
+"""
 
 
 def gather(of: Tiles) -> str:
@@ -114,13 +161,18 @@ def _runs(
     end = write.add(first, total)
     low = write.op(f"udiv i64 {first}, {size}")
     high = write.op(f"udiv i64 {write.sub(write.add(end, size), 1)}, {size}")
+    places, current = write.memory("i64", count), write.memory("i64")
+    outside = write.op(f"call i64 @start(ptr {axes}, i64 {outer}, i64 {low}, ptr {places})")
+    write.line(f"store i64 {outside}, ptr {current}")
     with write.each(low, high) as run:
         begin = write.mul(run, size)
         start = write.most(begin, first)
         stop = write.least(write.add(begin, size), end)
-        outside = write.op(f"call i64 @offset(ptr {axes}, i64 {outer}, i64 {run})")
+        outside = write.op(f"load i64, ptr {current}")
         inside = write.mul(write.sub(start, begin), stride)
         yield write.sub(start, first), write.add(outside, inside), write.sub(stop, start), stride
+        following = f"call i64 @step(ptr {axes}, i64 {outer}, ptr {places}, i64 {outside})"
+        write.line(f"store i64 {write.op(following)}, ptr {current}")
 
 
 def _copy(

@@ -21,10 +21,10 @@ from collections.abc import Iterable
 
 from . import jit
 from .gemm_epilogue import MOST_ARGUMENTS, WORDS, Epilogue, epilogue, table
-from .gemm_gather import NO_AXES, Operand, gather, offset
+from .gemm_gather import NO_AXES, STEP, Operand, gather, offset
 from .gemm_packing import pack_a, pack_b, turn
 from .gemm_text import EPILOGUE_BYTES, TYPES, VECTORS, GemmText, Tiles, tiles
-from .gemm_tiles import bulk, micro, tile
+from .gemm_tiles import bulk, micro, narrow, tile
 from .own_code import kept
 
 SCRATCH = 64
@@ -132,12 +132,13 @@ def _tiles(of: Tiles) -> list[str]:
     parts = [bulk(of), micro(of, of.rows, VECTORS, whole=True)]
     for vectors in range(1, VECTORS + 1):
         parts += [micro(of, rows, vectors) for rows in (of.rows, *of.parts)]
+    parts += [narrow(of, along_k) for along_k in (True, False)]
     return [*parts, tile(of)]
 
 
 def _products(of: Tiles) -> list[str]:
     head = [_HEAD.replace("SCRATCH", str(SCRATCH)), NO_AXES]
-    packing = [turn(of), pack_a(of), pack_b(of), offset(of), gather(of)]
+    packing = [turn(of), pack_a(of), pack_b(of), offset(of), offset(of, True), STEP, gather(of)]
     plain = [_plain(of), _block(of), _body(of)]
     return [*head, *packing, *plain, epilogue(of), _block(of, True), _body(of, True)]
 

@@ -59,6 +59,38 @@ def micro(of: Tiles, rows: int, vectors: int, whole: bool = False) -> str:
     return write.finish()
 
 
+def narrow(of: Tiles, along_k: bool) -> str:
+    """A tile of one vector of columns, from rows of A that were gathered.
+
+    Its strides are known, so that nothing is computed to find an element: with one multiply-add for
+    each, that would be what takes the time.
+    """
+    ars, acs = _gathered_strides(of, along_k)
+    write = GemmText(of, f"internal void {_narrow_name(along_k)}(ptr %a, {_MICRO})")
+    masks = [write.mask("%w")] if of.masked else None
+    whole = write.op(f"and i64 %k, {-UNROLL}")
+    sums = ["zeroinitializer"] * of.rows
+    for low, high, unroll in (("0", whole, UNROLL), (whole, "%k", 1)):
+        with write.folding(sums, low, high, unroll) as (at, now, sums):
+            first, b = write.at("%a", write.mul(at, acs)), write.at("%b", write.mul(at, "%brs"))
+            for offset in range(unroll):
+                rows = [write.at(first, row * ars + offset * acs) for row in range(of.rows)]
+                now = _products(write, rows, b, 1, now, masks)
+                b = write.at(b, "%brs")
+            sums += now
+    _write_tile(write, sums, 1)
+    return write.finish()
+
+
+def _narrow_name(along_k: bool) -> str:
+    return "@narrow_along" if along_k else "@narrow_across"
+
+
+def _gathered_strides(of: Tiles, along_k: bool) -> tuple[int, int]:
+    """From row to row and from column to column of A where it is gathered."""
+    return (of.depth, 1) if along_k else (1, of.gathered_rows)
+
+
 def _products(
     write: GemmText,
     rows: Sequence[str],
@@ -139,6 +171,15 @@ def tile(of: Tiles) -> str:
         )
     for vectors, suits in ((2, wide), (1, "true")):
         with write.choice(suits):
+            for along_k in (True, False) if vectors == 1 else ():
+                ars, acs = _gathered_strides(of, along_k)
+                known = write.op(f"icmp eq i64 %ars, {ars}")
+                known = write.op(f"and i1 {known}, {write.op(f'icmp eq i64 %acs, {acs}')}")
+                with write.choice(write.op(f"and i1 {full}, {known}")):
+                    write.line(
+                        f"call void {_narrow_name(along_k)}(ptr %a, {operands}, ptr %c, i64 %crs, "
+                        "i64 %k, i64 %w, i1 %adds)"
+                    )
             with write.choice(full):
                 write.line(
                     f"call void @micro_{of.rows}_{vectors}(ptr %a, i64 %ars, i64 %acs, {operands}, "

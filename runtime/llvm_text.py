@@ -87,10 +87,13 @@ class FunctionText(Text):
         place = self.op(f"getelementptr i64, ptr {words}, i64 {at}")
         return self.op(f"load {type}, ptr {place}")
 
-    def memory(self, type: str) -> str:
-        """The address of a variable, which is made once, wherever it is used."""
+    def memory(self, type: str, count: str | int = 1) -> str:
+        """The address of variables, which are made once, wherever they are used.
+
+        Their `count` is a number or an argument of the function.
+        """
         name = self.fresh("%m")
-        self._places.append(f"  {name} = alloca {type}")
+        self._places.append(f"  {name} = alloca {type}" + (f", i64 {count}" if count != 1 else ""))
         return name
 
     def along_batch(self, item: str, dims: str, words: str, first: int, operands: int) -> list[str]:
