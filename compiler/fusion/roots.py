@@ -24,6 +24,8 @@ from .rules import FusionRules, is_stored_source, is_virtual_source
 MAX_VIRTUAL = 400
 # What is repeated more often than this is not put into memory to spare divisions.
 MAX_GROWTH = 4
+# Bytes that are worth a kernel more, to copy them in order before they are turned.
+LEAST_TURNED = 1 << 16
 
 _SHIFTS = (p.slice_, p.flip, p.permute, p.pad, p.concatenate)
 
@@ -220,6 +222,8 @@ class Roots:
         for reader in readers:
             if reader.primitive is p.reshape and self._divides(node, reader):
                 return True
+        if self.rules.joins_before_turning and self._is_turned(node, readers):
+            return True
         if self.rules.is_costly_number(node, spent):
             return True
         if spent <= self.machine.cheap:
@@ -247,6 +251,20 @@ class Roots:
         sizes = (1, node.type.numel)
         return all(each.type.numel in sizes and self._is_flat(each) for each in node.inputs)
 
+    def _is_turned(self, node: Node, readers: Sequence[Node]) -> bool:
+        """Whether a permute puts another axis last of what alternates between values.
+
+        Its vectors would take neighbours from different values, each by itself. Those that are
+        behind each other now are copied as vectors, and then turned like any matrix.
+        """
+        if node.type.nbytes < LEAST_TURNED or not _alternates(node, self.has_memory):
+            return False
+        last = node.type.ndim - 1
+        return any(
+            reader.primitive is p.permute and reader.attrs["axes"][last] != last
+            for reader in readers
+        )
+
     def _repeats(self, node: Node, reader: Node) -> bool:
         """Whether `reader` would compute elements of `node` several times."""
         if reader.primitive is p.unfold:
@@ -256,6 +274,25 @@ class Roots:
         if reader.primitive.family in (Family.ELEMENTWISE, Family.VIEW):
             return node.type.numel > 1 and reader.type.numel >= 4 * node.type.numel
         return False
+
+
+def _alternates(node: Node, has_memory: Callable[[Node], bool]) -> bool:
+    """Whether neighbours along an axis, not the last one, are made of different values in turn.
+
+    So are pieces of one element that a reshape puts between each other, and windows beside zeros.
+    """
+    width, joins = node.shape[-1:], False
+    while not has_memory(node) and node.shape[-1:] == width:
+        if node.primitive is p.fold:
+            return True
+        if node.primitive is p.concatenate and joins:
+            axis = node.attrs["axis"]
+            return all(each.shape[axis] == 1 for each in node.inputs)
+        if node.primitive not in (p.reshape, p.pad, p.slice_):
+            return False
+        joins |= node.primitive is p.reshape
+        (node,) = node.inputs
+    return False
 
 
 def _computes(node: Node) -> bool:

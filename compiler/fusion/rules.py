@@ -63,6 +63,8 @@ class FusionRules:
     machine: Machine
     scatters_in_place = False
     """Whether scatters may write into the memory of what they start from."""
+    joins_before_turning = False
+    """Whether values that alternate are copied in order before a permute: see `Roots`."""
 
     def __init__(
         self,

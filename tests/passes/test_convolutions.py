@@ -2,11 +2,13 @@
 
 import pytest
 from pass_testing import Maker, assert_pass_keeps_values, body
+from tgraph.compiler.fusion.fusion import fuse
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.passes import convolutions
 from tgraph.compiler.passes.decompose import decompose
 from tgraph.compiler.pipeline import optimize
-from tgraph.runtime.dtypes import bfloat16, float16, float64
+from tgraph.compiler.targets.cpu.rules import CpuRules
+from tgraph.runtime.dtypes import bfloat16, float16, float32, float64
 
 CASES = [
     ((2, 3, 6, 7), (4, 3, 2, 3), {}),
@@ -182,3 +184,19 @@ def test_a_spread_input_is_cut_into_phases_that_read_one_padded_image():
         make, y = convolution((2, 3, 6, 6), kernels, {"input_dilation": (2, 2)})
         after = optimize(make.graph(y))
         assert [node.primitive for node in after.nodes].count(p.matmul) == 1
+
+
+def test_the_phases_of_a_gradient_are_joined_before_they_are_turned():
+    """Neighbours in a row of the result come from two products; channels are side by side."""
+
+    def copies(samples: int) -> list[tuple[str, tuple[int, ...]]]:
+        spread = {"input_dilation": (2, 2), "padding": ((1, 2), (1, 2))}
+        make, y = convolution((samples, 3, 8, 8), (24, 3, 3, 3), spread, dtype=float32)
+        groups = fuse(CpuRules(optimize(make.graph(y)))).groups
+        roots = [group.roots[0].node for group in groups if group.kind == "kernel"]
+        return [(each.primitive.name, each.shape) for each in roots]
+
+    joined, turned = ("reshape", (8, 16, 16, 24)), ("permute", (8, 24, 16, 16))
+    assert copies(8)[-2:] == [joined, turned]
+    assert copies(2)[-1] == ("permute", (2, 24, 16, 16))
+    assert ("reshape", (2, 16, 16, 24)) not in copies(2)  # too little for a kernel more

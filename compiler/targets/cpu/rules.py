@@ -24,6 +24,7 @@ class CpuRules(FusionRules):
 
     machine = CPU
     scatters_in_place = True
+    joins_before_turning = True
 
     def find_operand(self, step: Node, operand: Node) -> Node:
         images = self.windows_base(step, operand)
