@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special
 from opcase import TRUTH, case, normal, positive, share, small_counts
 from opcases_linalg import definite, near_unit
 from scipy import linalg as scipy_linalg
@@ -76,6 +77,41 @@ family({
     "frexp": (tg.frexp, np.frexp),
 }, ((8,), normal), gradient=False,
    result=(*(TRUTH,) * 4, "same", TRUTH, "same", tg.int32))  # fmt: skip
+
+
+FUNCTIONS = scipy.special
+family({
+    "erfc": (tg.erfc, FUNCTIONS.erfc),
+    "special.erfcx": (tg.special.erfcx, FUNCTIONS.erfcx),
+    "special.ndtr": (tg.special.ndtr, FUNCTIONS.ndtr),
+    "special.log_ndtr": (lambda x: tg.special.log_ndtr(4 - 8 * x),
+                         lambda x: FUNCTIONS.log_ndtr(4 - 8 * x)),
+    "special.ndtri": (lambda x: tg.special.ndtri(x * x), lambda x: FUNCTIONS.ndtri(x * x)),
+    "special.entr": (tg.special.entr, FUNCTIONS.entr),
+    "special.xlog1py": (lambda x: tg.special.xlog1py(x, x), lambda x: FUNCTIONS.xlog1py(x, x)),
+    "i0": (lambda x: tg.i0(x * 12), lambda x: FUNCTIONS.i0(x * 12)),
+    "special.i0e": (tg.special.i0e, FUNCTIONS.i0e),
+    "special.i1": (tg.special.i1, FUNCTIONS.i1),
+    "special.i1e": (lambda x: tg.special.i1e(x * 12), lambda x: FUNCTIONS.i1e(x * 12)),
+    "special.zeta": (lambda x: tg.special.zeta(2.5, x), lambda x: FUNCTIONS.zeta(2.5, x)),
+    "mvlgamma": (lambda x: tg.mvlgamma(x + 1, 3), lambda x: FUNCTIONS.multigammaln(x + 1, 3)),
+}, ((5,), share), dtypes=(tg.float64,), tolerance=2e4, second=False, layouts=False)  # fmt: skip
+
+
+def _spectra(T: Any, x: Any, axes: str) -> tuple[Any, ...]:
+    """Real results of each kind of transform, of lengths that are cut in several ways."""
+    wide = T.concatenate((x, x * x), 1)  # 72 points
+    return (
+        T.fft.fft(wide).real, T.fft.ifft(wide, n=37).imag, abs(T.fft.rfft(x, norm="ortho")),
+        T.fft.irfft(T.fft.rfft(x), n=11), T.fft.hfft(x, norm="forward"), T.fft.ihfft(x).imag,
+        T.fft.fft2(x, norm="forward").imag, abs(T.fft.rfftn(x, s=(3, 10), **{axes: (0, 1)})),
+        T.fft.irfft2(T.fft.fftshift(x)), T.fft.ifftn(T.fft.ifftshift(x)).real,
+    )  # fmt: skip
+
+
+family({
+    "fft": (lambda x: _spectra(tg, x, "dim"), lambda x: _spectra(np, x, "axes")),
+}, (2, 36), dtypes=(tg.float64,), tolerance=400, second=False, layouts=False)  # fmt: skip
 
 
 # -- rearranging -----------------------------------------------------------------------------

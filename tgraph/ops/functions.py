@@ -12,6 +12,7 @@ from ..core.public import OPERATIONS, Operation
 # Imported for what they declare.
 from . import (
     activations,
+    bessel_functions,
     branches,
     comparison,
     complex_numbers,
@@ -20,6 +21,7 @@ from . import (
     creation,
     distinct,
     elementwise,
+    error_functions,
     gather_scatter,
     indexing,
     linalg,
@@ -40,13 +42,15 @@ from . import (
     storage,
     storage_views,
     typed,
+    zeta_functions,
 )
 
 FAMILIES = (
-    activations, branches, comparison, complex_numbers, concatenation, conversion, creation,
-    distinct, elementwise, gather_scatter, indexing, linalg, loops, mathematics, matrix_names,
-    movement, norms, number_parts, products, random, rearranging, reductions, row_scans, scans,
-    sorting, special_functions, storage, storage_views, typed,
+    activations, bessel_functions, branches, comparison, complex_numbers, concatenation,
+    conversion, creation, distinct, elementwise, error_functions, gather_scatter, indexing,
+    linalg, loops, mathematics, matrix_names, movement, norms, number_parts, products, random,
+    rearranging, reductions, row_scans, scans, sorting, special_functions, storage,
+    storage_views, typed, zeta_functions,
 )  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import float64
 from . import elementwise as e
 
-_SHIFT = 10
-_EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+SHIFT = 10
+EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _EULER = 0.57721566490153286061
 
 
@@ -101,7 +101,7 @@ def _lgamma_of_positive(x: Tensor) -> Tensor:
 
 def _stirling(w: Tensor) -> Tensor:
     inverse = e.reciprocal(w)
-    terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_EVEN_BERNOULLI, 1)]
+    terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(EVEN_BERNOULLI, 1)]
     series = e.mul(inverse, _polynomial(e.mul(inverse, inverse), terms))
     main = e.mul(e.sub(w, 0.5), e.sub(e.log(w), 1))
     return e.add(e.add(main, 0.5 * math.log(2 * math.pi) - 0.5), series)
@@ -130,14 +130,14 @@ def _digamma(x: Tensor) -> Tensor:
     wide = cast(x, float64)
     negative = e.lt(wide, 0)
     y = e.where(negative, e.sub(1, wide), wide)
-    near = e.lt(y, _SHIFT)
-    w = e.where(near, e.add(y, _SHIFT), y)
-    terms = [b / (2 * k) for k, b in enumerate(_EVEN_BERNOULLI[:7], 1)]
+    near = e.lt(y, SHIFT)
+    w = e.where(near, e.add(y, SHIFT), y)
+    terms = [b / (2 * k) for k, b in enumerate(EVEN_BERNOULLI[:7], 1)]
     inverse = e.reciprocal(w)
     square = e.mul(inverse, inverse)
     value = e.sub(e.sub(e.log(w), e.mul(inverse, 0.5)), e.mul(square, _polynomial(square, terms)))
     total: Any = e.reciprocal(y)
-    for k in range(1, _SHIFT):
+    for k in range(1, SHIFT):
         total = e.add(total, e.reciprocal(e.add(y, k)))
     value = e.sub(value, e.where(near, total, 0))
     away = _to_nearest(wide)
@@ -182,12 +182,12 @@ def _polygamma(x: Tensor, n: int) -> Tensor:
 
 def _hurwitz(s: int, x: Tensor) -> Tensor:
     total: Any = e.pow(x, -s)
-    for k in range(1, _SHIFT):
+    for k in range(1, SHIFT):
         total = e.add(total, e.pow(e.add(x, k), -s))
-    w = e.add(x, _SHIFT)
+    w = e.add(x, SHIFT)
     terms = [0.5, *(0.0 for _ in range(15))]
     rising = float(s)
-    for k, b in enumerate(_EVEN_BERNOULLI, 1):
+    for k, b in enumerate(EVEN_BERNOULLI, 1):
         terms[2 * k - 1] = b * rising / math.factorial(2 * k)
         rising *= (s + 2 * k - 1) * (s + 2 * k)
     inverse = e.reciprocal(w)
