@@ -177,6 +177,52 @@ family({
 }, ((4,), small_counts), dtypes=(tg.int64,), gradient=False)  # fmt: skip
 
 
+# -- statistics ------------------------------------------------------------------------------
+
+
+def _quantiles(T: Any, x: Any, axis: str, how: str) -> tuple[Any, ...]:
+    q = np.array([0.2, 0.75])
+    q = q if isinstance(x, np.ndarray) else tg.tensor(q)
+    ways = ("linear", "lower", "higher", "midpoint", "nearest")
+    return (
+        *(T.quantile(x, 0.4, **{axis: 1, how: each}) for each in ways),
+        T.quantile(x, q, **{axis: 0}),
+    )  # fmt: skip
+
+
+def _holes(T: Any, x: Any) -> Any:
+    return T.where(x > 1, float("nan"), x)
+
+
+family({
+    "quantile": (lambda x: _quantiles(tg, x, "dim", "interpolation"),
+                 lambda x: _quantiles(np, x, "axis", "method")),
+    "nanquantile": (lambda x: tg.nanquantile(_holes(tg, x), 0.3, 1),
+                    lambda x: np.nanquantile(_holes(np, x), 0.3, 1)),
+    "nansum": (lambda x: tg.nansum(_holes(tg, x), 0), lambda x: np.nansum(_holes(np, x), 0)),
+    "nanmean": (lambda x: tg.nanmean(_holes(tg, x), 1), lambda x: np.nanmean(_holes(np, x), 1)),
+    "cov": (tg.cov, np.cov),
+    "corrcoef": (tg.corrcoef, np.corrcoef),
+    "msort": (tg.msort, lambda x: np.sort(x, 0)),
+    "mode": (lambda x: tg.mode(x.round(), 1).values * x[:, 0],
+             lambda x: np.array([min(row, key=lambda v: (-row.count(v), v))
+                                 for row in np.round(x).tolist()]) * x[:, 0]),
+    "bucketize": (lambda x: tg.bucketize(x, tg.tensor([-1.0, 0.0, 1.0]), out_int32=True) + x,
+                  lambda x: np.digitize(x, [-1.0, 0.0, 1.0], right=True) + x),
+    "isin": (lambda x: tg.isin(x.round(), [1.0, 0.0]) * x,
+             lambda x: np.isin(np.round(x), [1, 0]) * x),
+    "histc": (lambda x: tg.histc(x, 5) + x[0], lambda x: np.histogram(x, 5)[0] + x[0]),
+    "diff": (lambda x: (tg.diff(x, 2), tg.diff(x, dim=0, append=x)),
+             lambda x: (np.diff(x, 2), np.diff(x, axis=0, append=x))),
+    "trapezoid": (lambda x: (tg.trapezoid(x), tg.trapezoid(x, x[0].sort()[0])),
+                  lambda x: (np.trapezoid(x), np.trapezoid(x, np.sort(x[0])))),
+    "cumulative_trapezoid": (lambda x: tg.cumulative_trapezoid(x, dx=2),
+                             lambda x: np.cumsum(x[:, 1:] + x[:, :-1], 1)),
+    "gradient": (lambda x: tg.gradient(x, spacing=2, edge_order=2),
+                 lambda x: np.gradient(x, 2, edge_order=2)),
+}, (4, 5), dtypes=(tg.float64,), second=False, layouts=False, tolerance=64)  # fmt: skip
+
+
 # -- products --------------------------------------------------------------------------------
 
 

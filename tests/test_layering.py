@@ -257,9 +257,9 @@ def test_a_name_of_the_package_is_public():
     )
     names = [
         "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed",
-        "distributions", "func",
+        "distributions", "fft", "func",
         "fx", "hub", "jit", "linalg", "multiprocessing", "nn", "onnx", "optim", "profiler",
-        "pytree", "random", "serialization", "sparse", "testing", "tracing", "types", "utils",
+        "pytree", "random", "serialization", "sparse", "special", "testing", "tracing", "types", "utils",
         "version", "vision",
     ]  # fmt: skip
     assert found.strip() == str(names)

@@ -83,7 +83,8 @@ NOT_TAKEN: dict[str, set[str]] = {
         "cholesky_solve input1", "cholesky_solve input2", "diag_embed diagonal",
         "fill_diagonal_ value", "isreal tensor", "lu_solve b", "orgqr tau",
         "split_with_sizes split_size_or_sections", "split_with_sizes tensor",
-        "unsafe_split split_size_or_sections", "unsafe_split tensor",
+        "unsafe_split split_size_or_sections", "unsafe_split tensor", "isin e", "isin te",
+        "msort descending",
     },
     "operations that we do not have": {
         "bmm out_dtype", "mm out_dtype", "embedding max_norm", "embedding norm_type",

@@ -19,6 +19,7 @@ from . import (
     concatenation,
     conversion,
     creation,
+    differences,
     distinct,
     elementwise,
     error_functions,
@@ -39,6 +40,7 @@ from . import (
     scans,
     sorting,
     special_functions,
+    statistics,
     storage,
     storage_views,
     typed,
@@ -47,10 +49,10 @@ from . import (
 
 FAMILIES = (
     activations, bessel_functions, branches, comparison, complex_numbers, concatenation,
-    conversion, creation, distinct, elementwise, error_functions, gather_scatter, indexing,
-    linalg, loops, mathematics, matrix_names, movement, norms, number_parts, products, random,
-    rearranging, reductions, row_scans, scans, sorting, special_functions, storage,
-    storage_views, typed, zeta_functions,
+    conversion, creation, differences, distinct, elementwise, error_functions, gather_scatter,
+    indexing, linalg, loops, mathematics, matrix_names, movement, norms, number_parts, products,
+    random, rearranging, reductions, row_scans, scans, sorting, special_functions, statistics,
+    storage, storage_views, typed, zeta_functions,
 )  # fmt: skip
 
 
