@@ -29,7 +29,9 @@ class TwoHalves(nn.Module):
         self.upper.to(second)
 
     def forward(self, x: tg.Tensor) -> tg.Tensor:
-        return self.upper(self.lower(x.to(self.first)).to(self.second))
+        between = self.lower(x.to(self.first))
+        found: tg.Tensor = self.upper(between.to(self.second))
+        return found
 
     def on(self, first: str, second: str) -> TwoHalves:
         """A copy on other devices."""

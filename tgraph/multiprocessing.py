@@ -1,4 +1,5 @@
-"""Python's `multiprocessing`. Tensors that are sent to another process are copied.
+"""Python's `multiprocessing`. Tensors that are sent to another process are copied there, but for
+those of `share_memory_()`, of which it gets the memory itself.
 
 Batches of a `DataLoader` with workers travel in shared memory, see `tgraph.utils.data`.
 """
@@ -7,7 +8,14 @@ from __future__ import annotations
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
+from multiprocessing import reduction as _reduction
 from typing import Any
+
+from .core.tensor import Tensor as _Tensor
+from .nn.parameter import Buffer as _Buffer
+from .nn.parameter import Parameter as _Parameter
+from .ops import shared_memory as _shared_memory
+from .ops.pickling import rebrand as _rebrand
 
 _STRATEGY = "file_descriptor"
 
@@ -49,3 +57,25 @@ def spawn(
                 other.terminate()
             raise RuntimeError(f"process {number} exited with code {each.exitcode}")
     return None
+
+
+def _reduced(tensor: Any) -> Any:
+    """How a tensor is sent: with the handle of its memory, where it is shared."""
+    if tensor._record is None and tensor._type.device.is_host:
+        place = _shared_memory.place_of(tensor)
+        if place is not None and place[0].file is not None:
+            memory, *rest = place
+            file = _reduction.DupFd(memory.file)
+            return _received, (file, len(memory), *rest, type(tensor), tensor._requires_grad)
+    return tensor.__reduce_ex__(2)
+
+
+def _received(
+    file: Any, nbytes: int, start: int, type_: Any, strides: Any, cls: Any, requires_grad: bool
+) -> Any:
+    tensor = _shared_memory.tensor_at(file.detach(), nbytes, start, type_, strides)
+    return _rebrand(tensor, cls, requires_grad)
+
+
+for _class in (_Tensor, _Parameter, _Buffer):
+    _reduction.ForkingPickler.register(_class, _reduced)

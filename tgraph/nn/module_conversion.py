@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import as_device, empty_like
+from ..ops.shared_memory import share
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
 from .making import at_once
-from .parameter import replace_value
+from .parameter import is_lazy, replace_value
 
 Self = TypeVar("Self", bound="Convertible")
 
@@ -102,7 +103,13 @@ class Convertible:
 
     def share_memory(self: Self) -> Self:
         """Move the memory of parameters and buffers to where other processes see it."""
-        return self._apply(lambda tensor: tensor.share_memory_())
+        own: Any = self
+        held = [*own.parameters(), *own.buffers()]
+        for each in held:
+            if is_lazy(each):
+                each.share_memory_()  # raises
+        share([*held, *(each.grad for each in held if each.grad is not None)])
+        return self
 
 
 def _replace(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
