@@ -102,8 +102,8 @@ ROOMS = {
         "utils", "vision", "compat",
     ),
     "tgraph.compiler": (
-        "ir", "graph_interpreter", "kernel", "passes", "pipeline", "fusion", "plan", "placement",
-        "targets",
+        "ir", "graph_interpreter", "moved_graph", "kernel", "passes", "pipeline", "fusion", "plan",
+        "placement", "targets",
     ),
 }  # fmt: skip
 # Modules that lie in a room for their name alone, and stand above all.

@@ -105,6 +105,7 @@ def test_compiled_functions_keep_devices_apart() -> None:
         return x.to("cpu:1"), there.T, rows.to("cpu:2") + drawn, x.T.to(ONE)
 
     x = tg.arange(6.0).reshape(2, 3)
+    assert "program for a CPU" in str(tg.tracing.program(lambda x: x.to("cpu:1") + 1, x))
     tg.manual_seed(1)
     expected = run(x)
     tg.manual_seed(1)

@@ -9,6 +9,7 @@ from ... import pipeline
 from ...fusion.fusion import fuse
 from ...ir import Graph, TensorType
 from ...kernel.checks import Checks, RoutineCheck
+from ...moved_graph import with_one_host
 from ...placement import is_on_cpu
 from ...plan.arena import Space
 from ...plan.planning import Planning
@@ -20,6 +21,7 @@ from .rules import CpuRules
 
 def cpu_program(graph: Graph) -> CpuProgram:
     """The program of a graph as it was traced; ValueError where other devices compute, too."""
+    graph = with_one_host(graph)
     if not is_on_cpu(graph):
         raise ValueError("program: the function computes on other devices than the CPU, too")
     return CpuProgram(pipeline.optimize(graph))
