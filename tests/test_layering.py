@@ -259,8 +259,8 @@ def test_a_name_of_the_package_is_public():
         "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed",
         "distributions", "fft", "func",
         "fx", "hub", "jit", "linalg", "multiprocessing", "nn", "onnx", "optim", "profiler",
-        "pytree", "random", "serialization", "sparse", "special", "testing", "tracing", "types", "utils",
-        "version", "vision",
+        "pytree", "random", "serialization", "sparse", "special", "testing", "tracing", "types",
+        "utils", "version", "vision",
     ]  # fmt: skip
     assert found.strip() == str(names)
 

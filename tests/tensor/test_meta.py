@@ -30,6 +30,8 @@ def known(result: Any) -> list[Any]:
 def test_operations_give_what_they_give_with_elements() -> None:
     failed = set()
     for case in CASES:
+        if "," in case.name:  # several operations, of which some look at elements
+            continue
         inputs = [tg.tensor(each) for each in case.arrays(case.dtypes[0])]
         for each in inputs:
             each.requires_grad_(each.is_floating_point() and case.gradient)
