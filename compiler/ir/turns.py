@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import primitives as p
 from .graph import Graph
 from .node import Node
+from .size_number import is_expression
 
 
 def known_turns(loop: Node) -> int | None:
@@ -58,9 +59,10 @@ def _step(body: Graph, at: int) -> int | None:
 
 
 def number_of(node: Node) -> int | None:
-    """The value of a node that is a whole number and known."""
+    """The value of a node that is a whole number and known, whatever sizes are."""
     if node.primitive is p.constant and node.type.numel == 1 and node.type.dtype.kind == "int":
         return int(node.attrs["value"].reshape(-1)[0])
     if node.primitive is p.full and node.type.dtype.kind == "int":
-        return int(node.attrs["value"])
+        value = node.attrs["value"]
+        return None if is_expression(value) else int(value)
     return None

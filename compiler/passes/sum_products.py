@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ..ir import Builder, Graph, Node, input_node
 from ..ir import primitives as p
+from ..ir.shapes import are_plain_ints
 from .loop_rows import RowLoop, row_loop, with_row
 from .matching import full, holds, reshape
 from .simplify_control import Results, get, replace_results
@@ -117,8 +118,12 @@ def _is_of_rows(stacked: _Stacked, part: Node) -> bool:
     """Whether all that a part is made of is stacked, or may be at no more than half of the cost."""
     if stacked.at is None:
         return False
-    missing = sum(each.type.numel for each in part.inputs if each not in stacked.number)
-    return 2 * missing <= part.type.numel
+    missing = [each for each in part.inputs if each not in stacked.number]
+    if not missing:
+        return True
+    if not all(are_plain_ints(each.shape) for each in (part, *missing)):
+        return False
+    return 2 * sum(each.type.numel for each in missing) <= part.type.numel
 
 
 def _whole(build: Builder, part: Node, rows: Sequence[Node]) -> Node:
