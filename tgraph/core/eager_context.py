@@ -318,6 +318,23 @@ def fitting(value: Any, dtype: DType) -> Any:
     return value.real
 
 
+def stored(value: Any, dtype: DType) -> Any:
+    """A number as the elements of `dtype` hold it; RuntimeError where they do not.
+
+    Unsigned types take -1 as their largest number.
+    """
+    value = fitting(value, dtype)
+    if not dtype.is_integral or type(value) not in (int, float):
+        return value
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        return value  # `constant` says so
+    info = np.iinfo(dtype.numpy)
+    lowest = info.min if dtype.is_signed else -info.max
+    if not lowest <= value <= info.max:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    return int(value)
+
+
 def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
     """A 0-d tensor of a Python scalar.
 

@@ -196,6 +196,8 @@ def _silu_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x), also known as swish."""
+    if isinstance(input, Tensor) and input.is_complex():
+        return applied(lambda x: e.div(x, e.add(e.exp(e.neg(x)), 1)), input, "silu_", inplace)
     return applied(lambda x: _silu(as_float(x, "silu")), input, "silu_", inplace)
 
 

@@ -276,7 +276,7 @@ def _fractional_maximum(
         own = m.reshape(own, (*outer, *_at(axis, count, parts), *_at(axis, count, taps)))
         places = own if places is None else e.add(e.mul(places, size), own)
     flat = m.reshape(places, (*outer, math.prod(sizes), math.prod(window)))
-    index = m.reshape(flat, (*outer, -1))
+    index = m.reshape(flat, (*outer, math.prod(sizes) * math.prod(window)))
     found = apply(p.gather, _in_plane(x.detach(), count), index, axis=len(outer))
     taps_of = m.reshape(found, flat._type.shape)
     best = m.unsqueeze(apply(p.argmax, taps_of, axes=(len(outer) + 1,), keepdims=False), -1)

@@ -104,6 +104,8 @@ def _stack(dim: int, *tensors: Tensor) -> Tensor:
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors one behind the other along the second dimension (the first, for vectors)."""
     parts = [atleast_1d(each) for each in tensors]
+    if not parts:
+        raise RuntimeError("hstack expects a non-empty TensorList")
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 

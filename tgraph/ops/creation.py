@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import Node, promotion
 from ..compiler.ir import primitives as p
-from ..compiler.ir import promotion
 from ..compiler.ir.dim import SymInt
 from ..core.dispatch import apply, make_source
-from ..core.eager_context import array_type, constant, current_context, fitting
+from ..core.eager_context import array_type, constant, current_context, stored
 from ..core.operands import cast, on_device
 from ..core.public import public
 from ..core.state import state
@@ -22,7 +22,7 @@ from ..core.traced_number import TracedNumber
 from ..runtime.cuda.arrays import as_cupy, is_cuda_array
 from ..runtime.cuda.devices import cuda_device, current_device
 from ..runtime.device import CPU, META, Device, defaults, host_device
-from ..runtime.dtypes import DType, bfloat16, bool_, from_numpy_dtype, int64
+from ..runtime.dtypes import DType, bfloat16, bool_, complex128, float64, from_numpy_dtype, int64
 from . import elementwise as e
 from .movement import as_sizes, contiguous, reshape, transpose
 
@@ -344,9 +344,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: DType, device: Device) ->
     ):  # an input of a trace in the guise of a number
         scalar = current_context().constant(value, dtype, device)
         return apply(p.copy, apply(p.broadcast, scalar, shape=shape))
-    value = fitting(value, dtype)
-    if isinstance(value, float) and dtype.is_integral:
-        value = int(value)
+    value = stored(value, dtype)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
     return make_source(p.full, device, shape=shape, value=value, dtype=dtype)
@@ -459,9 +457,12 @@ def _like(input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
 
 
 @public()
-def scalar_tensor(value: Any, *, dtype: Any = None, device: DeviceLike = None) -> Tensor:
+def scalar_tensor(
+    value: Any, *, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """A 0-d tensor of a number."""
-    return full((), value, dtype=as_dtype(dtype) or promotion.default_dtype, device=device)
+    return full((), value, dtype=as_dtype(dtype) or promotion.default_dtype,
+                device=device, requires_grad=requires_grad)  # fmt: skip
 
 
 @public()
@@ -487,12 +488,18 @@ def arange(
     first, last, by = given
     if by == 0:
         raise RuntimeError("step must be nonzero")
+    if not all(map(_is_finite, (first, last))):
+        raise RuntimeError(f"unsupported range: {first} -> {last}")
     if (last - first) * by < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     is_float = any(isinstance(each, float) for each in given)
     wanted = as_dtype(dtype) or (promotion.default_dtype if is_float else int64)
     count = math.ceil((last - first) / by) if is_float else -((first - last) // by)
     return _finished(_sequence(count, first, by, wanted, as_device(device)), requires_grad)
+
+
+def _is_finite(number: Any) -> bool:
+    return not isinstance(number, float) or math.isfinite(number)
 
 
 def _number(value: Any) -> Any:
@@ -522,12 +529,37 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, equally far apart."""
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
+    _check_steps(steps)
     wanted = as_dtype(dtype) or promotion.default_dtype
+    if _is_unknown(start) or _is_unknown(end):
+        return _finished(cast(_line(start, end, steps, as_device(device)), wanted), requires_grad)
     values = np.linspace(_number(start), _number(end), steps)
     result = current_context().array_constant(values.astype(wanted.numpy), as_device(device))
     return _finished(result, requires_grad)
+
+
+def _check_steps(steps: int) -> None:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+
+
+def _is_unknown(value: Any) -> bool:
+    """Whether it is a tensor of a traced function, which compiled code computes."""
+    return isinstance(value, Tensor) and type(value._value) is Node
+
+
+def _line(start: Any, end: Any, steps: int, device: Device) -> Tensor:
+    """The numbers of `linspace`, in double precision, of ends that are not known yet."""
+    share = current_context().array_constant(np.linspace(1.0, 0.0, steps), device)
+    double = complex128 if any(_is_complex(each) for each in (start, end)) else float64
+    first, last = (
+        cast(each.detach(), double) if isinstance(each, Tensor) else each for each in (start, end)
+    )
+    return e.add(e.mul(first, share), e.mul(last, e.sub(1.0, share)))
+
+
+def _is_complex(value: Any) -> bool:
+    return value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
 
 
 @public()
@@ -542,7 +574,11 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`."""
+    _check_steps(steps)
     wanted = as_dtype(dtype) or promotion.default_dtype
+    if _is_unknown(start) or _is_unknown(end):
+        powers = e.pow(base, _line(start, end, steps, as_device(device)))
+        return _finished(cast(powers, wanted), requires_grad)
     values = np.logspace(_number(start), _number(end), steps, base=base)
     result = current_context().array_constant(values.astype(wanted.numpy), as_device(device))
     return _finished(result, requires_grad)
@@ -558,6 +594,9 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """A matrix with ones on the diagonal and zeros elsewhere."""
+    for name, size in (("n", n), ("m", m)):
+        if type(size) is int and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     wanted, place = as_dtype(dtype) or promotion.default_dtype, as_device(device)
     on = e.eq(_column(n, place), _row(n if m is None else m, place))
     return _finished(cast(on, wanted), requires_grad)

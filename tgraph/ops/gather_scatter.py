@@ -66,6 +66,13 @@ def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
 @public(method=True, inplace=True, overlap="any")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements of `source`, in order, put where `mask` holds."""
+    for name, each in (("mask", mask), ("source", source)):
+        require_tensor(each, "masked_scatter", name)
+    if mask._type.dtype is not bool_:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype "
+            f"{mask._type.dtype}"
+        )
     x, where = m.broadcast_tensors(input, mask)
     result, chosen = m.clone(x), m.contiguous(where)
     if chosen.ndim:
@@ -236,9 +243,16 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -
     """`input` with `value` written to the places `index` of dimension `dim`."""
     _check_index(index, "index_fill")
     axis = normalize_axis(dim, input.ndim)
-    shape = (*input.shape[:axis], *index.shape, *input.shape[axis + 1 :])
-    filled = apply(p.broadcast, as_value(value, input), shape=shape)
-    return apply(p.index_put, input, index, filled, axis=axis, accumulate=False)
+    # Which places are filled, as a mask: a place that `index` has twice counts once in gradients.
+    size, device = input._type.shape[axis], input._type.device
+    index = e.where(e.lt(index, 0), e.add(index, size), index)
+    none, there = (constant(each, bool_, device) for each in (False, True))
+    chosen = apply(
+        p.index_put, apply(p.broadcast, none, shape=(size,)), index,
+        apply(p.broadcast, there, shape=index._type.shape), axis=0, accumulate=False,
+    )  # fmt: skip
+    chosen = m.reshape(chosen, (size, *(1,) * (input.ndim - axis - 1)))
+    return apply(p.where, chosen, as_value(value, input), input)
 
 
 @public()

@@ -16,7 +16,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.shapes import are_same, broadcastable_to, is_one, slice_indices
 from ..core.dispatch import apply, link_view, settled
-from ..core.eager_context import constant, current_context
+from ..core.eager_context import constant, current_context, stored
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
 from ..core.operands import cast, is_scalar, on_device, plain_scalar
 from ..core.overlap import refuse_overlap
@@ -355,10 +355,7 @@ def as_value(value: Any, target: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return cast(value if value._type.shape else on_device(value, device), dtype)
     if is_scalar(value):
-        plain = plain_scalar(value)
-        if isinstance(plain, float) and dtype.is_integral:
-            plain = int(plain)
-        return constant(plain, dtype, device)
+        return constant(stored(plain_scalar(value), dtype), dtype, device)
     array = np.asarray(value)
     if array.dtype.kind not in "biufV":
         raise TypeError(f"can't assign a {type(value).__name__} to a tensor of {dtype}")

@@ -168,6 +168,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     else:
         over_a = [normalize_axis(axis, a.ndim) for axis in dims[0]]
         over_b = [normalize_axis(axis, b.ndim) for axis in dims[1]]
+    a, b = _summed_beside_one(a, over_a, b, over_b), _summed_beside_one(b, over_b, a, over_a)
     kept_a = [axis for axis in range(a.ndim) if axis not in over_a]
     kept_b = [axis for axis in range(b.ndim) if axis not in over_b]
     shape = [a._type.shape[at] for at in kept_a] + [b._type.shape[at] for at in kept_b]
@@ -179,6 +180,14 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     left = m.reshape(m.permute(a, kept_a + over_a), rows, count)
     right = m.reshape(m.permute(b, over_b + kept_b), count, math.prod(shape[len(kept_a) :]))
     return m.reshape(_product(left, right), shape)
+
+
+def _summed_beside_one(x: Tensor, axes: list[int], other: Tensor, others: list[int]) -> Tensor:
+    """`x` summed over the axes for which the other tensor has a single element."""
+    for axis, at in zip(axes, others):
+        if other._type.shape[at] == 1 != x._type.shape[axis]:
+            x = r.sum(x, axis, keepdim=True)
+    return x
 
 
 @public(method=True, inplace=True, out=True, overlap="any")

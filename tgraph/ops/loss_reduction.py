@@ -39,6 +39,8 @@ def _widened(value: Any) -> Any:
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """The reduction that is asked for, by name or by PyTorch's older arguments."""
     if size_average is None and reduce is None:
+        if reduction not in ("none", "mean", "sum", "batchmean"):  # the last one is kl_div's
+            raise ValueError(f"{reduction} is not a valid value for reduction")
         return reduction
     found = "none" if reduce is False else "sum" if size_average is False else "mean"
     warnings.warn(

@@ -211,16 +211,20 @@ def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
     axis = 1 if input.ndim > 1 else 0
     wanted = (*input.shape[:axis], *input.shape[axis + 1 :])
     if target._type.shape != wanted:
-        if target.ndim and input.ndim and target.shape[:1] != input.shape[:1]:
-            raise ValueError(
-                f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-                f"({target.shape[0]})."
-            )
+        _check_batch(input, target)
         raise RuntimeError(
             f"{name}: expected target of shape {list(wanted)} for input {list(input.shape)}, got "
             f"{list(target.shape)}"
         )
     return axis
+
+
+def _check_batch(input: Tensor, target: Tensor) -> None:
+    if target.ndim and input.ndim and target.shape[:1] != input.shape[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({target.shape[0]})."
+        )
 
 
 def _check_classes(target: Tensor) -> None:
@@ -271,6 +275,8 @@ def _cross_entropy(
     axis = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, axis)
     if target._type.dtype.is_floating_point:
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(logs, target, weight, reduction, label_smoothing, axis)
     loss = _nll_loss(logs, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
@@ -313,9 +319,15 @@ def _soft_cross_entropy(
     axis: int,
 ) -> Tensor:
     if target._type.shape != logs._type.shape:
+        _check_batch(logs, target)
         raise RuntimeError(
             f"cross_entropy: expected probabilities of shape {list(logs.shape)}, got "
             f"{list(target.shape)}"
+        )
+    if weight is not None and weight._type.shape != (logs.shape[axis],):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {logs.shape[axis]} "
+            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
     if label_smoothing:
         share = label_smoothing / max(logs.shape[axis], 1)

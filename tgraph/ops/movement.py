@@ -312,10 +312,11 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 
 @public()
-def broadcast_shapes(*shapes: Sequence[int]) -> Size:
-    """The common shape of broadcast operands."""
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+    """The common shape of broadcast operands; an integer stands for one dimension."""
+    each_shape = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     try:
-        return Size(broadcast(*(tuple(shape) for shape in shapes)))
+        return Size(broadcast(*each_shape))
     except ValueError as error:
         raise RuntimeError(
             f"Shape mismatch: objects cannot be broadcast to a single shape: {error}"
@@ -447,10 +448,12 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """The view of all windows of `size` along a dimension, `step` apart; they come last."""
     axis = normalize_axis(dimension, len(input._type.shape))
-    if size > input._type.shape[axis]:
+    if not input._type.shape and 0 <= size <= 1:  # one element, which is a window of one
+        return slice_axis(reshape(input, (1,)), 0, 0, size)
+    largest = (input._type.shape or (1,))[axis]
+    if size > largest:
         raise RuntimeError(
-            f"maximum size for tensor at dimension {axis} is {input._type.shape[axis]} but size is "
-            f"{size}"
+            f"maximum size for tensor at dimension {axis} is {largest} but size is {size}"
         )
     return apply(p.unfold, input, axes=(axis,), sizes=(size,), strides=(step,), dilations=(1,))
 

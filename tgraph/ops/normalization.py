@@ -226,6 +226,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     refuse_complex("cosine_similarity", x1, x2)
+    if x1._type.shape != x2._type.shape:
+        x1, x2 = m.broadcast_tensors(x1, x2)  # `dim` may be one that only one of them has
     lengths = (e.clamp(norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))
     a, b = (e.div(each, length) for each, length in zip((x1, x2), lengths))
     return r.sum(e.mul(a, b), dim)

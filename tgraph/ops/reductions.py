@@ -385,6 +385,9 @@ def isclose(
     require_tensor(input, "isclose"), require_tensor(other, "isclose", "other")
     if input._type.dtype is not other._type.dtype:
         raise RuntimeError(f"{input._type.dtype.name} did not match {other._type.dtype.name}")
+    for name, number in (("rtol", rtol), ("atol", atol)):
+        if number < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {number}")
     close = e.eq(input, other)
     if equal_nan and input._type.dtype.is_differentiable:
         close = e.logical_or(close, e.logical_and(e.isnan(input), e.isnan(other)))

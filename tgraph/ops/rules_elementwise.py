@@ -14,7 +14,7 @@ from ..compiler.ir import primitives as p
 from ..core.complex_parts import conjugate, of_pairs, part
 from ..core.dispatch import apply, zeros_of
 from ..core.tensor import Tensor
-from ..core.vjp_rules import NON_DIFFERENTIABLE, OUTPUT, input_vjp
+from ..core.vjp_rules import OUTPUT, input_vjp
 from . import elementwise as e
 
 _LN2 = math.log(2.0)
@@ -26,22 +26,22 @@ def _pass_on(primitive: Primitive, position: int = 0) -> None:
         return g
 
 
-def _flat(primitive: Primitive) -> None:
+def _flat(primitive: Primitive, index: int = 0) -> None:
     """Steps: the gradient is 0 wherever it exists."""
 
-    @input_vjp(primitive)
-    def _(g: Tensor, out: TensorType, x: TensorType) -> Tensor:
-        return zeros_of(x)
+    @input_vjp(primitive, index)
+    def _(g: Tensor, out: TensorType, *inputs: TensorType) -> Tensor:
+        return zeros_of(inputs[index])
 
 
-for _primitive in (p.floor, p.ceil, p.round_, p.trunc):
+for _primitive in (p.floor, p.ceil, p.round_, p.trunc, p.floor_divide):
     _flat(_primitive)
+_flat(p.floor_divide, 1)
 for _primitive in (p.copy, p.add):
     _pass_on(_primitive)
 _pass_on(p.add, 1)
 _pass_on(p.sub, 0)
 _pass_on(p.remainder, 0)
-NON_DIFFERENTIABLE.add(p.floor_divide)
 
 
 @input_vjp(p.sign, saves=(0, OUTPUT))

@@ -34,8 +34,6 @@ class SparseAdam(Optimizer):
     [0.0, 0.5]
     """
 
-    takes_complex = False
-
     def __init__(
         self,
         params: Parameters,
@@ -46,6 +44,11 @@ class SparseAdam(Optimizer):
     ) -> None:
         defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
         super().__init__(params, defaults)
+
+    def _check_parameter(self, parameter: Any) -> None:
+        if isinstance(parameter, Tensor) and parameter.is_complex():
+            raise ValueError("SparseAdam does not support complex parameters")
+        super()._check_parameter(parameter)
 
     def _check_group(self, group: Group) -> None:
         for name, label in (("lr", "learning rate"), ("eps", "epsilon value")):

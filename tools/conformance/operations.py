@@ -8,13 +8,21 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.testing._internal import common_methods_invocations
+from torch.testing._internal.opinfo.core import (
+    BinaryUfuncInfo,
+    ReductionOpInfo,
+    UnaryUfuncInfo,
+)
 
-import tgraph as tg
-
-from .translate import Difference, again, compare, own, own_name, tensors_of, told
+from .encode import again, encoded, gradients, torch_tensors_of
+from .replay import Record
+from .values import told
 
 SAMPLES = 12
 """How many samples of an operation are run, evenly among all."""
+
+FORMS = 3
+"""Of how many samples the method and the method in place are run, too."""
 
 _RANDOM = (
     "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal",
@@ -26,14 +34,17 @@ _RANDOM = (
 )  # fmt: skip
 """Draw numbers that a seed of PyTorch's decides, or leave memory as it is."""
 
+_IGNORED = ("device", "generator")
+
 
 class Case(NamedTuple):
-    """An operation, and what it is called with."""
+    """An operation, and what it is called with; whether PyTorch refuses that."""
 
     operation: Any
     sample: Any
-    dtype: torch.dtype
     text: str
+    forms: bool = False
+    refused: bool = False
 
 
 def _name(info: Any) -> str:
@@ -41,7 +52,10 @@ def _name(info: Any) -> str:
 
 
 def _public(info: Any) -> bool:
-    return not any(part.startswith("_") for part in info.name.split("."))
+    """Operations that PyTorch's users call, among them Python's operators."""
+    return not any(
+        part.startswith("_") and not part.startswith("__") for part in info.name.split(".")
+    )
 
 
 _INFOS = {_name(each): each for each in common_methods_invocations.op_db if _public(each)}
@@ -52,87 +66,82 @@ def names() -> list[str]:
     return list(_INFOS)
 
 
+def group_of(name: str) -> str:
+    """The row of the table that an operation is counted in."""
+    info = _INFOS[name]
+    place = info.name.rpartition(".")[0]
+    if place:
+        return place.split(".")[0] if place != "nn.functional" else place
+    if isinstance(info, UnaryUfuncInfo):
+        return "functions of one number"
+    if isinstance(info, BinaryUfuncInfo):
+        return "functions of two numbers"
+    return "reductions" if isinstance(info, ReductionOpInfo) else "other operations"
+
+
 def cases_of(name: str, dtype: torch.dtype) -> Iterator[Case]:
     """Samples of an operation; of another dtype where it has none of this one."""
     info = _INFOS[name]
     if dtype not in info.dtypes:
-        dtype = next(iter(sorted(info.dtypes, key=str)))
+        dtype = min(info.dtypes, key=str, default=dtype)
     differentiable = info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     samples = list(info.sample_inputs("cpu", dtype, requires_grad=differentiable))
     step = max(1, len(samples) // SAMPLES)
-    for sample in itertools.islice(samples, 0, None, step):
-        yield Case(info, sample, dtype, str(sample)[:150])
+    for index, sample in enumerate(itertools.islice(samples, 0, None, step)):
+        yield Case(info, sample, str(sample)[:150], index < FORMS)
+    if info.error_inputs_func is not None:
+        for each in info.error_inputs("cpu"):
+            if name.startswith("__") and not isinstance(each.sample_input.input, torch.Tensor):
+                continue  # an operator of Tensor's called as a function, of something else
+            text = f"{str(each.sample_input)[:150]} is refused"
+            yield Case(info, each.sample_input, text, refused=True)
 
 
-def run(case: Case) -> None:
-    """Raise Missing, Difference or the error that tgraph raises, unless everything agrees."""
+def record(case: Case) -> Record | None:
+    """What PyTorch gives; None where it does not refuse what its list says it does."""
     info, sample = case.operation, case.sample
-    function = _function(info)
-    ignored = ("device", "generator")
-    keywords = {key: each for key, each in sample.kwargs.items() if key not in ignored}
-    shapes_only = info.name.split(".")[-1] in _RANDOM
-    for compiled in (False, True):
-        theirs = again((sample.input, *sample.args)), again(keywords)
-        ours = own(theirs[0]), own(theirs[1])
-        wanted = info.op(*theirs[0], **theirs[1])
-        call = tg.compile(function) if compiled else function
-        kind = "compiled" if compiled else "values"
+    keywords = {key: each for key, each in sample.kwargs.items() if key not in _IGNORED}
+    args, keywords = again((sample.input, *sample.args)), again(keywords)
+    given: dict[str, Any] = {"args": encoded(args), "keywords": encoded(keywords)}
+    torch.manual_seed(0)
+    try:
+        result = info.op(*args, **keywords)
+    except Exception as error:
+        if not case.refused:
+            raise
+        wanted = {"error": type(error).__name__, "message": told(error)}
+        return Record("operations", _called(info), case.text, given, wanted)
+    if case.refused:
+        return None
+    part = sample.output_process_fn_grad(result)
+    drops = bool(keywords.get("dropout_p"))
+    given["random"] = drops or info.name.split(".")[-1] in _RANDOM
+    if part is not result:
+        given["part"] = sample.output_process_fn_grad
+    wanted = {"result": encoded(part)}
+    given["cotangents"], wanted["gradients"] = gradients(part, [args, keywords])
+    if case.forms and isinstance(sample.input, torch.Tensor):
+        given["forms"] = [
+            name for form in (info.method_variant, info.inplace_variant)
+            if (name := getattr(form, "__name__", "")) and _has_form(name, sample, part)
+        ]  # fmt: skip
+    return Record("operations", _called(info), case.text, given, wanted)
+
+
+def _called(info: Any) -> str:
+    """Where tgraph should have it: what writes in place is a method."""
+    return f"{info.name}_" if info.variant_test_name == "in_place" else info.name
+
+
+def _has_form(form: str, sample: Any, wanted: Any) -> bool:
+    """Whether PyTorch's method gives the same for a sample."""
+    with torch.no_grad():
+        subject, *rest = again((sample.input, *sample.args))
         try:
-            found = call(*ours[0], **ours[1])
-        except Exception as error:
-            raise Difference("compiled" if compiled else "raises", told(error)) from error
-        if shapes_only:
-            same = [tuple(each.shape) for each in tensors_of(found)]
-            if same != [tuple(each.shape) for each in tensors_of(wanted)]:
-                raise Difference(kind, f"shapes {same}")
-            continue
-        if sample.output_process_fn_grad is not None:
-            found_part, wanted_part = _processed(sample, found, wanted)
-        else:
-            found_part, wanted_part = found, wanted
-        compare(kind, found_part, _plain(wanted_part))
-        _same_gradients("compiled gradient" if compiled else "gradient",
-                        (ours, found_part), (theirs, wanted_part))  # fmt: skip
-
-
-def _function(info: Any) -> Any:
-    return own_name(info.name)
-
-
-def _processed(sample: Any, found: Any, wanted: Any) -> tuple[Any, Any]:
-    """The part of the results that is determined."""
-    try:
-        return sample.output_process_fn_grad(found), sample.output_process_fn_grad(wanted)
-    except Exception as error:
-        raise Difference("values", f"no such part of the result: {error}"[:150]) from error
-
-
-def _plain(wanted: Any) -> Any:
-    """Named tuples of results as tuples."""
-    if isinstance(wanted, tuple):
-        return tuple(map(_plain, wanted))
-    return wanted
-
-
-def _same_gradients(kind: str, ours: Any, theirs: Any) -> None:
-    results = [each for each in tensors_of(theirs[1]) if each.requires_grad]
-    if not results:
-        return
-    of_ours = [each for each in tensors_of(ours[1]) if each.requires_grad]
-    if len(results) != len(of_ours):
-        raise Difference(kind, f"{len(of_ours)} results have gradients instead of {len(results)}")
-    torch.manual_seed(1)
-    given = [torch.randn_like(each) for each in results]
-    try:
-        torch.autograd.backward(results, given)
-    except RuntimeError:
-        return  # PyTorch has no gradient of this
-    try:
-        tg.autograd.backward(of_ours, [own(each) for each in given])
-    except Exception as error:
-        raise Difference(kind, told(error)) from error
-    for mine, their in zip(tensors_of(ours[0]), tensors_of(theirs[0]), strict=True):
-        if (mine.grad is None) != (their.grad is None):
-            raise Difference(kind, f"gradient {mine.grad} instead of {their.grad}"[:160])
-        if their.grad is not None:
-            compare(kind, mine.grad, their.grad, loose=5.0)
+            found = getattr(subject, form)(*rest, **again(sample.kwargs))
+        except (RuntimeError, TypeError, AttributeError):
+            return False
+    one, other = list(torch_tensors_of(found)), list(torch_tensors_of(wanted))
+    return len(one) == len(other) and all(
+        a.dtype == b.dtype and a.shape == b.shape for a, b in zip(one, other, strict=True)
+    )

@@ -7,39 +7,52 @@ from typing import Any
 
 _HEAD = """# What agrees with PyTorch
 
-Written by `make conformance ARGS="modules optimizers operations --write docs/conformance.md"`:
-PyTorch {version}'s own test databases run against tgraph, with equal weights and inputs. A module
-agrees where its state keys, repr, values, gradients and buffers are PyTorch's in all cases, eagerly
-and compiled; an optimizer where parameters and state are after {steps} steps of all option sets; an
-operation where values and gradients are, in up to {samples} of its samples. Random numbers are
-tgraph's own: of operations that draw them shapes are compared, and dropout is switched off.
+Written by `make conformance ARGS="{command}"`,
+with PyTorch {version}, Python {python} and tgraph at {commit}: PyTorch's own test databases run
+against tgraph, with equal weights and inputs. A module agrees where its state keys, repr, values,
+gradients and buffers are PyTorch's in all cases; an optimizer where parameters and state are after
+{steps} steps of all option sets (of LBFGS {steps_lbfgs}); an operation where values, gradients, the
+method and the method in place are, in up to about {samples} of its samples. What PyTorch's
+lists say is refused has to raise the same class of error. All runs eagerly, and the first
+{compiled} cases of a name compiled, too. Random numbers are tgraph's own: of what draws them
+shapes are compared, and dropout is switched off. The ordinary tests run a sample of the cases,
+`tests/compat/data`.
 """
 
 
-def written(results: Mapping[str, Sequence[Any]], version: str) -> str:
+def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
     """As Markdown."""
     from .operations import SAMPLES
-    from .optimizers import STEPS
+    from .optimizers import STEPS, STEPS_OF
 
-    lines = [_HEAD.format(version=version, steps=STEPS, samples=SAMPLES)]
-    lines += ["| family | all agree | some agree | none agree | not there |",
-              "| --- | ---: | ---: | ---: | ---: |"]  # fmt: skip
-    for family, found in results.items():
-        lines.append(f"| {family} | {' | '.join(map(str, _counts(found)))} |")
+    lines = [_HEAD.format(steps=STEPS, steps_lbfgs=STEPS_OF["LBFGS"], samples=SAMPLES, **facts)]
+    lines += ["| family | names | all cases agree | some agree | none agree | not there |",
+              "| --- | ---: | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    for group, found in _by_group(results).items():
+        lines.append(f"| {group} | {len(found)} | {' | '.join(map(str, _counts(found)))} |")
     for family, found in results.items():
         missing = [each.name for each in found if _is_missing(each)]
         others = [each for each in found if each.differences and not _is_missing(each)]
-        lines += ["", f"## {family.capitalize()}", ""]
         agreeing = [f"`{each.name}`" for each in found if not each.differences and each.count]
-        lines += [f"All cases agree: {', '.join(agreeing)}.", ""]
+        lines += ["", f"## {family.capitalize()}"]
+        lines += ["", f"All cases agree: {', '.join(agreeing)}."] if agreeing else []
         if missing:
-            lines += [f"Not there: {', '.join(f'`{name}`' for name in missing)}.", ""]
+            lines += ["", f"Not there: {', '.join(f'`{name}`' for name in missing)}."]
         if others:
-            lines += ["| name | cases that agree | first difference |", "| --- | ---: | --- |"]
+            lines += ["", "| name | cases that agree | first difference |",
+                      "| --- | ---: | --- |"]  # fmt: skip
             for each in others:
                 text = each.differences[0][1].replace("|", "\\|").replace("\n", " ")
-                lines.append(f"| `{each.name}` | {each.agree} of {each.count} | {text[:120]} |")
+                lines.append(f"| `{each.name}` | {each.agree} of {each.count} | {text[:160]} |")
     return "\n".join(lines) + "\n"
+
+
+def _by_group(results: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for found in results.values():
+        for each in found:
+            groups.setdefault(each.group, []).append(each)
+    return groups
 
 
 def _is_missing(result: Any) -> bool:

@@ -1,0 +1,51 @@
+"""Cases of PyTorch's own test databases, with what PyTorch gave for them; PyTorch is not needed.
+
+`python -m tools.conformance sample --write tests/compat/data/conformance.npz`, where PyTorch is
+installed, writes them. `make conformance` runs all cases and not only these.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.conformance.replay import Record, replay
+from tools.conformance.sample import read
+from tools.conformance.values import outcome
+
+RECORDS = list(read(Path(__file__).parent / "data" / "conformance.npz"))
+PARTS = 4
+"""How many tests the eager cases are divided among."""
+COMPILED = 17
+"""Every how manieth case with values is compiled, too."""
+OF_VALUES = {"tensor_split", "allclose", "equal", "item", "bincount", "narrow"}
+"""Operations that give or take Python's values, which compiled code does not know."""
+
+
+def _differences(records: list[Record], compiled: bool) -> list[str]:
+    found = [(each, outcome(replay, each, (compiled,))) for each in records]
+    return [f"{each.name} {each.text}\n    {text}" for each, text in found if text]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_pytorch_gave(part: int) -> None:
+    """Values, gradients, state keys, names of modules, and which error is raised."""
+    assert not (wrong := _differences(RECORDS[part::PARTS], False)), "\n".join(wrong)
+
+
+@pytest.mark.parametrize("family", ["modules", "optimizers", "operations"])
+def test_what_pytorch_gave_compiled(family: str) -> None:
+    records = [
+        each for each in RECORDS
+        if each.family == family and "error" not in each.wanted and each.name not in OF_VALUES
+    ]  # fmt: skip
+    assert not (wrong := _differences(records[::COMPILED], True)), "\n".join(wrong)
+
+
+def test_a_difference_is_told() -> None:
+    """The comparison is not one that everything passes."""
+    record = next(each for each in RECORDS if each.name == "Linear" and each.wanted.get("result"))
+    result = record.wanted["result"]
+    other = record.wanted | {"result": result._replace(values=result.values + 1e-5)}
+    assert "values: differs by up to 1." in outcome(replay, record._replace(wanted=other), (False,))
