@@ -274,6 +274,11 @@ def _cross_entropy(
     require_tensor(input, "cross_entropy"), require_tensor(target, "cross_entropy", "target")
     axis = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, axis)
+    if weight is not None and weight._type.shape != (logs.shape[axis],):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {logs.shape[axis]} "
+            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
     if target._type.dtype.is_floating_point:
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
@@ -323,11 +328,6 @@ def _soft_cross_entropy(
         raise RuntimeError(
             f"cross_entropy: expected probabilities of shape {list(logs.shape)}, got "
             f"{list(target.shape)}"
-        )
-    if weight is not None and weight._type.shape != (logs.shape[axis],):
-        raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {logs.shape[axis]} "
-            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
     if label_smoothing:
         share = label_smoothing / max(logs.shape[axis], 1)

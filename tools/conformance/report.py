@@ -20,6 +20,16 @@ shapes are compared, and dropout is switched off. The ordinary tests run a sampl
 """
 
 
+_REASONS = {
+    "Adam": "`foreach` and `capturable` tell PyTorch's kernels apart, of which there are none here",
+    "AdamW": "as `Adam`",
+    "LBFGS": "a step decides by values how it goes on: it runs eagerly, its closure compiled",
+    "Muon": "it orthogonalizes in bfloat16, whose roundings are another library's own",
+    "SparseAdam": "PyTorch's takes sparse gradients only; there are none here",
+}
+"""Why optimizers differ, as their documentation tells."""
+
+
 def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
     """As Markdown."""
     from .operations import SAMPLES
@@ -39,11 +49,12 @@ def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
         if missing:
             lines += ["", f"Not there: {', '.join(f'`{name}`' for name in missing)}."]
         if others:
-            lines += ["", "| name | cases that agree | first difference |",
-                      "| --- | ---: | --- |"]  # fmt: skip
+            lines += ["", "| name | cases that agree | first difference | why |",
+                      "| --- | ---: | --- | --- |"]  # fmt: skip
             for each in others:
                 text = each.differences[0][1].replace("|", "\\|").replace("\n", " ")
-                lines.append(f"| `{each.name}` | {each.agree} of {each.count} | {text[:160]} |")
+                row = (f"`{each.name}`", f"{each.agree} of {each.count}", text[:160])
+                lines.append(f"| {' | '.join(row)} | {_REASONS.get(each.name, '')} |")
     return "\n".join(lines) + "\n"
 
 
