@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
 from ...ops.random import Generator
 from ...runtime.cuda.devices import is_available
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset
+from .dataset import Dataset, IterableDataset
 from .fetch import Exhausted, Fetcher
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from .worker import BATCH, END, Job
@@ -63,8 +63,9 @@ class DataLoader(Generic[T]):
     _is_made = False
 
     def __init__(
-        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
-        sampler: Iterable[Any] | None = None, batch_sampler: Iterable[list[Any]] | None = None,
+        self, dataset: Dataset[T] | Sequence[T], batch_size: int | None = 1,
+        shuffle: bool | None = None, sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[list[Any]] | None = None,
         num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None, multiprocessing_context: Any = None,
@@ -133,7 +134,7 @@ class DataLoader(Generic[T]):
             return count
         return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Any]:
         numbers = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
         if self.num_workers:
             batches = self._from_workers(numbers)
