@@ -1,11 +1,12 @@
 """Packages written for PyTorch, run with PyTorch and with tgraph under its names.
 
     python -m tools.third_party
-    python -m tools.third_party --only timm__resnet18 --verbose
+    python -m tools.third_party --only timm einops --verbose
     python -m tools.third_party --write docs/third_party.md
 
-Each case runs in processes of its own: with PyTorch, with tgraph, and with tgraph compiled, with
-equal weights and inputs; results and gradients are compared. The packages must be installed.
+The cases of a package run in a process with PyTorch, and in another with tgraph, eager and
+compiled, with equal weights and inputs. Results, gradients and the losses of training steps are
+compared. The packages must be installed.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import pickle
+import platform
 import subprocess
 import sys
 import tempfile
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,38 +26,45 @@ import numpy as np
 
 from .cases import CASES
 
-LIBRARIES = ("torch", "tgraph", "compiled")
+SECONDS = 900
 _HEAD = """# Packages written for PyTorch
 
-Written by `make thirdparty`: code that nobody here wrote runs with `tgraph.compat`, unchanged, with
-the weights and inputs that PyTorch {version} has in the same run. "equal" means that results and
-all gradients agree, eagerly and by `torch.compile`, which is `tgraph.compile` there; otherwise the
-first thing that stops it is told. An empty module stands for torchvision in both runs.
+Written by `make thirdparty ARGS="--write docs/third_party.md"`: code that nobody here wrote runs by
+`tgraph.compat`, unchanged, with the weights and inputs that PyTorch {torch} has in the same run
+(Python {python}, {machine}). "equal" means that results, all gradients and, of a model, the losses
+of three training steps agree with PyTorch's. Eager is tgraph as such; compiled is `torch.compile`
+of the call, and of the whole step, which is `tgraph.compile` there. Otherwise the first thing that
+stops it is told. An empty module stands for torchvision in both runs.
 
 | package | what | eager | compiled |
 | --- | --- | --- | --- |
 """
 
 
-def _run(name: str, library: str, folder: Path, verbose: bool) -> dict[str, Any]:
-    command = [sys.executable, "-m", f"{__package__}.worker", name, library, str(folder)]
+def _run(names: list[str], library: str, folder: Path, verbose: bool) -> str:
+    """What stopped the process, if anything did."""
+    command = [sys.executable, "-m", f"{__package__}.worker", library, str(folder), *names]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return {"error": "took more than five minutes"}
+        return f"took more than {SECONDS // 60} minutes"
     if verbose:
         print(done.stderr)
-    file = folder / f"{name}.{library}"
+    return f"the process ended with {done.returncode}"
+
+
+def _found(folder: Path, name: str, way: str, stopped: str) -> dict[str, Any]:
+    file = folder / f"{name}.{way}"
     if not file.exists():
-        return {"error": f"the process ended with {done.returncode}"}
-    found: dict[str, Any] = pickle.loads(file.read_bytes())
-    return found
+        return {"error": stopped}
+    answer: dict[str, Any] = pickle.loads(file.read_bytes())
+    return answer
 
 
 def _verdict(found: dict[str, Any], wanted: dict[str, Any]) -> str:
     if "error" in found:
         return str(found["error"])
-    for kind in ("outputs", "gradients"):
+    for kind in ("outputs", "gradients", "losses"):
         if len(found[kind]) != len(wanted[kind]):
             return f"{len(found[kind])} {kind} instead of {len(wanted[kind])}"
         for one, other in zip(found[kind], wanted[kind], strict=True):
@@ -77,32 +87,50 @@ def _version(package: str) -> str:
     return "?"
 
 
+def _verdicts(names: list[str], verbose: bool) -> dict[str, list[str]]:
+    """Of each case what eager and compiled code gave."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        stopped = {each: _run(names, each, folder, verbose) for each in ("torch", "tgraph")}
+        verdicts = {}
+        for name in names:
+            wanted = _found(folder, name, "torch", stopped["torch"])
+            if "error" in wanted:
+                verdicts[name] = [f"not with PyTorch either: {wanted['error']}"] * 2
+                continue
+            ways = ("eager", "compiled")
+            both = [_found(folder, name, each, stopped["tgraph"]) for each in ways]
+            verdicts[name] = [_verdict(each, wanted) for each in both]
+    return verdicts
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.third_party", description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)  # fmt: skip
-    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    known = {name.partition("__")[0] for name in CASES}
+    parser.add_argument("--only", nargs="+", choices=[*known, *CASES], default=list(CASES),
+                        metavar="CASE", help="packages or cases")  # fmt: skip
     parser.add_argument("--verbose", action="store_true", help="what the processes say")
     parser.add_argument("--write", type=Path, help="a page with all of it")
     options = parser.parse_args()
+    asked = [name for name in CASES if {name, name.partition("__")[0]} & {*options.only}]
     lines, equal, packages = [], 0, set()
-    for name in options.only:
-        package, _, what = name.partition("__")
-        with tempfile.TemporaryDirectory() as folder:
-            runs = [_run(name, each, Path(folder), options.verbose) for each in LIBRARIES]
-        if "error" in runs[0]:
-            verdicts = [f"not with PyTorch either: {runs[0]['error']}"] * 2
-        else:
-            verdicts = [_verdict(each, runs[0]) for each in runs[1:]]
-        if verdicts[0] == "equal":
-            equal += 1
-            packages.add(package)
-        print(f"{name:40} {verdicts[0]} | {verdicts[1]}", flush=True)
-        cells = [each.replace("|", "\\|") for each in verdicts]
-        lines.append(f"| {package} {_version(package)} | {what} | {cells[0]} | {cells[1]} |")
-    summary = f"{equal} of {len(options.only)} run unchanged, of {len(packages)} packages."
+    for package, group in groupby(asked, key=lambda name: name.partition("__")[0]):
+        for name, verdicts in _verdicts(list(group), options.verbose).items():
+            if verdicts == ["equal", "equal"]:
+                equal += 1
+                packages.add(package)
+            print(f"{name:40} {' | '.join(verdicts)}", flush=True)
+            cells = " | ".join(each.replace("|", "\\|") for each in verdicts)
+            what = name.partition("__")[2].replace("_", " ")
+            lines.append(f"| {package} {_version(package)} | {what} | {cells} |")
+    summary = f"{equal} of {len(asked)} run unchanged and agree, of {len(packages)} packages."
     print(summary)
     if options.write:
-        head = _HEAD.format(version=importlib.metadata.version("torch"))
+        head = _HEAD.format(
+            torch=importlib.metadata.version("torch"), python=platform.python_version(),
+            machine=f"{platform.system()} {platform.machine()}",
+        )  # fmt: skip
         options.write.write_text(head + "\n".join(lines) + f"\n\n{summary}\n")
 
 

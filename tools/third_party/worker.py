@@ -1,9 +1,10 @@
-"""One case with one library: what is called gives, and its gradients, as arrays in a file."""
+"""The cases of one package with one library: results, gradients and losses, as arrays in files."""
 
 from __future__ import annotations
 
 import pickle
 import sys
+import traceback
 import types
 import warnings
 from pathlib import Path
@@ -54,23 +55,26 @@ def _flat(value: Any) -> list[Any]:
         return [value]
     if isinstance(value, dict):
         value = list(value.values())
-    return (
-        [each for part in value for each in _flat(part)] if isinstance(value, (list, tuple)) else []
-    )
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [each for part in value for each in _flat(part)]
 
 
-def run(name: str, folder: Path, compiled: bool) -> dict[str, Any]:
-    """Results and gradients; a model takes the weights that PyTorch's run left in `folder`."""
+def _floats(value: Any) -> list[Any]:
+    return [each for each in _flat(value) if each.is_floating_point()]
+
+
+def _made(name: str, folder: Path) -> tuple[Any, list[Any]]:
+    """What a case calls and its inputs; a model has the weights that PyTorch's run left."""
     import torch
 
     torch.manual_seed(0)
     call, arrays = CASES[name]()
-    is_model = isinstance(call, torch.nn.Module)
-    weights = folder / f"{name}.weights"
-    if is_model:
+    if isinstance(call, torch.nn.Module):
         for each in call.modules():
             if "Drop" in type(each).__name__ and hasattr(each, "p"):
                 each.p = 0.0
+        weights = folder / f"{name}.weights"
         if weights.exists():
             found = pickle.loads(weights.read_bytes())
             call.load_state_dict({key: torch.from_numpy(each) for key, each in found.items()})
@@ -81,39 +85,73 @@ def run(name: str, folder: Path, compiled: bool) -> dict[str, Any]:
     for each in inputs:
         if each.is_floating_point():
             each.requires_grad_()
-    run_call = torch.compile(call) if compiled else call
-    results = [each for each in _flat(run_call(*inputs)) if each.is_floating_point()]
+    return call, inputs
+
+
+def _gradients(name: str, folder: Path, compiled: bool) -> tuple[list[Any], list[Any]]:
+    """Results of a call, and the gradients of inputs and parameters."""
+    import torch
+
+    call, inputs = _made(name, folder)
+    is_model = isinstance(call, torch.nn.Module)
+    results = _floats((torch.compile(call) if compiled else call)(*inputs))
     outputs = [each.detach().numpy().copy() for each in results]
     loss = sum((each * each).mean() for each in results if each.requires_grad)
+    if not isinstance(loss, torch.Tensor):
+        return outputs, []
     sources = [*inputs, *(call.parameters() if is_model else ())]
-    sources = [each for each in sources if each.requires_grad]
-    gradients = []
-    if isinstance(loss, torch.Tensor):
+    loss.backward()
+    found = [each.grad for each in sources if each.requires_grad]
+    return outputs, [None if each is None else each.numpy().copy() for each in found]
+
+
+def _losses(name: str, folder: Path, compiled: bool) -> list[Any]:
+    """The losses of three training steps of a model; with `compiled` a step is one function."""
+    import torch
+
+    call, inputs = _made(name, folder)
+    if not isinstance(call, torch.nn.Module):
+        return []
+    parameters = [each for each in call.parameters() if each.requires_grad]
+    if not parameters:
+        return []
+    optimizer = torch.optim.SGD(parameters, lr=1e-2, momentum=0.9)
+    inputs = [each.detach() for each in inputs]
+
+    def step(*inputs: Any) -> Any:
+        optimizer.zero_grad()
+        loss = sum((each * each).mean() for each in _floats(call(*inputs)) if each.requires_grad)
         loss.backward()
-        gradients = [None if each.grad is None else each.grad.numpy().copy() for each in sources]
-    return {"outputs": outputs, "gradients": gradients}
+        optimizer.step()
+        return loss.detach()
+
+    run = torch.compile(step) if compiled else step
+    return [run(*inputs).numpy().copy() for _ in range(3)]
+
+
+def run(name: str, folder: Path, compiled: bool) -> dict[str, Any]:
+    """All that is compared of a case."""
+    outputs, gradients = _gradients(name, folder, compiled)
+    return {"outputs": outputs, "gradients": gradients, "losses": _losses(name, folder, compiled)}
 
 
 def main() -> None:
-    name, library, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    library, folder, names = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     warnings.simplefilter("ignore")
-    names = None
-    if library != "torch":
+    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
+    if library == "tgraph":
         import tgraph
 
-        names = tgraph.compat.as_torch()
-    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
-    answer: dict[str, Any]
-    try:
-        answer = run(name, folder, library == "compiled")
-    except Exception as error:
-        import traceback
-
-        traceback.print_exc()
-        answer = {"error": f"{type(error).__name__}: {error}".split("\n")[0][:160]}
-    if names is not None:
-        answer["missing"] = sorted({each[0] for each in names.missing})
-    (folder / f"{name}.{library}").write_bytes(pickle.dumps(answer))
+        tgraph.compat.as_torch()
+    for name in names:
+        for way in ("torch",) if library == "torch" else ("eager", "compiled"):
+            answer: dict[str, Any]
+            try:
+                answer = run(name, folder, way == "compiled")
+            except Exception as error:
+                traceback.print_exc()
+                answer = {"error": f"{type(error).__name__}: {error}".split("\n")[0][:160]}
+            (folder / f"{name}.{way}").write_bytes(pickle.dumps(answer))
 
 
 main()
