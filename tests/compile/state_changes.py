@@ -1092,6 +1092,24 @@ def attributes_by_inspection_of_the_class():
 
 
 @row
+def attribute_by_a_getattribute_of_its_own():
+    class Renamed:
+        names: typing.ClassVar = {"speed": "rate"}
+
+        def __init__(self):
+            self.rate = 2.0
+
+        def __getattribute__(self, key):
+            names = super().__getattribute__("names")
+            return super().__getattribute__(names.get(key, key))
+
+    thing = Renamed()
+    yield lambda x: x * thing.speed
+    thing.rate = 3.0
+    yield
+
+
+@row
 def attribute_by_object_getattribute():
     thing = Thing(rate=2.0)
     yield lambda x: x * object.__getattribute__(thing, "rate")

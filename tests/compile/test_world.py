@@ -4,6 +4,7 @@ import collections
 import datetime
 import os
 import random
+import sys
 import time
 import warnings
 
@@ -197,3 +198,28 @@ def test_a_division_by_zero_raises_as_eager_code_does(operation, values):
     with pytest.raises(ZeroDivisionError):
         function(X, type(values[0])(0))
     assert tg.allclose(function(X, values[1]), X * operation(values[1]))
+
+
+def test_modules_that_a_gradient_imports_stay(monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+
+    class Thirds(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            import colorsys
+
+            return g * colorsys.ONE_THIRD
+
+    @tg.compile
+    def thirds(x):
+        return x if "no_such_module" in sys.modules else Thirds.apply(x)
+
+    x = tg.ones(2, requires_grad=True)
+    for _ in range(2):
+        (g,) = tg.autograd.grad(thirds(x).sum(), x)
+        np.testing.assert_allclose(g.numpy(), 1 / 3)
+    assert "colorsys" in sys.modules

@@ -7,6 +7,7 @@ became of it, so that every call can do the same, and `restore` puts it back.
 from __future__ import annotations
 
 import operator
+import sys
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -188,7 +189,7 @@ class NamesSnapshot(DictSnapshot):
         return {}
 
     def afresh(self) -> NamesSnapshot:
-        made = NamesSnapshot(self.holder, self.path)
+        made = type(self)(self.holder, self.path)
         made.is_all = self.is_all
         for key in self.before:
             made.original(key)
@@ -227,6 +228,17 @@ class NamesSnapshot(DictSnapshot):
             now = self.holder.get(key, ABSENT)
             if now is not value or key in self.touched:
                 yield PlaceWrite(self.holder, "item", key, now, str(key))
+
+
+class ModulesSnapshot(NamesSnapshot):
+    """Of `sys.modules`: what the function wrote itself. What is imported meanwhile stays."""
+
+    def is_own(self, key: Any, value: Any) -> bool:
+        return key in self.before and self.before[key] is not value
+
+    def remove(self, key: Any) -> None:
+        self.original(key)
+        super().remove(key)
 
 
 class ListSnapshot(Snapshot):
@@ -458,6 +470,8 @@ def _slot(holder: Any, name: str) -> Any:
 
 def snapshot_of(holder: Any, path: str) -> Snapshot | None:
     """The snapshot of a builtin container, a cell or an array; None of other objects."""
+    if holder is sys.modules:
+        return ModulesSnapshot(holder, path)
     for kind, made in _KINDS:
         if issubclass(type(holder), kind):
             return made(holder, path)

@@ -71,8 +71,8 @@ def _module_of(function: Any) -> str:
     if isinstance(named, str):
         return named
     owner = getattr(function, "__self__", None)
-    if owner is not None and not isinstance(owner, ModuleType):
-        kind = owner if isinstance(owner, type) else type(owner)
+    if owner is not None and not issubclass(type(owner), ModuleType):
+        kind = owner if issubclass(type(owner), type) else type(owner)
         return str(kind.__module__)
     return ""
 
@@ -110,4 +110,4 @@ def is_shared_generator(owner: Any) -> bool:
     pythons, numpys = (sys.modules.get(name) for name in ("random", "numpy.random.mtrand"))
     own = getattr(getattr(pythons, "random", None), "__self__", None)
     shared = (own, getattr(numpys, "_rand", None))
-    return isinstance(owner, ModuleType) or any(owner is each for each in shared)
+    return issubclass(type(owner), ModuleType) or any(owner is each for each in shared)
