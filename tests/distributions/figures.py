@@ -45,6 +45,14 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
     "Weibull": ("Weibull", {"scale": A, "concentration": [1.2, 2.0, 3.5]}, POSITIVE),
     "VonMises": ("VonMises", {"loc": REAL, "concentration": [0.5, 3.0, 7.0]}, [0.1, -2.0, 3.0]),
+    "LKJCholesky": (
+        "LKJCholesky", {"dim": 3, "concentration": [0.7, 2.0]},
+        [[1.0, 0, 0], [0.6, 0.8, 0], [0.28, 0.576, 0.768]],
+    ),
+    "Wishart": ("Wishart", {"df": [3.5, 6.0], "covariance_matrix": COVARIANCE}, COVARIANCE),
+    "Wishart of a precision": (
+        "Wishart", {"df": 4.0, "precision_matrix": COVARIANCE}, COVARIANCE
+    ),
     "Bernoulli": ("Bernoulli", {"probs": SHARE}, [0.0, 1.0, 1.0]),
     "Bernoulli of logits": ("Bernoulli", {"logits": REAL}, [0.0, 1.0, 1.0]),
     "ContinuousBernoulli": ("ContinuousBernoulli", {"probs": [0.2, 0.5003, 0.83]}, SHARE),

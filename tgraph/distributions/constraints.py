@@ -102,8 +102,14 @@ class _DependentProperty(property, _Dependent):
 class _Elements(Constraint):
     """A condition on single elements, told by the arguments of the constructor."""
 
-    def __init__(self, *bounds: Any) -> None:
-        for name, bound in zip(self.names, bounds, strict=True):
+    def __init__(self, *bounds: Any, **named: Any) -> None:
+        given = dict(zip(self.names, bounds), **named)
+        if len(bounds) > len(self.names) or tuple(given) != self.names:
+            raise TypeError(
+                f"{type(self).__name__}(): expected {', '.join(self.names)}, got "
+                f"{len(bounds)} values and {', '.join(named) or 'no names'}"
+            )
+        for name, bound in given.items():
             setattr(self, name, bound)
 
     names: tuple[str, ...] = ()

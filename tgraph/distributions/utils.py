@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -16,9 +17,10 @@ from ..core.state import state
 from ..core.tensor import Tensor
 from ..ops import random
 from ..ops.activations import sigmoid, softmax
-from ..ops.creation import eye, get_default_dtype, tensor
+from ..ops.creation import arange, eye, get_default_dtype, tensor
 from ..ops.elementwise import clamp
 from ..ops.movement import broadcast_tensors
+from ..ops.special_functions import lgamma
 
 euler_constant = 0.57721566490153286060
 
@@ -54,6 +56,17 @@ def checked(holds: Tensor, value: Tensor, message: Callable[[], str]) -> Tensor:
             raise ValueError(f"{message()}, but found invalid values:\n{value}")
         return value
     return apply(p.require, holds.all().expand(value.shape), value, message=message())
+
+
+def log_multigamma(a: Tensor, size: int) -> Tensor:
+    """The logarithm of the gamma function of matrices of `size` rows.
+
+    >>> log_multigamma(tensor(2.0), 1)
+    tensor(0.)
+    """
+    halves = arange(size, dtype=a.dtype, device=a.device) / 2
+    constant = size * (size - 1) / 4 * math.log(math.pi)
+    return lgamma(a.unsqueeze(-1) - halves).sum(-1) + constant
 
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
