@@ -19,9 +19,10 @@ from .nn.module import Module as ScriptModule
 
 T = TypeVar("T")
 
-__all__ = ["Final", "ScriptFunction", "ScriptModule", "annotate", "export", "ignore", "interface",
-           "is_scripting", "is_tracing", "isinstance", "load", "save", "script", "script_method",
-           "trace", "trace_module", "unused"]  # fmt: skip
+__all__ = ["Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate",
+           "export", "ignore", "interface", "is_scripting", "is_tracing",
+           "isinstance", "load", "save", "script", "script_method", "trace", "trace_module",
+           "unused"]  # fmt: skip
 
 ScriptFunction = Callable[..., Any]
 
@@ -32,7 +33,7 @@ def _itself(value: T, *args: Any, **kwargs: Any) -> T:
 
 
 script = export = script_method = interface = _itself
-trace = trace_module = _itself
+trace = trace_module = _overload = _overload_method = _itself
 
 
 def ignore(function: Any = None, drop: bool = False, **kwargs: Any) -> Any:
@@ -41,6 +42,15 @@ def ignore(function: Any = None, drop: bool = False, **kwargs: Any) -> Any:
 
 
 unused = ignore
+
+
+class TracerWarning(Warning):
+    """What PyTorch's tracer warns with; here a wrong trace is an error."""
+
+
+def Attribute(value: T, type: Any) -> T:
+    """The value."""
+    return value
 
 
 def annotate(the_type: Any, the_value: T) -> T:

@@ -60,6 +60,46 @@ try:
     import torch.futures
 except ImportError as error:
     assert "there is no tgraph.futures; concurrent.futures" in str(error)
+
+# What libraries ask for, mostly in order to leave something out.
+from torch.jit.annotations import List
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.optim.optimizer import ParamsT, required
+from torch.serialization import MAP_LOCATION
+from torch.utils._pytree import register_pytree_node, tree_flatten
+from torch.utils.checkpoint import get_device_states
+from torch.utils.data.dataloader import default_collate
+from torch.utils.hooks import RemovableHandle
+
+assert not torch.onnx.is_in_onnx_export() and not torch._dynamo.is_compiling()
+assert not isinstance(x, torch.fx.Proxy) and torch.version.cuda is None
+assert "MKL" in torch.__config__.show() and x.layout == torch.strided and not x.is_sparse
+assert torch.float8_e4m3fn not in (x.dtype,) and torch.typename(x) == "torch.FloatTensor"
+assert {"Normal", "LKJCholesky"} <= vars(torch.distributions).keys()
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+register_pytree_node(Pair, lambda p: ([p.a, p.b], ["a", "b"]), lambda v, c: Pair(**dict(zip(c, v))))
+leaves, spec = tree_flatten({"pair": Pair(1, 2)})
+assert leaves == [1, 2] and spec.unflatten([3, 4])["pair"].b == 4
+
+parts = [torch.ones(2), torch.full((3,), 4.0)]
+torch._foreach_mul_(parts, [2.0, 0.5])
+torch._foreach_addcdiv_(parts, parts, [torch.ones(2), torch.full((3,), 2.0)], 3.0)
+torch._foreach_maximum_(parts, 6.0)
+roots = torch._foreach_sqrt(parts)
+assert [each.tolist() for each in parts] == [[8.0] * 2, [6.0] * 3]  # 2 + 3 * 2 / 1, 2 + 3
+assert roots[0].equal(parts[0].sqrt())
+
+q = torch.randn(2, 2, 5, 4)
+mask = create_block_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, None, None, 5, 5)
+with sdpa_kernel(SDPBackend.MATH):
+    wanted = F.scaled_dot_product_attention(q, q, q, is_causal=True)
+assert torch.allclose(flex_attention(q, q, q, block_mask=mask), wanted, atol=1e-6)
+lower = flex_attention(q, q, q, lambda score, b, h, i, j: score.masked_fill(j > i, -torch.inf))
+assert torch.allclose(lower, wanted, atol=1e-6)
 print(hasattr(torch, "lobpcg"), torch.distributed.is_available())
 try:
     torch.distributed.init_process_group()

@@ -68,7 +68,8 @@ def test_a_long_suffix_goes_to_its_own_line() -> None:
 def test_format_of_a_number() -> None:
     x = tg.tensor(3.14159)
     assert f"{x:.2f}" == "3.14"
-    assert f"{tg.tensor(3)}" == "3"
+    assert f"{tg.tensor(3)}" == "3" and f"{tg.tensor(0.5, requires_grad=True) * 3}" == "1.5"
+    assert f"{tg.nn.Parameter(x)}".startswith("Parameter containing:")
     assert f"{tg.tensor([1.0])}" == "tensor([1.])"
     with pytest.raises(TypeError, match="unsupported format string"):
         format(tg.ones(2), ".2f")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dispatch import edge_read, settled, unpack, without_history, zeros_of
 from ..core.eager_context import current_context
+from ..core.grad_mode import is_grad_enabled, no_grad
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved
 from ..core.state import state
@@ -218,3 +220,54 @@ def _recorded(
             each._record, each._index, each._requires_grad = record, at, True
             each._view = None if id(each) not in inputs else each._view
     return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+
+
+class _Once(Function):
+    """What a gradient gives that has none itself."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        return value.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """For the `backward` of a Function whose own gradient is not right: it has none.
+
+    >>> import tgraph as tg
+    >>> from tgraph.autograd.function import once_differentiable
+    >>> class Double(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, grad_output):
+    ...         return grad_output * 2
+    >>> x = tg.ones(2, requires_grad=True)
+    >>> tg.autograd.grad(Double.apply(x).sum(), x)
+    (tensor([2., 2.]),)
+    """
+
+    @functools.wraps(fn)
+    def backward(ctx: Any, *args: Any) -> Any:
+        with no_grad():
+            result = fn(ctx, *args)
+        if not is_grad_enabled() or not any(
+            isinstance(each, Tensor) and each.requires_grad for each in args
+        ):
+            return result
+        found = result if isinstance(result, tuple) else (result,)
+        made = [
+            _Once.apply(each.detach().requires_grad_()) if isinstance(each, Tensor) else each
+            for each in found
+        ]
+        return tuple(made) if isinstance(result, tuple) else made[0]
+
+    return backward

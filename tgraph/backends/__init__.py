@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext as _nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -55,6 +56,7 @@ cuda = _Switches(
     "cuda", _cuda.is_available, matmul=_Matmul("cuda.matmul"),
     enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None,
     enable_math_sdp=lambda enabled: None,
+    enable_cudnn_sdp=lambda enabled: None, sdp_kernel=lambda **enabled: _nullcontext(),
 )  # fmt: skip
 cudnn = _Switches(
     "cudnn",

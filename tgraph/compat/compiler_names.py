@@ -7,7 +7,15 @@ from typing import Any
 from ..compiled.compile import compile
 from ..core.eager_context import current_context
 
-__all__ = ["compile", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "reset"]
+__all__ = [
+    "allow_in_graph",
+    "compile",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "reset",
+]
 
 
 def is_compiling() -> bool:
@@ -26,6 +34,11 @@ def is_exporting() -> bool:
 def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:
     """The function itself: inside of a compiled function it is traced all the same."""
     return fn if callable(fn) else lambda function: function
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function itself: it is traced like any other."""
+    return fn
 
 
 def reset() -> None:

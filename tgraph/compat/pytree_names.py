@@ -9,7 +9,9 @@ from ..core import pytree
 from ..core.pytree import TreeSpec
 
 __all__ = [
+    "Context",
     "TreeSpec",
+    "register_pytree_node",
     "tree_all",
     "tree_any",
     "tree_flatten",
@@ -18,6 +20,42 @@ __all__ = [
     "tree_map_only",
     "tree_unflatten",
 ]  # fmt: skip
+
+Context = Any
+
+
+class _Meta:
+    """What `flatten_fn` said of a container, which may be a list: it stands in a key."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Meta) and bool(self.context == other.context)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.context))
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    **kwargs: Any,
+) -> None:
+    """Make a class a container, of which compiled functions take and return values."""
+
+    def take(value: Any) -> tuple[list[Any], _Meta]:
+        children, context = flatten_fn(value)
+        return list(children), _Meta(context)
+
+    def make(kind: type, meta: _Meta, children: Any) -> Any:
+        return unflatten_fn(list(children), meta.context)
+
+    pytree.register(cls, take, make)
+
+
+_register_pytree_node = register_pytree_node
 
 
 def tree_flatten(

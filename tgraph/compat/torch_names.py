@@ -18,16 +18,24 @@ VERSION = "2.13.0+tgraph"
 """What `torch.__version__` says: the names are those of that version."""
 
 OTHER_PLACES = {
+    "torch.__config__": "tgraph.compat.config_names",
+    "torch._dynamo": "tgraph.compat.dynamo_names",
+    "torch._dynamo._trace_wrapped_higher_order_op": "tgraph.compat.dynamo_names",
     "torch.autograd.profiler": "tgraph.profiler",
     "torch.compiler": "tgraph.compat.compiler_names",
+    "torch.jit.annotations": "tgraph.compat.annotation_names",
     "torch.library": "tgraph.compat.library_names",
+    "torch.nn.attention.flex_attention": "tgraph.nn.flex_attention",
     "torch.ops": "tgraph.compat.ops_names",
     "torch.utils._pytree": "tgraph.compat.pytree_names",
+    "torch.utils.data.dataloader": "tgraph.utils.data",
 }
 """Modules that tgraph has elsewhere: `tgraph.compiler` is a floor of its own."""
 
+_PRIVATE = "tgraph.compat.private_names"
 _OWN = "tgraph"
 _THEIRS = "torch"
+_CONSTANT = (type, types.FunctionType)
 _PACKAGES = {_THEIRS: _OWN, "torchvision": f"{_OWN}.vision"}
 """Packages that are given, and what of ours they are. torchvision's own compiled parts need
 PyTorch's."""
@@ -51,7 +59,7 @@ class _Module(types.ModuleType):
     _names: TorchNames
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__version__":
+        if name.startswith("__") and name not in ("__version__", "__config__"):
             raise AttributeError(name)
         if name == "__version__" and self.__name__ in _VERSIONS:
             return _VERSIONS[self.__name__]
@@ -63,6 +71,10 @@ class _Module(types.ModuleType):
         except AttributeError:
             if self._names._has(full):
                 return importlib.import_module(full)
+            if self.__name__ == _THEIRS:
+                private = importlib.import_module(_PRIVATE)
+                if hasattr(private, name):
+                    return getattr(private, name)
             self._names._note(full)
             raise AttributeError(
                 f"module '{self.__name__}' has no attribute '{name}': it is tgraph's, which has "
@@ -137,6 +149,14 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if type(own) is not types.ModuleType:
             return own  # switches, which are set: a module that stands for it would take them
         made = _Module(name, own.__doc__)
+        # Some libraries read `vars()` of a module for all of its classes.
+        made.__dict__.update(
+            {
+                key: value
+                for key, value in vars(own).items()
+                if isinstance(value, _CONSTANT) and not key.startswith("__")
+            }
+        )
         made.__dict__.update(_own=own, _names=self, __path__=[])
         if hasattr(own, "__all__"):
             made.__dict__["__all__"] = list(own.__all__)

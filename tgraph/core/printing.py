@@ -209,15 +209,13 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 
 
 def tensor_format(self: Tensor, specification: str) -> str:
-    """`format(x, ".3f")` of a 0-d tensor formats its number."""
+    """`format(x, ".3f")` of a 0-d tensor formats its number; a Parameter is shown."""
     if not self._type.shape and isinstance(self._value, (Node, Lifted)):
         return tensor_repr(self)
-    if not self._type.shape and specification:
+    if not self._type.shape and (specification or type(self) is Tensor):
         return format(self.item(), specification)
-    if not self._type.shape and self._record is None and not self._requires_grad:
-        return format(self.item())
     if specification:
         raise TypeError(
             f"unsupported format string passed to Tensor.__format__ for shape {list(self.shape)}"
         )
-    return tensor_repr(self)
+    return str(self)

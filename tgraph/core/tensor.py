@@ -223,6 +223,18 @@ class Tensor:
         return self._type.device.type == "meta"
 
     @property
+    def layout(self) -> str:
+        """The one there is: "strided"."""
+        return "strided"
+
+    @property
+    def is_sparse(self) -> bool:
+        """False: all tensors are strided."""
+        return False
+
+    is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = is_sparse
+
+    @property
     def _version(self) -> int:
         """How often the memory was written in place."""
         return 0 if self._storage is None else self._storage.version

@@ -10,9 +10,12 @@ from ..ops.attention import canonical_mask, dtype_of
 from ..ops.creation import empty
 from . import functional as F
 from . import init
+from .attention_backends import SDPBackend, sdpa_kernel
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 from .parameter import Parameter
+
+__all__ = ["MultiheadAttention", "SDPBackend", "sdpa_kernel"]
 
 
 class MultiheadAttention(Module):

@@ -54,12 +54,24 @@ __all__ = [
     "Group",
     "Optimizer",
     "Parameters",
+    "ParamsT",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
+    "required",
     "run_update",
 ]
 
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Group]
+ParamsT = params_t = Parameters
+
+
+class _RequiredParameter:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+"""The default of a hyperparameter that each group of parameters must give."""
 
 
 class Optimizer(Hooked):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.pytree import flatten
+from ..core.tensor import Tensor
+from ..ops.random import get_rng_state, set_rng_state
 from ..transforms.checkpoint import checkpoint as _checkpoint
 from ..transforms.checkpoint import checkpoint_name, checkpoint_policies
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential"]
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential",
+           "get_device_states", "set_device_states"]  # fmt: skip
 
 
 def checkpoint(
@@ -49,6 +53,24 @@ def checkpoint_sequential(
         part = _in_turn(layers[start : start + length])
         input = checkpoint(part, input, use_reentrant=use_reentrant, **kwargs)
     return _in_turn(layers[length * (segments - 1) :])(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The CUDA devices on which `args` lie, and the states of their random numbers.
+
+    >>> import tgraph as tg
+    >>> tg.utils.checkpoint.get_device_states(tg.ones(2))
+    ([], [])
+    """
+    tensors = [each for each in flatten(args)[0] if isinstance(each, Tensor)]
+    devices = sorted({each.device.index or 0 for each in tensors if each.is_cuda})
+    return devices, [get_rng_state() for _ in devices]
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], **kwargs: Any) -> None:
+    """Go on from what `get_device_states` gave: all devices draw from one generator."""
+    for state in states[:1]:
+        set_rng_state(state)
 
 
 def _in_turn(layers: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:

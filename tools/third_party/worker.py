@@ -138,11 +138,11 @@ def run(name: str, folder: Path, compiled: bool) -> dict[str, Any]:
 def main() -> None:
     library, folder, names = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     warnings.simplefilter("ignore")
-    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
     if library == "tgraph":
         import tgraph
 
         tgraph.compat.as_torch()
+    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
     for name in names:
         for way in ("torch",) if library == "torch" else ("eager", "compiled"):
             answer: dict[str, Any]
