@@ -23,6 +23,8 @@ LOW64 = 0xFFFFFFFFFFFFFFFF
 # Other modules: few launches, at most 0.8 GB of temporary arrays.
 NUMPY_PIECE = 1 << 16
 DEVICE_PIECE = 1 << 26
+# Up to so many blocks of four, Python's numbers are faster than NumPy's calls.
+FEW_BLOCKS = 8
 
 
 def random_bits(seed: int, offset: int, count: int, xp: Any = np) -> Array:
@@ -42,6 +44,11 @@ def random_bits(seed: int, offset: int, count: int, xp: Any = np) -> Array:
         raise ValueError(f"random_bits expected a count of 0 or more, got {count}")
     seed, offset = int(seed) & LOW64, int(offset) & LOW64
     blocks = -(-count // 4)
+    if xp is np and blocks <= FEW_BLOCKS:
+        words: list[int] = []
+        for block in range(blocks):
+            words += _rounds((block, 0, offset & LOW32, offset >> 32), (seed & LOW32, seed >> 32))
+        return np.array(words[:count], np.uint32)
     out = xp.empty((blocks, 4), dtype=xp.uint32)
     piece = (NUMPY_PIECE if xp is np else DEVICE_PIECE) // 4
     for start in range(0, blocks, piece):
@@ -59,7 +66,12 @@ def philox(counter: tuple[Array, Array, int, int], key: tuple[int, int], xp: Any
     The first two of the counter are arrays of one shape, the others are numbers.
     """
     a, b = counter[:2]
-    c, d = xp.full_like(a, counter[2]), xp.full_like(a, counter[3])
+    return _rounds((a, b, xp.full_like(a, counter[2]), xp.full_like(a, counter[3])), key)
+
+
+def _rounds(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
+    """Of four arrays, or of four numbers of Python."""
+    a, b, c, d = counter
     k, m = key
     for _ in range(10):
         first, second = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
