@@ -45,15 +45,17 @@ from . import (
     storage,
     storage_views,
     typed,
+    window_creation,
     zeta_functions,
 )
 
 FAMILIES = (
-    activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
-    creation, differences, distinct, elementwise, error_functions, gather_scatter, indexing, linalg,
-    loops, mathematics, matrix_names, movement, norms, number_parts, products, random, rearranging,
-    reductions, row_scans, scans, shared_memory, sorting, special_functions, statistics, storage,
-    storage_views, typed, zeta_functions,
+    activations, bessel_functions, branches, comparison, complex_numbers, concatenation,
+    conversion, creation, differences, distinct, elementwise, error_functions, gather_scatter,
+    indexing, linalg, loops, mathematics, matrix_names, movement, norms, number_parts, products,
+    random, rearranging, reductions, row_scans, scans, shared_memory, sorting,
+    special_functions, statistics, storage, storage_views, typed, window_creation,
+    zeta_functions,
 )  # fmt: skip
 
 
