@@ -86,7 +86,7 @@ def _square_factors(A: Tensor, check: str) -> tuple[Tensor, Tensor, Tensor]:
     return _packed(A, factors, order), order, info
 
 
-@composite("lu")
+@composite("lu_factors")
 def _packed(a: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     """The `factors` of `a[order]`; derivatives are with respect to `a`."""
     return m.clone(factors)

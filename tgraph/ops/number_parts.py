@@ -17,6 +17,7 @@ from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import bool_, float64, int32
 from ..runtime.records import NamedTuple
 from . import elementwise as e
+from . import movement as m
 from . import reductions as r
 from .loops import while_loop
 
@@ -240,7 +241,8 @@ def gcd(input: Tensor, other: Tensor) -> Tensor:
 @planned
 def _gcd(x: Tensor, y: Tensor) -> Tensor:
     """By Euclid, as long as there is a remainder anywhere."""
-    x, y = e.abs(e.add(x, e.mul(y, 0))), e.abs(e.add(y, e.mul(x, 0)))
+    # What a compiled loop carries is row-major.
+    x, y = m.contiguous(e.abs(e.add(x, e.mul(y, 0)))), m.contiguous(e.abs(e.add(y, e.mul(x, 0))))
 
     def left(a: Tensor, b: Tensor) -> Tensor:
         return r.any(e.ne(b, 0))

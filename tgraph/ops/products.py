@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 from ..compiler.ir.shapes import normalize_axis
+from ..core.autocast import with_autocast
 from ..core.complex_parts import conjugate
 from ..core.operands import Scalar, cast, promote, require_tensor, result_type
 from ..core.planned import planned
@@ -71,6 +72,7 @@ def _cross_product(x: Tensor, y: Tensor, axis: int) -> Tensor:
     return e.sub(ahead, e.mul(roll(x, -2, axis), roll(y, -1, axis)))
 
 
+@with_autocast
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Inner products of vectors along `dim`, of complex ones with the conjugates of `x`.
 
