@@ -11,11 +11,18 @@ its own `cProfile` tells.
 from __future__ import annotations
 
 import contextlib
+import enum
 from typing import Any
 
 from .core.absent import attribute_error, not_here
 
-__all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
+__all__ = [
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "tensorboard_trace_handler",
+]
 
 _WAY_OUT = (
     "tgraph.compile(function, measure=True) and its explain() tell the time of each kernel, "
@@ -24,6 +31,13 @@ _WAY_OUT = (
 profile = not_here("profiler.profile", _WAY_OUT)
 schedule = not_here("profiler.schedule", _WAY_OUT)
 tensorboard_trace_handler = not_here("profiler.tensorboard_trace_handler", _WAY_OUT)
+
+
+class ProfilerActivity(enum.Enum):
+    """What a profile tells of: libraries name it in annotations."""
+
+    CPU = 0
+    CUDA = 2
 
 
 class record_function(contextlib.ContextDecorator):

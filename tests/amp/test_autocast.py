@@ -230,6 +230,7 @@ def test_decorators_threads_errors_and_what_is_on():
         thread.start()
         thread.join()
         assert tg.is_autocast_enabled("cpu") and not tg.is_autocast_enabled("cuda")
+        assert not tg.is_autocast_enabled("mps")
         with pytest.raises(ZeroDivisionError), tg.autocast("cpu", tg.float16):
             assert tg.get_autocast_dtype("cpu") is tg.float16
             raise ZeroDivisionError

@@ -51,6 +51,25 @@ assert loss.item() < 1e-3, loss
 assert not torch.compiler.is_compiling()
 assert T.Compose([T.ToTensor(), hflip])(x[:2].numpy()).shape == (1, 2, 4)
 assert datasets.MNIST.__mro__[-3] is torch.utils.data.Dataset and torchvision.__version__ > "0.2"
+from torchvision.ops.misc import FrozenBatchNorm2d
+frozen, norm = FrozenBatchNorm2d(3), torch.nn.BatchNorm2d(3).eval()
+torch.nn.init.uniform_(norm.running_var)
+torch.nn.init.normal_(norm.bias)
+frozen.load_state_dict(norm.state_dict())
+images = torch.randn(2, 3, 4, 4)
+torch.testing.assert_close(frozen(images), norm(images))
+assert not list(frozen.parameters()) and repr(frozen) == "FrozenBatchNorm2d(3, eps=1e-05)"
+from importlib.metadata import version
+assert version("torch") == torch.__version__ and torch.torch is torch
+assert torch.conv2d is torch.nn.functional.conv2d
+from torch._subclasses.fake_tensor import is_fake
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+assert not is_fake(images) and get_proxy_mode() is None
+from torchvision import io
+try:
+    io.read_image("image.png")
+except NotImplementedError as error:
+    assert "Pillow reads images" in str(error)
 try:
     from torchvision.models import resnet18
 except ImportError as error:
@@ -306,7 +325,7 @@ assert tg.backends.cudnn.benchmark and tg.get_float32_matmul_precision() == "hig
         (lambda: tg.xpu, AttributeError, "devices are 'cpu' and 'cuda'"),
         (lambda: tg.sparse.SparseTensor, AttributeError, "index_add, scatter_add or embedding"),
         (lambda: tg.onnx.export(None, (), "net.onnx"), NotImplementedError, "gives a file that"),
-        (lambda: tg.profiler.ProfilerActivity, AttributeError, "measure=True"),
+        (lambda: tg.profiler.ProfilerAction, AttributeError, "measure=True"),
         (lambda: tg._assert(tg.tensor(1) > 2, "too small"), AssertionError, "too small"),
     ],
 )

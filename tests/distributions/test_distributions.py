@@ -178,3 +178,7 @@ def test_distributions_of_users() -> None:
     assert d.kl_divergence(near, far).item() == 0.5
     d.register_kl(Plain, d.Normal)(lambda p, q: tg.tensor(7.0))
     assert d.kl_divergence(near, far).item() == 7.0
+    with pytest.raises(TypeError, match="type_q to be a class"):
+        d.register_kl(Plain, "Normal")
+    rule = object()
+    assert d.register_kl(Plain, int)(rule) is rule  # Pyro's classes are not ours

@@ -91,6 +91,10 @@ class autocast:
         return wrapped  # type: ignore[return-value]
 
 
+_ELSEWHERE = ("hpu", "mps", "mtia", "xpu")
+"""Devices of PyTorch's that are not here: libraries ask all of them whether it is on."""
+
+
 def _check_device(device_type: Any) -> None:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -108,6 +112,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether mixed precision is on now, for tensors on devices of this type."""
+    if device_type in _ELSEWHERE:
+        return False
     _check_device(device_type)
     return state.autocast is not None and state.autocast.type_on(device_type) is not None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..compiler.ir.dim import SymInt
 from ..core.tensor import Tensor
+from ..nn import functional
 from ..ops.creation import tensor
 from ..runtime.dtypes import int64
 from .foreach_names import foreach
@@ -39,6 +40,14 @@ _ABSENT_TYPES = {
         "uint16", "uint32", "uint64",
     )
 }  # fmt: skip
+
+
+_OF_FUNCTIONAL = (
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
+    "hardshrink", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu",
+)  # fmt: skip
+"""What `torch` and `torch.nn.functional` have as one function. Others of a name differ there."""
 
 
 class SymFloat:
@@ -96,6 +105,8 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OF_FUNCTIONAL:
+        return getattr(functional, name)
     found = foreach(name) or _ABSENT_TYPES.get(name)
     if found is None:
         raise AttributeError(name)

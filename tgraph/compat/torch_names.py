@@ -6,10 +6,11 @@ import atexit
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core.absent import WAYS_OUT
@@ -21,14 +22,20 @@ OTHER_PLACES = {
     "torch.__config__": "tgraph.compat.config_names",
     "torch._dynamo": "tgraph.compat.dynamo_names",
     "torch._dynamo._trace_wrapped_higher_order_op": "tgraph.compat.dynamo_names",
+    "torch._subclasses": "tgraph.compat.tracer_names",
+    "torch._subclasses.fake_tensor": "tgraph.compat.tracer_names",
     "torch.autograd.profiler": "tgraph.profiler",
     "torch.compiler": "tgraph.compat.compiler_names",
+    "torch.fx.experimental": "tgraph.compat.tracer_names",
+    "torch.fx.experimental.proxy_tensor": "tgraph.compat.tracer_names",
     "torch.jit.annotations": "tgraph.compat.annotation_names",
     "torch.library": "tgraph.compat.library_names",
     "torch.nn.attention.flex_attention": "tgraph.nn.flex_attention",
     "torch.ops": "tgraph.compat.ops_names",
     "torch.utils._pytree": "tgraph.compat.pytree_names",
     "torch.utils.data.dataloader": "tgraph.utils.data",
+    "torchvision.io": "tgraph.compat.vision_io_names",
+    "torchvision.ops.misc": "tgraph.vision.ops",
 }
 """Modules that tgraph has elsewhere: `tgraph.compiler` is a floor of its own."""
 
@@ -63,6 +70,8 @@ class _Module(types.ModuleType):
             raise AttributeError(name)
         if name == "__version__" and self.__name__ in _VERSIONS:
             return _VERSIONS[self.__name__]
+        if self.__name__ == name == _THEIRS:
+            return self  # PyTorch imports itself, and some write `torch.torch`
         full = f"{self.__name__}.{name}"
         if full in OTHER_PLACES:
             return importlib.import_module(full)
@@ -86,6 +95,18 @@ class _Module(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self._own)
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """The installed package `torch`, of which there is a name and a version."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: {_THEIRS}\nVersion: {VERSION}\n"
+
+    def locate_file(self, path: Any) -> Any:
+        raise FileNotFoundError(f"{path}: torch is tgraph's here and has no files")
 
 
 def _way_out(name: str) -> str:
@@ -117,6 +138,12 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 f"here, and there is no {_own_name(fullname)}{_way_out(fullname)}", name=fullname,
             )  # fmt: skip
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def find_distributions(
+        self, context: importlib.metadata.DistributionFinder.Context
+    ) -> Iterable[importlib.metadata.Distribution]:
+        """What is installed as `torch`: libraries look there before they import it."""
+        return [_Distribution()] if context.name == _THEIRS else []
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """The module that stands for tgraph's."""

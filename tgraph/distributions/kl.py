@@ -22,8 +22,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Rule], _Rule]:
     It serves subclasses, too, for which none is registered that fits better.
     """
     for name, each in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(each, type) and issubclass(each, Distribution)):
-            raise TypeError(f"Expected {name} to be a Distribution subclass but got {each}")
+        if not isinstance(each, type):  # PyTorch takes any class, such as Pyro's own
+            raise TypeError(f"Expected {name} to be a class of distributions but got {each!r}")
 
     def declare(rule: _Rule) -> _Rule:
         KL_REGISTRY[type_p, type_q] = rule

@@ -3,6 +3,6 @@
 The names are torchvision's. Pillow reads and makes images: `pip install 'tgraph[vision]'`.
 """
 
-from . import datasets, transforms, utils
+from . import datasets, ops, transforms, utils
 
-__all__ = ["datasets", "transforms", "utils"]
+__all__ = ["datasets", "ops", "transforms", "utils"]

@@ -34,7 +34,8 @@ Written by `make thirdparty ARGS="--write docs/third_party.md"`: code that nobod
 (Python {python}, {machine}). "equal" means that results, all gradients and, of a model, the losses
 of three training steps agree with PyTorch's. Eager is tgraph as such; compiled is `torch.compile`
 of the call, and of the whole step, which is `tgraph.compile` there. Otherwise the first thing that
-stops it is told. An empty module stands for torchvision in both runs.
+stops it is told. For torchvision stands an empty module in PyTorch's run, `tgraph.vision` in the
+other.
 
 | package | what | eager | compiled |
 | --- | --- | --- | --- |

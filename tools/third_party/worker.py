@@ -23,7 +23,7 @@ class _Names(type):
 
 
 class _Empty(types.ModuleType):
-    """Stands for torchvision, whose compiled parts neither library has here."""
+    """Stands for torchvision in PyTorch's run, of which no build may fit that of PyTorch."""
 
     __path__: tuple[str, ...] = ()
 
@@ -142,7 +142,8 @@ def main() -> None:
         import tgraph
 
         tgraph.compat.as_torch()
-    sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
+    else:
+        sys.meta_path.insert(0, _EmptyModules())  # type: ignore[arg-type]
     for name in names:
         for way in ("torch",) if library == "torch" else ("eager", "compiled"):
             answer: dict[str, Any]

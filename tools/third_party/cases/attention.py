@@ -188,3 +188,43 @@ def reformer_pytorch__autopadder() -> tuple[Any, list[Any]]:
     from reformer_pytorch.reformer_pytorch import FeedForward
 
     return FeedForward(16), [floats(2, 8, 16)]
+
+
+@case
+def linformer__model() -> tuple[Any, list[Any]]:
+    from linformer import Linformer
+
+    return Linformer(dim=16, seq_len=8, depth=2, heads=2, k=4), [floats(2, 8, 16)]
+
+
+@case
+def perceiver_pytorch__perceiver() -> tuple[Any, list[Any]]:
+    from perceiver_pytorch import Perceiver
+
+    model = Perceiver(
+        num_freq_bands=2, depth=1, max_freq=4.0, input_channels=3, num_latents=4, latent_dim=16,
+        cross_heads=1, latent_heads=2, cross_dim_head=8, latent_dim_head=8, num_classes=5,
+    )  # fmt: skip
+    return model, [floats(2, 6, 6, 3)]
+
+
+@case
+def conformer__block() -> tuple[Any, list[Any]]:
+    from conformer import ConformerBlock
+
+    return ConformerBlock(dim=16, dim_head=8, heads=2, conv_kernel_size=7), [floats(2, 12, 16)]
+
+
+@case
+def g_mlp_pytorch__model() -> tuple[Any, list[Any]]:
+    from g_mlp_pytorch import gMLP
+
+    return gMLP(num_tokens=20, dim=16, depth=2, seq_len=8), [tokens(2, 8)]
+
+
+@case
+def mlp_mixer_pytorch__model() -> tuple[Any, list[Any]]:
+    from mlp_mixer_pytorch import MLPMixer
+
+    model = MLPMixer(image_size=16, channels=3, patch_size=4, dim=16, depth=2, num_classes=5)
+    return model, [floats(2, 3, 16, 16)]

@@ -91,6 +91,19 @@ def geoopt__poincare() -> tuple[Any, list[Any]]:
 
 
 @case
+def geoopt__mobius() -> tuple[Any, list[Any]]:
+    import torch
+    from geoopt.manifolds.stereographic import math
+
+    def call(x: Any, y: Any) -> Any:
+        k = torch.tensor(-1.0)
+        one, other = math.expmap0(x * 0.1, k=k), math.expmap0(y * 0.1, k=k)
+        return math.dist(one, other, k=k) + math.mobius_add(one, other, k=k).sum(-1)
+
+    return call, [floats(4, 3), floats(4, 3, seed=1)]
+
+
+@case
 def gpytorch__regression() -> tuple[Any, list[Any]]:
     import gpytorch
     import torch

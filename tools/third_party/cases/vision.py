@@ -15,12 +15,12 @@ def _timm(name: str, size: int = 32, **options: Any) -> tuple[Any, list[Any]]:
 
 @case
 def timm__resnet18() -> tuple[Any, list[Any]]:
-    return _timm("resnet18")
+    return _timm("resnet18", 64)
 
 
 @case
 def timm__resnet26d() -> tuple[Any, list[Any]]:
-    return _timm("resnet26d")
+    return _timm("resnet26d", 64)
 
 
 @case
@@ -52,7 +52,7 @@ def timm__swin() -> tuple[Any, list[Any]]:
 
 @case
 def timm__mlp_mixer() -> tuple[Any, list[Any]]:
-    return _timm("mixer_s32_224", img_size=32, num_blocks=2)
+    return _timm("mixer_s32_224", img_size=64)
 
 
 @case
