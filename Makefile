@@ -41,10 +41,11 @@ demo: $(VENV)/.examples
 	$(call prepare,$(RUN))
 	$(RUN)/python examples/digits.py $(ARGS)
 
-# Every example in its short form, as CI runs them.
+# Every example in its short form, as CI runs them, some at once.
 examples: $(VENV)/.examples
 	$(call prepare,$(RUN))
-	set -e; for example in $(wildcard examples/*.py); do $(RUN)/python $$example --quick; done
+	printf '%s\n' $(wildcard examples/*.py) | xargs -P $(JOBS) -I{} sh -c \
+		'said=$$($(RUN)/python {} --quick 2>&1); code=$$?; echo "{}:"; echo "$$said"; exit $$code'
 
 # tgraph beside its peers, which have an environment of their own: see benchmarks/README.md.
 bench: $(VENV)-bench/.installed
