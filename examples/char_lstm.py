@@ -21,7 +21,7 @@ from tgraph.nn import functional as F
 
 TEXT = "\n".join(topics[name] for name in sorted(topics))
 LETTERS = sorted(set(TEXT))
-LOSS_TOLERANCE = 0.02  # fused kernels round differently, and training makes more of it
+LOSS_TOLERANCE = 0.05  # fused kernels round differently, and training makes more of it
 
 State = tuple[Tensor, Tensor]
 

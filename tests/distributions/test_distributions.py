@@ -115,6 +115,15 @@ def test_draws_have_the_moments_of_their_distribution() -> None:
     assert many.mean() == pytest.approx(50, abs=0.6) and many.var() == pytest.approx(50, rel=0.1)
 
 
+def test_correlations_are_drawn_alike() -> None:
+    """Each is a beta variable of -1 to 1, with both parameters concentration + (dim - 2) / 2."""
+    tg.manual_seed(1)
+    factors = d.LKJCholesky(4, tg.tensor(0.7)).sample((20_000,))
+    found = (factors @ factors.mT).square().mean(0)
+    wanted = tg.full((4, 4), 1 / (2 * (0.7 + 1) + 1)).fill_diagonal_(1.0)
+    tg.testing.assert_close(found, wanted, rtol=0.05, atol=0)
+
+
 def test_gradients_of_gamma_draws_are_those_of_the_quantile() -> None:
     """d/da of a draw by a hundred thousand of them: that of the mean of x**2, 2a + 1."""
     tg.manual_seed(0)

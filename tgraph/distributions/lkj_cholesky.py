@@ -22,7 +22,8 @@ class LKJCholesky(Distribution):
 
     The density of C is proportional to `det(C) ** (concentration - 1)`: 1 makes all equally likely.
     Drawn row by row, as in Lewandowski, Kurowicka and Joe, "Generating random correlation matrices
-    based on vines and extended onion method" (2009), section 3.
+    based on vines and extended onion method" (2009), section 3. (PyTorch draws longer rows from the
+    third on, whose correlations are not of this density.)
 
     >>> from tgraph import eye
     >>> LKJCholesky(3, 1.0).log_prob(eye(3))
@@ -59,7 +60,7 @@ class LKJCholesky(Distribution):
         )
         offset = rows.new_tensor([0.0, *range(self.dim - 1)])
         marginal = (self.concentration + 0.5 * (self.dim - 2)).unsqueeze(-1)
-        return Beta(offset + 0.5, marginal - 0.5 * offset, validate_args=False)
+        return Beta(0.5 * offset + 0.5, marginal - 0.5 * offset, validate_args=False)
 
     @no_grad()
     def sample(self, sample_shape: Any = ()) -> Tensor:
