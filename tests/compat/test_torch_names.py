@@ -65,7 +65,12 @@ assert torch.conv2d is torch.nn.functional.conv2d
 from torch._subclasses.fake_tensor import is_fake
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 assert not is_fake(images) and get_proxy_mode() is None
+from torch.distributed import nn as exchanges
 from torchvision import io
+try:
+    exchanges.all_reduce(images)
+except NotImplementedError as error:
+    assert "there is one process" in str(error)
 try:
     io.read_image("image.png")
 except NotImplementedError as error:

@@ -26,6 +26,7 @@ OTHER_PLACES = {
     "torch._subclasses.fake_tensor": "tgraph.compat.tracer_names",
     "torch.autograd.profiler": "tgraph.profiler",
     "torch.compiler": "tgraph.compat.compiler_names",
+    "torch.distributed.nn": "tgraph.compat.distributed_nn_names",
     "torch.fx.experimental": "tgraph.compat.tracer_names",
     "torch.fx.experimental.proxy_tensor": "tgraph.compat.tracer_names",
     "torch.jit.annotations": "tgraph.compat.annotation_names",

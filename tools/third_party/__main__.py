@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import pickle
 import platform
+import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -31,11 +34,11 @@ _HEAD = """# Packages written for PyTorch
 
 Written by `make thirdparty ARGS="--write docs/third_party.md"`: code that nobody here wrote runs by
 `tgraph.compat`, unchanged, with the weights and inputs that PyTorch {torch} has in the same run
-(Python {python}, {machine}). "equal" means that results, all gradients and, of a model, the losses
-of three training steps agree with PyTorch's. Eager is tgraph as such; compiled is `torch.compile`
-of the call, and of the whole step, which is `tgraph.compile` there. Otherwise the first thing that
-stops it is told. For torchvision stands an empty module in PyTorch's run, `tgraph.vision` in the
-other.
+(Python {python}, {machine}). "equal" means that results, all
+gradients and, of a model, the losses of three training steps agree with PyTorch's. Eager is tgraph
+as such; compiled is `torch.compile` of the call, and of the whole step, which is `tgraph.compile`
+there. Otherwise the first thing that stops it is told. For torchvision stands an empty module in
+PyTorch's run, `tgraph.vision` in the other.
 
 | package | what | eager | compiled |
 | --- | --- | --- | --- |
@@ -105,6 +108,17 @@ def _verdicts(names: list[str], verbose: bool) -> dict[str, list[str]]:
     return verdicts
 
 
+def _rows(page: Path) -> dict[str, str]:
+    """The rows of a page by case: those that are not run again stay."""
+    rows = {}
+    for line in page.read_text().splitlines() if page.exists() else ():
+        found = re.match(r"\| (\S+) \S+ \| ([^|]+) \| ", line)
+        name = found and f"{found[1]}__{found[2].replace(' ', '_')}"
+        if name in CASES:
+            rows[name] = line
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.third_party", description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)  # fmt: skip
@@ -112,26 +126,31 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=[*known, *CASES], default=list(CASES),
                         metavar="CASE", help="packages or cases")  # fmt: skip
     parser.add_argument("--verbose", action="store_true", help="what the processes say")
-    parser.add_argument("--write", type=Path, help="a page with all of it")
+    parser.add_argument(
+        "--write", type=Path, help="a page with all of it; rows of other cases stay"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="packages that run at once")
     options = parser.parse_args()
     asked = [name for name in CASES if {name, name.partition("__")[0]} & {*options.only}]
-    lines, equal, packages = [], 0, set()
-    for package, group in groupby(asked, key=lambda name: name.partition("__")[0]):
-        for name, verdicts in _verdicts(list(group), options.verbose).items():
-            if verdicts == ["equal", "equal"]:
-                equal += 1
-                packages.add(package)
+    rows = _rows(options.write) if options.write else {}
+    groups = [[*group] for _, group in groupby(asked, key=lambda name: name.partition("__")[0])]
+    pool = ThreadPoolExecutor(options.jobs)
+    for found in pool.map(lambda names: _verdicts(names, options.verbose), groups):
+        for name, verdicts in found.items():
             print(f"{name:40} {' | '.join(verdicts)}", flush=True)
+            package, _, what = name.partition("__")
             cells = " | ".join(each.replace("|", "\\|") for each in verdicts)
-            what = name.partition("__")[2].replace("_", " ")
-            lines.append(f"| {package} {_version(package)} | {what} | {cells} |")
-    summary = f"{equal} of {len(asked)} run unchanged and agree, of {len(packages)} packages."
+            rows[name] = f"| {package} {_version(package)} | {what.replace('_', ' ')} | {cells} |"
+    equal = [name for name, row in rows.items() if row.endswith(" | equal | equal |")]
+    packages = {name.partition("__")[0] for name in equal}
+    summary = f"{len(equal)} of {len(rows)} run unchanged and agree, of {len(packages)} packages."
     print(summary)
     if options.write:
         head = _HEAD.format(
             torch=importlib.metadata.version("torch"), python=platform.python_version(),
-            machine=f"{platform.system()} {platform.machine()}",
+            machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         )  # fmt: skip
+        lines = [rows[name] for name in CASES if name in rows]
         options.write.write_text(head + "\n".join(lines) + f"\n\n{summary}\n")
 
 

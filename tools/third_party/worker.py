@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 import traceback
 import types
@@ -117,6 +118,8 @@ def _losses(name: str, folder: Path, compiled: bool) -> list[Any]:
         return []
     optimizer = torch.optim.SGD(parameters, lr=1e-2, momentum=0.9)
     inputs = [each.detach() for each in inputs]
+    if not any(each.requires_grad for each in _floats(call(*inputs))):
+        return []
 
     def step(*inputs: Any) -> Any:
         optimizer.zero_grad()
@@ -132,7 +135,14 @@ def _losses(name: str, folder: Path, compiled: bool) -> list[Any]:
 def run(name: str, folder: Path, compiled: bool) -> dict[str, Any]:
     """All that is compared of a case."""
     outputs, gradients = _gradients(name, folder, compiled)
-    return {"outputs": outputs, "gradients": gradients, "losses": _losses(name, folder, compiled)}
+    losses = _losses(name, folder, compiled) if gradients else []
+    return {"outputs": outputs, "gradients": gradients, "losses": losses}
+
+
+def _told(error: Exception) -> str:
+    """The first line of an error; files are named as in their package."""
+    line = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return re.sub(r"/\S*/site-packages/", "", line)[:160]
 
 
 def main() -> None:
@@ -151,7 +161,7 @@ def main() -> None:
                 answer = run(name, folder, way == "compiled")
             except Exception as error:
                 traceback.print_exc()
-                answer = {"error": f"{type(error).__name__}: {error}".split("\n")[0][:160]}
+                answer = {"error": _told(error)}
             (folder / f"{name}.{way}").write_bytes(pickle.dumps(answer))
 
 
