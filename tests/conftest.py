@@ -19,7 +19,7 @@ VERIFIED_NODES = 20_000
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tgraph")
     group.addoption(
-        "--graphs", type=int, default=500, help="random graphs that hold the engines to each other"
+        "--graphs", type=int, default=300, help="random graphs that hold the engines to each other"
     )
     group.addoption("--programs", type=int, default=100, help="random programs that write in place")
     group.addoption(

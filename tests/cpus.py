@@ -65,7 +65,7 @@ def main() -> int:
     options, rest = parser.parse_known_args()
     levels = [options.level] if options.level else _levels_below()
     if not any((TESTS.parent / word.split("::")[0]).exists() for word in rest):
-        rest += [*(str(TESTS / name) for name in SELECTION), "--graphs", "200"]
+        rest += [*(str(TESTS / name) for name in SELECTION), "--graphs", "120"]
     results = [_run(level, rest) for level in levels]
     return max(results, default=0)
 
