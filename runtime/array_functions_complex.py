@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .array_functions_elementwise import Array, Function, quietly
 from .dtypes import from_numpy_dtype
 
 
 def _complex(xp: Any, re: Array, im: Array) -> Array:
-    shape = xp.broadcast(re, im).shape
+    shape = np.broadcast_shapes(re.shape, im.shape)
     result = xp.empty(shape, from_numpy_dtype(re.dtype).to_complex().numpy)
     result.real[...], result.imag[...] = re, im
     return result

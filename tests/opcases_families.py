@@ -182,7 +182,7 @@ family({
 
 def _quantiles(T: Any, x: Any, axis: str, how: str) -> tuple[Any, ...]:
     q = np.array([0.2, 0.75])
-    q = q if isinstance(x, np.ndarray) else tg.tensor(q)
+    q = q if isinstance(x, np.ndarray) else x.new_tensor(q)
     ways = ("linear", "lower", "higher", "midpoint", "nearest")
     return (
         *(T.quantile(x, 0.4, **{axis: 1, how: each}) for each in ways),
@@ -207,9 +207,9 @@ family({
     "mode": (lambda x: tg.mode(x.round(), 1).values * x[:, 0],
              lambda x: np.array([min(row, key=lambda v: (-row.count(v), v))
                                  for row in np.round(x).tolist()]) * x[:, 0]),
-    "bucketize": (lambda x: tg.bucketize(x, tg.tensor([-1.0, 0.0, 1.0]), out_int32=True) + x,
+    "bucketize": (lambda x: tg.bucketize(x, x.new_tensor([-1.0, 0.0, 1.0]), out_int32=True) + x,
                   lambda x: np.digitize(x, [-1.0, 0.0, 1.0], right=True) + x),
-    "isin": (lambda x: tg.isin(x.round(), [1.0, 0.0]) * x,
+    "isin": (lambda x: tg.isin(x.round(), x.new_tensor([1.0, 0.0])) * x,
              lambda x: np.isin(np.round(x), [1, 0]) * x),
     "histc": (lambda x: tg.histc(x, 5) + x[0], lambda x: np.histogram(x, 5)[0] + x[0]),
     "diff": (lambda x: (tg.diff(x, 2), tg.diff(x, dim=0, append=x)),

@@ -120,6 +120,11 @@ def _quantile(
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q._type.dtype is not x._type.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if q._type.device is not x._type.device:
+        raise RuntimeError(
+            f"{name}() q tensor must be on the same device as the input tensor, which is on "
+            f"{x.device}, but it is on {q.device}"
+        )
     ndim, axis = x.ndim, None if dim is None else normalize_axis(dim, x.ndim)
     rows = m.reshape(x, -1) if axis is None or not ndim else m.movedim(x, axis, -1)
     found = _of_rows(rows, m.reshape(q, -1), how, without_nan)
