@@ -69,6 +69,8 @@ FUNCTIONS = {
 
 
 def random_program(seed):
+    """Rows of cumulated softmaxes add up to whole numbers, about: no rounding is to decide."""
+
     def run(x):
         pick, rows = random.Random(seed), [x]
         total = x.sum()
@@ -78,7 +80,7 @@ def random_program(seed):
             rows.append(
                 pick.choice([
                     lambda y=y: y[y[:, 0] > pick.choice([-1, 0, 0.5])],
-                    lambda y=y: y[y.sum(1) < pick.choice([0, 2])] * 2,
+                    lambda y=y: y[y.sum(1) < pick.choice([0.05, 2.3])] * 2,
                     lambda y=y: tg.cat([y, x]),
                     lambda y=y: y - y.amax(1, keepdim=True),
                     lambda y=y: (y @ y.t() / 10) @ y,
