@@ -1,11 +1,12 @@
-"""A GPT that learns English character by character, eagerly and compiled.
+"""A GPT that learns a program text character by character, eagerly and compiled.
 
     python examples/char_gpt.py            # or with --quick
     python examples/char_gpt.py --steps 2000 --device cuda
 
 It is written as for PyTorch: causal attention, AdamW that decays matrices alone, a learning rate
 that warms up and follows a cosine, clipped gradients. Compiled, the whole training step is one
-plan, and so is a step of sampling. The text is Python's own: the pages that `help()` shows.
+plan, and so is a step of sampling. The text is a parser that the package docutils ships, which is
+in the public domain.
 
 Sources: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019); the form is
 that of Karpathy's nanoGPT.
@@ -15,14 +16,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from pydoc_data.topics import topics
+from importlib.resources import files
 
 import tgraph as tg
 from tgraph import Tensor, nn, optim
 from tgraph.nn import functional as F
 from tgraph.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
-TEXT = "\n".join(topics[name] for name in sorted(topics))
+TEXT = files("docutils.parsers.rst").joinpath("states.py").read_text()
 LETTERS = sorted(set(TEXT))
 CODES = tg.tensor([LETTERS.index(letter) for letter in TEXT])
 TRAINING, REST = CODES[: len(CODES) * 9 // 10], CODES[len(CODES) * 9 // 10 :]
