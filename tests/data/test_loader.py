@@ -185,7 +185,8 @@ def test_other_failures_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have told to ignore it
 import tgraph as tg
 from tgraph.utils.data import DataLoader, Dataset
 class Slow(Dataset):
