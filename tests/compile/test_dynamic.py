@@ -505,7 +505,7 @@ def test_random_programs(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(10))
 def test_many_random_programs(chunk):
-    for seed in range(100 + chunk, 150, 10):
+    for seed in range(100 + chunk, 120, 10):
         check_program(seed)
 
 
@@ -573,6 +573,6 @@ def test_operations(case):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", sampled(COMPILED[1:], 4), ids=ids)
+@pytest.mark.parametrize("case", sampled(COMPILED[1:], 8), ids=ids)
 def test_every_operation(case):
     check_operation(case, everything=True)

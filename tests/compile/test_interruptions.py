@@ -148,7 +148,7 @@ def test_where_a_trace_begins_and_ends(kind: type[BaseException]) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in generators
 @KINDS
-@pytest.mark.parametrize("share", [pytest.param(20), pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [pytest.param(20), pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("fresh_cache")
 def test_anywhere(kind: type[BaseException], share: int) -> None:
     number = calls(frozenset())

@@ -141,7 +141,7 @@ def test_backward_outside_of_the_compiled_function(source):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", sampled(SOURCES, 2))
+@pytest.mark.parametrize("source", sampled(SOURCES, 4))
 def test_backward_outside_with_all_shapes(source):
     for consumer in some(CONSUMERS, list(SOURCES).index(source), 3):
         check_outside(source, consumer, SHAPES.items())

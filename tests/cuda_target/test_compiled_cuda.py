@@ -73,7 +73,7 @@ DERIVED = [case for case in SMOOTH if case.compiles]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
-# Some rows: the kernels of all of them run in test_operations.py.
+# Some rows: kernels of more of them run in test_operations.py.
 @pytest.mark.parametrize("case", sampled(COMPILED, 4), ids=ids)
 def test_forward(cuda, case):
     inputs = tensors(case.arrays(case.dtypes[0]))
