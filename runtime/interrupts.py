@@ -48,8 +48,10 @@ def deliver() -> None:
 
     For who runs for long and has not begun with what must happen as a whole.
     """
-    if _held and threading.get_ident() == _MAIN and callable(_handlers[0]):
-        _handlers[0](signal.SIGINT, _take_note())
+    if _held and threading.get_ident() == _MAIN:
+        handler = next((each for each in reversed(_handlers) if each is not _note), None)
+        if callable(handler):
+            handler(signal.SIGINT, _take_note())
 
 
 def _take_note() -> FrameType | None:
