@@ -122,6 +122,19 @@ def test_ctrl_c_ends_a_loop_where_it_is_held_back() -> None:
 
 
 @pytest.mark.usefixtures("python_handler")
+def test_ctrl_c_is_told_to_the_handler_that_was_set_last() -> None:
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interrupts.held():  # nobody would hear of it
+        signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+        with interrupts.held():
+            signal.raise_signal(signal.SIGINT)
+            interrupts.deliver()
+            assert heard == [signal.SIGINT]
+    assert heard == [signal.SIGINT]
+
+
+@pytest.mark.usefixtures("python_handler")
 def test_other_handlers_of_ctrl_c_are_called_and_the_loop_goes_on() -> None:
     more, seen = np.array(True), []
 
