@@ -59,9 +59,8 @@ class Training:
             transforms.ToTensor(),
             normalize,
         ])  # fmt: skip
-        self.train_loader = DataLoader(
-            Digits(True, augment, count), batch_size=64, shuffle=True, drop_last=True
-        )
+        digits = Digits(True, augment, count)
+        self.train_loader = DataLoader(digits, batch_size=64, shuffle=True, drop_last=True)
         plain = transforms.Compose([transforms.ToTensor(), normalize])
         self.test_loader = DataLoader(Digits(False, plain), batch_size=120)
         self.model = nn.Sequential(
@@ -118,10 +117,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--quick", action="store_true", help="few images, as a check")
-    options = parser.parse_args()
+    options, runs = parser.parse_args(), {}
     epochs, count = (2, 256) if options.quick else (options.epochs, 1437)
-
-    runs = {}
     for name in ("eager", "compiled"):
         run = runs[name] = Training(epochs, name == "compiled", count)
         run.run(until=epochs)
