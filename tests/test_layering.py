@@ -107,7 +107,11 @@ ROOMS = {
     ),
 }  # fmt: skip
 # Modules that lie in a room for their name alone, and stand above all.
-ABOVE = ("tgraph.autograd.functional",)
+ABOVE = (
+    "tgraph.autograd.forward_ad",
+    "tgraph.autograd.functional",
+    "tgraph.autograd.gradient_checks",
+)
 # A target does not know the others.
 TARGETS = ("tgraph.compiler.targets.cpu", "tgraph.compiler.targets.cuda")
 

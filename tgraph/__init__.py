@@ -35,6 +35,7 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.transforms import grad, value_and_grad, vjp
 from .compiled import operation_plans as _operation_plans  # gives eager mode its kernels
 from .compiled.compile import compile

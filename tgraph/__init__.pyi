@@ -42,6 +42,10 @@ from tgraph.autograd import inference_mode as inference_mode
 from tgraph.autograd import is_grad_enabled as is_grad_enabled
 from tgraph.autograd import no_grad as no_grad
 from tgraph.autograd import set_grad_enabled as set_grad_enabled
+from tgraph.autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
+)
+from tgraph.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from tgraph.autograd.custom import custom_jvp as custom_jvp
 from tgraph.autograd.custom import custom_vjp as custom_vjp
 from tgraph.autograd.custom import stop_gradient as stop_gradient

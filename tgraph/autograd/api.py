@@ -13,7 +13,7 @@ from ..core.eager_context import constant, current_context
 from ..core.record import Record
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType
-from .engine import run_backward
+from .engine import AfterAccumulation, run_backward
 
 TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 
@@ -262,6 +262,30 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     hooks = _hooks_of(self)
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
+    return handle
+
+
+def register_post_accumulate_grad_hook(
+    self: Tensor, hook: Callable[[Tensor], None]
+) -> RemovableHandle:
+    """Call `hook(tensor)` after a gradient was added to `.grad` of this leaf tensor.
+
+    An optimizer of one parameter may step there, so that its gradient can go at once. It is called
+    at the end of the backward pass.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda each: print(each.grad))
+    >>> (x * x).sum().backward()
+    tensor([2., 4.])
+    """
+    if not settled(self)._requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self._record is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    hooks = _hooks_of(self)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = AfterAccumulation(hook)
     return handle
 
 

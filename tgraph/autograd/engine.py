@@ -9,8 +9,10 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, is_one
+from ..core.anomaly import mode as anomaly
 from ..core.dispatch import apply, edge_of, settled
 from ..core.eager_context import current_context
+from ..core.grad_mode import unrecorded
 from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -106,6 +108,8 @@ class _Pass:
         if record.region is not None:
             record.region.arrived(incoming)
         outgoing = record.cotangents(incoming, mask)
+        if anomaly.enabled and anomaly.check_nan:
+            _check_nan(record, outgoing)
         if not retain_graph:
             record.free()
         known = {id(each) for each in incoming}
@@ -121,6 +125,15 @@ class _Pass:
             self.deliver(target, index, cotangent, fresh)
 
 
+class AfterAccumulation:
+    """A hook among those of a leaf that runs when its `.grad` is complete."""
+
+    __slots__ = ("hook",)
+
+    def __init__(self, hook: Any) -> None:
+        self.hook = hook
+
+
 def run_hooks(record: Record, incoming: list[Tensor | None]) -> list[Tensor | None]:
     """Let the hooks of a record's outputs see, and replace, their complete cotangents."""
     if record.hooks is None:
@@ -134,6 +147,8 @@ def _hooked(cotangent: Tensor | None, hooks: dict[int, Any]) -> Tensor | None:
     if cotangent is None:
         return None
     for hook in list(hooks.values()):
+        if isinstance(hook, AfterAccumulation):
+            continue
         replaced = hook(cotangent)
         if replaced is not None:
             cotangent = _replacement(replaced, cotangent, hook)
@@ -153,6 +168,21 @@ def _replacement(replaced: Any, cotangent: Tensor, hook: Any) -> Tensor:
             f"hook '{name}' has changed the {what} of value: {cotangent._type} to {replaced._type}"
         )
     return replaced
+
+
+def _check_nan(record: Record, outgoing: Sequence[Tensor | None]) -> None:
+    """An error where a cotangent has a NaN, as far as its numbers are known."""
+    context = current_context()
+    with unrecorded():
+        for index, each in enumerate(outgoing):
+            if each is None or not each._type.dtype.is_differentiable:
+                continue
+            axes = tuple(range(len(each._type.shape)))
+            if context.is_any(apply(p.any_, apply(p.ne, each, each), axes=axes, keepdims=False)):
+                raise RuntimeError(
+                    f"Function '{record.name()}' returned nan values in its {index}th output. It "
+                    f"is the gradient of the operation recorded at {record.site}."
+                )
 
 
 def _edge_key(edge: tuple[Any, int]) -> Any:
@@ -227,6 +257,9 @@ def run_backward(
             captured[key] = arrived
             if accumulate and leaf._requires_grad:
                 _accumulate(leaf, arrived, key in running.fresh and not leaf._hooks, create_graph)
+                for each in list((leaf._hooks or {}).values()):
+                    if isinstance(each, AfterAccumulation):
+                        each.hook(leaf)
         if accumulate:
             _accumulate_inner(asked, captured, create_graph)
     finally:

@@ -21,6 +21,7 @@ import numpy as np
 from ..compiler.ir import Graph
 from ..compiler.ir.dim import Dim, SizeGuard, SymInt
 from ..core import pytree
+from ..core.anomaly import mode as anomaly
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.provenance import is_internal
 from ..core.state import state
@@ -129,7 +130,7 @@ class CompiledFunction:
     # --- calling ---
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.context is not None or not self.enabled or self.check:
+        if state.context is not None or not self.enabled or self.check or anomaly.enabled:
             return self._call_specially(args, kwargs)
         if not kwargs:
             for plan in self._flat.get(len(args), ()):
@@ -139,7 +140,7 @@ class CompiledFunction:
         return self._call_slowly(args, kwargs)
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if state.context is None and self.enabled:
+        if state.context is None and self.enabled and not anomaly.enabled:
             leaves, spec = self._flatten(args, kwargs)
             plan = self._plan_or_error(leaves, spec, (args, kwargs))
             from .check import run_checked

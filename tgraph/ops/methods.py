@@ -48,6 +48,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "detach_": inplace.detach_,
     "fill_": inplace.fill_,
     "register_hook": api.register_hook,
+    "register_post_accumulate_grad_hook": api.register_post_accumulate_grad_hook,
     "requires_grad_": api.requires_grad_,
     "retain_grad": api.retain_grad,
     "set_": storage_views.set_,

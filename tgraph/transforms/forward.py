@@ -219,7 +219,7 @@ def jvp(
             f"{len(leaves)} and {len(given)} tensors"
         )
     for primal, tangent in zip(leaves, given, strict=True):
-        _check_tangent(primal, tangent)
+        check_tangent(primal, tangent)
     context = JvpContext()
     own = [context.dual(settled(a), settled(b)) for a, b in zip(leaves, given, strict=True)]
     before = [each._value for each in own]
@@ -254,18 +254,19 @@ def _or_zeros(primal: Tensor, tangent: Tensor | None) -> Tensor:
     return apply(p.copy, zeros_of(primal._type)) if tangent is None else tangent
 
 
-def _check_tangent(primal: Any, tangent: Any) -> None:
+def check_tangent(primal: Any, tangent: Any, operation: str = "jvp") -> None:
+    """An error where `tangent` cannot be that of `primal`."""
     for name, each in (("primals", primal), ("tangents", tangent)):
         if not isinstance(each, Tensor):
-            raise TypeError(f"jvp: expected Tensors in {name}, got {type(each).__name__}")
+            raise TypeError(f"{operation}: expected Tensors in {name}, got {type(each).__name__}")
     if not primal._type.dtype.is_differentiable:
         raise RuntimeError(
-            f"jvp: only Tensors of floating point and complex dtype have tangents, got "
+            f"{operation}: only Tensors of floating point and complex dtype have tangents, got "
             f"{primal._type}"
         )
     if primal._type != tangent._type:
         raise RuntimeError(
-            f"jvp: expected a tangent of the type of its primal, {primal._type}, got "
+            f"{operation}: expected a tangent of the type of its primal, {primal._type}, got "
             f"{tangent._type}"
         )
 
@@ -298,7 +299,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if given_spec != own_spec:
             raise RuntimeError("linearize: expected tangents with the structure of the primals")
         for primal, tangent in zip(own_leaves, given, strict=True):
-            _check_tangent(primal, tangent)
+            check_tangent(primal, tangent)
         pairs = [pair for pair in zip(pulled, given) if settled(pair[0])._requires_grad]
         found = run_backward(
             [each for each, _ in pairs], [tangent for _, tangent in pairs], retain_graph=True,
