@@ -42,6 +42,13 @@ from .compiled.compile import compile
 from .compiled.named_size import Dim
 from .compiler.ir.promotion import can_cast, promote_types
 from .core import pytree
+from .core.determinism import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    use_deterministic_algorithms,
+)
 from .core.memory_format import MemoryFormat as memory_format
 from .core.memory_format import (
     channels_last,

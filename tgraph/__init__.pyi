@@ -57,6 +57,15 @@ from tgraph.compiled.named_size import Dim as Dim
 from tgraph.compiler.ir.promotion import can_cast as can_cast
 from tgraph.compiler.ir.promotion import promote_types as promote_types
 from tgraph.core import pytree as pytree
+from tgraph.core.determinism import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+)
+from tgraph.core.determinism import get_deterministic_debug_mode as get_deterministic_debug_mode
+from tgraph.core.determinism import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from tgraph.core.determinism import set_deterministic_debug_mode as set_deterministic_debug_mode
+from tgraph.core.determinism import use_deterministic_algorithms as use_deterministic_algorithms
 from tgraph.core.dtype_info import finfo as finfo
 from tgraph.core.dtype_info import iinfo as iinfo
 from tgraph.core.memory_format import MemoryFormat as _MemoryFormat

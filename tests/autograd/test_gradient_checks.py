@@ -158,3 +158,16 @@ def test_hooks_after_accumulation_are_for_leaves() -> None:
     (3 * x).sum().backward()
     tg.autograd.grad(x.sum(), x)  # accumulates nothing
     assert seen == [[2.0, 2.0], [8.0, 8.0]]
+
+
+def test_gradients_of_a_batch_of_vectors() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x**2
+    (rows,) = tg.autograd.grad(y, x, tg.eye(2), is_grads_batched=True)
+    assert rows.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    (none,) = tg.autograd.grad(y, x, tg.ones(0, 2), is_grads_batched=True)
+    assert none.shape == (0, 2)
+    with pytest.raises(RuntimeError, match="is_grads_batched: expected grad_outputs with the same"):
+        tg.autograd.grad(y, x, None, is_grads_batched=True)
+    with pytest.raises(ValueError, match="only_inputs=False"):
+        tg.autograd.grad(y, x, tg.ones(2), only_inputs=False)

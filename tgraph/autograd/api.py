@@ -91,12 +91,17 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` stays untouched.
 
-    With `allow_unused`, None for inputs that the outputs do not depend on.
+    With `allow_unused`, None for inputs that the outputs do not depend on; with
+    `materialize_grads`, zeros. `is_grads_batched`: `grad_outputs` have a first axis more, along
+    which there is a vector for each of as many backward passes; so have the results.
+    `only_inputs=False` is an error: `backward` adds to `.grad`.
 
     >>> import tgraph as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
@@ -104,6 +109,12 @@ def grad(
     >>> tg.autograd.grad(first, x)
     (tensor(18.),)
     """
+    if not only_inputs:
+        raise ValueError("only_inputs=False is not there: backward() adds to .grad of all leaves")
+    if is_grads_batched:
+        return _grads_of_batch(
+            outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
+        )
     results, asked = _as_tuple(outputs), _as_tuple(inputs)
     cotangents = _first_cotangents(results, grad_outputs)
     for each in asked:
@@ -120,6 +131,38 @@ def grad(
             "graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)
+
+
+def _grads_of_batch(
+    outputs: TensorOrTensors, inputs: TensorOrTensors, grad_outputs: Any, create_graph: bool,
+    allow_unused: bool | None, materialize_grads: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The gradients for each of the vectors that lie along the first axis of `grad_outputs`."""
+    given = _as_tuple(grad_outputs)
+    counts = {each.shape[0] for each in given if each is not None}
+    if len(counts) != 1:
+        raise RuntimeError(
+            "is_grads_batched: expected grad_outputs with the same first axis, got sizes "
+            f"{sorted(counts)}"
+        )
+    count = counts.pop()
+    if not count:
+        return tuple(
+            make_source(p.full, x._type.device, shape=(0, *x.shape), value=0, dtype=x._type.dtype)
+            for x in _as_tuple(inputs)
+        )
+    rows = [
+        grad(
+            outputs, inputs, [None if each is None else each[at] for each in given], True,
+            create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads,
+        )
+        for at in range(count)
+    ]  # fmt: skip
+    return tuple(
+        column[0] if column[0] is None
+        else apply(p.concatenate, *(each[None] for each in column), axis=0)
+        for column in zip(*rows, strict=True)
+    )  # fmt: skip
 
 
 def _or_zeros(found: Tensor | None, like: Tensor) -> Tensor:
