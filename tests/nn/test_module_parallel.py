@@ -117,8 +117,13 @@ def test_data_parallel() -> None:
     if not tg.cuda.is_available():
         assert nn.DataParallel(nn.ReLU()).device_ids == []
         assert tg.equal(nn.DataParallel(nn.ReLU())(x), tg.relu(x))
-    with pytest.raises(ImportError, match="DistributedDataParallel yet"):
-        from tgraph.nn.parallel import DistributedDataParallel  # noqa: F401
+    with pytest.warns(UserWarning, match="no DistributedDataParallel yet"):
+        from tgraph.nn.parallel import DistributedDataParallel as DDP
+    with pytest.raises(NotImplementedError, match="no DistributedDataParallel yet"):
+        DDP(net)
+    assert not isinstance(net, DDP) and not hasattr(parallel, "NoSuchThing")
+    with pytest.raises(NotImplementedError, match="training on several processes is not there"):
+        tg.distributed.init_process_group(backend="gloo")
 
 
 def test_parts() -> None:

@@ -1,4 +1,4 @@
-"""PyTorch's switches of deterministic algorithms. All algorithms here are deterministic as it is."""
+"""PyTorch's switches of deterministic algorithms, which all algorithms here are as it is."""
 
 from __future__ import annotations
 
