@@ -94,6 +94,8 @@ family({
     "special.i1": (tg.special.i1, FUNCTIONS.i1),
     "special.i1e": (lambda x: tg.special.i1e(x * 12), lambda x: FUNCTIONS.i1e(x * 12)),
     "special.zeta": (lambda x: tg.special.zeta(2.5, x), lambda x: FUNCTIONS.zeta(2.5, x)),
+    "igamma": (lambda x: tg.igamma(x * x, x), lambda x: FUNCTIONS.gammainc(x * x, x)),
+    "igammac": (lambda x: tg.igammac(9 * x, 12 * x), lambda x: FUNCTIONS.gammaincc(9 * x, 12 * x)),
     "mvlgamma": (lambda x: tg.mvlgamma(x + 1, 3), lambda x: FUNCTIONS.multigammaln(x + 1, 3)),
 }, ((5,), share), dtypes=(tg.float64,), tolerance=2e4, second=False, layouts=False)  # fmt: skip
 
@@ -112,6 +114,83 @@ def _spectra(T: Any, x: Any, axes: str) -> tuple[Any, ...]:
 family({
     "fft": (lambda x: _spectra(tg, x, "dim"), lambda x: _spectra(np, x, "axes")),
 }, (2, 36), dtypes=(tg.float64,), tolerance=400, second=False, layouts=False)  # fmt: skip
+
+
+def _pieces(x: Any, hop: int, window: Any) -> Any:
+    size = len(window)
+    starts = range(0, x.shape[-1] - size + 1, hop)
+    return np.stack([x[..., at : at + size] * window for at in starts], -2)
+
+
+def _short_spectra(T: Any, x: Any) -> tuple[Any, ...]:
+    """Real results: with padding and half of a spectrum, without, and what a signal is again."""
+    window = np.array([0.2, 0.7, 1.0, 0.6, 0.3])
+    wide = np.array([0.0, *window, 0.0, 0.0])[:-1]
+    if T is np:
+        padded = np.pad(x, ((0, 0), (3, 3)), "reflect")
+        half = np.fft.rfft(_pieces(padded, 2, wide), norm="ortho").swapaxes(1, 2)
+        whole = np.fft.fft(_pieces(x, 3, np.ones(6))).swapaxes(1, 2)
+        return half.real, half.imag, whole.real + whole.imag, x[:, :16] * 1.5
+    window = tg.tensor(window, dtype=x.dtype, device=x.device)
+    half = tg.stft(x, 7, 2, 5, window, normalized=True, return_complex=True)
+    whole = x.stft(6, 3, center=False, onesided=False, return_complex=False)
+    signal = tg.istft(half * 1.5, 7, 2, 5, window, normalized=True, length=16)
+    return half.real, half.imag, whole.sum(-1), signal
+
+
+family({
+    "stft,istft": (lambda x: _short_spectra(tg, x), lambda x: _short_spectra(np, x)),
+}, (2, 20), dtypes=(tg.float64,), tolerance=4000, second=False, layouts=False)  # fmt: skip
+
+
+def _masked(reduce: Callable[..., Any], identity: float) -> Callable[[Any], Any]:
+    return lambda x: reduce(np.where(KEPT, x, identity), 1)
+
+
+KEPT = np.array([[True, False, True, True], [False, True, True, False], [True] * 4])
+
+
+def _mask(x: Any) -> Any:
+    return tg.tensor(KEPT, device=x.device)
+
+
+family({
+    "masked.sum": (lambda x: tg.masked.sum(x, 1, mask=_mask(x)), _masked(np.sum, 0)),
+    "masked.prod": (lambda x: tg.masked.prod(x, (1,), mask=_mask(x)), _masked(np.prod, 1)),
+    "masked.amax": (lambda x: tg.masked.amax(x, 1, mask=_mask(x)), _masked(np.amax, -np.inf)),
+    "masked.amin": (lambda x: tg.masked.amin(x, 1, mask=_mask(x)), _masked(np.amin, np.inf)),
+    "masked.argmax": (lambda x: tg.masked.argmax(x, 1, mask=_mask(x), dtype=tg.int64),
+                      _masked(np.argmax, -np.inf)),
+    "masked.argmin": (lambda x: tg.masked.argmin(x, 1, mask=_mask(x), dtype=tg.int64),
+                      _masked(np.argmin, np.inf)),
+    "masked.mean": (lambda x: tg.masked.mean(x, 1, mask=_mask(x)), _masked(np.nanmean, np.nan)),
+    "masked.median": (lambda x: tg.masked.median(x, 1, mask=_mask(x)),
+                      lambda x: np.nanquantile(np.where(KEPT, x, np.nan), 0.5, 1, method="lower")),
+    "masked.var": (lambda x: tg.masked.var(x, 1, mask=_mask(x)),
+                   lambda x: np.nanvar(np.where(KEPT, x, np.nan), 1, ddof=1)),
+    "masked.std": (lambda x: tg.masked.std(x, unbiased=False, mask=_mask(x)[0]),
+                   lambda x: x[:, KEPT[0]].std()),
+    "masked.norm": (lambda x: tg.masked.norm(x, 3, 1, mask=_mask(x)),
+                    lambda x: (np.abs(np.where(KEPT, x, 0)) ** 3).sum(1) ** (1 / 3)),
+    "masked.cumsum": (lambda x: tg.masked.cumsum(x, 1, mask=_mask(x)), _masked(np.cumsum, 0)),
+    "masked.cumprod": (lambda x: tg.masked.cumprod(x, 1, mask=_mask(x)), _masked(np.cumprod, 1)),
+    "masked.softmax": (lambda x: tg.masked.softmax(x, 1, mask=_mask(x)),
+                       _masked(FUNCTIONS.softmax, -np.inf)),
+    "masked.softmin": (lambda x: tg.masked.softmin(x, 1, mask=_mask(x)),
+                       lambda x: FUNCTIONS.softmax(np.where(KEPT, -x, -np.inf), 1)),
+    "masked.log_softmax": (
+        lambda x: tg.where(_mask(x), tg.masked.log_softmax(x, 1, mask=_mask(x)), 0),
+        lambda x: np.where(KEPT, FUNCTIONS.log_softmax(np.where(KEPT, x, -np.inf), 1), 0)),
+    "masked.normalize": (
+        lambda x: tg.masked.normalize(x, 2, 1, mask=_mask(x)),
+        _masked(lambda x, axis: x / np.linalg.norm(x, axis=axis, keepdims=True), 0)),
+    "masked.logsumexp": (lambda x: tg.masked.logsumexp(x, 1, mask=_mask(x)),
+                         _masked(FUNCTIONS.logsumexp, -np.inf)),
+    "masked.logaddexp": (
+        lambda x: tg.masked.logaddexp(x, x * 2, other_mask=_mask(x)),
+        lambda x: np.logaddexp(x, np.where(KEPT, x * 2, -np.inf))),
+}, (3, 4), result=(*("same",) * 4, tg.int64, tg.int64, *("same",) * 13), tolerance=64,
+   second=False, layouts=False)  # fmt: skip
 
 
 # -- rearranging -----------------------------------------------------------------------------
@@ -368,7 +447,8 @@ family({
                            lambda a, b: np.linalg.solve(near_unit(a), b[:, 0])),
     "matrix_exp": (lambda a, b: tg.matrix_exp(a),
                    lambda a, b: scipy_linalg.expm(a)),
-    "orgqr": (lambda a, b: tg.orgqr(a, b[:, 0]), lambda a, b: _householder(a, b[:, 0])),
+    "orgqr": (lambda a, b: (tg.orgqr(a, b[:, 0]), tg.orgqr(a, b[:2, 1])),
+              lambda a, b: (_householder(a, b[:, 0]), _householder(a, b[:2, 1]))),
     "linalg.diagonal": (lambda a, b: tg.linalg.diagonal(a, offset=1),
                         lambda a, b: np.diagonal(a, 1)),
 }, (3, 3), (3, 2), dtypes=(tg.float64,), second=False, layouts=False, tolerance=4000)  # fmt: skip

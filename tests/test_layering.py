@@ -261,10 +261,9 @@ def test_a_name_of_the_package_is_public():
     )
     names = [
         "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed",
-        "distributions", "fft", "func",
-        "fx", "hub", "jit", "linalg", "multiprocessing", "nn", "onnx", "optim", "profiler",
-        "pytree", "random", "serialization", "sparse", "special", "testing", "tracing", "types",
-        "utils", "version", "vision",
+        "distributions", "fft", "func", "fx", "hub", "jit", "linalg", "masked", "multiprocessing",
+        "nn", "onnx", "optim", "profiler", "pytree", "random", "serialization", "signal", "sparse",
+        "special", "testing", "tracing", "types", "utils", "version", "vision",
     ]  # fmt: skip
     assert found.strip() == str(names)
 

@@ -17,6 +17,7 @@ from . import fx as fx
 from . import hub as hub
 from . import jit as jit
 from . import linalg as linalg
+from . import masked as masked
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import onnx as onnx
@@ -24,6 +25,7 @@ from . import optim as optim
 from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
+from . import signal as signal
 from . import sparse as sparse
 from . import special as special
 from . import testing as testing
@@ -602,6 +604,8 @@ def hsplit(input: _Tensor, indices_or_sections: _Sizes) -> _builtins.tuple[_Tens
 def hstack(tensors: _Sequence[_Tensor]) -> _Tensor: ...
 def hypot(input: _Tensor, other: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def i0(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
+def igamma(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...
+def igammac(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...
 def imag(input: _Tensor) -> _Tensor: ...
 def index_add(
     input: _Tensor, dim: _builtins.int, index: _Tensor, source: _Tensor, *, alpha: _Scalar = 1
@@ -642,6 +646,18 @@ def isnan(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def isneginf(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def isposinf(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def isreal(input: _Tensor) -> _Tensor: ...
+def istft(
+    input: _Tensor,
+    n_fft: _builtins.int,
+    hop_length: _builtins.int | None = None,
+    win_length: _builtins.int | None = None,
+    window: _Tensor | None = None,
+    center: _builtins.bool = True,
+    normalized: _builtins.bool = False,
+    onesided: _builtins.bool | None = None,
+    length: _builtins.int | None = None,
+    return_complex: _builtins.bool = False,
+) -> _Tensor: ...
 def kaiser_window(
     window_length: _builtins.int,
     periodic: _builtins.bool = True,
@@ -1016,6 +1032,19 @@ def std_mean(
     *,
     correction: _builtins.float | None = None,
 ) -> _builtins.tuple[_Tensor, _Tensor]: ...
+def stft(
+    input: _Tensor,
+    n_fft: _builtins.int,
+    hop_length: _builtins.int | None = None,
+    win_length: _builtins.int | None = None,
+    window: _Tensor | None = None,
+    center: _builtins.bool = True,
+    pad_mode: _builtins.str = "reflect",
+    normalized: _builtins.bool = False,
+    onesided: _builtins.bool | None = None,
+    return_complex: _builtins.bool | None = None,
+    align_to_window: _builtins.bool | None = None,
+) -> _Tensor: ...
 def sub(
     input: _Operand, other: _Operand, *, alpha: _Scalar = 1, out: _Tensor | None = None
 ) -> _Tensor: ...

@@ -73,6 +73,9 @@ FORMS |= {
     "addcmul_": lambda y, o: y.addcmul_(o["b"], o["c"], value=0.5),
     "addcdiv_": lambda y, o: y.addcdiv_(o["b"], o["c"], value=0.5),
     "acosh_": lambda y, o: y.add_(1).acosh_(),
+    "polygamma_": lambda y, o: y.add_(1).polygamma_(2),
+    "igamma_": lambda y, o: y.igamma_(o["b"]),
+    "igammac_": lambda y, o: y.igammac_(o["b"]),
     "mvlgamma_": lambda y, o: y.add_(1).mvlgamma_(2),
     "float_power_": lambda y, o: y.float_power_(2.5),
     "renorm_": lambda y, o: y.renorm_(2, 0, 0.8),
@@ -96,7 +99,7 @@ FORMS |= {
     "baddbmm_": lambda y, o: y.baddbmm_(o["b"][None], o["c"][None]),
 }  # fmt: skip
 SHAPES = {"addmv_": lambda y: y[0], "baddbmm_": lambda y: y[None]}
-WITHOUT_PYTORCH = ("asinh_", "acosh_", "atanh_")
+WITHOUT_PYTORCH = ("asinh_", "acosh_", "atanh_", "igamma_", "igammac_")
 """Not differentiated there."""
 """What is overwritten where that is not a matrix."""
 

@@ -84,8 +84,6 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
 }  # fmt: skip
 ASKED = ("mean", "variance", "stddev", "mode")
-# There is no incomplete gamma function yet.
-NO_CDF = {"Gamma", "Chi2", "InverseGamma"}
 # PyTorch's mode of Kumaraswamy is NaN: it takes logarithms of negative numbers.
 MODES_OF_THEIR_OWN = {"Kumaraswamy"}
 
@@ -118,7 +116,6 @@ def _asked(question: Any) -> Any:
 def of_case(lib: Any, name: str) -> dict[str, Any]:
     """All figures of a case."""
     found, params, at = made(lib, name)
-    kind = CASES[name][0]
     chances = found.log_prob(at)
     names, tensors = zip(*params.items(), strict=True)
     slopes = lib.autograd.grad(chances.sum(), tensors, retain_graph=True)
@@ -128,7 +125,7 @@ def of_case(lib: Any, name: str) -> dict[str, Any]:
         "log_prob": _listed(chances),
         **{f"gradient of {key}": _listed(g) for key, g in zip(names, slopes, strict=True)},
         "entropy": _asked(found.entropy),
-        "cdf": None if kind in NO_CDF else _asked(lambda: found.cdf(at)),
+        "cdf": _asked(lambda: found.cdf(at)),
         "support": _listed(found.support.check(at)),
     }
     if told["entropy"] is not None:
@@ -141,7 +138,7 @@ def of_case(lib: Any, name: str) -> dict[str, Any]:
             told[question] = _asked(lambda question=question: getattr(found, question))
     larger = found.expand((2, *found.batch_shape))
     told["expanded"] = _listed(larger.log_prob(at))
-    if kind != "Binomial":  # PyTorch's computes its logits at once, and shows them
+    if CASES[name][0] != "Binomial":  # PyTorch's computes its logits at once, and shows them
         told["repr"] = [repr(each).replace("torch.", "tgraph.") for each in (found, larger)]
     if found.has_enumerate_support:
         told["enumerated"] = _listed(found.enumerate_support())

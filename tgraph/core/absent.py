@@ -13,7 +13,6 @@ WAYS_OUT = {
     "ao": "numbers are not quantized here; float16, bfloat16 and tgraph.amp are there",
     "export": "tgraph.trace(function, *tensors) gives a graph, tgraph.save keeps a state_dict",
     "futures": "concurrent.futures of Python is there",
-    "masked": "use tgraph.where, or masked_fill and sums",
     "monitor": "tgraph.utils.tensorboard writes events",
     "mps": ONE_PROCESSOR,
     "mtia": ONE_PROCESSOR,

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..core.dtype_info import finfo
 from ..core.tensor import Tensor
+from ..ops.incomplete_gamma import igamma
 from ..ops.special_functions import digamma, lgamma, xlogy
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -59,6 +60,9 @@ class Gamma(ExponentialFamily):
             - self.rate * value
             - lgamma(self.concentration)
         )
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return igamma(self.concentration, self.rate * self._checked_value(value))
 
     def entropy(self) -> Tensor:
         a = self.concentration

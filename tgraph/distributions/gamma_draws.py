@@ -7,7 +7,6 @@ less probable than 1e-12.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..core.composite import composite
@@ -16,8 +15,8 @@ from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..ops import elementwise as e
 from ..ops import random
-from ..ops.creation import tensor
-from ..ops.special_functions import digamma, lgamma
+from ..ops.incomplete_gamma import implicit_gamma_gradient
+from ..ops.special_functions import lgamma
 from ..runtime.dtypes import float64, int64
 
 _CANDIDATES = 10  # of which each is refused with a probability below 0.05
@@ -68,34 +67,6 @@ def _standard_gamma_vjp(
     g: Tensor, out: Tensor, a: Tensor, normals: Any, chances: Any, boosts: Any
 ) -> Tensor:
     return e.mul(g, cast(implicit_gamma_gradient(cast(a, float64), cast(out, float64)), a.dtype))
-
-
-# Nodes of the quadrature for exponentially decaying integrands (Takahasi and Mori, 1974).
-_STEP = 0.125
-_POINTS = [k * _STEP for k in range(-24, 41)]
-_NODES = [math.exp(x - math.exp(-x)) for x in _POINTS]
-_WEIGHTS = [_STEP * (1 + math.exp(-x)) * math.exp(x - math.exp(-x)) for x in _POINTS]
-
-
-def implicit_gamma_gradient(a: Tensor, z: Tensor) -> Tensor:
-    """dz/da of a draw at a fixed probability F(z; a): -(dF/da) / (dF/dz) (Figurnov et al., 2018).
-
-    dF/da is the integral of d/da of the density over the side of `z` that lies away from the mean,
-    where the density falls; on a logarithmic scale, t = z * exp(-+ s), relative to that of `z`.
-    """
-    left = e.lt(z, a)
-    z = e.maximum(z, 1e-300)
-    side = e.where(left, -1.0, 1.0)
-    base = e.sub(e.log(z), digamma(a))
-    scale = e.reciprocal(e.add(e.abs(e.sub(z, a)), e.sqrt(z)))
-    nodes, weights = (
-        tensor(each, dtype=float64, device=z.device).reshape(-1, *(1,) * z.ndim)
-        for each in (_NODES, _WEIGHTS)
-    )
-    s = e.mul(e.mul(scale, nodes), side)
-    power = e.sub(e.mul(a, s), e.mul(z, e.expm1(s)))
-    total = e.mul(e.mul(e.add(base, s), e.exp(power)), weights).sum(0)
-    return e.mul(e.mul(side, z), e.mul(total, scale))
 
 
 def poisson(rate: Tensor) -> Tensor:

@@ -149,8 +149,7 @@ def slogdet(A: Tensor) -> Slogdet:
     """
     check_matrices("linalg.slogdet", A, square=True)
     factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
-    signs = e.mul(sign, r.prod(e.sign(m.diagonal(factors, 0, -2, -1)), -1))
-    return Slogdet(signs, _log_determinant(A, factors, rows))
+    return Slogdet(_sign(A, factors, sign), _log_determinant(A, factors, rows))
 
 
 @with_autocast
@@ -299,6 +298,36 @@ def _triangular_solve(
     return [of_a, back if wanted[1] else None]
 
 
+def solve_by_cholesky(factor: Tensor, b: Tensor) -> Tensor:
+    """The `x` with `factor @ factor.mT @ x = b`, for a lower triangular factor."""
+    name = "cholesky_solve"
+    check_matrices(name, factor, square=True)
+    _check_operand(name, factor, b)
+    if b.ndim < 2:
+        raise RuntimeError(f"{name}: b should have at least 2 dimensions, but has {b.ndim}")
+    return _solve_by_cholesky(*_batched(name, factor, b))
+
+
+@composite("solve_by_cholesky")
+def _solve_by_cholesky(factor: Tensor, b: Tensor) -> Tensor:
+    attrs = {"lower": True, "unit": False}
+    x = apply(p.triangular_solve, factor, b, transpose=False, **attrs)
+    return apply(p.triangular_solve, factor, x, transpose=True, **attrs)
+
+
+@vjp(_solve_by_cholesky, saves=(0,), saves_outputs=lambda wanted: (0,) * wanted[0])
+def _solve_by_cholesky_vjp(
+    cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
+) -> Cotangents:
+    """As PyTorch's: of `factor @ factor.mT`, in which both triangles of `factor` count."""
+    (g,), (x,), (factor, _) = cotangents, outputs, inputs
+    back, of_factor = _solve_by_cholesky(factor, g), None
+    if wanted[0]:
+        product = _times_transposed(back, x)
+        of_factor = e.neg(matmul(e.add(product, transposed(product)), factor))
+    return [of_factor, back if wanted[1] else None]
+
+
 # --- determinants -------------------------------------------------------------------------------
 
 
@@ -314,6 +343,16 @@ def _determinant_vjp(
     """Jacobi's formula, by the inverse: not finite where the matrix is singular."""
     scaled = e.mul(_as_matrix(e.mul(g, out)), unit_matrix(a._type))
     return solve_by_factors(a, scaled, factors, rows, transpose=True)
+
+
+@composite("slogdet_sign")
+def _sign(a: Tensor, factors: Tensor, sign: Tensor) -> Tensor:
+    return e.mul(sign, r.prod(e.sign(m.diagonal(factors, 0, -2, -1)), -1))
+
+
+@input_vjp(_sign)
+def _sign_vjp(g: Tensor, out: TensorType, a: TensorType, factors: Any, sign: Any) -> Tensor:
+    return creation.zeros(a.shape, dtype=a.dtype, device=a.device)
 
 
 @composite("slogdet")
@@ -389,6 +428,7 @@ def _eigh(
         apart = e.sub(m.unsqueeze(values, -2), m.unsqueeze(values, -1))
         rotation = e.div(matmul(transposed(vectors), g_vectors), _off_diagonal(apart))
         rotation = e.sub(rotation, _on_diagonal(m.diagonal(rotation, 0, -2, -1)))
+        rotation = e.mul(e.add(rotation, transposed(rotation)), 0.5)  # as of a symmetric matrix
         inner = rotation if inner is None else e.add(inner, rotation)
     return [_times_transposed(matmul(vectors, inner), vectors)]
 

@@ -24,6 +24,7 @@ from . import (
     elementwise,
     error_functions,
     gather_scatter,
+    incomplete_gamma,
     indexing,
     linalg,
     loops,
@@ -41,6 +42,7 @@ from . import (
     shared_memory,
     sorting,
     special_functions,
+    spectrograms,
     statistics,
     storage,
     storage_views,
@@ -52,10 +54,10 @@ from . import (
 FAMILIES = (
     activations, bessel_functions, branches, comparison, complex_numbers, concatenation,
     conversion, creation, differences, distinct, elementwise, error_functions, gather_scatter,
-    indexing, linalg, loops, mathematics, matrix_names, movement, norms, number_parts, products,
-    random, rearranging, reductions, row_scans, scans, shared_memory, sorting,
-    special_functions, statistics, storage, storage_views, typed, window_creation,
-    zeta_functions,
+    incomplete_gamma, indexing, linalg, loops, mathematics, matrix_names, movement, norms,
+    number_parts, products, random, rearranging, reductions, row_scans, scans,
+    shared_memory, sorting, special_functions, spectrograms, statistics, storage, storage_views,
+    typed, window_creation, zeta_functions,
 )  # fmt: skip
 
 

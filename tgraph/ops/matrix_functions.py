@@ -133,7 +133,8 @@ def _product_of(
 def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of the reflections `I - tau v vᵀ`, for [..., n, k].
 
-    The vectors are the columns below the diagonal, with a 1 upon it and 0 above.
+    The vectors are the columns below the diagonal, with a 1 upon it and 0 above; as many as there
+    are of `tau`.
 
     >>> import tgraph as tg
     >>> householder_product(tg.zeros(2, 1), tg.tensor([2.0])).tolist()
@@ -152,6 +153,7 @@ def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
         step = e.mul(m.unsqueeze(m.unsqueeze(t, -1), -1), e.mul(m.unsqueeze(v, -1), along))
         return e.sub(now, step), None
 
+    unit = m.narrow(unit, -1, 0, tau._type.shape[-1])
     reflections = m.movedim(unit, -1, 0), m.movedim(tau, -1, 0)
     found, _ = scan(reflected, first, reflections, reverse=True)
     return found

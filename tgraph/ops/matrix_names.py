@@ -80,8 +80,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     tensor([[2.]])
     """
     require_tensor(input, "cholesky_solve"), require_tensor(L, "cholesky_solve", "L")
-    first = f.solve_triangular(L.mT if upper else L, input, upper=False)
-    return f.solve_triangular(L if upper else L.mT, first, upper=True)
+    return f.solve_by_cholesky(L.mT if upper else L, input)
 
 
 @public(method=True, out=True)
@@ -93,8 +92,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     tensor([[0.2500]])
     """
     f.check_matrices("cholesky_inverse", input, square=True)
-    factor = creation.triu(input).mT if upper else creation.tril(input)
-    return cholesky_solve(f.unit_matrix(input._type), factor)
+    return f.solve_by_cholesky(input.mT if upper else input, f.unit_matrix(input._type))
 
 
 @public(method=True)

@@ -31,6 +31,7 @@ from . import (
     rules_elementwise,
     rules_movement,
     rules_reductions,
+    special_functions,
     storage_views,
 )
 
@@ -40,13 +41,17 @@ RULE_MODULES = (
     rules_contractions, rules_control, rules_elementwise, rules_movement, rules_reductions
 )  # fmt: skip
 
-# Methods that are declared in no family: those of other rooms, and one that is called otherwise.
+# Methods that are declared in no family: those of other rooms, and those that are called otherwise.
 METHODS: dict[str, Callable[..., Any]] = {
     "backward": api.tensor_backward,
     "copy_": inplace.copy_,
     "detach": views.detach,
     "detach_": inplace.detach_,
     "fill_": inplace.fill_,
+    "polygamma": lambda self, n: special_functions.polygamma(n, self),
+    "polygamma_": lambda self, n: overwrite(
+        self, lambda before: special_functions.polygamma(n, before), "polygamma_"
+    ),
     "register_hook": api.register_hook,
     "register_post_accumulate_grad_hook": api.register_post_accumulate_grad_hook,
     "requires_grad_": api.requires_grad_,

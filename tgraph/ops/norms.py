@@ -76,7 +76,7 @@ def _vector_norm(
     if x._type.dtype.is_complex:
         x = e.abs(x)
     if order == 0:
-        return cast(r.sum(e.ne(x, 0), dim, keepdim), x._type.dtype)
+        return r.sum(e.where(e.ne(x, 0), 1.0, e.sign(x)), dim, keepdim)  # with gradients of 0
     if math.isinf(order) or order < 0:
         _check_not_empty(name, x, axes, ord)
     if math.isinf(order):

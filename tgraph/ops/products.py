@@ -57,12 +57,13 @@ def _cross(name: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
         raise RuntimeError(
             f"{name}: inputs must have the same number of dimensions, got {x.ndim} and {y.ndim}"
         )
-    x, y = m.broadcast_tensors(x, y)
     axis = normalize_axis(dim, x.ndim)
-    if x._type.shape[axis] != 3:
+    sizes = x._type.shape[axis], y._type.shape[axis]
+    if sizes != (3, 3):
         raise RuntimeError(
-            f"{name}: inputs dimension {dim} must have length 3. Got {list(x._type.shape)}"
+            f"{name}: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}"
         )
+    x, y = m.broadcast_tensors(x, y)
     return _cross_product(x, y, axis)
 
 

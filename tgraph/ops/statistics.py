@@ -8,6 +8,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
+from ..core.eager_context import current_context
 from ..core.operands import Scalar, as_float, cast, require_tensor
 from ..core.planned import planned
 from ..core.public import public
@@ -190,11 +191,12 @@ def cov(
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = as_float(input, "cov")
     rows = m.reshape(x, 1, -1) if x.ndim < 2 else x
+    count = rows._type.shape[1]
+    _check_weights("fweights", fweights, count, "integral")
+    _check_weights("aweights", aweights, count, "floating point")
     weights: Any = fweights
     if aweights is not None:
-        shares = cast(aweights, x._type.dtype.to_real())
-        weights = shares if fweights is None else e.mul(shares, fweights)
-    count = rows._type.shape[1]
+        weights = aweights if fweights is None else e.mul(aweights, fweights)
     total: Any = count if weights is None else r.sum(weights)
     if weights is None:
         center = r.mean(rows, 1, True) if count else r.sum(rows, 1, True)
@@ -213,6 +215,33 @@ def cov(
         norm = e.clamp(norm, min=0)
     found = e.div(matmul(apart, conjugate(m.transpose(right, 0, 1))), norm)
     return found if input.ndim == 2 and rows._type.shape[0] != 1 else m.squeeze(found)
+
+
+def _check_weights(name: str, weights: Tensor | None, count: Any, kind: str) -> None:
+    """RuntimeError unless there is one for each observation, none of them negative.
+
+    What traced code computes is taken for no negative numbers.
+    """
+    if weights is None:
+        return
+    dtype = require_tensor(weights, "cov", name)._type.dtype
+    if weights.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+            f"{weights.ndim} dimensions"
+        )
+    if dtype.is_floating_point is (kind == "integral") or dtype.is_complex or dtype is bool_:
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {dtype.name} dtype"
+        )
+    if weights._type.numel != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the "
+            f"input but got {weights._type.numel} != {count}"
+        )
+    context = current_context()
+    if not context.tracing and (context.host_array(weights, "cov()") < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
 @public(method=True)

@@ -27,8 +27,8 @@ def encoded(value: Any, known: dict[int, Any] | None = None) -> Any:
         return known[id(value)]
     if isinstance(value, (torch.dtype, torch.memory_format)):
         return Named(str(value).removeprefix("torch."))
-    if isinstance(value, torch.device):
-        return str(value)
+    if isinstance(value, (torch.device, torch.layout)):
+        return str(value).removeprefix("torch.")
     if isinstance(value, torch.nn.Module):
         return _module(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -15,7 +15,7 @@ from torch.testing._internal.opinfo.core import (
 )
 
 from .encode import again, encoded, gradients, torch_tensors_of
-from .replay import Record
+from .replay import COMPOSED, Record
 from .values import told
 
 SAMPLES = 12
@@ -130,6 +130,8 @@ def record(case: Case) -> Record | None:
 
 def _called(info: Any) -> str:
     """Where tgraph should have it: what writes in place is a method."""
+    if _name(info) in COMPOSED:
+        return _name(info)
     return f"{info.name}_" if info.variant_test_name == "in_place" else info.name
 
 

@@ -166,6 +166,8 @@ def _detached(value: Any) -> Any:
 
 def operation_of(name: str) -> Callable[..., Any]:
     """A function of tgraph's; a method where PyTorch has no function of the name."""
+    if name in COMPOSED:
+        return COMPOSED[name]
     try:
         found = own_name(name)
         if callable(found):  # and not the dtype `float`
@@ -178,9 +180,27 @@ def operation_of(name: str) -> Callable[..., Any]:
         raise
 
 
+def _product(a: Any, b: Any) -> Any:
+    return a @ b.mT
+
+
+COMPOSED: dict[str, Callable[..., Any]] = {
+    "linalg.lstsq.grad_oriented": lambda a, b, driver: tg.linalg.lstsq(a, b, driver=driver)[:2],
+    "linalg.pinv.singular": lambda a, b: tg.linalg.pinv(_product(a, b)),
+    "svd_lowrank": lambda a, b, **named: tg.svd_lowrank(_product(a, b), **named),
+    "pca_lowrank": lambda a, b, **named: tg.pca_lowrank(_product(a, b), **named),
+}
+"""What PyTorch's samples call is a function of more than one of its operations."""
+
+_SECOND_FIRST = (
+    "einsum", "polygamma", "special.polygamma", "nn.functional.embedding",
+    "nn.functional.embedding_bag",
+)  # fmt: skip
+
+
 def _in_order(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Some samples of PyTorch's have what is differentiated first."""
-    if name in ("einsum", "polygamma", "nn.functional.embedding", "nn.functional.embedding_bag"):
+    if name in _SECOND_FIRST:
         return lambda first, second, *rest, **named: function(second, first, *rest, **named)
     if name == "where":
         return lambda chosen, condition, other: function(condition, chosen, other)
