@@ -33,7 +33,9 @@ LATE = (
 # code generation, which the first compilation needs, checks and pictures, products on a GPU; and
 # those to what few compilations need.
 DOORS = {
-    "tgraph.compiled.compile": ("tgraph.compiled.compiled_function",),
+    "tgraph.compiled.compile": (
+        "tgraph.compiled.compiled_function", "tgraph.compiled.optimized_module",
+    ),
     "tgraph.core.planned": ("tgraph.compiled.eager_plan",),
     "tgraph.ops.row_scans": ("tgraph.tracing.rehearsal",),
     "tgraph.compiled.operation_plans": (
@@ -63,7 +65,8 @@ DOORS = {
     "tgraph.drawing.draw": (
         "tgraph.drawing.autograd_picture", "tgraph.drawing.dot", "tgraph.drawing.function_picture",
         "tgraph.drawing.graph_picture", "tgraph.drawing.picture", "tgraph.compiler.plan.program",
-        "tgraph.compiled.compiled_function", "tgraph.compiler.plan.ready_plan", "tgraph.nn.module",
+        "tgraph.compiled.compiled_function", "tgraph.compiled.optimized_module",
+        "tgraph.compiler.plan.ready_plan", "tgraph.nn.module",
         "tgraph.drawing.built_picture", "tgraph.graphs.graph",
     ),
     "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),

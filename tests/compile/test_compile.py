@@ -300,8 +300,61 @@ def test_compiled_modules_are_still_modules():
     np.testing.assert_allclose(
         compiled(X).detach().numpy(), model(X).detach().numpy(), rtol=1e-5, atol=1e-6
     )
+    assert isinstance(compiled, tg.nn.Module) and compiled._orig_mod is model
     assert [*compiled.parameters()] == [*model.parameters()]
-    assert compiled.training and not compiled.eval().training
+    assert compiled.training and compiled.eval() is compiled and not model.training
+    compiled.word = "said"
+    assert model.word == compiled.word == "said" and "compiles" not in model.__dict__
+    del compiled.word
+    assert not hasattr(model, "word")
+    with pytest.raises(AttributeError, match="'Sequential' object has no attribute 'word'"):
+        _ = compiled.word
+    again = tg.compile(compiled)
+    assert again._orig_mod is model and len(compiled.compiles) == 1 and not again.compiles
+    seen = []
+    with compiled.register_forward_hook(lambda module, args, output: seen.append(output.shape)):
+        compiled(X)
+    compiled(X)
+    assert seen == [(*X.shape[:-1], 2)]
+    assert tg.draw(compiled, None, X) is not None
+
+
+def test_a_compiled_module_is_a_part_of_another():
+    """Its parameters are found, its keys are PyTorch's, and inside of a trace it is traced."""
+
+    class Whole(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = tg.nn.Linear(4, 3)
+            self.inner = tg.compile(self.inner)
+            self.outer = tg.nn.Linear(3, 1)
+
+        def forward(self, x):
+            return self.outer(self.inner(x).tanh() * self.inner.bias.sum() * self.inner.in_features)
+
+    whole = Whole()
+    assert list(whole.state_dict())[:2] == ["inner._orig_mod.weight", "inner._orig_mod.bias"]
+    plain = copy.deepcopy(whole)
+    plain.load_state_dict(whole.state_dict())
+    assert plain.inner.weight is not whole.inner.weight
+    losses = []
+    for model, run_compiled in ((whole, True), (plain, False)):
+        optimizer = tg.optim.SGD(model.parameters(), lr=0.01)
+
+        def step(x, model=model, optimizer=optimizer):
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = tg.compile(step) if run_compiled else step
+        losses.append([run(X).item() for _ in range(4)])
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    assert losses[0][3] < losses[0][0]
+    whole.inner.bias = tg.nn.Parameter(tg.zeros(3))  # is watched, as that of any module
+    tg.testing.assert_close(tg.compile(whole)(X), whole(X))
+    np.testing.assert_allclose(whole(X).detach(), whole.outer.bias.detach().expand(len(X), 1))
 
 
 class Model(tg.nn.Module):

@@ -148,4 +148,9 @@ def compile(
     with interrupts.held(), no_collection():
         from .compiled_function import compiled
 
-    return compiled(function, check, dynamic, control_flow)
+        if not hasattr(type(function), "named_parameters"):
+            return compiled(function, check, dynamic, control_flow)
+        from .optimized_module import OptimizedModule
+
+    module = function._orig_mod if isinstance(function, OptimizedModule) else function
+    return OptimizedModule(module, compiled(module, check, dynamic, control_flow))

@@ -29,7 +29,7 @@ from ..core.trace_state import RecompileWarning, Rewrite, Source, TraceError
 from ..core.traced_float import Specialize
 from ..runtime.garbage import no_collection
 from ..runtime.records import NamedTuple, record
-from ..tracing.record_call import called, is_module, leaf_names, record_call
+from ..tracing.record_call import called, leaf_names, record_call
 from ..tracing.recorded_call import Call
 from ..tracing.recording.places import Place, Places, is_number
 from ..tracing.recording.recorder import Recorder
@@ -596,15 +596,6 @@ class _Methods:
         return _Methods(None)
 
 
-class CompiledModule(CompiledFunction):
-    """A compiled module: called like the module; all else is asked of the module itself."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "function":
-            raise AttributeError(name)
-        return getattr(self.function, name)
-
-
 def _assert_compiled(name: str, records: Sequence[CompileRecord], count: int, when: str) -> None:
     if len(records) == count:
         return
@@ -709,11 +700,10 @@ def compiled(
     function: Callable[..., Any], check: bool, dynamic: Any = None,
     control_flow: bool = False,
 ) -> CompiledFunction:  # fmt: skip
-    """What `compile` makes of a function, or of one that is compiled already."""
+    """The compiled form of a function, or of one that is compiled already."""
     if isinstance(function, CompiledFunction):
         function = function.function
-    kind = CompiledModule if is_module(function) else CompiledFunction
-    made = kind(function, check, dynamic, control_flow)
+    made = CompiledFunction(function, check, dynamic, control_flow)
     if made.enabled:
         prepare()
     return made

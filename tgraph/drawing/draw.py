@@ -82,6 +82,7 @@ def _format(path: str | os.PathLike[str]) -> str:
 
 def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
     from ..compiled.compiled_function import CompiledFunction
+    from ..compiled.optimized_module import OptimizedModule
     from ..compiler.plan.program import Program
     from ..compiler.plan.ready_plan import ReadyPlan
     from ..graphs.graph import Graph as BuiltGraph
@@ -102,6 +103,8 @@ def _picture(obj: Any, args: Any, kwargs: Any) -> Any:
         return executable_picture(obj)
     if isinstance(obj, Tensor):
         return autograd_picture(obj, _names_of_caller())
+    if isinstance(obj, OptimizedModule):
+        obj = obj._compiled
     if isinstance(obj, CompiledFunction):
         return compiled_picture(obj, args, kwargs)
     if callable(obj):
