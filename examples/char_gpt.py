@@ -43,11 +43,13 @@ class Block(nn.Module):
             for each in self.projected(x).chunk(3, dim=2)
         )
         found = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.mixed(found.transpose(1, 2).flatten(2))
+        mixed: Tensor = self.mixed(found.transpose(1, 2).flatten(2))
+        return mixed
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
-        return x + self.network(self.norm2(x))
+        after: Tensor = x + self.network(self.norm2(x))
+        return after
 
 
 class GPT(nn.Module):
@@ -64,7 +66,9 @@ class GPT(nn.Module):
 
     def forward(self, codes: Tensor) -> Tensor:
         places = tg.arange(codes.shape[1], device=codes.device)
-        return self.head(self.norm(self.blocks(self.letters(codes) + self.places(places))))
+        x = self.blocks(self.letters(codes) + self.places(places))
+        scores: Tensor = self.head(self.norm(x))
+        return scores
 
 
 def train(model: GPT, compiled: bool, steps: int, rows: int, device: str) -> list[float]:

@@ -56,7 +56,8 @@ def residual(model: nn.Module, points: Tensor) -> Tensor:
     ones = tg.ones_like(u)
     u_x, u_t = autograd.grad(u, (x, t), ones, create_graph=True)
     (u_xx,) = autograd.grad(u_x, x, ones, create_graph=True)
-    return u_t + u * u_x - VISCOSITY * u_xx
+    found: Tensor = u_t + u * u_x - VISCOSITY * u_xx
+    return found
 
 
 def points_of(count: int, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:

@@ -319,6 +319,25 @@ def test_compiled_modules_are_still_modules():
     assert tg.draw(compiled, None, X) is not None
 
 
+def test_pytorch_s_options_are_accepted():
+    given = {"fullgraph": True, "backend": "inductor", "mode": "reduce-overhead"}
+    assert tg.compile(lambda x: x * 2, **given)(Y).tolist() == (Y * 2).tolist()
+    decorated = tg.compile(dynamic=False, options={"triton.cudagraphs": True})(lambda x: x + 1)
+    assert decorated(Y).tolist() == (Y + 1).tolist()
+    model = tg.nn.Linear(4, 2)
+    assert tg.compile(model, disable=True) is model
+    model.compile(disable=True)
+    assert model._compiled_call_impl is None
+    model.compile(mode="max-autotune")
+    assert model._compiled_call_impl is not None and model(X).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fastest, should be one of: default"):
+        tg.compile(model, mode="fastest")
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        tg.compile(model, mode="default", options={})
+    with pytest.raises(NotImplementedError, match="would be given PyTorch"):
+        tg.compile(model, backend=lambda graph, inputs: graph)
+
+
 def test_a_compiled_module_is_a_part_of_another():
     """Its parameters are found, its keys are PyTorch's, and inside of a trace it is traced."""
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+from ..compiled.optimized_module import OptimizedModule
 from .compiler_names import allow_in_graph, disable, is_compiling, reset
 
 __all__ = ["OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "config",
@@ -13,11 +14,6 @@ __all__ = ["OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "conf
 
 config = SimpleNamespace(cache_size_limit=8, suppress_errors=False, recompile_limit=8)
 """Settings that programs change; they change nothing here."""
-
-
-class OptimizedModule:
-    """What PyTorch's `compile` makes of a module; here it stays one of its own class."""
-
 
 TransformGetItemToIndex = nullcontext
 """Inside of it PyTorch indexes by tensors without dimensions, which tgraph always does."""

@@ -28,8 +28,17 @@ import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
+from ..core.pytorch_options import PyTorchOptions, check_options
 from ..runtime import interrupts
 from ..runtime.garbage import no_collection
 
@@ -72,20 +81,23 @@ Axes = bool | Mapping[str, "Axis | Mapping[str, Axis]"]
 
 @overload
 def compile(
-    function: Module, *, check: bool = ..., dynamic: Axes | None = ..., control_flow: bool = ...
-) -> Any: ...
+    function: Module, *, check: bool = ..., dynamic: Axes | None = ..., control_flow: bool = ...,
+    **pytorch: Unpack[PyTorchOptions],
+) -> Any: ...  # fmt: skip
 @overload
 def compile(
     function: Callable[_P, _R], *, check: bool = ..., dynamic: Axes | None = ...,
-    control_flow: bool = ...,
+    control_flow: bool = ..., **pytorch: Unpack[PyTorchOptions],
 ) -> Compiled[_P, _R]: ...  # fmt: skip
 @overload
 def compile(
-    function: None = ..., *, check: bool = ..., dynamic: Axes | None = ..., control_flow: bool = ...
-) -> _Compiling: ...
+    function: None = ..., *, check: bool = ..., dynamic: Axes | None = ...,
+    control_flow: bool = ..., **pytorch: Unpack[PyTorchOptions],
+) -> _Compiling: ...  # fmt: skip
 def compile(
     function: Any = None, *, check: bool = False, dynamic: Axes | None = None,
-    control_flow: bool = False,
+    control_flow: bool = False, fullgraph: bool = False, backend: Any = "inductor",
+    mode: str | None = None, options: Mapping[str, Any] | None = None, disable: bool = False,
 ) -> Any:  # fmt: skip
     """Compile a function, method or module; also a decorator, with or without arguments.
 
@@ -102,7 +114,11 @@ def compile(
 
     With `check`, every call also runs eagerly, on copies, and a result that differs is an error
     that names the first operation, kernel and source line that differ. The environment variable
-    TGRAPH_COMPILE=0 makes everything run eagerly.
+    TGRAPH_COMPILE=0 makes everything run eagerly, and `disable` gives the function itself.
+
+    `fullgraph`, `backend`, `mode` and `options` are accepted for programs written for PyTorch, and
+    change nothing: a function is always one graph, and there is one compiler. A backend that is a
+    function of the program's is refused.
 
     `dynamic` names axes of arguments whose size varies, such as ``{"x": 0}`` or ``{"x": (0, 1)}``;
     a tensor in a container goes by its path (``"batch['image']"``, or ``{"batch": {"image": 0}}``),
@@ -138,11 +154,15 @@ def compile(
     >>> mean(tg.ones(3)), mean(tg.ones(500)), len(mean.compiles)
     (tensor(1.), tensor(1.), 1)
     """
+    check_options(backend, mode, options)
     if function is None:
-        return functools.partial(compile, check=check, dynamic=dynamic, control_flow=control_flow)
+        return functools.partial(
+            compile, check=check, dynamic=dynamic, control_flow=control_flow, disable=disable
+        )
     if not callable(function):
         raise TypeError(f"compile expected a function or module, got {type(function).__name__}")
-    if sys.is_finalizing():  # nothing can be imported; without a plan a call runs as it is written
+    # While Python shuts down nothing can be imported; without a plan a call runs as it is written.
+    if disable or sys.is_finalizing():
         return function
     # Imported here, as a quarter of tgraph serves compiled functions alone.
     with interrupts.held(), no_collection():

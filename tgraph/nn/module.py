@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
+from ..core.pytorch_options import check_options
 from ..core.state import state
 from ..core.tensor import Tensor
 from .making import at_once, making
@@ -425,11 +426,16 @@ class Module(HookedCalls, Stateful, Convertible):
     # --- copies ---
 
     def compile(
-        self, *, check: bool = False, dynamic: Any = None, control_flow: bool = False
-    ) -> None:
+        self, *, check: bool = False, dynamic: Any = None, control_flow: bool = False,
+        fullgraph: bool = False, backend: Any = "inductor", mode: str | None = None,
+        options: Mapping[str, Any] | None = None, disable: bool = False,
+    ) -> None:  # fmt: skip
         """Let calls of this module run compiled, as what `tgraph.compile` gives; see there."""
         from ..compiled.compiled_function import compiled
 
+        check_options(backend, mode, options)
+        if disable:
+            return
         made = compiled(self._call_impl, check, dynamic, control_flow)
         object.__setattr__(self, "_compiled_call_impl", made)
         object.__setattr__(self, "_hooked", True)
