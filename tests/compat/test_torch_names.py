@@ -150,6 +150,47 @@ def test_a_program_of_pytorchs_runs_and_what_is_missing_is_told(tmp_path: Path) 
     assert told[1][1] == f"{script}:{number['    import torch.futures']}"
 
 
+NOT_WHOLE = """
+import torch
+from torch import nn
+
+class Doubled(nn.Module):
+    calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return x * 2 if x.sum() > 0 else x
+
+model = Doubled()
+run = torch.compile(model, mode="reduce-overhead")
+assert [run(torch.full((2,), each)).tolist() for each in (1.0, -1.0)] == [[2, 2], [-1, -1]]
+assert model.calls == 2  # what the trace did is undone
+assert torch.compile(lambda x: x + 1, dynamic=True)(torch.ones(2)).tolist() == [2, 2]
+
+@torch.compile(fullgraph=True)
+def whole(x):
+    return x * 2 if x.sum() > 0 else x
+
+try:
+    whole(torch.ones(2))
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_what_cannot_be_compiled_runs_eagerly(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(NOT_WHOLE)
+    command = [sys.executable, "-m", "tgraph.compat", str(script)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    line = NOT_WHOLE.splitlines().index("        return x * 2 if x.sum() > 0 else x") + 1
+    assert "UserWarning: 'Doubled' is not compiled and runs eagerly: bool(): Python" in run.stderr
+    *_, head, told = run.stderr.splitlines()
+    assert head == "1 of the compiled functions ran eagerly:"
+    assert told.startswith("  Doubled: bool()") and f"script.py:{line}" in told
+    assert "'whole' is being traced" in run.stdout
+
+
 def test_it_is_refused_where_pytorch_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", np)  # anything that is not ours
     with pytest.raises(RuntimeError, match="PyTorch has been imported"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -10,10 +11,15 @@ import importlib.metadata
 import importlib.util
 import sys
 import types
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..compiled.compile import compile
+from ..compiled.compiled_function import CompiledFunction
+from ..compiled.optimized_module import OptimizedModule
 from ..core.absent import WAYS_OUT
+from ..core.trace_state import TraceError
 
 VERSION = "2.13.0+tgraph"
 """What `torch.__version__` says: the names are those of that version."""
@@ -122,6 +128,7 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self) -> None:
         self.missing: dict[tuple[str, str, int], int] = {}
+        self.eager: dict[str, str] = {}  # names of functions that could not be compiled, and why
 
     # --- finding ---
 
@@ -186,9 +193,30 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             }
         )
         made.__dict__.update(_own=own, _names=self, __path__=[])
+        if made.__dict__.get("compile") is compile:
+            made.__dict__["compile"] = self._compile
         if hasattr(own, "__all__"):
             made.__dict__["__all__"] = list(own.__all__)
         return made
+
+    # --- compiling ---
+
+    def _compile(self, model: Any = None, *, fullgraph: bool = False, **options: Any) -> Any:
+        """`tgraph.compile`; what it refuses runs eagerly, unless with `fullgraph`.
+
+        PyTorch compiles the parts of such a function.
+        """
+        if model is None:
+            return functools.partial(self._compile, fullgraph=fullgraph, **options)
+        made = compile(model, fullgraph=fullgraph, **options)
+        inner = made._compiled if isinstance(made, OptimizedModule) else made
+        if not fullgraph and isinstance(inner, CompiledFunction):
+            inner.when_refused = self._runs_eagerly
+        return made
+
+    def _runs_eagerly(self, function: CompiledFunction, error: TraceError) -> None:
+        self.eager[function.name] = str(error)
+        warnings.warn(f"'{function.name}' is not compiled and runs eagerly: {error}", stacklevel=5)
 
     # --- what is missing ---
 
@@ -203,15 +231,20 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             frame = frame.f_back
 
     def report(self) -> str:
-        """What was asked for and not found, by name and line; empty where there was nothing."""
-        if not self.missing:
-            return ""
-        lines = [
-            f"tgraph has not {len({name for name, *_ in self.missing})} of the names asked for:"
-        ]
+        """What was asked for and not found, by name and line, and what was not compiled.
+
+        Empty where there was nothing.
+        """
+        lines = []
+        if self.missing:
+            count = len({name for name, *_ in self.missing})
+            lines.append(f"tgraph has not {count} of the names asked for:")
         for (name, file, line), count in sorted(self.missing.items()):
             times = "" if count == 1 else f" ({count} times)"
             lines.append(f"  {name:40} {file}:{line}{times}")
+        if self.eager:
+            lines.append(f"{len(self.eager)} of the compiled functions ran eagerly:")
+        lines += [f"  {name}: {reason}" for name, reason in sorted(self.eager.items())]
         return "\n".join(lines)
 
     def undo(self) -> None:

@@ -109,6 +109,9 @@ class CompiledFunction:
         self._axes = DynamicAxes(function, dynamic)
         self.compiles: list[CompileRecord] = []
         self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
+        # Told of a trace that was refused, after which the function runs eagerly, where there is
+        # one; otherwise that is an error.
+        self.when_refused: Callable[[CompiledFunction, TraceError], None] | None = None
         self._flat: dict[int, list[AnyPlan]] = {}  # by the number of plain arguments
         self._plans: dict[pytree.TreeSpec, list[AnyPlan]] = {}
         # Positions of numbers that changed, and of those whose value the function asks for.
@@ -177,7 +180,15 @@ class CompiledFunction:
                 return result
         if sys.is_finalizing():  # no plans are made any more
             return self._eager(leaves, given)
-        result = self._plan_or_error(leaves, spec, given).run(leaves, given)
+        try:
+            plan = self._plan_or_error(leaves, spec, given)
+        except TraceError as error:
+            if self.when_refused is None:
+                raise
+            self.when_refused(self, error)
+            self.enabled = False
+            return self._eager(leaves, given)
+        result = plan.run(leaves, given)
         return self._eager(leaves, given) if result is MISS else result
 
     def _plan_or_error(self, leaves: Sequence[Any], spec: pytree.TreeSpec, given: Any) -> AnyRun:

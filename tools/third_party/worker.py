@@ -95,7 +95,7 @@ def _gradients(name: str, folder: Path, compiled: bool) -> tuple[list[Any], list
 
     call, inputs = _made(name, folder)
     is_model = isinstance(call, torch.nn.Module)
-    results = _floats((torch.compile(call) if compiled else call)(*inputs))
+    results = _floats((torch.compile(call, fullgraph=True) if compiled else call)(*inputs))
     outputs = [each.detach().numpy().copy() for each in results]
     loss = sum((each * each).mean() for each in results if each.requires_grad)
     if not isinstance(loss, torch.Tensor):
@@ -128,7 +128,7 @@ def _losses(name: str, folder: Path, compiled: bool) -> list[Any]:
         optimizer.step()
         return loss.detach()
 
-    run = torch.compile(step) if compiled else step
+    run = torch.compile(step, fullgraph=True) if compiled else step
     return [run(*inputs).numpy().copy() for _ in range(3)]
 
 
