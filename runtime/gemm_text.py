@@ -80,6 +80,10 @@ class Tiles:
         """Of A where it is gathered; whole tiles, so few that they stay in the caches."""
         return 4 * self.rows
 
+    def packs_straight(self, m: int, k: int, leading: int) -> bool:
+        """Whether a product packs B, whose rows are contiguous: see `gemm_native._block`."""
+        return m > self.rows and k * leading > self.near
+
     def cuts_rows(self, m: int, n: int) -> bool:
         """Whether threads share the rows of C before an epilogue, not the columns."""
         return 2 * m >= n or m >= FEWEST_SHARED * self.rows

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from ..ir import Family, Graph, Node
 from ..ir import primitives as p
+from ..ir.loop_rows import written_state
 from ..kernel.kernel import Kernel
 from ..kernel.kernel_io import BufferLayout, CannotFuse
 from ..kernel.kernel_needs import KernelNeeds
@@ -83,6 +84,7 @@ class FusionRules:
             **{node: piece.layout for node, piece in self.pieces.items()},
         }
         self._operands: dict[tuple[Node, Node], Node] = {}
+        self._unread: dict[Node, frozenset[int]] = {}
 
     def is_step(self, node: Node) -> bool:
         """Whether a node runs on its own on this target."""
@@ -94,7 +96,28 @@ class FusionRules:
 
     def step_operands(self, step: Node) -> list[Node]:
         """What must lie in memory for `step`."""
-        return [self.step_operand(step, operand) for operand in step.inputs]
+        unread = self.unread_operands(step)
+        return [
+            self.step_operand(step, operand)
+            for at, operand in enumerate(step.inputs)
+            if at not in unread
+        ]
+
+    def unread_operands(self, step: Node) -> frozenset[int]:
+        """The numbers of the operands that `step` never reads: numbers in rows that a loop writes.
+
+        A scan stacks its results over zeros; nobody has to write these.
+        """
+        if step.primitive is not p.loop:
+            return frozenset()
+        found = self._unread.get(step)
+        if found is None:
+            found = self._unread[step] = frozenset(
+                at
+                for at in written_state(step)
+                if step.inputs[at].type.numel and is_virtual_source(alias_base(step.inputs[at]))
+            )
+        return found
 
     def step_operand(self, step: Node, operand: Node) -> Node:
         """What must lie in memory for `step` to read `operand`: that, or what it views."""

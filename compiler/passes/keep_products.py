@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from ..ir import Builder, Family, Graph, Node, TensorType, input_node, toposort
 from ..ir import primitives as p
-from .loop_rows import RowLoop, row, row_loop, with_row
+from ..ir.loop_rows import RowLoop, row, row_loop, with_row
 from .matching import full
 from .simplify_control import live_operands
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from ..ir import Builder, Graph, Node, input_node
 from ..ir import primitives as p
+from ..ir.loop_rows import RowLoop, row_loop, with_row
 from ..ir.shapes import are_plain_ints
-from .loop_rows import RowLoop, row_loop, with_row
 from .matching import full, holds, reshape
 from .simplify_control import Results, get, replace_results
 

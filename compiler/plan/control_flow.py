@@ -14,13 +14,14 @@ places. A loop is::
 Where a target counts turns, a loop whose number of turns is known has no condition and no branch,
 but a step that counts. So nothing is copied from turn to turn. A value that the body reads only at
 the element that it writes, and not afterwards, is written where it lies: it needs neither the other
-memory nor the exchange. What the graphs read besides the state lies where it was computed, and is
-not given to others before the loop ends, since the loop is one step of the graph around it.
+memory nor the exchange. Rows that are all written, and never read before, are given no values to
+begin with. What the graphs read besides the state lies where it was computed, and is not given to
+others before the loop ends, since the loop is one step of the graph around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -80,7 +81,7 @@ def write_branch(builder: PlanBuilder, node: Node) -> list[StepInfo]:
 
 def write_loop(builder: PlanBuilder, node: Node) -> list[StepInfo]:
     """Append the steps of a loop; what is told of those of its graphs."""
-    operands, results = _operands(builder, node), builder.results(node)
+    results = builder.results(node)
     place_of = {each.attrs["index"]: builder.place[each] for each in results}
     with ExitStack() as borrowed:
 
@@ -95,6 +96,9 @@ def write_loop(builder: PlanBuilder, node: Node) -> list[StepInfo]:
             for at, each in enumerate(node.inputs[: node.attrs["carried"]])
             if each.type.numel
         ]  # fmt: skip
+        unread = builder.fused.rules.unread_operands(node)
+        begins = {each.number: each.first for each in state if each.number in unread}
+        operands = _operands(builder, node, begins)
         turns = known_turns(node) if builder.counts_turns else None
         decision = take(1)
         decide, step = _inner_builders(builder, node, operands, state, decision)
@@ -212,9 +216,15 @@ def _name(builder: PlanBuilder, node: Node) -> str:
     return f"{prefix}{node.primitive.name}{builder.position[builder.fused.group_of[node]]}"
 
 
-def _operands(builder: PlanBuilder, node: Node) -> Sequence[BufferRef]:
-    """Where operands lie, which are dense: see `planning`."""
-    return [array.ref for array in builder.operands.arrays(node)]
+def _operands(
+    builder: PlanBuilder, node: Node, unread: Mapping[int, BufferRef] | None = None
+) -> Sequence[BufferRef]:
+    """Where operands lie, which are dense: see `planning`. Those that none reads are given."""
+    given = unread or {}
+    return [
+        given[at] if at in given else builder.operands.array(node, each).ref
+        for at, each in enumerate(node.inputs)
+    ]
 
 
 def _copy(builder: PlanBuilder, target: BufferRef, source: BufferRef, nbytes: int) -> None:

@@ -40,9 +40,11 @@ class Operands:
     def read_bytes(self, step: Node) -> int:
         """Bytes that a step reads of its operands."""
         rules, in_memory = self.fused.rules, self.fused.in_memory
+        unread = rules.unread_operands(step)
         return sum(
             min(each.type.nbytes, in_memory(rules.step_operand(step, each)).type.nbytes)
-            for each in step.inputs
+            for at, each in enumerate(step.inputs)
+            if at not in unread
         )
 
     def matrix(self, step: Node, operand: Node, transpose: bool) -> Matrix:

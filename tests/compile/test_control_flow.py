@@ -174,6 +174,7 @@ def test_a_turn_does_the_same_whatever_the_length() -> None:
         texts.append(re.findall(r"loop\d+_body.*\n.*moved", text))
     assert texts[0] == texts[1] and len(texts[0]) > 10
     assert not [each for each in texts[0] if "kB" in each or "MB" in each]
+    assert not re.findall(r"_full.*\n.*[kM]B moved", text)  # zeros that rows would begin with
 
 
 def test_a_position_that_is_computed_is_written_in_place() -> None:

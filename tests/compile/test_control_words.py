@@ -239,6 +239,52 @@ def test_loops_carry_values_on_where_they_lie(turns: int, readers: str) -> None:
         assert arena < x.nbytes / 2 if readers == "nobody" else arena > x.nbytes
 
 
+TURNS = 6
+ROW_CASES: dict[str, tuple[bool, Make]] = {
+    "first to last": (False, lambda m, i, rows, x: _put(m, rows, i, x)),
+    "last to first": (False, lambda m, i, rows, x: _put(m, rows, _back(m, i), x)),
+    "some rows": (True, lambda m, i, rows, x: _put(m, rows, m("floor_divide", i, m.number(2)), x)),
+    "added": (True, lambda m, i, rows, x: _put(m, rows, i, x, accumulate=True)),
+    "read before": (True, lambda m, i, rows, x: _put(m, rows, i, _row(m, rows, _back(m, i)))),
+    "changed behind": (True, lambda m, i, rows, x: m("neg", _put(m, rows, i, x))),
+}
+"""By whether a turn may see what rows begin with: how they go on, in the turn number `i`."""
+
+
+def _back(m: Maker, i: Node) -> Node:
+    return m("sub", m.number(TURNS - 1), i)
+
+
+def _row(m: Maker, rows: Node, i: Node) -> Node:
+    return m("index", rows, i, axis=0)
+
+
+def _put(m: Maker, rows: Node, i: Node, value: Node, accumulate: bool = False) -> Node:
+    return m("index_put", rows, i, value, axis=0, accumulate=accumulate)
+
+
+@pytest.mark.parametrize("name", ROW_CASES)
+def test_rows_begin_as_something_where_a_turn_may_see_that(name: str) -> None:
+    """Nobody writes it where each row is overwritten, whatever is in memory."""
+    seen, rows_of = ROW_CASES[name]
+
+    def make(m: Maker, x: Node) -> list[Node]:
+        def goes_on(m: Maker, i: Node, *_: Node) -> list[Node]:
+            return [m("lt", i, m.number(TURNS))]
+
+        def turn(m: Maker, i: Node, rows: Node, x: Node) -> list[Node]:
+            return [up(m, i), rows_of(m, i, rows, x)]
+
+        begin = m.full((TURNS, 300), 5.0, float32)
+        return m.loop([m.number(0), begin, x], 2, goes_on, turn)[1:]
+
+    x = np.linspace(1, 2, 300, dtype=np.float32)
+    check(make, x)
+    kernels = compile_graph(graph(types_of([x]), make)).kernels
+    written = [each.name for each in kernels if "full" in each.name and each.bytes > 8]
+    assert bool(written) == seen
+
+
 def test_products_in_a_loop() -> None:
     def make(m: Maker, x: Node, w: Node, n: Node) -> list[Node]:
         def body(m: Maker, i: Node, x: Node, w: Node, n: Node) -> list[Node]:

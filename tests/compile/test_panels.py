@@ -15,6 +15,12 @@ def recurrent(x, w):
     return x
 
 
+def straight(x, w):
+    for _ in range(6):
+        x = tg.tanh(x @ w) + x
+    return x
+
+
 def kinds(function, *tensors):
     return [each.kind for each in tg.compile(function).explain(*tensors).kernels]
 
@@ -36,6 +42,14 @@ def test_values(rows, size, dtype, monkeypatch):
     assert kinds(recurrent, x, w).count("pack") == 1
     found = same(recurrent, x, w, monkeypatch=monkeypatch)
     np.testing.assert_allclose(found.numpy(), recurrent(x, w).numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "inner", "count"), [(32, 256, 1), (4, 256, 0)])
+def test_a_matrix_with_contiguous_rows(rows, inner, count, monkeypatch):
+    """Is packed for enough rows, as one product would pack it."""
+    x, w = tg.randn(rows, inner), tg.randn(inner, inner) / inner**0.5
+    assert kinds(straight, x, w).count("pack") == count
+    same(straight, x, w, monkeypatch=monkeypatch)
 
 
 @pytest.mark.parametrize(

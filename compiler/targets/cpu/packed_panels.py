@@ -50,15 +50,11 @@ def _has_few_rows(node: Node) -> bool:
 
 def can_share(product: Node, step: GemmStep) -> bool:
     """Whether a product with few rows packs B, in whole panels."""
-    if (
-        not _has_few_rows(product)
-        or step.batch
-        or step.spread_b
-        or step.alpha != 1
-        or not step.transpose_b
-    ):
+    if not _has_few_rows(product) or step.batch or step.spread_b or step.alpha != 1:
         return False
-    return step.n % _columns(step.dtype) == 0 and 1 < step.k <= MOST_DEPTH
+    of = gemm_text.tiles(step.dtype, jit.vector_bytes())
+    packs = step.transpose_b or of.packs_straight(step.m, step.k, step.ldb)
+    return packs and step.n % of.columns == 0 and 1 < step.k <= MOST_DEPTH
 
 
 def packing_step(step: GemmStep, panels: BufferRef) -> KernelStep:
@@ -69,7 +65,7 @@ def packing_step(step: GemmStep, panels: BufferRef) -> KernelStep:
         (step.b, panels),
         step.n // _columns(step.dtype),
         max(1, MIN_ELEMENTS // (step.k * _columns(step.dtype))),
-        (step.k, 1, step.ldb),
+        (step.k, *((1, step.ldb) if step.transpose_b else (step.ldb, 1))),
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...runtime.records import NamedTuple
-from ..ir import Builder, Graph, Node
-from ..ir import primitives as p
-from ..ir.turns import number_of, turn_number
+from . import primitives as p
+from .graph import Graph
+from .node import Builder, Node
+from .turns import number_of, turn_number
 
 
 class RowLoop(NamedTuple):
@@ -79,6 +80,14 @@ def row_loop(node: Node) -> RowLoop | None:
         return None
     found = turn_number(node)
     return RowLoop(node, node.attrs["body"].inputs[found[0]], found[1]) if found else None
+
+
+def written_state(node: Node) -> list[int]:
+    """The numbers of the state of which a loop writes all rows, and reads nothing before."""
+    loop = row_loop(node)
+    if loop is None:
+        return []
+    return [at for at in range(loop.carried) if loop.written_row(at) is not None]
 
 
 def row(build: Builder, rows: Node, at: Node) -> Node:
