@@ -41,6 +41,10 @@ __all__ = [
     "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
+_CONVERTED = ("cond", "householder_product", "matrix_power", "matrix_rank", "pinv", "tensorinv",
+              "tensorsolve")  # fmt: skip
+"""Whose `out` may have another type than the result."""
+
 for _name in __all__:
     if _name not in ("LinAlgError", "diagonal", "matrix_exp"):
-        globals()[_name] = _with_out(globals()[_name], "any")
+        globals()[_name] = _with_out(globals()[_name], "any", _name not in _CONVERTED)

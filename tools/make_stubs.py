@@ -150,7 +150,7 @@ def package_stub() -> str:
     for operation in [OPERATIONS[name] for name in sorted(OPERATIONS)]:
         if operation.is_function:
             for name in operation.names:
-                stub.function(operation.function, name, out=operation.out)
+                stub.function(operation.function, name, out=bool(operation.out))
     return _text(stub, PACKAGE)
 
 

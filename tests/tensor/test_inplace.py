@@ -104,6 +104,41 @@ def test_out() -> None:
     with tg.no_grad():
         tg.mul(tg.ones(3, requires_grad=True), 5, out=out)
     assert out.tolist() == [5.0] * 3
+    with pytest.raises(RuntimeError, match="expected out= of the result's type float32"):
+        tg.abs(tg.ones(3), out=tg.zeros(3, dtype=tg.float64))
+    assert tg.ones(3, out=tg.zeros(3, dtype=tg.int8)).tolist() == [1] * 3
+
+
+def test_out_without_elements_is_made_as_large_as_the_result() -> None:
+    x, out = tg.arange(6.0).reshape(2, 3), tg.empty(0, dtype=tg.float64)
+    assert tg.exp(x.t(), out=out) is out and out.dtype is tg.float64
+    assert out.tolist() == x.t().exp().double().tolist()
+    out = tg.empty(0)
+    tg.mul(x, 1, out=out)
+    assert out.add_(1).data_ptr() != x.data_ptr() and x[0, 0] == 0
+    with pytest.raises(RuntimeError, match=r"out= has shape \[0\], the result has \[2, 3\]"):
+        tg.compile(lambda x: tg.exp(x, out=tg.empty(0)))(x)
+
+
+def test_out_of_several_results() -> None:
+    x = tg.tensor([[3.0, 1.0], [2.0, 5.0]])
+    out = tg.empty(2), tg.empty(2, dtype=tg.int64)
+    found = tg.max(x, dim=1, out=out)
+    assert found.values is out[0] and found.indices is out[1] and found[1].tolist() == [0, 1]
+    compiled = tg.compile(lambda x, *out: tg.topk(x, 1, dim=0, out=out))
+    columns = tg.zeros(1, 2), tg.zeros(1, 2, dtype=tg.int64)
+    assert [each.tolist() for each in compiled(x, *columns)] == [[[3.0, 5.0]], [[0, 1]]]
+    assert columns[0].tolist() == [[3.0, 5.0]] and columns[1].tolist() == [[0, 1]]
+    sign, size = tg.linalg.slogdet(x, out=[tg.empty(0), tg.empty(0)])
+    assert (sign * size.exp()).item() == pytest.approx(13)
+    with pytest.raises(RuntimeError, match="sort.*the result's type int64, got float32"):
+        tg.sort(x, out=(tg.empty(0), tg.empty(0)))
+    with pytest.raises(TypeError, match="'out' has 1 tensors; expected a tuple of 2"):
+        tg.sort(x, out=tg.empty(0))
+    with pytest.raises(TypeError, match="'out' has 2 tensors; expected one Tensor"):
+        tg.exp(x, out=(x, x))
+    with pytest.raises(TypeError, match="'out' must be a Tensor.*not int"):
+        tg.exp(x, out=1)
 
 
 def test_a_part_of_an_expanded_tensor_is_not_written() -> None:

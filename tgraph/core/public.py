@@ -25,7 +25,7 @@ class Operation(NamedTuple):
     is_function: bool
     is_method: bool
     inplace: bool
-    out: bool
+    out: bool | str
     overlap: str
 
     @property
@@ -44,7 +44,7 @@ def public(
     function: bool = True,
     method: bool = False,
     inplace: bool = False,
-    out: bool = False,
+    out: bool | str = False,
     overlap: str = "all",
 ) -> Callable[[_F], _F]:
     """Declare that users call the decorated function, which stays as it is.
@@ -52,8 +52,9 @@ def public(
     They know it by its `name` (its own, unless that would hide one of Python's) and `aliases`: as a
     `function` of `tgraph`, as a `method` of the tensor that is its first argument, as a method with
     an underscore behind its name that writes over that tensor (`inplace`), and, of the function,
-    with the argument `out` for a tensor that receives the result. `overlap` tells how operands may
-    lie in the memory that is written: "all" of it or apart from it, only apart ("none"), or "any".
+    with the argument `out` for a tensor that receives the result, converted to its type, or only
+    if it has that already ("exact"). `overlap` tells how operands may lie in the memory that is
+    written: "all" of it or apart from it, only apart ("none"), or "any".
 
     >>> from tgraph.ops import elementwise
     >>> OPERATIONS["abs"].function is elementwise.abs, OPERATIONS["abs"].aliases

@@ -1,5 +1,6 @@
 """Layers, activations and losses as functions without state of their own."""
 
+from ..core.out_argument import with_out as _with_out
 from ..ops.activation_forms import (
     celu_,
     elu_,
@@ -179,3 +180,8 @@ __all__ = [
     "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear",
     "upsample_nearest",
 ]  # fmt: skip
+
+for _name in ("avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid", "softplus",
+              "softshrink"):  # fmt: skip
+    globals()[_name] = _with_out(globals()[_name], exact=True)
+normalize = _with_out(normalize)

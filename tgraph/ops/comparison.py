@@ -160,7 +160,7 @@ def bitwise_xor(input: Operand, other: Operand) -> Tensor:
     return _bitwise(p.bitwise_xor, p.logical_xor, input, other)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def bitwise_not(input: Tensor) -> Tensor:
     """All bits inverted; for booleans, logical not."""
     dtype = require_tensor(input, "bitwise_not")._type.dtype

@@ -16,7 +16,7 @@ from ..runtime.dtypes import float32, float64
 from . import elementwise as e
 
 
-@public(name="complex", out=True)
+@public(name="complex", out="exact")
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
     """`real + 1j * imag` of two tensors of float32 or float64, which broadcast.
 
@@ -42,7 +42,7 @@ def _two_floats(a: Tensor, b: Tensor, operation: str, name: str) -> list[Tensor]
     return together(x, y)
 
 
-@public(out=True)
+@public(out="exact")
 @planned
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers of given absolute values and angles in radians.
@@ -151,7 +151,7 @@ def angle(input: Tensor) -> Tensor:
     return e.where(e.isnan(x), x, e.where(e.lt(x, 0), math.pi, 0.0))
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors, of which the first is conjugated."""
     return conj(input).dot(on_device(other, input._type.device))

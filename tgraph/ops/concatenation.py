@@ -100,7 +100,7 @@ def _stack(dim: int, *tensors: Tensor) -> Tensor:
     return apply(p.concatenate, *rows, axis=axis)
 
 
-@public()
+@public(out=True)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors one behind the other along the second dimension (the first, for vectors)."""
     parts = [atleast_1d(each) for each in tensors]
@@ -109,7 +109,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@public()
+@public(out=True)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors below one another, vectors as rows."""
     return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in tensors], 0)

@@ -314,7 +314,7 @@ def from_cuda_array(array: Any) -> Tensor:
 # --- by rule -----------------------------------------------------------------------------------
 
 
-@public()
+@public(out="exact")
 def full(
     size: Any,
     fill_value: Any,
@@ -357,7 +357,7 @@ def _check_sizes(shape: Sequence[int]) -> None:
         )
 
 
-@public()
+@public(out="exact")
 def zeros(
     *size: Any, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
@@ -366,7 +366,7 @@ def zeros(
                 device=device, requires_grad=requires_grad)  # fmt: skip
 
 
-@public()
+@public(out="exact")
 def ones(
     *size: Any, dtype: Any = None, device: DeviceLike = None, requires_grad: bool = False
 ) -> Tensor:
@@ -375,7 +375,7 @@ def ones(
                 device=device, requires_grad=requires_grad)  # fmt: skip
 
 
-@public()
+@public(out=True)
 def empty(
     *size: Any,
     dtype: Any = None,
@@ -465,7 +465,7 @@ def scalar_tensor(
                 device=device, requires_grad=requires_grad)  # fmt: skip
 
 
-@public()
+@public(out="exact")
 def arange(
     start: Any = None,
     end: Any = None,
@@ -518,7 +518,7 @@ def _sequence(count: int, first: Any, by: Any, dtype: DType, device: Device) -> 
     return current_context().array_constant(values.astype(dtype.numpy), device)
 
 
-@public()
+@public(out="exact")
 def linspace(
     start: Any,
     end: Any,
@@ -562,7 +562,7 @@ def _is_complex(value: Any) -> bool:
     return value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
 
 
-@public()
+@public(out="exact")
 def logspace(
     start: Any,
     end: Any,
@@ -584,7 +584,7 @@ def logspace(
     return _finished(result, requires_grad)
 
 
-@public()
+@public(out="exact")
 def eye(
     n: int,
     m: int | None = None,
@@ -613,7 +613,7 @@ def _column(size: int, device: Device) -> Tensor:
 # --- parts of matrices, grids ------------------------------------------------------------------
 
 
-@public(method=True, inplace=True, overlap="any")
+@public(method=True, inplace=True, overlap="any", out="exact")
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "tril")
@@ -621,7 +621,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return _kept(e.le(_row(columns, device), e.add(_column(rows, device), diagonal)), input)
 
 
-@public(method=True, inplace=True, overlap="any")
+@public(method=True, inplace=True, overlap="any", out="exact")
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal of (a batch of) matrices; the others become 0."""
     rows, columns = _matrix_sizes(input, "triu")
@@ -639,7 +639,7 @@ def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
     return x._type.shape[-2], x._type.shape[-1]
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with a vector on its diagonal."""
     if input.ndim == 2:

@@ -17,7 +17,7 @@ from .concatenation import cat
 from .scans import cumsum
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def diff(
     input: Tensor,
     n: int = 1,

@@ -273,7 +273,7 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
     return _arithmetic(p.pow_, None, input, exponent)
 
 
-@public(method=True, inplace=True, out=True, aliases=("negative",))
+@public(method=True, inplace=True, out="exact", aliases=("negative",))
 def neg(input: Tensor) -> Tensor:
     """`-input`."""
     if require_tensor(input, "neg")._type.dtype is bool_:
@@ -292,13 +292,13 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-@public(method=True, inplace=True, out=True, aliases=("absolute",))
+@public(method=True, inplace=True, out="exact", aliases=("absolute",))
 def abs(input: Tensor) -> Tensor:
     """Absolute values, real ones of complex numbers; the gradient at 0 is 0."""
     return apply(p.abs_, require_tensor(input, "abs"))
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1 by the sign of each element."""
     if require_tensor(input, "sign")._type.dtype.is_complex:
@@ -309,7 +309,7 @@ def sign(input: Tensor) -> Tensor:
     return sgn(input)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def sgn(input: Tensor) -> Tensor:
     """The sign of each element; of a complex number `input / abs(input)`, and 0 of 0.
 
@@ -475,19 +475,19 @@ def _rounding(primitive: Primitive, input: Tensor) -> Tensor:
     return apply(primitive if dtype.is_floating_point else p.copy, input)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def floor(input: Tensor) -> Tensor:
     """Each element rounded down."""
     return _rounding(p.floor, input)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def ceil(input: Tensor) -> Tensor:
     """Each element rounded up."""
     return _rounding(p.ceil, input)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Each element rounded to the nearest, halves to the even neighbour."""
     if decimals == 0 or not input._type.dtype.is_floating_point:
@@ -496,13 +496,13 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return div(apply(p.round_, mul(input, scale)), scale)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def trunc(input: Tensor) -> Tensor:
     """Each element rounded towards zero."""
     return _rounding(p.trunc, input)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def frac(input: Tensor) -> Tensor:
     """The part behind the point, with the sign of the element."""
     return sub(input, trunc(input))
@@ -565,7 +565,7 @@ def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 
 
-@public(out=True)
+@public(out="exact")
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """`input` where `condition` holds, else `other`.
 
@@ -610,7 +610,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
     return add(input, _scaled(div(tensor1, tensor2), value))
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 @planned
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None

@@ -64,7 +64,7 @@ FAMILIES = (
 def _as_users_call_it(operation: Operation) -> Callable[..., Any]:
     """With the argument `out`, and the other names of arguments."""
     if operation.out:
-        return with_out(operation.function, operation.overlap)
+        return with_out(operation.function, operation.overlap, operation.out == "exact")
     return with_keywords(operation.function)
 
 

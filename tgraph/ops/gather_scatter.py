@@ -24,7 +24,7 @@ from .sorting import searchsorted
 from .zero_dim import with_one_element
 
 
-@public(method=True, aliases=("argwhere",))
+@public(method=True, aliases=("argwhere",), out="exact")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The positions of nonzero elements: one row for each, or a tuple of one vector for each
     dimension."""
@@ -38,7 +38,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return apply(p.concatenate, *(m.unsqueeze(each, 1) for each in found), axis=1)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, in one dimension."""
     require_tensor(input, "masked_select"), require_tensor(mask, "masked_select", "mask")
@@ -94,7 +94,7 @@ def _check_index(index: Tensor, operation: str) -> Tensor:
     return index
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @with_one_element
 @planned
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ def _check_extent(index: Tensor, x: Tensor, axis: int, operation: str) -> None:
         )
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @with_one_element
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, with negative positions allowed and the other dimensions broadcast."""
@@ -132,13 +132,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return apply(p.gather, x, wrap_negative(at, axis, x._type.shape[axis]), axis=axis)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of `index`."""
     return getitem(m.reshape(input, -1), index)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @with_one_element
 @planned
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return apply(p.index, input, m.reshape(index, -1), axis=axis)
 
 
-@public(method=True, inplace=True, overlap="none")
+@public(method=True, inplace=True, overlap="none", out="exact")
 @with_one_element
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`: the transpose of gather."""
@@ -178,7 +178,7 @@ def _scatter_operands(
     return axis, index, src
 
 
-@public(method=True, inplace=True, overlap="none")
+@public(method=True, inplace=True, overlap="none", out="exact")
 @with_one_element
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
     """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
@@ -198,7 +198,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | N
     return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
 
 
-@public(method=True, inplace=True, overlap="none")
+@public(method=True, inplace=True, overlap="none", out="exact")
 @with_one_element
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
@@ -227,7 +227,7 @@ def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, opera
         )
 
 
-@public(method=True, inplace=True, overlap="none")
+@public(method=True, inplace=True, overlap="none", out="exact")
 @with_one_element
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with `source` written to the places `index` of dimension `dim`."""

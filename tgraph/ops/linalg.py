@@ -48,7 +48,7 @@ def _need_dims(operation: str, **wanted: tuple[Tensor, int]) -> None:
             )
 
 
-@public(method=True, out=True, overlap="any")
+@public(method=True, out="exact", overlap="any")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product; vectors count as a row on the left and a column on the right.
 
@@ -103,14 +103,14 @@ def _folded_product(left: Tensor, right: Tensor) -> Tensor:
     return apply(p.reshape, folded, shape=(*shape[:-1], right._type.shape[1]))
 
 
-@public(method=True, out=True, overlap="any")
+@public(method=True, out="exact", overlap="any")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     _need_dims("mm", self=(input, 2), mat2=(mat2, 2))
     return matmul(input, mat2)
 
 
-@public(method=True, out=True, overlap="any")
+@public(method=True, out="exact", overlap="any")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices."""
     _need_dims("bmm", batch1=(input, 3), batch2=(mat2, 3))
@@ -123,14 +123,14 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
-@public(method=True, out=True, overlap="any")
+@public(method=True, out="exact", overlap="any")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     _need_dims("mv", self=(input, 2), vec=(vec, 1))
     return matmul(input, vec)
 
 
-@public(method=True, out=True, overlap="any")
+@public(method=True, out="exact", overlap="any")
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors."""
     _check_pair("dot", input, other)
@@ -146,7 +146,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return e.mul(m.unsqueeze(input, 1), vec2)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Inner products along the last dimensions."""
     require_tensor(input, "inner"), require_tensor(other, "inner", "other")
@@ -155,7 +155,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@public()
+@public(out="exact")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sum over the last `dims` dimensions of `a` and the first of `b`, or over given pairs."""
     if isinstance(dims, int):
@@ -190,7 +190,7 @@ def _summed_beside_one(x: Tensor, axes: list[int], other: Tensor, others: list[i
     return x
 
 
-@public(method=True, inplace=True, out=True, overlap="any")
+@public(method=True, inplace=True, out="exact", overlap="any")
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
@@ -198,13 +198,13 @@ def addmm(
     return _added(input, mm(mat1, mat2), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True, overlap="any")
+@public(method=True, inplace=True, out="exact", overlap="any")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)`."""
     return _added(input, mv(mat, vec), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True, overlap="any")
+@public(method=True, inplace=True, out="exact", overlap="any")
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:

@@ -257,7 +257,7 @@ def _hypot_second(g: Tensor, out: Tensor, x: TensorType, y: Tensor) -> Tensor:
     return e.mul(g, e.div(y, out))
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def float_power(input: Operand, exponent: Operand) -> Tensor:
     """`input ** exponent`, computed and given in float64, of complex numbers in complex128.
 

@@ -95,7 +95,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     return f.solve_by_cholesky(input.mT if upper else input, f.unit_matrix(input._type))
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -110,13 +110,13 @@ def triangular_solve(
     return TriangularSolve(found, m.clone(A))
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def qr(input: Tensor, some: bool = True) -> f.QR:
     """`tgraph.linalg.qr`, complete without `some`."""
     return f.qr(input, "reduced" if some else "complete")
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVDOf:
     """`tgraph.linalg.svd` with `V` in the place of `Vh`, of full matrices without `some`.
 
@@ -150,20 +150,20 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     return matrix_functions.householder_product(input, input2)
 
 
-@public()
+@public(out="exact")
 def chain_matmul(*matrices: Any) -> Tensor:
     """The product of matrices, in the best order: `tgraph.linalg.multi_dot`."""
     given = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
     return m.clone(given[0]) if len(given) == 1 else matrix_functions.multi_dot(given)
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """The `X` with `A @ X = input`: `tgraph.linalg.lu_solve`."""
     return lu_factors.lu_solve(LU_data, LU_pivots, input)
 
 
-@public()
+@public(out="exact")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> lu_factors.LU:

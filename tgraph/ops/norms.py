@@ -25,7 +25,7 @@ from .factorizations import svdvals
 from .reductions import Dims
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def norm(
     input: Tensor,
     p: float | str | None = "fro",

@@ -32,7 +32,7 @@ class MantissaAndExponent(NamedTuple):
 # --- signs ---------------------------------------------------------------------------------------
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def signbit(input: Tensor) -> Tensor:
     """Whether a number is negative; -0.0 is.
 
@@ -84,7 +84,7 @@ def _copysign_second(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -
     return e.mul(g, 0)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 @planned
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 for negative numbers, 1 for positive ones, `values` at 0.
@@ -102,13 +102,13 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     return e.where(at_zero, e.where(e.isnan(input), input, values), step)
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def isposinf(input: Tensor) -> Tensor:
     """Where an element is inf."""
     return e.logical_and(e.isinf(input), e.gt(input, 0))
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def isneginf(input: Tensor) -> Tensor:
     """Where an element is -inf."""
     return e.logical_and(e.isinf(input), e.lt(input, 0))
@@ -122,7 +122,7 @@ def isreal(input: Tensor) -> Tensor:
     return e.logical_or(e.eq(input, input), True)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def conj_physical(input: Tensor) -> Tensor:
     """The conjugates; see `conj`."""
     return e.mul(input, 1) if not input._type.dtype.is_complex else conjugate(input)
@@ -143,7 +143,7 @@ def resolve_neg(input: Tensor) -> Tensor:
 # --- exponents -----------------------------------------------------------------------------------
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def frexp(input: Tensor) -> MantissaAndExponent:
     """`input = mantissa * 2**exponent`, the size of the mantissa being in [0.5, 1).
 

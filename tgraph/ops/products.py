@@ -24,7 +24,7 @@ from .linalg import bmm, matmul
 from .norms import norm, vector_norm
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors along `dim`, by default the first dimension of size 3.
 
@@ -102,7 +102,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return m.reshape(e.mul(left, right), [a * b for a, b in zip(*shapes, strict=True)])
 
 
-@public(method=True, inplace=True, out=True, overlap="any")
+@public(method=True, inplace=True, out="exact", overlap="any")
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
@@ -207,7 +207,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return norm(e.sub(input, other), p)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out="exact")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Slices along `dim` whose norm of order `p` exceeds `maxnorm` scaled down to it.
 

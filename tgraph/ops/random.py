@@ -253,7 +253,7 @@ def _finished(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
-@public()
+@public(out=True)
 def rand(
     *size: Any,
     generator: Generator | None = None,
@@ -267,7 +267,7 @@ def rand(
     return _finished(result, requires_grad)
 
 
-@public()
+@public(out=True)
 def randn(
     *size: Any,
     generator: Generator | None = None,
@@ -281,7 +281,7 @@ def randn(
     return _finished(result, requires_grad)
 
 
-@public()
+@public(out=True)
 def randint(
     low: int = 0,
     high: Any = None,
@@ -322,7 +322,7 @@ def _integers(
     return wide if count >= 1 << 63 else e.remainder(wide, count)
 
 
-@public()
+@public(out=True)
 def randperm(
     n: int,
     *,
@@ -337,7 +337,7 @@ def randperm(
     return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
 
 
-@public()
+@public(out=True)
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -361,7 +361,7 @@ def normal(
     return _scaled(drawn, std, mean, result_type(drawn, *tensors))
 
 
-@public(method=True)
+@public(method=True, out=True)
 @planned
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Ones with the probabilities that the elements give, else zeros.
@@ -393,7 +393,7 @@ def _weights(input: Tensor) -> Tensor:
     return apply(p.require, e.gt(total, 0), weights, message=message)
 
 
-@public(method=True)
+@public(method=True, out=True)
 @planned
 def multinomial(
     input: Tensor,

@@ -50,7 +50,7 @@ def _reduce(primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: boo
 # --- sums --------------------------------------------------------------------------------------
 
 
-@public(method=True)
+@public(method=True, out=True)
 def sum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -71,7 +71,7 @@ def _accumulated(
     return _reduce(primitive, cast(x, dtype), axes, keepdim)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -79,7 +79,7 @@ def prod(
     return _accumulated(p.prod, input, _axes(input, dim, "prod"), keepdim, dtype)
 
 
-@public(method=True)
+@public(method=True, out=True)
 @planned
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
@@ -115,7 +115,7 @@ def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]
     return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
 
 
-@public(method=True)
+@public(method=True, out=True)
 @planned
 def var(
     input: Tensor,
@@ -157,7 +157,7 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
     return variance, center
 
 
-@public(method=True)
+@public(method=True, out=True)
 @planned
 def std(
     input: Tensor,
@@ -226,7 +226,7 @@ def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) 
     _check_not_empty(x, axes, operation)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim, "amax")
@@ -234,7 +234,7 @@ def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return _reduce(p.max_, input, axes, keepdim)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim, "amin")
@@ -242,13 +242,13 @@ def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return _reduce(p.min_, input, axes, keepdim)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Smallest and largest elements."""
     return amin(input, dim, keepdim), amax(input, dim, keepdim)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; along `dim`, `(values, indices)`; of two tensors, `maximum`.
 
@@ -259,7 +259,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _extreme(input, dim, keepdim, "max", p.max_, p.argmax, e.maximum)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; along `dim`, `(values, indices)`; of two tensors, `minimum`."""
     return _extreme(input, dim, keepdim, "min", p.min_, p.argmin, e.minimum)
@@ -316,13 +316,13 @@ def _ordered(x: Tensor) -> Tensor:
     return as_number(x)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The first position of the largest element, along `dim` or in the flattened tensor."""
     return _position(p.argmax, input, dim, keepdim)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The first position of the smallest element, along `dim` or in the flattened tensor."""
     return _position(p.argmin, input, dim, keepdim)
@@ -359,13 +359,13 @@ def _logical(primitive: Primitive, x: Tensor, dim: Dims, keepdim: bool) -> Tenso
     return cast(found, uint8) if x._type.dtype is uint8 else found
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether any element is nonzero, as bool (uint8 of uint8, as in PyTorch)."""
     return _logical(p.any_, input, dim, keepdim)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are nonzero, as bool (uint8 of uint8, as in PyTorch)."""
     return _logical(p.all_, input, dim, keepdim)
@@ -417,7 +417,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 # --- sums of exponentials, roots ---------------------------------------------------------------
 
 
-@public(method=True)
+@public(method=True, out=True)
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))), without overflow; -inf where all elements are -inf."""
     x = as_float(input, "logsumexp")

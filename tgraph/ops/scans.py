@@ -31,7 +31,7 @@ class Cumulative(NamedTuple):
     indices: Tensor
 
 
-@public(method=True, inplace=True, overlap="any")
+@public(method=True, inplace=True, overlap="any", out="exact")
 @planned
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.
@@ -46,7 +46,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     return _accumulated(p.cumsum, input, dim, dtype)
 
 
-@public(method=True, inplace=True, overlap="any")
+@public(method=True, inplace=True, overlap="any", out="exact")
 @planned
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running products along `dim`, of elements as `dtype`, where given; integers as int64.
@@ -71,7 +71,7 @@ def _accumulated(primitive: Primitive, input: Tensor, dim: int, dtype: DType | N
     return apply(primitive, x, axis=axis, reverse=False)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def cummax(input: Tensor, dim: int) -> Cumulative:
     """`(values, indices)`: the largest elements so far along `dim`, and where they are.
 
@@ -84,7 +84,7 @@ def cummax(input: Tensor, dim: int) -> Cumulative:
     return _extremes(p.cummax, input, dim, "cummax")
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def cummin(input: Tensor, dim: int) -> Cumulative:
     """`(values, indices)`: the smallest elements so far along `dim`, and where they are.
 
@@ -121,7 +121,7 @@ def _values_and_indices(input: Tensor, name: str, axis: int) -> tuple[Tensor, Te
     return (cast(values, bool_) if is_bool else values), indices
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @planned
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """The logarithm of running sums of exponentials along `dim`, which never overflow.

@@ -44,7 +44,7 @@ def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> T
     return m.movedim(apply(p.argsort, rows, count=count, descending=bool(descending)), -1, axis)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @planned
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that put `input` in order along `dim`; equal elements keep their order."""
@@ -55,7 +55,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return _first_in_order(input, axis, size, descending)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @planned
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
     """The elements in order along `dim`, and where they came from."""
@@ -66,7 +66,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @with_one_element
 @planned
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
@@ -78,7 +78,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return Sorted(apply(p.gather, input, at, axis=axis), at)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 @with_one_element
 @planned
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
@@ -95,7 +95,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     return Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower of the middle elements: of all, or `(values, indices)` along `dim`.
 
@@ -128,7 +128,7 @@ def _gathered(input: Tensor, at: Tensor, axis: int, keepdim: bool) -> Sorted:
     return Sorted(values, at) if keepdim else Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of what is not NaN: of all, or `(values, indices)` along `dim`.
 
@@ -165,7 +165,7 @@ def _middle_of_numbers(x: Tensor, axis: int) -> Tensor:
     return e.where(is_least, r.argmax(e.eq(x, -math.inf), axis, True), at)
 
 
-@public()
+@public(out="exact")
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor,

@@ -62,7 +62,7 @@ def nanmean(
 # --- quantiles -----------------------------------------------------------------------------------
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def quantile(
     input: Tensor,
     q: float | Tensor,
@@ -83,7 +83,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def nanquantile(
     input: Tensor,
     q: float | Tensor,
@@ -269,13 +269,13 @@ def corrcoef(input: Tensor) -> Tensor:
 # --- order ---------------------------------------------------------------------------------------
 
 
-@public(out=True, method=True)
+@public(out="exact", method=True)
 def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension."""
     return sort(input, 0).values if input.ndim else m.clone(input)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Sorted:
     """The least of the elements that are there most often along `dim`, and where its last one is.
 
@@ -307,7 +307,7 @@ def _most_frequent(rows: Tensor) -> Tensor:
     return r.amax(e.where(e.eq(rows, value), places, 0), -1, True)
 
 
-@public(out=True)
+@public(out="exact")
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
@@ -323,7 +323,7 @@ def bucketize(
     return searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
-@public(out=True)
+@public(out="exact")
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
@@ -342,7 +342,7 @@ def isin(
     return e.logical_not(found) if invert else found
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Tensor:
     """How many elements are in each of `bins` equal intervals from `min` to `max`.
 
