@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -83,7 +84,8 @@ def cases_of(name: str, dtype: torch.dtype) -> Iterator[Case]:
     """Samples of an operation; of another dtype where it has none of this one."""
     info = _INFOS[name]
     if dtype not in info.dtypes:
-        dtype = min(info.dtypes, key=str, default=dtype)
+        usual = [each for each in (torch.float64, torch.float32) if each in info.dtypes]
+        dtype = (usual or [min(info.dtypes, key=str, default=dtype)])[0]
     differentiable = info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     samples = list(info.sample_inputs("cpu", dtype, requires_grad=differentiable))
     step = max(1, len(samples) // SAMPLES)
@@ -102,6 +104,8 @@ def record(case: Case) -> Record | None:
     info, sample = case.operation, case.sample
     keywords = {key: each for key, each in sample.kwargs.items() if key not in _IGNORED}
     args, keywords = again((sample.input, *sample.args)), again(keywords)
+    if info.name == "nn.functional.multi_head_attention_forward":
+        args, keywords = _without_dropout(args, keywords)
     given: dict[str, Any] = {"args": encoded(args), "keywords": encoded(keywords)}
     torch.manual_seed(0)
     try:
@@ -110,6 +114,8 @@ def record(case: Case) -> Record | None:
         if not case.refused:
             raise
         wanted = {"error": type(error).__name__, "message": told(error)}
+        if isinstance(error, TypeError) and any(isinstance(each, _NUMBERS) for each in args):
+            wanted |= _of_tensors(info, args, keywords)
         return Record("operations", _called(info), case.text, given, wanted)
     if case.refused:
         return None
@@ -125,6 +131,8 @@ def record(case: Case) -> Record | None:
             name for form in (info.method_variant, info.inplace_variant)
             if (name := getattr(form, "__name__", "")) and _has_form(name, sample, part)
         ]  # fmt: skip
+    if case.forms and info.supports_out and part is result:
+        given["out"] = _has_out(info, sample, keywords, result)
     return Record("operations", _called(info), case.text, given, wanted)
 
 
@@ -133,6 +141,38 @@ def _called(info: Any) -> str:
     if _name(info) in COMPOSED:
         return _name(info)
     return f"{info.name}_" if info.variant_test_name == "in_place" else info.name
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _of_tensors(info: Any, args: Any, keywords: Any) -> dict[str, Any]:
+    """What PyTorch gives or raises for tensors in the place of numbers, which it refuses."""
+    args = [torch.tensor(each) if isinstance(each, _NUMBERS) else each for each in args]
+    try:
+        return {"of_tensors": encoded(info.op(*args, **keywords))}
+    except Exception as error:
+        return {"error_of_tensors": type(error).__name__}
+
+
+def _without_dropout(args: Any, keywords: Any) -> tuple[Any, Any]:
+    named = inspect.signature(torch.nn.functional.multi_head_attention_forward).bind(
+        *args, **keywords
+    )
+    named.arguments["dropout_p"] = 0.0
+    return named.args, named.kwargs
+
+
+def _has_out(info: Any, sample: Any, keywords: Any, wanted: Any) -> bool:
+    """Whether PyTorch writes the results into tensors of their shapes and types."""
+    args, keywords = again((sample.input, *sample.args)), again(keywords)
+    outs = [torch.zeros_like(each) for each in torch_tensors_of(wanted)]
+    try:
+        with torch.no_grad():
+            info.op(*args, **keywords, out=outs[0] if isinstance(wanted, torch.Tensor) else outs)
+    except (RuntimeError, TypeError):
+        return False
+    return True
 
 
 def _has_form(form: str, sample: Any, wanted: Any) -> bool:

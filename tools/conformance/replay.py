@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 import tgraph as tg
 
 from .values import (
+    Array,
     Difference,
     Missing,
+    TakesNumbers,
     compare,
     compare_shapes,
     own,
     own_name,
     same_gradients,
+    tensors_of,
     told,
 )
 
@@ -117,6 +120,8 @@ def _operation(record: Record, ways: Sequence[bool]) -> None:
         _same_result(record, "compiled" if compiled else "", found, [args, keywords])
     if False in ways:
         _same_forms(record)
+        if given.get("out"):
+            _same_out(record, function)
 
 
 def _same_result(record: Record, kind: str, found: Any, sources: Any) -> None:
@@ -152,6 +157,23 @@ def _same_forms(record: Record) -> None:
             compare_shapes(f"forms: {form}", found, record.wanted["result"])
         elif not record.given.get("part"):
             compare(f"forms: {form}", found, record.wanted["result"])
+
+
+def _same_out(record: Record, function: Callable[..., Any]) -> None:
+    """The results in tensors that exist."""
+    wanted = record.wanted["result"]
+    outs = [tg.zeros(each.values.shape, dtype=own_name(each.dtype)) for each in tensors_of(wanted)]
+    args, keywords = own(record.given["args"]), own(record.given["keywords"])
+    out = outs[0] if isinstance(wanted, Array) else tuple(outs)
+    try:
+        with tg.no_grad():
+            found = function(*args, **keywords, out=out)
+    except Exception as error:
+        raise Difference("out=", told(error)) from error
+    if [*map(id, tensors_of(found))] != [*map(id, outs)]:
+        raise Difference("out=", "the results are others than the tensors given")
+    if not record.given["random"]:
+        compare("out=", found, wanted)
 
 
 def _detached(value: Any) -> Any:
@@ -203,7 +225,9 @@ def _in_order(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if name in _SECOND_FIRST:
         return lambda first, second, *rest, **named: function(second, first, *rest, **named)
     if name == "where":
-        return lambda chosen, condition, other: function(condition, chosen, other)
+        return lambda chosen, condition, other, **named: function(
+            condition, chosen, other, **named
+        )
     return function
 
 
@@ -266,16 +290,23 @@ def _same_state(found: Any, groups: Any, state: Any) -> None:
 
 def _same_error(record: Record) -> None:
     """An error of the class that who catches PyTorch's catches."""
+    wanted = record.wanted
     try:
-        _REFUSED[record.family](record)
+        found = _REFUSED[record.family](record)
     except Missing:
         raise
     except Exception as error:
-        if record.wanted["error"] not in [each.__name__ for each in type(error).__mro__]:
-            text = f"{told(error)} instead of {record.wanted['message']}"
-            raise Difference("errors", text) from error
-        return
-    raise Difference("errors", f"nothing raised instead of {record.wanted['message']}")
+        classes = [each.__name__ for each in type(error).__mro__]
+        if wanted["error"] in classes:
+            return
+        if wanted.get("error_of_tensors") in classes:
+            raise TakesNumbers from error
+        text = f"{told(error)} instead of {wanted['message']}"
+        raise Difference("errors", text) from error
+    if "of_tensors" in wanted:
+        compare("numbers taken for tensors", _detached(found), wanted["of_tensors"])
+        raise TakesNumbers
+    raise Difference("errors", f"nothing raised instead of {wanted['message']}")
 
 
 def _refused_module(record: Record) -> None:
@@ -284,8 +315,8 @@ def _refused_module(record: Record) -> None:
         module(*own(record.given["inputs"]), **own(record.given["named"]))
 
 
-def _refused_operation(record: Record) -> None:
-    operation_of(record.name)(*own(record.given["args"]), **own(record.given["keywords"]))
+def _refused_operation(record: Record) -> Any:
+    return operation_of(record.name)(*own(record.given["args"]), **own(record.given["keywords"]))
 
 
 def _refused_optimizer(record: Record) -> None:

@@ -12,8 +12,9 @@ with PyTorch {version}, Python {python} and tgraph at {commit}: PyTorch's own te
 against tgraph, with equal weights and inputs. A module agrees where its state keys, repr, values,
 gradients and buffers are PyTorch's in all cases; an optimizer where parameters and state are after
 {steps} steps of all option sets (of LBFGS {steps_lbfgs}); an operation where values, gradients, the
-method and the method in place are, in up to about {samples} of its samples. What PyTorch's
-lists say is refused has to raise the same class of error. All runs eagerly, and the first
+method, the method in place and `out=` are, in up to about {samples} of its samples. What PyTorch's
+lists say is refused has to raise the same class of error, or, where it is a number in the place of
+a tensor, to give what PyTorch gives for the tensor. All runs eagerly, and the first
 {compiled} cases of a name compiled, too. Random numbers are tgraph's own: of what draws them
 shapes are compared, and dropout is switched off. The ordinary tests run a sample of the cases,
 `tests/compat/data`.
@@ -46,6 +47,10 @@ def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
         agreeing = [f"`{each.name}`" for each in found if not each.differences and each.count]
         lines += ["", f"## {family.capitalize()}"]
         lines += ["", f"All cases agree: {', '.join(agreeing)}."] if agreeing else []
+        numbers = [f"`{each.name}`" for each in found if each.numbers]
+        if numbers:
+            lines += ["", f"Of these take numbers where PyTorch wants tensors ([differences]"
+                      f"(differences.md)), and give what it gives for tensors: {', '.join(numbers)}."]  # fmt: skip
         if missing:
             lines += ["", f"Not there: {', '.join(f'`{name}`' for name in missing)}."]
         if others:

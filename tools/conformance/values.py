@@ -59,6 +59,10 @@ class Difference(Exception):
         self.kind = kind
 
 
+class TakesNumbers(Exception):
+    """tgraph takes numbers where PyTorch wants tensors, and gives what it gives for tensors."""
+
+
 def told(error: BaseException) -> str:
     """The type and first line of an error."""
     return f"{type(error).__name__}: {error}".split("\n")[0][:200]
@@ -212,6 +216,8 @@ def outcome(run: Callable[..., None], *args: Any) -> str:
         return f"missing: {error}"
     except Difference as error:
         return str(error)
+    except TakesNumbers:
+        return "takes numbers"
     except Exception as error:
         return f"raises: {told(error)}"
     return ""
