@@ -52,11 +52,29 @@ for _name, _reference in {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp2": np.exp2,
     "log2": np.log2, "log10": np.log10, "square": np.square, "conj": np.conj, "angle": np.angle,
-    "real": np.real, "imag": np.imag,
+    "real": np.real, "imag": np.imag, "expm1": np.expm1, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
 }.items():  # fmt: skip
     unary(_name, _reference)
 for _name in ("isnan", "isinf", "isfinite"):
     unary(_name, getattr(np, _name), gradient=False)
+
+other("conv1d", lambda T, x, y: T.nn.functional.conv1d(x, y, padding=1),
+      lambda x, y: _convolved(_bordered(x), y), (2, 3, 5), (3, 3, 2))  # fmt: skip
+other("conv_transpose1d", lambda T, x, y: T.nn.functional.conv_transpose1d(x, y),
+      lambda x, y: _convolved(_bordered(x), y.transpose(1, 0, 2)[..., ::-1]),
+      (2, 3, 5), (3, 3, 2))  # fmt: skip
+other("rms_norm", lambda T, x: T.nn.functional.rms_norm(x, (4,), eps=0.1),
+      lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1))  # fmt: skip
+
+
+def _bordered(x: Any) -> Any:
+    return np.pad(x, [(0, 0), (0, 0), (1, 1)])
+
+
+def _convolved(x: Any, w: Any) -> Any:
+    places = np.lib.stride_tricks.sliding_window_view(x, w.shape[-1], -1)
+    return np.einsum("nitk,oik->not", places, w)
+
 
 _PLACES = [[0, 2], [1, 1], [3, 3]]
 _PAIR = ((3, 4), (4,))

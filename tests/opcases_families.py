@@ -309,6 +309,10 @@ def _distances(x: Any, y: Any, p: float) -> Any:
     return (np.abs(x[:, None] - y[None]) ** p).sum(-1) ** (1 / p)
 
 
+def _pairwise(x: Any, p: float) -> Any:
+    return _distances(x, x, p)[np.triu_indices(len(x), 1)]
+
+
 def _pairs(x: Any, y: Any) -> Any:
     return np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
 
@@ -329,6 +333,8 @@ family({
     "cdist": (lambda x, y: (tg.cdist(x, y), tg.cdist(x, y, 3.0),
                             tg.cdist(x, y, compute_mode="use_mm_for_euclid_dist")),
               lambda x, y: (_distances(x, y, 2), _distances(x, y, 3), _distances(x, y, 2))),
+    "pdist": (lambda x, y: (tg.pdist(x), tg.nn.functional.pdist(y, 3.0)),
+              lambda x, y: (_pairwise(x, 2), _pairwise(y, 3))),
     "dist": (lambda x, y: tg.dist(x[0], y[0], 3), lambda x, y: _distances(x[:1], y[:1], 3)[0, 0]),
     "renorm": (lambda x, y: tg.renorm(x, 2, 0, 1.0), lambda x, y: _renormed(x)),
     "vander": (lambda x, y: (tg.vander(x[0]), tg.linalg.vander(x)),

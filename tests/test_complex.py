@@ -356,7 +356,6 @@ REFUSED = {
     "floor_divide": lambda z: z // z,
     "atan2": lambda z: tg.atan2(z, z),
     "erf": lambda z: tg.erf(z),
-    "expm1": lambda z: tg.expm1(z),
     "sign": lambda z: tg.sign(z),
     "bitwise_and": lambda z: z & z,
     "softmax": lambda z: tg.softmax(z, 0),
@@ -369,7 +368,6 @@ REFUSED = {
     "batch_norm": lambda z: F.batch_norm(z[None], None, None, training=True),
     "mse_loss": lambda z: F.mse_loss(z, z),
     "cosine_similarity": lambda z: F.cosine_similarity(z, z, 0),
-    "convolution": lambda z: F.conv1d(z[None, None], z[None, None]),
     "linear algebra": lambda z: tg.linalg.inv(z.reshape(1, 2).mT @ z.reshape(1, 2)),
 }
 

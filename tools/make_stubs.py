@@ -250,7 +250,7 @@ def _methods(stub: Stub, methods: Any, operations: Sequence[Any]) -> None:
     for name, function in methods.SPECIAL.items():
         if callable(function):
             stub.function(function, name, method=True, indent="    ")
-    for name in methods.OPERATORS:
+    for name in (*methods.OPERATORS, "div"):
         for form in ("", "r", "i"):
             stub.lines.append(f"    def __{form}{name}__(self, other: _Any) -> Tensor: ...")
     for name in methods.COMPARISONS:

@@ -79,6 +79,7 @@ FORMS |= {
     "mvlgamma_": lambda y, o: y.add_(1).mvlgamma_(2),
     "float_power_": lambda y, o: y.float_power_(2.5),
     "renorm_": lambda y, o: y.renorm_(2, 0, 0.8),
+    "nextafter_": lambda y, o: y.nextafter_(o["b"]),
     "fill_diagonal_": lambda y, o: y.fill_diagonal_(0.5),
     "fill_": lambda y, o: y.fill_(0.5),
     "cumsum_": lambda y, o: y.cumsum_(1),
@@ -113,9 +114,10 @@ ELSEWHERE = {
     "of integers": """bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_
         bitwise_right_shift_ bitwise_xor_ gcd_ lcm_ logical_and_ logical_not_
         logical_or_ logical_xor_""",
-    "of random numbers": "bernoulli_ exponential_ normal_ random_ uniform_",
+    "of random numbers": """bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_
+        random_ uniform_""",
     "writes nothing": "detach_ requires_grad_ set_ share_memory_",
-    "PyTorch has no gradient": "floor_divide_ heaviside_ nextafter_",
+    "PyTorch has no gradient": "floor_divide_ heaviside_",
 }
 
 

@@ -179,12 +179,16 @@ DRAWS = {
     "normal_": lambda x: x.clone().normal_(0.3, 1.7),
     "normal": lambda x: tg.normal(x, x * 0.7),
     "exponential_": lambda x: x.clone().exponential_(1.7),
+    "log_normal_": lambda x: x.clone().log_normal_(0.3, 0.7),
+    "cauchy_": lambda x: x.clone().cauchy_(0.3, 1.7),
+    "geometric_": lambda x: x.clone().geometric_(0.3),
     "bernoulli": lambda x: tg.bernoulli(x * 0.3),
     "dropout": lambda x: nn.functional.dropout(x, 0.3),
     "multinomial": lambda x: tg.multinomial(x[:5000].reshape(50, 100), 20),
     "multinomial_replacing": lambda x: tg.multinomial(x[:5000].reshape(50, 100), 20, True),
 }
-BY_LOGARITHMS = {"randn", "randn_in_a_sum", "normal_", "normal", "exponential_"}
+BY_LOGARITHMS = {"randn", "randn_in_a_sum", "normal_", "normal", "exponential_",
+                 "log_normal_", "cauchy_", "geometric_"}  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float32, tg.float64], ids=str)

@@ -186,3 +186,23 @@ def test_padding() -> None:
         F.pad(x, (3, 0), mode="reflect")
     with pytest.raises(RuntimeError, match="Padding length must be divisible by 2"):
         F.pad(x, (1,))
+
+
+def test_integers() -> None:
+    """Of int64 as of float64, where those are exact, and wrapping around where they are not."""
+    x, w = tg.arange(-20, 40).reshape(1, 2, 5, 6), tg.arange(-9, 15).reshape(4, 1, 2, 3)
+    for function in (
+        lambda x, w: F.conv2d(x, w, w[:, 0, 0, 0], stride=(2, 1), padding=1, groups=2),
+        lambda x, w: F.conv2d(x[0], w[::2], padding="same", dilation=2, groups=2),
+        lambda x, w: F.conv_transpose2d(x, w[:2], stride=2, padding=1, output_padding=1),
+        lambda x, w: F.avg_pool2d(x, 2, ceil_mode=True, padding=1).trunc(),
+        lambda x, w: F.hardtanh(x, -3.5, 7.9).clamp(max=7).trunc(),
+        lambda x, w: F.relu6(x),
+    ):
+        found = function(x, w)
+        assert found.dtype is tg.int64
+        assert found.tolist() == function(x.double(), w.double()).tolist()
+    wide = tg.full((1, 1, 2), 1 << 62)
+    assert F.conv1d(wide, tg.full((1, 1, 2), 3)).item() == -(1 << 63)
+    with pytest.raises(NotImplementedError, match=r"avg_pool2d.*int32"):
+        F.avg_pool2d(x.int(), 2)

@@ -131,13 +131,13 @@ def test_out_of_several_results() -> None:
     assert columns[0].tolist() == [[3.0, 5.0]] and columns[1].tolist() == [[0, 1]]
     sign, size = tg.linalg.slogdet(x, out=[tg.empty(0), tg.empty(0)])
     assert (sign * size.exp()).item() == pytest.approx(13)
-    with pytest.raises(RuntimeError, match="sort.*the result's type int64, got float32"):
+    with pytest.raises(RuntimeError, match=r"sort.*the result's type int64, got float32"):
         tg.sort(x, out=(tg.empty(0), tg.empty(0)))
     with pytest.raises(TypeError, match="'out' has 1 tensors; expected a tuple of 2"):
         tg.sort(x, out=tg.empty(0))
     with pytest.raises(TypeError, match="'out' has 2 tensors; expected one Tensor"):
         tg.exp(x, out=(x, x))
-    with pytest.raises(TypeError, match="'out' must be a Tensor.*not int"):
+    with pytest.raises(TypeError, match=r"'out' must be a Tensor.*not int"):
         tg.exp(x, out=1)
 
 

@@ -122,6 +122,12 @@ def test_in_place_and_like() -> None:
     assert set(x.bernoulli_(0.5).tolist()) == {0.0, 1.0}
     assert x.exponential_().min().item() >= 0
     assert x.random_(3).max().item() == 2
+    assert abs(x.log_normal_(2, 0.1).log().mean().item() - 2) < 0.02
+    assert abs(x.cauchy_(3, 0.5).median().item() - 3) < 0.1
+    assert 0.4 < ((x - 3).abs() < 0.5).float().mean().item() < 0.6
+    whole = tg.empty(4000, dtype=tg.int64).geometric_(0.25)
+    assert whole.min().item() == 1 and abs(whole.float().mean().item() - 4) < 0.4
+    assert abs((whole == 1).float().mean().item() - 0.25) < 0.04
     assert tg.rand_like(x).shape == tg.randn_like(x).shape == x.shape
     assert tg.randint_like(x, 5).dtype is tg.float32
     with pytest.raises(RuntimeError, match=r"\[from, to\) range"):
@@ -187,6 +193,10 @@ REFUSED_DRAWS: dict[str, Any] = {
     "bernoulli_": (lambda: tg.ones(2), lambda x: x.bernoulli_(1.5), r"in \[0, 1\]"),
     "bernoulli_ tensor": (lambda: tg.ones(2), lambda x: x.bernoulli_(x * 2), "p_in >= 0"),
     "exponential_": (lambda: tg.ones(2), lambda x: x.exponential_(0), "lambda > 0"),
+    "log_normal_": (lambda: tg.ones(2), lambda x: x.log_normal_(0, 0), "std > 0"),
+    "cauchy_": (lambda: tg.ones(2), lambda x: x.cauchy_(0, -1), "sigma > 0"),
+    "cauchy_ of integers": (lambda: tg.arange(2), lambda x: x.cauchy_(), "floating point"),
+    "geometric_": (lambda: tg.ones(2), lambda x: x.geometric_(1), r"in \(0, 1\)"),
     "normal": (lambda: tg.ones(2), lambda x: tg.normal(0.0, -1.0, (2,)), "std >= 0"),
     "random_": (lambda: tg.ones(2), lambda x: x.random_(0), "'from' to be less"),
 }

@@ -31,8 +31,10 @@ def with_out(
     """
 
     known = parameters(function)
-    names = {**ELEMENTWISE_NAMES, **other_names(function)}
-    names = {name: own for name, own in names.items() if own is None or own in known}
+    first: dict[str, str | None] = {
+        name: own for name, own in ELEMENTWISE_NAMES.items() if own in known
+    }
+    names = {**first, **other_names(function)}
     makes = "dtype" in known and "device" in known  # a tensor of nothing but numbers
 
     @functools.wraps(function)

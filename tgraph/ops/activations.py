@@ -69,6 +69,8 @@ def hardtanh(
         raise NotImplementedError("Bool inputs not supported for hardtanh")
     if not dtype.is_signed and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    if not dtype.is_floating_point:
+        min_val, max_val = int(min_val), int(max_val)
     return applied(_hardtanh, input, "hardtanh_", inplace, min_val, max_val)
 
 
@@ -147,7 +149,10 @@ def _sigmoid_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), accurate at both ends."""
-    return _sigmoid(as_float(input, "sigmoid"))
+    x = as_float(input, "sigmoid")
+    if x._type.dtype.is_complex:
+        return e.reciprocal(e.add(1, e.exp(e.neg(x))))
+    return _sigmoid(x)
 
 
 def tanh(input: Tensor) -> Tensor:

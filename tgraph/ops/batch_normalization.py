@@ -31,6 +31,8 @@ def batch_norm(
     In training the batch's own statistics are used and the running ones updated in place.
     """
     refuse_complex("batch_norm", input)
+    if input.ndim < 2 and not input._type.numel:
+        return m.clone(input)
     if input.ndim < 2:
         raise ValueError(
             "batch_norm: expected an input of at least 2 dimensions, samples and channels, got "

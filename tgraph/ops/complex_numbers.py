@@ -7,6 +7,7 @@ import math
 from ..compiler.ir import primitives as p
 from ..core.complex_parts import conjugate, part
 from ..core.dispatch import apply
+from ..core.eager_context import constant
 from ..core.inplace import copy_
 from ..core.operands import Scalar, as_float, on_device, require_tensor, together
 from ..core.planned import planned
@@ -148,7 +149,8 @@ def angle(input: Tensor) -> Tensor:
     x = as_float(input, "angle")
     if x._type.dtype.is_complex:
         return e.atan2(part(x, 1), part(x, 0))
-    return e.where(e.isnan(x), x, e.where(e.lt(x, 0), math.pi, 0.0))
+    side = e.where(e.lt(x, 0), constant(math.pi, x._type.dtype, x._type.device), 0.0)
+    return e.where(e.isnan(x), x, side)
 
 
 @public(method=True, out="exact")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
-from ..core.dispatch import apply
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import elementwise as e
 from . import movement as m
+from .convolution_kinds import convolved, of_parts
 
 Ints = int | Sequence[int]
 
@@ -56,16 +56,14 @@ def _convolution(
             f"{name}: Calculated padded input size per channel: {by_sizes(sizes)}. Kernel size: "
             f"{by_sizes(reach)}. Kernel size can't be greater than actual input size"
         )
-    result = apply(
-        p.convolution,
-        x,
-        weight,
-        strides=strides,
-        padding=pads,
-        dilation=apart,
-        input_dilation=(1,) * count,
-        groups=groups,
-    )
+    attrs: dict[str, Any] = {
+        "strides": strides, "padding": pads, "dilation": apart, "input_dilation": (1,) * count,
+        "groups": groups,
+    }  # fmt: skip
+    if x._type.dtype.is_complex:
+        result = of_parts(x, weight, lambda x, w: convolved(x, w, **attrs))
+    else:
+        result = convolved(x, weight, **attrs)
     return result if bias is None else e.add(result, channels(bias, count))
 
 

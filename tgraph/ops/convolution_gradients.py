@@ -10,6 +10,7 @@ from typing import Any
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, make_source
 from ..core.tensor import Tensor
+from .convolution_kinds import convolved
 
 Ints = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
@@ -38,8 +39,7 @@ def input_gradient(
     covered = [(size - 1) * by + 1 for size, by in zip(g._type.shape[2:], strides)]
     low = [span - pad[0] for span, pad in zip(reach, padding)]
     high = [size - wide + pad[0] for size, wide, pad in zip(spread, covered, padding)]
-    whole = apply(
-        p.convolution,
+    whole = convolved(
         g,
         mirrored,
         strides=(1,) * len(strides),

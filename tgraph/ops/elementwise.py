@@ -351,7 +351,18 @@ def exp2(input: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def expm1(input: Tensor) -> Tensor:
     """`exp(input) - 1`, accurate near 0."""
-    return apply(p.expm1, as_float(input, "expm1"))
+    x = as_float(input, "expm1")
+    if x._type.dtype.is_complex:
+        return _complex_expm1(x)
+    return apply(p.expm1, x)
+
+
+@planned
+def _complex_expm1(x: Tensor) -> Tensor:
+    real, imaginary = part(x, 0), part(x, 1)
+    half = sin(mul(imaginary, 0.5))
+    near = sub(mul(expm1(real), cos(imaginary)), mul(mul(half, half), 2))
+    return apply(p.complex_, near, mul(exp(real), sin(imaginary)))
 
 
 @public(method=True, inplace=True, out=True)
@@ -496,7 +507,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return div(apply(p.round_, mul(input, scale)), scale)
 
 
-@public(method=True, inplace=True, out="exact")
+@public(method=True, inplace=True, out="exact", aliases=("fix",))
 def trunc(input: Tensor) -> Tensor:
     """Each element rounded towards zero."""
     return _rounding(p.trunc, input)

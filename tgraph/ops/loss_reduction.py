@@ -21,7 +21,7 @@ def in_float32(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if not isinstance(input, Tensor) or not isinstance(target, Tensor):
             return loss(input, target, *args, **options)  # which tells what is wrong
         dtype, name = result_type(input, target), loss.__name__.lstrip("_")
-        if name != "l1_loss":  # which is made of absolute values
+        if name not in ("l1_loss", "triplet_margin_loss"):  # which are made of absolute values
             refuse_complex(name, input, target)
         if not dtype.is_half:
             return loss(input, target, *args, **options)

@@ -227,6 +227,12 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     _check_rows(input, target, "multi_margin_loss", input.shape[:-1])
+    if weight is not None and weight._type.numel != (input.shape[-1] if input.ndim else 1):
+        raise RuntimeError(
+            f"inconsistent weight size, expected {input.shape[-1]} but got {list(weight.shape)}"
+        )
+    if target._type.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {target._type.dtype.name}")
     return _multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
@@ -251,7 +257,7 @@ def _multi_margin_loss(
 ) -> Tensor:
     input = input if input.ndim else m.unsqueeze(input, 0)
     classes = input.shape[-1]
-    rows = cast(m.reshape(target, input.shape[:-1]), int64)
+    rows = m.reshape(target, input.shape[:-1])
     at = m.unsqueeze(rows, -1)
     own = apply(p.gather, input, at, axis=input.ndim - 1)
     apart = e.add(e.sub(margin, own), input)

@@ -8,7 +8,16 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.composite import composite
 from ..core.dispatch import apply
-from ..core.operands import Operand, as_float, cast, promote, promote_float, result_type, widened
+from ..core.operands import (
+    Operand,
+    as_float,
+    cast,
+    promote,
+    promote_float,
+    require_tensor,
+    result_type,
+    widened,
+)
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -289,13 +298,13 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Elements above `max` become `max`: see `clamp`."""
-    return e.clamp(input, None, max)
+    return e.clamp(require_tensor(input, "clamp_max"), None, max)
 
 
 @public(method=True, inplace=True, out=True)
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Elements below `min` become `min`: see `clamp`."""
-    return e.clamp(input, min)
+    return e.clamp(require_tensor(input, "clamp_min"), min)
 
 
 @public(method=True, out=True)

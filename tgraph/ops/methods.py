@@ -31,6 +31,7 @@ from . import (
     rules_elementwise,
     rules_movement,
     rules_reductions,
+    shrinking,
     special_functions,
     storage_views,
 )
@@ -48,10 +49,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "detach": views.detach,
     "detach_": inplace.detach_,
     "fill_": inplace.fill_,
-    "polygamma": lambda self, n: special_functions.polygamma(n, self),
-    "polygamma_": lambda self, n: overwrite(
-        self, lambda before: special_functions.polygamma(n, before), "polygamma_"
-    ),
+    "hardshrink": shrinking.hardshrink,
+    "polygamma": special_functions.polygamma_method,
+    "polygamma_": special_functions.polygamma_,
+    "prelu": shrinking.prelu,
     "register_hook": api.register_hook,
     "register_post_accumulate_grad_hook": api.register_post_accumulate_grad_hook,
     "requires_grad_": api.requires_grad_,
@@ -207,6 +208,8 @@ def install() -> None:
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
         setattr(Tensor, f"__r{name}__", _reflected(function, f"__r{name}__"))
         setattr(Tensor, f"__i{name}__", _in_place_operator(function, f"__i{name}__"))
+    for form in ("", "r", "i"):
+        setattr(Tensor, f"__{form}div__", getattr(Tensor, f"__{form}truediv__"))
     for name, function in COMPARISONS.items():
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
     for name, value in (*SPECIAL.items(), *PROPERTIES.items()):

@@ -125,13 +125,11 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """Divided by the root of the mean square over the last dimensions, then scaled."""
-    refuse_complex("rms_norm", input)
     axes = _last_axes("rms_norm", input, normalized_shape, weight)
     small = eps
     if small is None:
-        small = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
-            input._type.dtype.name, 2.0**-23
-        )
+        small = {"float64": 2.0**-52, "complex128": 2.0**-52, "bfloat16": 2.0**-7,
+                 "float16": 2.0**-10}.get(input._type.dtype.name, 2.0**-23)  # fmt: skip
     return _rms_norm(input, weight, axes, small)
 
 

@@ -93,7 +93,8 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     >>> tg.heaviside(tg.tensor([-1.0, 0.0, 2.0]), tg.tensor([0.5]))
     tensor([0.0000, 0.5000, 1.0000])
     """
-    if input._type.dtype is not values._type.dtype:
+    require_tensor(values, "heaviside", "values")
+    if require_tensor(input, "heaviside")._type.dtype is not values._type.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if input._type.dtype.is_complex:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
@@ -125,7 +126,8 @@ def isreal(input: Tensor) -> Tensor:
 @public(method=True, inplace=True, out="exact")
 def conj_physical(input: Tensor) -> Tensor:
     """The conjugates; see `conj`."""
-    return e.mul(input, 1) if not input._type.dtype.is_complex else conjugate(input)
+    x = require_tensor(input, "conj_physical")
+    return conjugate(x) if x._type.dtype.is_complex else m.clone(x)
 
 
 @public(method=True)
@@ -191,9 +193,10 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
     x, y = promote("nextafter", input, other)
     if not x._type.dtype.is_floating_point:
         raise NotImplementedError(f'"nextafter" not implemented for {x._type.dtype.name}')
-    return _nextafter(x.detach(), y.detach())
+    return _nextafter(x, y)
 
 
+@composite("nextafter")
 @planned
 def _nextafter(x: Tensor, y: Tensor) -> Tensor:
     """By the spacing of numbers, which towards 0 from a power of 2 is half as large."""
@@ -216,6 +219,18 @@ def _nextafter(x: Tensor, y: Tensor) -> Tensor:
     moved = e.where(e.isinf(x), e.mul(e.sgn(x), largest), moved)
     moved = e.where(e.eq(x, y), y, moved)
     return e.where(e.logical_or(e.isnan(x), e.isnan(y)), math.nan, moved)
+
+
+@input_vjp(_nextafter, 0, saves=(0, 1))
+@planned
+def _nextafter_first(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
+    return e.where(e.eq(x, y), 0, g)
+
+
+@input_vjp(_nextafter, 1)
+@planned
+def _nextafter_second(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -> Tensor:
+    return e.mul(g, 0)
 
 
 # --- whole numbers -------------------------------------------------------------------------------

@@ -250,8 +250,11 @@ def _avg_pool(
         wide = _avg_pool(widened(x), kernel_size, stride, padding, ceil_mode, count_include_pad,
                          divisor_override, count)  # fmt: skip
         return cast(wide, x._type.dtype)
+    if not x._type.dtype.is_floating_point and x._type.dtype is not int64:
+        raise NotImplementedError(f'"avg_pool{count}d" not implemented for {x._type.dtype.name}')
     windows = _checked_windows(x, kernel_size, stride, padding, 1, count)
     window, strides, pads, ones = windows
+    mode = "trunc" if x._type.dtype is int64 else None
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     padded = _pool_padded(x, windows, ceil_mode, 0)
@@ -259,9 +262,9 @@ def _avg_pool(
     total = apply(p.sum_, windows_of(padded, window, strides, ones), axes=axes, keepdims=False)
     plain = padded.shape[-count:] == tuple(n + 2 * by for n, by in zip(x.shape[-count:], pads))
     if divisor_override is not None:
-        return e.div(total, divisor_override)
+        return e.div(total, divisor_override, rounding_mode=mode)
     if (count_include_pad and plain) or padded is x:
-        return e.div(total, math.prod(window))
+        return e.div(total, math.prod(window), rounding_mode=mode)
     counted = pads if not count_include_pad else (0,) * count
     size = tuple(n + 2 * (by - not_) for n, by, not_ in zip(x.shape[-count:], pads, counted))
     one = apply(p.broadcast, constant(1, x._type.dtype, x._type.device), shape=size)
@@ -270,7 +273,7 @@ def _avg_pool(
     marks = apply(p.pad, one, low=lows, high=highs, interior=(0,) * count, value=0)
     taps = windows_of(marks, window, strides, ones)
     inside = apply(p.sum_, taps, axes=tuple(range(count, 2 * count)), keepdims=False)
-    return e.div(total, inside)
+    return e.div(total, inside, rounding_mode=mode)
 
 
 def avg_pool1d(

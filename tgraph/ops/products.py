@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
+
 from ..compiler.ir.shapes import normalize_axis
 from ..core.autocast import with_autocast
 from ..core.complex_parts import conjugate
@@ -194,6 +196,26 @@ def _euclidean(x: Tensor, y: Tensor) -> Tensor:
     squares = e.add(m.unsqueeze(r.sum(e.mul(x, x), -1), -1), across)
     squares = e.sub(squares, e.mul(matmul(x, m.transpose(y, -2, -1)), 2))
     return r.safe_sqrt(e.clamp(squares, min=0))
+
+
+@public()
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The distances between all pairs of rows, by the norm of order `p`: those above the diagonal.
+
+    >>> import tgraph as tg
+    >>> tg.nn.functional.pdist(tg.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    if require_tensor(input, "pdist").ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input._type.dtype.is_floating_point:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    pairs = np.triu_indices(input._type.shape[0], 1)
+    places = (constant_index(each.tolist(), input._type.device) for each in pairs)
+    apart = e.sub(*(index_select(input, 0, each) for each in places))
+    return vector_norm(apart, p, -1) if apart._type.shape[-1] else r.sum(apart, -1)
 
 
 @public(method=True)

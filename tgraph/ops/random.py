@@ -27,7 +27,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, float32, float64, int64
+from ..runtime.dtypes import DType, bool_, float32, float64, int64
 from . import elementwise as e
 from . import movement as m
 from .creation import DeviceLike, as_device, as_dtype
@@ -543,3 +543,49 @@ def exponential_(
     wide = dtype if dtype is float64 else float32
     times = cast(_waiting_time(uniform(shape, wide, generator, self._type.device)), wide)
     return assign(self, cast(e.div(times, lambd), dtype), "exponential_")
+
+
+@public(function=False, method=True)
+def log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers whose logarithms are normal with mean and standard deviation."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    shape, dtype = _filled(self, "log_normal_")
+    wide = dtype if dtype is float64 else float32
+    drawn = _scaled(_normal(shape, wide, generator, self._type.device), std, mean, wide)
+    return assign(self, cast(e.exp(cast(drawn, float64)), dtype), "log_normal_")
+
+
+@public(function=False, method=True)
+def cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers of Cauchy's distribution around `median`, with the scale `sigma`."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    if not self._type.dtype.is_floating_point:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {self._type.dtype.name}"
+        )
+    shape, dtype = _filled(self, "cauchy_")
+    wide = dtype if dtype is float64 else float32
+    chances = cast(uniform(shape, wide, generator, self._type.device), float64)
+    drawn = cast(e.tan(e.mul(e.sub(chances, 0.5), math.pi)), wide)
+    return assign(self, _scaled(drawn, sigma, median, dtype), "cauchy_")
+
+
+@public(function=False, method=True)
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of trials up to the first success, each of probability `p`."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    dtype = self._type.dtype
+    if dtype is bool_ or dtype.is_complex:
+        raise NotImplementedError(f'"geometric" not implemented for {dtype.name}')
+    wide = dtype if dtype is float64 else float32
+    times = _waiting_time(uniform(self._type.shape, wide, generator, self._type.device))
+    trials = e.ceil(e.div(times, -math.log1p(-p)))
+    return assign(self, cast(e.maximum(trials, 1), dtype), "geometric_")

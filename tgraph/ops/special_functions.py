@@ -14,6 +14,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
+from ..core.inplace import overwrite
 from ..core.operands import Operand, as_float, cast, promote_float
 from ..core.planned import planned
 from ..core.public import public
@@ -164,6 +165,16 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     x = as_float(input, "polygamma")
     return _polygamma(x, n=n) if n else _digamma(x)
+
+
+def polygamma_method(self: Tensor, n: int) -> Tensor:
+    """`tgraph.polygamma` of this tensor."""
+    return polygamma(n, self)
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """`polygamma` written over this tensor, which is returned."""
+    return overwrite(self, lambda before: polygamma(n, before), "polygamma_")
 
 
 @composite("polygamma")

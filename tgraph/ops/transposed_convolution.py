@@ -25,6 +25,7 @@ from .convolution import (
     spread,
 )
 from .convolution_gradients import input_gradient, weight_gradient
+from .convolution_kinds import of_parts
 
 Sizes = tuple[int, ...]
 
@@ -107,9 +108,12 @@ def _conv_transpose(
             f"channel: {by_sizes(sizes)}. Output size is too small"
         )
     shape = (x._type.shape[0], weight._type.shape[1] * groups, *sizes)
-    result = _transposed(
-        x, weight, shape=shape, strides=strides, pads=pads, dilations=apart, groups=groups
-    )
+    attrs: dict[str, Any] = {"shape": shape, "strides": strides, "pads": pads,
+                             "dilations": apart, "groups": groups}  # fmt: skip
+    if x._type.dtype.is_complex:
+        result = of_parts(x, weight, lambda x, w: _transposed(x, w, **attrs))
+    else:
+        result = _transposed(x, weight, **attrs)
     return result if bias is None else e.add(result, channels(bias, count))
 
 

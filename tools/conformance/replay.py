@@ -225,9 +225,7 @@ def _in_order(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if name in _SECOND_FIRST:
         return lambda first, second, *rest, **named: function(second, first, *rest, **named)
     if name == "where":
-        return lambda chosen, condition, other, **named: function(
-            condition, chosen, other, **named
-        )
+        return lambda chosen, condition, other, **named: function(condition, chosen, other, **named)
     return function
 
 

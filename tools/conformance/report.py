@@ -31,6 +31,12 @@ _REASONS = {
 """Why optimizers differ, as their documentation tells."""
 
 
+_NUMBERS = (
+    "Numbers are taken where PyTorch wants tensors ([differences](differences.md)), with what it "
+    "gives for tensors, by "
+)
+
+
 def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
     """As Markdown."""
     from .operations import SAMPLES
@@ -43,14 +49,16 @@ def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
         lines.append(f"| {group} | {len(found)} | {' | '.join(map(str, _counts(found)))} |")
     for family, found in results.items():
         missing = [each.name for each in found if _is_missing(each)]
+        unknown = [f"`{each.name}`" for each in found if not each.count]
         others = [each for each in found if each.differences and not _is_missing(each)]
         agreeing = [f"`{each.name}`" for each in found if not each.differences and each.count]
         lines += ["", f"## {family.capitalize()}"]
         lines += ["", f"All cases agree: {', '.join(agreeing)}."] if agreeing else []
         numbers = [f"`{each.name}`" for each in found if each.numbers]
         if numbers:
-            lines += ["", f"Of these take numbers where PyTorch wants tensors ([differences]"
-                      f"(differences.md)), and give what it gives for tensors: {', '.join(numbers)}."]  # fmt: skip
+            lines += ["", _NUMBERS + f"{', '.join(numbers)}."]
+        if unknown:
+            lines += ["", f"PyTorch runs none of its samples here: {', '.join(unknown)}."]
         if missing:
             lines += ["", f"Not there: {', '.join(f'`{name}`' for name in missing)}."]
         if others:
@@ -67,7 +75,8 @@ def _by_group(results: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
     for found in results.values():
         for each in found:
-            groups.setdefault(each.group, []).append(each)
+            if each.count:
+                groups.setdefault(each.group, []).append(each)
     return groups
 
 
