@@ -94,10 +94,62 @@ family({
     "special.i1": (tg.special.i1, FUNCTIONS.i1),
     "special.i1e": (lambda x: tg.special.i1e(x * 12), lambda x: FUNCTIONS.i1e(x * 12)),
     "special.zeta": (lambda x: tg.special.zeta(2.5, x), lambda x: FUNCTIONS.zeta(2.5, x)),
+    "special.bessel_j0": (lambda x: tg.special.bessel_j0(x * 14), lambda x: FUNCTIONS.j0(x * 14)),
+    "special.bessel_j1": (lambda x: tg.special.bessel_j1(-14 * x), lambda x: FUNCTIONS.j1(-14 * x)),
+    "special.bessel_y0": (lambda x: tg.special.bessel_y0(x * 14), lambda x: FUNCTIONS.y0(x * 14)),
+    "special.bessel_y1": (lambda x: tg.special.bessel_y1(x * 14), lambda x: FUNCTIONS.y1(x * 14)),
+    "special.spherical_bessel_j0": (tg.special.spherical_bessel_j0,
+                                    lambda x: FUNCTIONS.spherical_jn(0, x)),
+    "special.modified_bessel_k0": (lambda x: tg.special.modified_bessel_k0(x * 4),
+                                   lambda x: FUNCTIONS.k0(x * 4)),
+    "special.modified_bessel_k1": (lambda x: tg.special.modified_bessel_k1(x * 4),
+                                   lambda x: FUNCTIONS.k1(x * 4)),
+    "special.scaled_modified_bessel_k0": (lambda x: tg.special.scaled_modified_bessel_k0(x * 4),
+                                          lambda x: FUNCTIONS.k0e(x * 4)),
+    "special.scaled_modified_bessel_k1": (lambda x: tg.special.scaled_modified_bessel_k1(x * 4),
+                                          lambda x: FUNCTIONS.k1e(x * 4)),
+    "special.airy_ai": (lambda x: tg.special.airy_ai(16 * x - 11),
+                        lambda x: FUNCTIONS.airy(16 * x - 11)[0]),
     "igamma": (lambda x: tg.igamma(x * x, x), lambda x: FUNCTIONS.gammainc(x * x, x)),
     "igammac": (lambda x: tg.igammac(9 * x, 12 * x), lambda x: FUNCTIONS.gammaincc(9 * x, 12 * x)),
     "mvlgamma": (lambda x: tg.mvlgamma(x + 1, 3), lambda x: FUNCTIONS.multigammaln(x + 1, 3)),
 }, ((5,), share), dtypes=(tg.float64,), tolerance=2e4, second=False, layouts=False)  # fmt: skip
+
+
+POLYNOMIALS = {
+    "chebyshev_polynomial_t": FUNCTIONS.eval_chebyt,
+    "chebyshev_polynomial_u": FUNCTIONS.eval_chebyu,
+    "chebyshev_polynomial_v": lambda n, x: (
+        FUNCTIONS.eval_chebyu(n, x) - FUNCTIONS.eval_chebyu(n - 1, x)),
+    "chebyshev_polynomial_w": lambda n, x: (
+        FUNCTIONS.eval_chebyu(n, x) + FUNCTIONS.eval_chebyu(n - 1, x)),
+    "hermite_polynomial_h": FUNCTIONS.eval_hermite,
+    "hermite_polynomial_he": FUNCTIONS.eval_hermitenorm,
+    "laguerre_polynomial_l": FUNCTIONS.eval_laguerre,
+    "legendre_polynomial_p": FUNCTIONS.eval_legendre,
+}  # fmt: skip
+# At the ends of [-1, 1], inside and outside; degrees from 0 on.
+_ENDS = np.array([[-1.7], [-1.0], [-0.4], [0.6], [1.0], [1.3]])
+
+
+def _degrees(rng: Any, shape: tuple[int, ...]) -> Any:
+    return rng.permutation(9)[: int(np.prod(shape))].reshape(shape).astype(float)
+
+
+def _polynomials(name: str, f: Any) -> dict[str, Pair]:
+    found = getattr(tg.special, name)
+    pairs = {f"special.{name}": (lambda x, n: found(tg.tensor(_ENDS, device=x.device), n),
+                                 lambda x, n: f(n.astype(int), _ENDS))}  # fmt: skip
+    if shifted := getattr(tg.special, f"shifted_{name}", None):
+        pairs[f"special.shifted_{name}"] = shifted, lambda x, n: f(n.astype(int), 2 * x - 1)
+    return pairs
+
+
+family(
+    {key: pair for item in POLYNOMIALS.items() for key, pair in _polynomials(*item).items()},
+    ((5,), normal), ((5,), _degrees), dtypes=(tg.float64,), tolerance=2e4, gradient=False,
+    layouts=False,
+)  # fmt: skip
 
 
 def _spectra(T: Any, x: Any, axes: str) -> tuple[Any, ...]:
@@ -453,6 +505,15 @@ family({
                            lambda a, b: np.linalg.solve(near_unit(a), b[:, 0])),
     "matrix_exp": (lambda a, b: tg.matrix_exp(a),
                    lambda a, b: scipy_linalg.expm(a)),
+    "geqrf": (lambda a, b: (lambda r, t: (r, t))(*tg.geqrf(_tall(a))),
+              lambda a, b: (lambda qr, r: (qr[0], qr[1]))(
+                  *scipy_linalg.qr(_tall(a), mode="raw"))),
+    "ormqr": (lambda a, b: (tg.ormqr(a, b[:, 0], b), tg.ormqr(a, b[:2, 1], b.mT, False, True)),
+              lambda a, b: (_householder(a, b[:, 0]) @ b, b.T @ _householder(a, b[:2, 1]).T)),
+    "svd_lowrank": (lambda a, b: (lambda u, s, v: (u * s) @ v.mT)(*tg.svd_lowrank(a, 3)),
+                    lambda a, b: a),
+    "pca_lowrank": (lambda a, b: (lambda u, s, v: (u * s) @ v.mT)(*tg.pca_lowrank(a, 2)),
+                    lambda a, b: a - a.mean(0)),
     "orgqr": (lambda a, b: (tg.orgqr(a, b[:, 0]), tg.orgqr(a, b[:2, 1])),
               lambda a, b: (_householder(a, b[:, 0]), _householder(a, b[:2, 1]))),
     "linalg.diagonal": (lambda a, b: tg.linalg.diagonal(a, offset=1),

@@ -22,7 +22,7 @@ from .ops.factorizations import (
 )
 from .ops.linalg import matmul
 from .ops.lu_factors import lu, lu_factor, lu_factor_ex, lu_solve
-from .ops.matrix_functions import householder_product, matrix_exp, matrix_power, multi_dot
+from .ops.matrix_functions import matrix_exp, matrix_power, multi_dot
 from .ops.norms import matrix_norm, vector_norm
 from .ops.norms import matrix_or_vector_norm as norm
 from .ops.products import cross_along as cross
@@ -30,6 +30,7 @@ from .ops.products import diagonal_of as diagonal
 from .ops.products import powers_of as vander
 from .ops.products import vecdot
 from .ops.pseudoinverse import cond, lstsq, matrix_rank, pinv
+from .ops.reflections import householder_product
 from .ops.tensor_equations import tensorinv, tensorsolve
 from .runtime.linalg_error import LinAlgError
 

@@ -60,6 +60,14 @@ def require_tensor(value: Any, operation: str, name: str = "input") -> Tensor:
     return value
 
 
+def with_a_tensor(operation: str, *operands: Any) -> tuple[Any, ...]:
+    """The operands; TypeError where none of them is a tensor."""
+    if not any(isinstance(each, Tensor) for each in operands):
+        names = ", ".join(type(each).__name__ for each in operands)
+        raise TypeError(f"{operation}(): at least one argument must be Tensor, not ({names})")
+    return operands
+
+
 def refuse_complex(operation: str, *operands: Any) -> None:
     """NotImplementedError for tensors of complex numbers, of which `operation` would be wrong."""
     for each in operands:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.operands import Operand, as_float, cast, promote_float
+from ..core.operands import Operand, as_float, cast, promote_float, with_a_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -253,7 +253,7 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
     >>> tg.special.xlog1py(tg.tensor([0.0, 2.0]), tg.tensor([-1.0, 0.0]))
     tensor([0., 0.])
     """
-    return _xlog1py(*promote_float("xlog1py", input, other))
+    return _xlog1py(*promote_float("xlog1py", *with_a_tensor("xlog1py", input, other)))
 
 
 @composite("xlog1py")

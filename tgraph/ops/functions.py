@@ -28,6 +28,7 @@ from . import (
     indexing,
     linalg,
     loops,
+    low_rank,
     mathematics,
     matrix_names,
     movement,
@@ -37,6 +38,7 @@ from . import (
     random,
     rearranging,
     reductions,
+    reflections,
     row_scans,
     scans,
     shared_memory,
@@ -52,12 +54,12 @@ from . import (
 )
 
 FAMILIES = (
-    activations, bessel_functions, branches, comparison, complex_numbers, concatenation,
-    conversion, creation, differences, distinct, elementwise, error_functions, gather_scatter,
-    incomplete_gamma, indexing, linalg, loops, mathematics, matrix_names, movement, norms,
-    number_parts, products, random, rearranging, reductions, row_scans, scans,
-    shared_memory, sorting, special_functions, spectrograms, statistics, storage, storage_views,
-    typed, window_creation, zeta_functions,
+    activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
+    creation, differences, distinct, elementwise, error_functions, gather_scatter, incomplete_gamma,
+    indexing, linalg, loops, low_rank, mathematics, matrix_names, movement, norms, number_parts,
+    products, random, rearranging, reductions, reflections, row_scans, scans, shared_memory,
+    sorting, special_functions, spectrograms, statistics, storage, storage_views, typed,
+    window_creation, zeta_functions,
 )  # fmt: skip
 
 

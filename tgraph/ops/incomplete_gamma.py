@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from ..core.composite import composite
-from ..core.operands import Operand, cast, promote_float
+from ..core.operands import cast, promote_float, require_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -30,7 +30,7 @@ _WEIGHTS = [_STEP * (1 + math.exp(-x)) * math.exp(x - math.exp(-x)) for x in _PO
 
 
 @public(method=True, inplace=True, out=True)
-def igamma(input: Operand, other: Operand) -> Tensor:
+def igamma(input: Tensor, other: Tensor) -> Tensor:
     """The integral of t**(input - 1) * exp(-t) from 0 to `other`, over gamma(input).
 
     It is the probability that a gamma-distributed number is less. NaN for negative numbers.
@@ -39,18 +39,22 @@ def igamma(input: Operand, other: Operand) -> Tensor:
     >>> tg.igamma(tg.tensor([1.0, 4.0]), tg.tensor([1.0, 4.0]))
     tensor([0.6321, 0.5665])
     """
-    return _igamma(*promote_float("igamma", input, other), upper=False)
+    return _igamma(*_two("igamma", input, other), upper=False)
 
 
 @public(method=True, inplace=True, out=True)
-def igammac(input: Operand, other: Operand) -> Tensor:
+def igammac(input: Tensor, other: Tensor) -> Tensor:
     """1 - igamma(input, other), without the loss of digits.
 
     >>> import tgraph as tg
     >>> tg.igammac(tg.tensor([1.0, 4.0]), tg.tensor([1.0, 4.0]))
     tensor([0.3679, 0.4335])
     """
-    return _igamma(*promote_float("igammac", input, other), upper=True)
+    return _igamma(*_two("igammac", input, other), upper=True)
+
+
+def _two(name: str, input: Tensor, other: Tensor) -> tuple[Tensor, ...]:
+    return promote_float(name, require_tensor(input, name), require_tensor(other, name, "other"))
 
 
 @composite("igamma")

@@ -197,6 +197,7 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     >>> tg.logaddexp(tg.tensor(1000.0), tg.tensor(1000.0))
     tensor(1000.6932)
     """
+    require_tensor(input, "logaddexp"), require_tensor(other, "logaddexp", "other")
     x, y = promote_float("logaddexp", input, other)
     return cast(_logaddexp(widened(x), widened(y)), x._type.dtype)
 

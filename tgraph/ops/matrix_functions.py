@@ -14,7 +14,6 @@ from . import movement as m
 from . import reductions as r
 from .creation import eye
 from .factorizations import inv
-from .row_scans import scan
 
 _SQUARINGS = 16
 _TERMS = 14
@@ -127,33 +126,3 @@ def _product_of(
     cut = cuts[first, last]
     left = _product_of(given, cuts, first, cut)
     return la.matmul(left, _product_of(given, cuts, cut + 1, last))
-
-
-@planned
-def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
-    """The first columns of the product of the reflections `I - tau v vᵀ`, for [..., n, k].
-
-    The vectors are the columns below the diagonal, with a 1 upon it and 0 above; as many as there
-    are of `tau`.
-
-    >>> import tgraph as tg
-    >>> householder_product(tg.zeros(2, 1), tg.tensor([2.0])).tolist()
-    [[-1.0], [0.0]]
-    """
-    rows, columns = vectors._type.shape[-2:]
-    one = eye(rows, columns, dtype=vectors._type.dtype, device=vectors._type.device)
-    if not tau._type.shape[-1]:
-        return e.where(e.eq(one, one), one, vectors)
-    unit = e.add(vectors.tril(-1), one)
-    first = m.expand(one, vectors._type.shape)
-
-    def reflected(now: Tensor, reflection: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
-        v, t = reflection
-        along = la.matmul(m.unsqueeze(v, -2), now)
-        step = e.mul(m.unsqueeze(m.unsqueeze(t, -1), -1), e.mul(m.unsqueeze(v, -1), along))
-        return e.sub(now, step), None
-
-    unit = m.narrow(unit, -1, 0, tau._type.shape[-1])
-    reflections = m.movedim(unit, -1, 0), m.movedim(tau, -1, 0)
-    found, _ = scan(reflected, first, reflections, reverse=True)
-    return found

@@ -8,7 +8,7 @@ from ..core.operands import require_tensor
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.records import NamedTuple
-from . import creation, lu_factors, matrix_functions, pseudoinverse
+from . import creation, lu_factors, matrix_functions, pseudoinverse, reflections
 from . import elementwise as e
 from . import factorizations as f
 from . import movement as m
@@ -147,7 +147,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 @public(method=True)
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """A product of reflections: `tgraph.linalg.householder_product`."""
-    return matrix_functions.householder_product(input, input2)
+    return reflections.householder_product(input, input2)
 
 
 @public(out="exact")

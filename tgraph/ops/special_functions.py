@@ -15,7 +15,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..core.composite import composite
 from ..core.inplace import overwrite
-from ..core.operands import Operand, as_float, cast, promote_float
+from ..core.operands import Operand, as_float, cast, promote_float, with_a_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -281,7 +281,7 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
     >>> tg.xlogy(tg.tensor([0.0, 2.0]), tg.tensor([0.0, 1.0]))
     tensor([0., 0.])
     """
-    return _xlogy(*promote_float("xlogy", input, other))
+    return _xlogy(*promote_float("xlogy", *with_a_tensor("xlogy", input, other)))
 
 
 @composite("xlogy")

@@ -30,7 +30,7 @@ _RANDOM = (
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "uniform", "dropout",
     "alpha_dropout", "feature_alpha_dropout", "rrelu", "fractional_max_pool2d",
     "fractional_max_pool3d", "empty", "empty_like", "new_empty", "empty_strided", "empty_permuted",
-    "new_empty_strided", "dropout2d", "dropout3d", "poisson", "svd_lowrank", "pca_lowrank",
+    "new_empty_strided", "dropout2d", "dropout3d", "poisson", "svd_lowrank",
     "scaled_dot_product_attention_dropout",
 )  # fmt: skip
 """Draw numbers that a seed of PyTorch's decides, or leave memory as it is."""

@@ -26,9 +26,14 @@ _REASONS = {
     "AdamW": "as `Adam`",
     "LBFGS": "a step decides by values how it goes on: it runs eagerly, its closure compiled",
     "Muon": "it orthogonalizes in bfloat16, whose roundings are another library's own",
+    "as_strided_scatter": "PyTorch gives a gradient to elements of the input that were replaced",
+    "sparse.mm.reduce": "tensors are dense here",
+    "sparse.sampled_addmm": "tensors are dense here",
+    "special.bessel_j0": "PyTorch's is wrong in the seventh digit; SciPy's agrees to 1e-15",
+    "special.bessel_y1": "as `special.bessel_j0`",
     "SparseAdam": "PyTorch's takes sparse gradients only; there are none here",
 }
-"""Why optimizers differ, as their documentation tells."""
+"""Why optimizers and operations differ, as their documentation tells."""
 
 
 _NUMBERS = (

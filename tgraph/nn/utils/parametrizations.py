@@ -13,8 +13,9 @@ from ...ops.concatenation import cat
 from ...ops.creation import eye, from_numpy
 from ...ops.factorizations import qr, solve
 from ...ops.linalg import matmul
-from ...ops.matrix_functions import householder_product, matrix_exp
+from ...ops.matrix_functions import matrix_exp
 from ...ops.random import randn
+from ...ops.reflections import householder_product
 from .. import functional as F
 from ..module import Module
 from . import parametrize

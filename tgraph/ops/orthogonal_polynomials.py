@@ -1,0 +1,211 @@
+"""Orthogonal polynomials of a degree that may differ from element to element.
+
+Those of Chebyshev in closed form, by angles, the others by their recurrences up to the greatest
+degree (Abramowitz and Stegun, 22.3.15 to 22.3.16 and 22.7). Degrees are cut to whole numbers; 0
+below 0. As in PyTorch, there are no gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.dispatch import detached
+from ..core.operands import Operand, cast, promote_float, with_a_tensor
+from ..core.planned import planned
+from ..core.tensor import Tensor
+from ..runtime.dtypes import bool_, float64
+from . import creation
+from . import elementwise as e
+from . import reductions as r
+from .loops import while_loop
+from .mathematics import acosh
+
+
+def _operands(name: str, x: Operand, n: Operand) -> tuple[Tensor, Tensor, Tensor]:
+    """The first in its dtype, then both in float64."""
+    first, second = (detached(each) for each in promote_float(name, *with_a_tensor(name, x, n)))
+    return first, cast(first, float64), e.trunc(cast(second, float64))
+
+
+def _odd(n: Tensor) -> Tensor:
+    return e.ne(e.remainder(n, 2), 0)
+
+
+# --- Chebyshev's polynomials ---------------------------------------------------------------------
+
+
+@planned
+def _chebyshev(x: Tensor, n: Tensor, kind: str) -> Tensor:
+    """x = cos(t), or +-cosh(t) outside of [-1, 1]: quotients of functions of multiples of t."""
+    size = e.abs(x)
+    inside = e.lt(size, 1)
+    angle = e.acos(e.where(inside, x, 0.0))
+    turn = acosh(e.where(e.gt(size, 1), size, 2.0))
+    within = _quotient(kind, n, angle, e.sin, e.cos)
+    mirrored = {"v": "w", "w": "v"}.get(kind, kind)
+    left, right = (_quotient(each, n, turn, e.sinh, e.cosh) for each in (mirrored, kind))
+    negative = e.lt(x, 0)
+    outside = e.where(negative, left, right)
+    edge = e.where(negative, _at_one(mirrored, n), _at_one(kind, n))
+    found = e.where(e.gt(size, 1), outside, edge)
+    found = e.where(e.logical_and(negative, _odd(n)), e.neg(found), found)
+    found = e.where(inside, within, found)
+    return e.where(e.lt(n, 0), 0.0, e.where(e.isnan(x), x, found))
+
+
+def _quotient(
+    kind: str, n: Tensor, t: Tensor, sine: Callable[[Any], Tensor], cosine: Callable[[Any], Tensor]
+) -> Tensor:
+    if kind == "t":
+        return cosine(e.mul(n, t))
+    if kind == "u":
+        return e.div(sine(e.mul(e.add(n, 1), t)), sine(t))
+    many, half = e.mul(e.add(n, 0.5), t), e.mul(t, 0.5)
+    function = cosine if kind == "v" else sine
+    return e.div(function(many), function(half))
+
+
+def _at_one(kind: str, n: Tensor) -> Tensor:
+    if kind in "tv":
+        return creation.ones_like(n)
+    return e.add(n, 1) if kind == "u" else e.add(e.mul(n, 2), 1)
+
+
+def _chebyshev_of(name: str, x: Operand, n: Operand, kind: str, shifted: bool = False) -> Tensor:
+    first, wide, degree = _operands(name, x, n)
+    place = e.sub(e.mul(wide, 2), 1) if shifted else wide
+    return cast(_chebyshev(place, degree, kind), first._type.dtype)
+
+
+def chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
+    """Chebyshev's polynomial of the first kind: cos(n * acos(input)).
+
+    >>> import tgraph as tg
+    >>> tg.special.chebyshev_polynomial_t(tg.tensor([0.5, 2.0]), 2)
+    tensor([-0.5000,  7.0000])
+    """
+    return _chebyshev_of("chebyshev_polynomial_t", input, n, "t")
+
+
+def chebyshev_polynomial_u(input: Operand, n: Operand) -> Tensor:
+    """Chebyshev's polynomial of the second kind.
+
+    >>> import tgraph as tg
+    >>> tg.special.chebyshev_polynomial_u(tg.tensor([0.0, 2.0]), 2)
+    tensor([-1., 15.])
+    """
+    return _chebyshev_of("chebyshev_polynomial_u", input, n, "u")
+
+
+def chebyshev_polynomial_v(input: Operand, n: Operand) -> Tensor:
+    """Chebyshev's polynomial of the third kind."""
+    return _chebyshev_of("chebyshev_polynomial_v", input, n, "v")
+
+
+def chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
+    """Chebyshev's polynomial of the fourth kind."""
+    return _chebyshev_of("chebyshev_polynomial_w", input, n, "w")
+
+
+def shifted_chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
+    """`chebyshev_polynomial_t` of 2 * input - 1."""
+    return _chebyshev_of("shifted_chebyshev_polynomial_t", input, n, "t", True)
+
+
+def shifted_chebyshev_polynomial_u(input: Operand, n: Operand) -> Tensor:
+    """`chebyshev_polynomial_u` of 2 * input - 1."""
+    return _chebyshev_of("shifted_chebyshev_polynomial_u", input, n, "u", True)
+
+
+def shifted_chebyshev_polynomial_v(input: Operand, n: Operand) -> Tensor:
+    """`chebyshev_polynomial_v` of 2 * input - 1."""
+    return _chebyshev_of("shifted_chebyshev_polynomial_v", input, n, "v", True)
+
+
+def shifted_chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
+    """`chebyshev_polynomial_w` of 2 * input - 1."""
+    return _chebyshev_of("shifted_chebyshev_polynomial_w", input, n, "w", True)
+
+
+# --- recurrences ---------------------------------------------------------------------------------
+
+_Step = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def _recurrence(
+    name: str, x: Operand, n: Operand, first: Callable[[Tensor], Tensor], step: _Step
+) -> Tensor:
+    """From 1 and `first(x)` on; `step(k, x, p, q)` is the polynomial k + 1 of k - 1 and k."""
+    given, wide, degree = _operands(name, x, n)
+    one = creation.ones_like(e.add(wide, degree))
+    now = e.add(first(wide), e.mul(one, 0))
+
+    def goes_on(k: Tensor, before: Tensor, now: Tensor) -> Tensor:
+        return cast(r.any(e.lt(k, degree)), bool_)
+
+    def advance(k: Tensor, before: Tensor, now: Tensor) -> tuple[Tensor, ...]:
+        is_on = e.lt(k, degree)
+        found = e.where(is_on, step(k, wide, before, now), now)
+        return e.add(k, 1), e.where(is_on, now, before), found
+
+    start = creation.ones((), dtype=float64, device=wide.device)
+    _, _, now = while_loop(goes_on, advance, (start, one, now))
+    found = e.where(e.lt(degree, 0), 0.0, e.where(e.eq(degree, 0), one, now))
+    return cast(found, given._type.dtype)
+
+
+def hermite_polynomial_h(input: Operand, n: Operand) -> Tensor:
+    """The polynomial of Hermite of physics, with exp(-x**2) as its weight.
+
+    >>> import tgraph as tg
+    >>> tg.special.hermite_polynomial_h(tg.tensor([0.0, 1.0]), 2)
+    tensor([-2.,  2.])
+    """
+    return _recurrence(
+        "hermite_polynomial_h", input, n, lambda x: e.mul(x, 2),
+        lambda k, x, p, q: e.mul(e.sub(e.mul(x, q), e.mul(k, p)), 2),
+    )  # fmt: skip
+
+
+def hermite_polynomial_he(input: Operand, n: Operand) -> Tensor:
+    """The polynomial of Hermite of statistics, with exp(-x**2 / 2) as its weight.
+
+    >>> import tgraph as tg
+    >>> tg.special.hermite_polynomial_he(tg.tensor([0.0, 1.0]), 2)
+    tensor([-1.,  0.])
+    """
+    return _recurrence(
+        "hermite_polynomial_he", input, n, lambda x: x,
+        lambda k, x, p, q: e.sub(e.mul(x, q), e.mul(k, p)),
+    )  # fmt: skip
+
+
+def laguerre_polynomial_l(input: Operand, n: Operand) -> Tensor:
+    """Laguerre's polynomial, with exp(-x) as its weight.
+
+    >>> import tgraph as tg
+    >>> tg.special.laguerre_polynomial_l(tg.tensor([0.0, 2.0]), 2)
+    tensor([ 1., -1.])
+    """
+    return _recurrence(
+        "laguerre_polynomial_l", input, n, lambda x: e.sub(1, x),
+        lambda k, x, p, q: e.div(
+            e.sub(e.mul(e.sub(e.add(e.mul(k, 2), 1), x), q), e.mul(k, p)), e.add(k, 1)
+        ),
+    )  # fmt: skip
+
+
+def legendre_polynomial_p(input: Operand, n: Operand) -> Tensor:
+    """Legendre's polynomial, with the weight 1 in [-1, 1].
+
+    >>> import tgraph as tg
+    >>> tg.special.legendre_polynomial_p(tg.tensor([0.0, 1.0]), 2)
+    tensor([-0.5000,  1.0000])
+    """
+    return _recurrence(
+        "legendre_polynomial_p", input, n, lambda x: x,
+        lambda k, x, p, q: e.div(
+            e.sub(e.mul(e.mul(e.add(e.mul(k, 2), 1), x), q), e.mul(k, p)), e.add(k, 1)
+        ),
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Products of reflections `I - tau * v @ v.mT`, as LAPACK keeps orthogonal matrices.
+
+The vectors are the columns below the diagonal of a matrix, with a 1 upon it and 0 above; as many as
+there are of `tau`.
+"""
+
+from __future__ import annotations
+
+from ..compiler.ir import primitives as p
+from ..core.dispatch import apply
+from ..core.operands import require_tensor
+from ..core.planned import planned
+from ..core.public import public
+from ..core.tensor import Tensor
+from ..runtime.records import NamedTuple
+from . import creation
+from . import elementwise as e
+from . import movement as m
+from . import reductions as r
+from .factorizations import check_matrices, transposed
+from .linalg import matmul
+from .row_scans import scan
+
+
+class Reflections(NamedTuple):
+    """What `geqrf` returns."""
+
+    a: Tensor
+    tau: Tensor
+
+
+@planned
+def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
+    """The first columns of the product of reflections, for vectors [..., n, k].
+
+    >>> import tgraph as tg
+    >>> householder_product(tg.zeros(2, 1), tg.tensor([2.0])).tolist()
+    [[-1.0], [0.0]]
+    """
+    one = _unit(vectors)
+    if not tau._type.shape[-1]:
+        return e.where(e.eq(one, one), one, vectors)
+    return _reflected(vectors, tau, m.expand(one, vectors._type.shape), backwards=True)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    rows, columns = vectors._type.shape[-2:]
+    return creation.eye(rows, columns, dtype=vectors._type.dtype, device=vectors._type.device)
+
+
+def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, backwards: bool) -> Tensor:
+    """`x` behind all reflections, from the first, or the last, on."""
+    unit = e.add(creation.tril(vectors, -1), _unit(vectors))
+    unit = m.narrow(unit, -1, 0, tau._type.shape[-1])
+
+    def reflected(now: Tensor, reflection: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
+        v, t = reflection
+        along = matmul(m.unsqueeze(v, -2), now)
+        step = e.mul(m.unsqueeze(m.unsqueeze(t, -1), -1), e.mul(m.unsqueeze(v, -1), along))
+        return e.sub(now, step), None
+
+    reflections = m.movedim(unit, -1, 0), m.movedim(tau, -1, 0)
+    found, _ = scan(reflected, x, reflections, reverse=backwards)
+    return found
+
+
+@public(method=True, out=True)
+def ormqr(
+    input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """`Q @ input3` for the product `Q` of the reflections of `input` and `input2`, their `tau`.
+
+    `transpose` takes `Q.mT`; where not `left`, it is multiplied from the right.
+
+    >>> import tgraph as tg
+    >>> a, tau = tg.geqrf(tg.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> tg.ormqr(a, tau, a.triu()).round(decimals=4)
+    tensor([[3., 1.],
+            [4., 2.]])
+    """
+    name = "ormqr"
+    check_matrices(name, input)
+    tau = require_tensor(input2, name, "input2")
+    other = require_tensor(input3, name, "input3")
+    rows, count = input._type.shape[-2:]
+    if other.ndim < 2 or other._type.shape[-2 if left else -1] != rows:
+        raise RuntimeError(
+            f"ormqr: input3.shape[{-2 if left else -1}] must be equal to input.shape[-2] = {rows}, "
+            f"got {list(other._type.shape)}"
+        )
+    if tau.ndim != input.ndim - 1 or tau._type.shape[-1] > min(rows, count):
+        raise RuntimeError(
+            "ormqr: expected input2 with one dimension less than input and at most "
+            f"{min(rows, count)} elements for a matrix, got {list(tau._type.shape)}"
+        )
+    if not tau._type.shape[-1]:
+        return m.clone(other)
+    x = other if left else transposed(other)
+    found = _reflected(input, tau, x, backwards=left is not transpose)
+    return found if left else transposed(found)
+
+
+@public(method=True)
+def geqrf(input: Tensor) -> Reflections:
+    """The factors of `tgraph.linalg.qr`: `R` above, the vectors of reflections below the diagonal.
+
+    `householder_product` gives `Q`, `ormqr` multiplies with it.
+
+    >>> import tgraph as tg
+    >>> tg.geqrf(tg.tensor([[3.0, 1.0], [4.0, 2.0]])).a.triu()
+    tensor([[-5.0000, -2.2000],
+            [ 0.0000,  0.4000]])
+    """
+    check_matrices("geqrf", input)
+    return Reflections(*_geqrf(input))
+
+
+@planned
+def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+    """LAPACK's xGEQR2 with xLARFG, a column after another."""
+    rows, columns = a._type.shape[-2:]
+    count = min(rows, columns)
+    if not a._type.numel or not count:
+        return m.clone(a), creation.new_zeros(a, (*a._type.shape[:-2], count))
+    down = m.unsqueeze(creation.arange(rows, device=a.device), -1)
+    across = creation.arange(columns, device=a.device)
+
+    def step(now: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+        column = apply(p.index, now, m.reshape(at, 1), axis=now.ndim - 1)
+        below, here = e.gt(down, at), e.eq(down, at)
+        head = r.sum(e.where(here, column, 0.0), -2, True)
+        rest = e.where(below, column, 0.0)
+        square = r.sum(e.mul(rest, rest), -2, True)
+        is_done = e.eq(square, 0)
+        size = e.sqrt(e.add(e.mul(head, head), e.where(is_done, 1.0, square)))
+        first = e.where(is_done, head, e.where(e.lt(head, 0), size, e.neg(size)))
+        tau = e.where(is_done, 0.0, e.div(e.sub(first, head), e.where(is_done, 1.0, first)))
+        v = e.div(rest, e.where(is_done, 1.0, e.sub(head, first)))
+        whole = e.where(here, 1.0, v)
+        changed = e.sub(now, e.mul(e.mul(tau, whole), matmul(transposed(whole), now)))
+        made = e.where(below, v, e.where(here, first, column))
+        found = e.where(e.gt(across, at), changed, e.where(e.eq(across, at), made, now))
+        return found, m.reshape(tau, tau._type.shape[:-2])
+
+    found, taus = scan(step, a, creation.arange(count, device=a.device))
+    return found, m.movedim(taus, 0, -1)
