@@ -559,8 +559,13 @@ class CompiledFunction:
     # --- copies: the function, without its plans ---
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
-        copied = deepcopy(self.function, memo)
-        return type(self)(copied, self.check, self.dynamic, self.control_flow)
+        return self._of(deepcopy(self.function, memo))
+
+    def _of(self, function: Callable[..., Any]) -> CompiledFunction:
+        """Another function, compiled as this one is."""
+        made = type(self)(function, self.check, self.dynamic, self.control_flow)
+        made.enabled, made.when_refused = self.enabled, self.when_refused
+        return made
 
     def __reduce__(self) -> Any:
         # A decorated function is found under its own name, where the plain one is not.
@@ -583,10 +588,7 @@ class CompiledFunction:
             held = attributes[_METHODS] = _Methods(instance)
         found = held.methods.get(id(self))
         if found is None:
-            method = MethodType(self.function, instance)
-            found = CompiledFunction(method, self.check, self.dynamic, self.control_flow)
-            found.enabled = self.enabled
-            held.methods[id(self)] = found
+            found = held.methods[id(self)] = self._of(MethodType(self.function, instance))
         return found
 
 
