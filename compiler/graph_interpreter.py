@@ -64,7 +64,7 @@ class Interpreter:
             try:
                 values[result] = function(xp, *[values[slot] for slot in operands], **attrs)
             except IndexError as error:
-                raise IndexError(f"{error} (in {node.primitive.name} at {node.where})") from None
+                raise type(error)(f"{error} (in {node.primitive.name} at {node.where})") from None
             for slot in dead:
                 values[slot] = None
         return [values[self._slots[node]] for node in self.graph.outputs]

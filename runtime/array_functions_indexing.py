@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .array_functions_elementwise import Array, Function, as_array, compute_dtype, quiet
+from .out_of_bounds_error import OutOfBoundsError
 
 
 def _check(positions: Array, axis: int, size: int) -> None:
@@ -21,7 +22,7 @@ def _check(positions: Array, axis: int, size: int) -> None:
         return
     flat = positions.reshape(-1)
     worst = int(flat[((flat < 0) | (flat >= size)).argmax()])
-    raise IndexError(f"index {worst} is out of bounds for dimension {axis} with size {size}")
+    raise OutOfBoundsError(f"index {worst} is out of bounds for dimension {axis} with size {size}")
 
 
 def _grid(xp: Any, index: Array, axis: int) -> tuple[Array, ...]:

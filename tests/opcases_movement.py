@@ -410,6 +410,57 @@ case(
     (3, 6),
     gradient=False,
 )
+_REDUCED = {
+    "sum": np.add.at, "prod": np.multiply.at, "amax": np.maximum.at, "amin": np.minimum.at,
+}  # fmt: skip
+for _kind in (*_REDUCED, "mean"):
+    for _own in (True, False):
+        case(
+            f"scatter_reduce {_kind} {'with' if _own else 'without'} self",
+            lambda x, i, v, k=_kind, o=_own: tg.scatter_reduce(x, 1, i, v, k, include_self=o),
+            lambda x, i, v, k=_kind, o=_own: _scatter_reduced(x, i, v, k, o),
+            (2, 3),
+            ((2, 5), below(3), tg.int64),
+            (2, 5),
+            dtypes=NUMBERS if _own else FLOATS,
+            second=_kind in ("sum", "mean"),
+        )
+case(
+    "index_reduce",
+    lambda x, i, v: tg.index_reduce(x, 1, i, v, "amax"),
+    lambda x, i, v: _scatter_reduced(x, np.stack([i] * 2), v, "amax", True),
+    (2, 3),
+    ((4,), below(3), tg.int64),
+    (2, 4),
+    dtypes=NUMBERS,
+)
+case(
+    "put",
+    lambda x, i, v: (tg.put(x, i, v), x.put(i - 12, v, accumulate=True)),
+    lambda x, i, v: (
+        _put(x.reshape(-1), i, v).reshape(3, 4),
+        _put_added(x.reshape(-1), i, v).reshape(3, 4),
+    ),
+    (3, 4),
+    ((4,), distinct(12), tg.int64),
+    (4,),
+    dtypes=NUMBERS,
+)
+
+
+def _scatter_reduced(x: Array, index: Array, source: Array, kind: str, include_self: bool) -> Array:
+    """Row by row, one element after the other; means of integers round down."""
+    result = x.copy()
+    for row, (line, at, new) in enumerate(zip(x, index, source, strict=True)):
+        counts = np.bincount(at, minlength=line.size)
+        start = {"prod": 1, "amax": -np.inf, "amin": np.inf}.get(kind, 0)
+        total = line.copy() if include_self else np.where(counts > 0, start, line)
+        _REDUCED.get(kind, np.add.at)(total, at, new)
+        if kind == "mean":
+            counts = counts + 1 if include_self else np.maximum(counts, 1)
+            total = total // counts if x.dtype.kind in "iu" else total / counts
+        result[row] = total
+    return result
 
 
 def _put(x: Array, index: Array, value: Any) -> Array:

@@ -24,7 +24,8 @@ ODD_REFERENCES = {"conv2d same", "max_unpool1d", "max_unpool3d"}
 # Where an operand of the same shape as another does not broadcast, in PyTorch neither.
 SAME_SHAPES = {
     "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "stack", "setitem",
-    "scatter", "scatter_add", "masked_scatter", "matmul", "dot", "gaussian_nll_loss",
+    "scatter", "scatter_add", "scatter_reduce", "put", "masked_scatter", "matmul", "dot",
+    "gaussian_nll_loss",
     "multilabel_margin_loss", "layer_norm", "group_norm", "batch_norm", "instance_norm",
 }  # fmt: skip
 # What needs a dimension, in PyTorch too, or by the arguments that its rows give.

@@ -683,6 +683,16 @@ def index_fill(
 def index_put(
     input: _Tensor, indices: _Sequence[_Any], values: _Tensor, accumulate: _builtins.bool = False
 ) -> _Tensor: ...
+def index_reduce(
+    input: _Tensor,
+    dim: _builtins.int,
+    index: _Tensor,
+    source: _Tensor,
+    reduce: _builtins.str,
+    *,
+    include_self: _builtins.bool = True,
+    out: _Tensor | None = None,
+) -> _Tensor: ...
 def index_select(
     input: _Tensor, dim: _builtins.int, index: _Tensor, *, out: _Tensor | None = None
 ) -> _Tensor: ...
@@ -972,6 +982,9 @@ def prod(
     dtype: _DType | None = None,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
+def put(
+    input: _Tensor, index: _Tensor, source: _Tensor, accumulate: _builtins.bool = False
+) -> _Tensor: ...
 def qr(input: _Tensor, some: _builtins.bool = True, *, out: _Tensor | None = None) -> _f.QR: ...
 def quantile(
     input: _Tensor,
@@ -1091,6 +1104,16 @@ def scatter(
 ) -> _Any: ...
 def scatter_add(
     input: _Tensor, dim: _builtins.int, index: _Tensor, src: _Tensor, *, out: _Tensor | None = None
+) -> _Tensor: ...
+def scatter_reduce(
+    input: _Tensor,
+    dim: _builtins.int,
+    index: _Tensor,
+    src: _Tensor,
+    reduce: _builtins.str,
+    *,
+    include_self: _builtins.bool = True,
+    out: _Tensor | None = None,
 ) -> _Tensor: ...
 def searchsorted(
     sorted_sequence: _Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runtime.linalg_error import NOT_FINITE, decode, failure
+from ...runtime.out_of_bounds_error import OutOfBoundsError
 from ...runtime.records import NamedTuple
 from ..ir import Provenance
 
@@ -19,7 +20,7 @@ class Check(NamedTuple):
         """What a failed check raises: as eager code does, with the line."""
         if self.message:
             return RuntimeError(f"{self.message} (at {self.where})")
-        return IndexError(
+        return OutOfBoundsError(
             f"index {position} is out of bounds for dimension with size {size} "
             f"(indexed at {self.where})"
         )

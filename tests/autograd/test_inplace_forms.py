@@ -93,6 +93,14 @@ FORMS |= {
     "index_put_ add": lambda y, o: y.index_put_((o["index"],), o["b"][:2], accumulate=True),
     "scatter_": lambda y, o: y.scatter_(1, o["places"], o["b"]),
     "scatter_add_": lambda y, o: y.scatter_add_(1, o["places"], o["b"]),
+    "scatter_reduce_": lambda y, o: y.scatter_reduce_(1, o["places"], o["b"], "amax"),
+    "index_reduce_": lambda y, o: y.index_reduce_(1, o["index"], o["b"][:, :2], "amax"),
+    "put_": lambda y, o: y.put_(o["index"], o["b"][0, :2]),
+    "unsqueeze_": lambda y, o: y.unsqueeze_(0).squeeze_(0),
+    "squeeze_": lambda y, o: y.unsqueeze_(1).squeeze_(),
+    "transpose_": lambda y, o: y.transpose_(0, 1).swapaxes_(1, 0).mul_(2),
+    "t_": lambda y, o: y.t_().mul_(2).t_(),
+    "as_strided_": lambda y, o: y.as_strided_(y.shape, y.stride()),
     "addmm_": lambda y, o: y.addmm_(o["b"], o["c"]),
     "addbmm_": lambda y, o: y.addbmm_(o["b"][None], o["c"][None]),
     "addr_": lambda y, o: y.addr_(o["b"][:, 0], o["c"][0]),
@@ -100,8 +108,8 @@ FORMS |= {
     "baddbmm_": lambda y, o: y.baddbmm_(o["b"][None], o["c"][None]),
 }  # fmt: skip
 SHAPES = {"addmv_": lambda y: y[0], "baddbmm_": lambda y: y[None]}
-WITHOUT_PYTORCH = ("asinh_", "acosh_", "atanh_", "igamma_", "igammac_")
-"""Not differentiated there."""
+WITHOUT_PYTORCH = ("asinh_", "acosh_", "atanh_", "igamma_", "igammac_", "index_reduce_")
+"""Not differentiated there, or with a warning."""
 """What is overwritten where that is not a matrix."""
 
 ACTIVATIONS = {
@@ -116,7 +124,7 @@ ELSEWHERE = {
         logical_or_ logical_xor_""",
     "of random numbers": """bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_
         random_ uniform_""",
-    "writes nothing": "detach_ requires_grad_ set_ share_memory_",
+    "writes nothing": "detach_ requires_grad_ resize_ resize_as_ set_ share_memory_",
     "PyTorch has no gradient": "floor_divide_ heaviside_",
 }
 

@@ -74,6 +74,10 @@ class Context:
     def made(self, state: Any) -> None:
         """A Parameter or a module has been made."""
 
+    def may_reshape(self, tensor: Tensor) -> bool:
+        """Whether a tensor object itself can get another shape: nobody outside keeps it."""
+        return True
+
     def detached_value_of(self, tensor: Tensor) -> Any:
         """The value of what `detach()` gives."""
         return self.value_of(tensor)

@@ -128,7 +128,7 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     check_memory(target)
     recording = _is_recorded(target, new)
     if recording:
-        _check_leaf(target)
+        check_leaf(target)
     if recording and new._requires_grad and new._record is None:
         new = apply(p.copy, new)  # a leaf stays itself
     if not target._type.dtype.is_differentiable and new._requires_grad:
@@ -257,7 +257,8 @@ def _shows_overlapping(view: View) -> bool:
     return False
 
 
-def _check_leaf(target: Tensor) -> None:
+def check_leaf(target: Tensor) -> None:
+    """Raise RuntimeError where a recorded write would change a leaf that requires grad."""
     if target._requires_grad and is_leaf(target):
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."

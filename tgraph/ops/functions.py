@@ -26,6 +26,7 @@ from . import (
     gather_scatter,
     incomplete_gamma,
     indexing,
+    inplace_views,
     linalg,
     loops,
     low_rank,
@@ -41,6 +42,7 @@ from . import (
     reflections,
     row_scans,
     scans,
+    scatter_reductions,
     shared_memory,
     sorting,
     special_functions,
@@ -56,10 +58,10 @@ from . import (
 FAMILIES = (
     activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
     creation, differences, distinct, elementwise, error_functions, gather_scatter, incomplete_gamma,
-    indexing, linalg, loops, low_rank, mathematics, matrix_names, movement, norms, number_parts,
-    products, random, rearranging, reductions, reflections, row_scans, scans, shared_memory,
-    sorting, special_functions, spectrograms, statistics, storage, storage_views, typed,
-    window_creation, zeta_functions,
+    indexing, inplace_views, linalg, loops, low_rank, mathematics, matrix_names, movement, norms,
+    number_parts, products, random, rearranging, reductions, reflections, row_scans, scans,
+    scatter_reductions, shared_memory, sorting, special_functions, spectrograms, statistics,
+    storage, storage_views, typed, window_creation, zeta_functions,
 )  # fmt: skip
 
 

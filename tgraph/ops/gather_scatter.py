@@ -15,9 +15,10 @@ from ..core.state import state
 from ..core.tensor import Tensor
 from ..runtime.arrays import current
 from ..runtime.device import META
-from ..runtime.dtypes import bool_, int32, int64
+from ..runtime.dtypes import bool_, float32, int32, int64
 from . import elementwise as e
 from . import movement as m
+from .concatenation import atleast_1d
 from .indexing import as_value, getitem, nonzero_tuple, setitem, wrap_negative
 from .scans import cumsum
 from .sorting import searchsorted
@@ -88,18 +89,23 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 # --- along an axis -----------------------------------------------------------------------------
 
 
-def _check_index(index: Tensor, operation: str) -> Tensor:
+def check_index(index: Tensor, operation: str) -> Tensor:
     if require_tensor(index, operation, "index")._type.dtype not in (int64, int32):
         raise RuntimeError(f"{operation}(): Expected dtype int64 for index")
     return index
 
 
-@public(method=True, out="exact")
-@with_one_element
+@public(method=True, out="exact", overlap="none")
 @planned
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
-    _check_index(index, "gather")
+    shape = require_tensor(index, "gather", "index")._type.shape
+    if not index._type.numel and (index.ndim != input.ndim or index._type.dtype is float32):
+        normalize_axis(dim, max(input.ndim, 1))
+        return m.clone(m.reshape(m.slice_axis(m.reshape(input, -1), 0, 0, 0), shape))
+    if input.ndim == 0 or index.ndim == 0:
+        return m.reshape(gather(atleast_1d(input), dim, atleast_1d(index)), shape)
+    check_index(index, "gather")
     if index.ndim != input.ndim and index._type.numel:
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     axis = normalize_axis(dim, input.ndim)
@@ -138,12 +144,40 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return getitem(m.reshape(input, -1), index)
 
 
+@public(method=True, inplace=True, overlap="none")
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`input` with `source` written (or added) at places of the flattened tensor.
+
+    >>> import tgraph as tg
+    >>> tg.put(tg.zeros(2, 2), tg.tensor([1, -1]), tg.tensor([5.0, 6.0]))
+    tensor([[0., 5.],
+            [0., 6.]])
+    """
+    check_index(index, "put_")
+    if index._type.numel != source._type.numel:
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got source "
+            f"with {source._type.numel} elements and index with {index._type.numel}"
+        )
+    if source._type.dtype is not input._type.dtype:
+        raise RuntimeError(
+            f"put_(): self ({input._type.dtype}) and source ({source._type.dtype}) must have the "
+            "same dtype"
+        )
+    line, places = m.reshape(input, -1), m.reshape(index, -1)
+    places = wrap_negative(places, 0, line._type.shape[0])
+    written = apply(
+        p.index_put, line, places, m.reshape(source, -1), axis=0, accumulate=bool(accumulate)
+    )
+    return m.reshape(written, input._type.shape)
+
+
 @public(method=True, out="exact")
 @with_one_element
 @planned
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The places `index` (a vector) of dimension `dim`."""
-    _check_index(index, "index_select")
+    check_index(index, "index_select")
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     axis = normalize_axis(dim, input.ndim)
@@ -154,14 +188,14 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @with_one_element
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`: the transpose of gather."""
-    axis, index, source = _scatter_operands(input, dim, index, src, "scatter_add")
+    axis, index, source = scatter_operands(input, dim, index, src, "scatter_add")
     return apply(p.scatter_add, input, index, source, axis=axis)
 
 
-def _scatter_operands(
+def scatter_operands(
     x: Tensor, dim: int, index: Tensor, src: Any, operation: str
 ) -> tuple[int, Tensor, Tensor]:
-    _check_index(index, operation)
+    check_index(index, operation)
     axis = normalize_axis(dim, x.ndim)
     _check_extent(index, x, axis, operation)
     if is_scalar(src):
@@ -186,7 +220,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | N
         return scatter_add(input, dim, index, src)
     if reduce is not None:
         raise NotImplementedError(f"scatter(): reduce={reduce!r} is not supported; use 'add'")
-    axis, index, source = _scatter_operands(input, dim, index, src, "scatter")
+    axis, index, source = scatter_operands(input, dim, index, src, "scatter")
     grid = []
     for at, size in enumerate(index._type.shape):
         if at == axis:
@@ -204,14 +238,14 @@ def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
 ) -> Tensor:
     """`input` with `alpha * source` added at the places `index` of dimension `dim`."""
-    _check_index(index, "index_add")
+    check_index(index, "index_add")
     axis = normalize_axis(dim, input.ndim)
-    _check_source(input, axis, index, source, "index_add")
+    check_source(input, axis, index, source, "index_add")
     added = source if alpha == 1 else e.mul(source, alpha)
     return apply(p.index_put, input, index, added, axis=axis, accumulate=True)
 
 
-def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, operation: str) -> None:
+def check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, operation: str) -> None:
     dtype, shape = input._type.dtype, input._type.shape
     if source._type.dtype is not dtype:
         raise RuntimeError(
@@ -231,9 +265,9 @@ def _check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, opera
 @with_one_element
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with `source` written to the places `index` of dimension `dim`."""
-    _check_index(index, "index_copy")
+    check_index(index, "index_copy")
     axis = normalize_axis(dim, input.ndim)
-    _check_source(input, axis, index, source, "index_copy")
+    check_source(input, axis, index, source, "index_copy")
     return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
 
 
@@ -241,7 +275,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 @with_one_element
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -> Tensor:
     """`input` with `value` written to the places `index` of dimension `dim`."""
-    _check_index(index, "index_fill")
+    check_index(index, "index_fill")
     axis = normalize_axis(dim, input.ndim)
     # Which places are filled, as a mask: a place that `index` has twice counts once in gradients.
     size, device = input._type.shape[axis], input._type.device

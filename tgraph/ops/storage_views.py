@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import weakref
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from ..core.eager_context import EAGER, current_context
 from ..core.grad_mode import no_grad
 from ..core.overlap import Span, span_of
 from ..core.public import public
-from ..core.tensor import Tensor, intern_type, root_of, storage_of, wrap
+from ..core.tensor import Tensor, View, intern_type, root_of, storage_of, wrap
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
@@ -221,9 +222,32 @@ def _check_dtype(given: DType, wanted: DType) -> None:
 
 def adopt(tensor: Tensor, shown: Tensor) -> None:
     """Let a handle be what `shown` is: its memory, shape and dtype; the handle's class stays."""
+    views = views_of(tensor) if tensor._storage is not None else []
+    if views:  # `shown` may be among them
+        twin_below(tensor, views)
     tensor._value, tensor._type = shown._value, shown._type
     tensor._view, tensor._storage = shown._view, storage_of(shown)
     held = storage_of(shown).memory
     storage = None if held is None else held()
     if storage is not None and storage.root is shown:
         storage.root = tensor  # whoever comes later is a view of what the user has
+
+
+def views_of(tensor: Tensor) -> list[View]:
+    """How other tensors look at this one."""
+    found = gc.get_referrers(tensor)
+    return [each for each in found if type(each) is View and each.base is tensor]
+
+
+def twin_below(tensor: Tensor, views: Sequence[View]) -> Tensor:
+    """What a tensor is now, as a tensor that `views` of it are views of instead."""
+    twin = wrap(tensor._value, tensor._type)
+    twin._record, twin._index = tensor._record, tensor._index
+    twin._requires_grad, twin._view = tensor._requires_grad, tensor._view
+    twin._storage = shared = storage_of(tensor)
+    for each in views:
+        each.base = twin
+    held = None if shared.memory is None else shared.memory()
+    if held is not None and held.root is tensor:
+        held.root = twin
+    return twin

@@ -217,6 +217,10 @@ class Trace(BodyRecording):
             raise self.leaked(value)
         return self._capture(tensor)
 
+    def may_reshape(self, tensor: Tensor) -> bool:
+        is_known = id(tensor) in self.journal or id(tensor) in self.table
+        return not (self.is_in_body or is_known or self._is_outside(tensor))
+
     def has_value(self, tensor: Tensor) -> bool:
         return False
 

@@ -119,6 +119,9 @@ class LiftedContext(Context):
         value = tensor._value
         return isinstance(value, Lifted) and value.context is self
 
+    def may_reshape(self, tensor: Tensor) -> bool:
+        return self.owns(tensor)
+
     def as_lifted(self, tensor: Tensor) -> Any:
         """The value here of a tensor of the outside."""
         raise NotImplementedError
