@@ -7,7 +7,7 @@ compared, unless its numbers are drawn.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ import numpy as np
 from .case import Array
 from .hyperparameters import DECAYED
 from .networks import resnet
+from .sequences import modules
+from .sequences.workloads import gpt, recurrent
 from .workload import Random, normal
 
 SIZES = ("small", "middle", "large")
@@ -192,6 +194,28 @@ def resnet_step(library: Any, x: Any, labels: Any, *values: Any) -> Function:
     return call
 
 
+def lstm_step(library: Any, *values: Any) -> Function:
+    names = recurrent(np.random.default_rng(0), 1, 1, 1, 1)
+    return _model_step(library, names, values, modules.recurrent, modules.adam)
+
+
+def gpt_step(library: Any, *values: Any) -> Function:
+    names = gpt(np.random.default_rng(0), 1, 1, 1, 1)
+    return _model_step(library, names, values, modules.gpt, modules.adamw)
+
+
+def _model_step(
+    library: Any, names: Iterable[str], values: Sequence[Any], of: Function, optimizer_of: Function
+) -> Function:
+    """A whole training step of a model of modules; the loss."""
+    data = dict(zip(names, values, strict=True))
+    model, _ = of(library, data)
+    optimizer, inputs = optimizer_of(library, model), (data["tokens"], data["labels"])
+    return lambda: modules.step(
+        library, model, optimizer, lambda: modules.loss_of(library, model, *inputs)
+    )
+
+
 def normalized(library: Any, x: Any, weight: Any, bias: Any) -> Function:
     """Batch norm in training, with running statistics."""
     running = (library.zeros(len(bias)), library.ones(len(bias)))
@@ -288,6 +312,22 @@ OPERATIONS = [
         resnet8,
         ((2, 8, 4), (8, 16, 8), (32, 32, 16)),
         resnet_step,
+        prepared=True,
+        steps=2,
+    ),
+    Operation(
+        "training step of an LSTM",
+        recurrent,
+        ((20, 16, 2, 8), (65, 64, 16, 32), (65, 256, 32, 64)),
+        lstm_step,
+        prepared=True,
+        steps=2,
+    ),
+    Operation(
+        "training step of a GPT",
+        gpt,
+        ((20, 16, 2, 8), (65, 64, 4, 64), (65, 256, 8, 128)),
+        gpt_step,
         prepared=True,
         steps=2,
     ),

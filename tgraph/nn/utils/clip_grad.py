@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...core.grad_mode import no_grad
+from ...core.planned import planned
 from ...core.tensor import Tensor
 from ...ops.concatenation import stack
 from ...ops.creation import tensor as make_tensor
 from ...ops.elementwise import clamp
+from ...ops.fused import fused_update
 from ...ops.norms import norm
 from ...ops.reductions import amax
+from ...runtime.device import Device
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -23,7 +26,8 @@ def _listed(tensors: Tensors) -> list[Tensor]:
 
 
 def _gradients(parameters: Tensors) -> list[Any]:
-    return [each.grad for each in _listed(parameters) if each.grad is not None]
+    found = [each.grad for each in _listed(parameters)]
+    return [each for each in found if each is not None]
 
 
 @no_grad()
@@ -43,7 +47,7 @@ def get_total_norm(
     if not given:
         return make_tensor(0.0)
     order, device = float(norm_type), given[0].device
-    norms = [_norm(each, order).to(device) for each in given]
+    norms = [_on(_norm(each, order), device) for each in given]
     total = _norm(stack(norms), order)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
@@ -54,8 +58,18 @@ def get_total_norm(
     return total
 
 
+def _on(x: Tensor, device: Device) -> Tensor:
+    return x if x.device == device else x.to(device)
+
+
+@planned
 def _norm(x: Tensor, order: float) -> Tensor:
     return amax(x.abs()) if order == float("inf") else norm(x, order)
+
+
+@fused_update
+def _scale(x: Tensor, factor: Tensor) -> None:
+    x.mul_(factor)
 
 
 @no_grad()
@@ -63,11 +77,16 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale all gradients, whose norm is `total_norm`, so that it is at most `max_norm`."""
+    _scale_all(_gradients(parameters), max_norm, total_norm)
+
+
+def _scale_all(gradients: Iterable[Tensor], max_norm: float, total_norm: Tensor) -> None:
     factor = clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-    for each in _gradients(parameters):
-        each.mul_(factor.to(each.device))
+    for each in gradients:
+        _scale(each, _on(factor, each.device))
 
 
+@no_grad()
 def clip_grad_norm_(
     parameters: Tensors,
     max_norm: float,
@@ -93,8 +112,9 @@ def clip_grad_norm_(
         warnings.warn(
             "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
         )
-    total = get_total_norm(_gradients(given), norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(given, max_norm, total, foreach)
+    gradients = _gradients(given)
+    total = get_total_norm(gradients, norm_type, error_if_nonfinite, foreach)
+    _scale_all(gradients, max_norm, total)
     return total
 
 
