@@ -81,6 +81,8 @@ PASSES = (
     Pass("propagate_layouts", propagate_layouts, "permutes vanish, cancel or become matmul flags"),
     Pass("simplify_again", simplify, "what became constant, or neighbours, when permutes moved"),
     _late("sum_products", _has(p.loop), "products that turns add up are one behind the loop"),
+    Pass("simplify_control_again", simplify_control, "what was kept needs no operands any more"),
+    _late("sink_biases", _has(p.loop, p.matmul), "turns add what all rows of a product get"),
     # After the permutes found their places, which would move behind the windows again.
     Pass("lay_out_windows", lay_out_windows, "windows that products read lie side by side"),
     Pass("decompose_positions", decompose_positions, "positions of extremes by vectors"),

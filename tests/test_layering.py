@@ -88,7 +88,7 @@ NOT_FOR_SMALL_FUNCTIONS = (
     "tgraph.compiler.passes.fuse_attention", "tgraph.compiler.passes.attention_pattern",
     "tgraph.compiler.passes.concatenate_updates", "tgraph.compiler.passes.one_pass_statistics",
     "tgraph.compiler.passes.split_state", "tgraph.compiler.passes.keep_products",
-    "tgraph.compiler.passes.sum_products",
+    "tgraph.compiler.passes.sum_products", "tgraph.compiler.passes.sink_biases",
     "tgraph.compiler.targets.cpu.native_steps", "tgraph.compiler.targets.cpu.attention_step",
     "tgraph.compiler.targets.cpu.varying_numbers", "tgraph.compiler.targets.cuda",
     "tgraph.runtime.lapack_calls", "tgraph.runtime.order_native", "tgraph.runtime.cuda.products",

@@ -177,6 +177,35 @@ def test_a_turn_does_the_same_whatever_the_length() -> None:
     assert not re.findall(r"_full.*\n.*[kM]B moved", text)  # zeros that rows would begin with
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "also_read", "adds"),
+    [
+        ((16,), (16,), False, 0),
+        ((16,), (3, 16), False, 1),  # no row of its own for each turn
+        ((16,), (1,), False, 1),
+        ((16,), (16,), True, 1),
+    ],
+    ids=["biases", "of a batch", "a number", "read by others"],
+)
+def test_turns_add_the_biases_of_rows(
+    first: tuple[int, ...], second: tuple[int, ...], also_read: bool, adds: int
+) -> None:
+    """In the order in which they were added; not where others read the sums, or they differ."""
+    xs, weight = of(5, 3, 8).float(), of(8, 16, seed=1).float()
+    biases = of(*first, seed=2).float(), of(*second, seed=3).float()
+
+    def f(xs: tg.Tensor, weight: tg.Tensor, one: tg.Tensor, other: tg.Tensor) -> Any:
+        rows = (xs.reshape(15, 8) @ weight + one).reshape(5, 3, 16) + other
+        found = tg.scan(lambda c, row: (c * 0.5 + row, row - c), tg.zeros(3, 16), rows)
+        return (*found, rows) if also_read else found
+
+    compiled, given = tg.compile(f), (xs, weight, *biases)
+    for found, expected in zip(compiled(*given), f(*given), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+    text = str(compiled.explain(*given))
+    assert len(re.findall(r" k\d+_(?:add|matmul_add|add_matmul)\w* \[", text)) == adds
+
+
 def test_a_position_that_is_computed_is_written_in_place() -> None:
     def f(cache: tg.Tensor) -> tg.Tensor:
         def body(n: tg.Tensor, cache: tg.Tensor) -> Any:
