@@ -76,9 +76,15 @@ try:
 except NotImplementedError as error:
     assert "Pillow reads images" in str(error)
 try:
-    from torchvision.models import resnet18
+    import torchvision.models.detection
 except ImportError as error:
-    assert "there is no tgraph.vision.models" in str(error), error
+    assert "there is no tgraph.vision.models.detection" in str(error), error
+from torchvision.models import ResNet18_Weights, resnet18
+from torch._C import _disabled_torch_function_impl
+from torch._tensor_str import PRINT_OPTS, _add_suffixes, _tensor_str
+assert _disabled_torch_function_impl(abs, (), (-2,)) == 2 and PRINT_OPTS.precision == 4
+shown = _add_suffixes("Own(" + _tensor_str(torch.ones(2), 4), ["dim=1"], 4)
+assert shown == "Own([1., 1.], dim=1)", shown
 assert isinstance(net.layer.weight, torch.nn.Parameter) and torch.__version__ >= "2."
 try:
     import torch.futures
@@ -145,7 +151,7 @@ def test_a_program_of_pytorchs_runs_and_what_is_missing_is_told(tmp_path: Path) 
     told = [line.split() for line in lines[1:]]
     assert [name for name, _ in told] == [
         "torch.distributed.FileStore", "torch.futures", "torch.lobpcg",
-        "torchvision.models",
+        "torchvision.models.detection",
     ]  # fmt: skip
     assert told[1][1] == f"{script}:{number['    import torch.futures']}"
 

@@ -208,6 +208,11 @@ def test_conv2d_checks_what_it_is_made_with():
         nn.Conv2d(4, 4, 1, groups=0)
     with pytest.raises(ValueError, match="stride must be a number or 2 numbers"):
         nn.Conv2d(4, 4, 1, stride=(1, 2, 3))
+    with pytest.raises(ValueError, match="kernel_size must be a number or 2 numbers"):
+        nn.Conv2d(4, 4, [1])
+    one = nn.Conv2d(4, 4, 3, stride=[2], padding=[1], dilation=[1])  # as some write it
+    assert one(tg.ones(1, 4, 5, 5)).shape == (1, 4, 3, 3)
+    assert repr(one) == "Conv2d(4, 4, kernel_size=(3, 3), stride=(2,), padding=(1,))"
     with pytest.raises(ValueError, match="padding_mode must be one of"):
         nn.Conv2d(4, 4, 1, padding_mode="mirror")
     with pytest.raises(RuntimeError, match="to have 4 channels, but got 3 channels instead"):

@@ -119,6 +119,21 @@ def test_a_name_that_the_class_uses_is_refused():
         Block().add_module("a.b", nn.ReLU())
 
 
+def test_a_property_that_has_no_value_yet_is_no_name_that_is_used():
+    class Curved(nn.Module):
+        k = property(lambda self: -self.c)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.k = nn.Parameter(tg.ones(1))
+            self.c = nn.Parameter(self._parameters.pop("k") * 2, requires_grad=False)
+
+    assert Curved().k.item() == -2.0
+    assert names(Curved().named_parameters()) == ["c"]
+    with pytest.raises(KeyError, match="attribute 'k' already exists"):
+        Curved().register_parameter("k", None)
+
+
 def test_assigning_before_init_says_so():
     class Early(nn.Module):
         def __init__(self) -> None:

@@ -26,8 +26,10 @@ VERSION = "2.13.0+tgraph"
 
 OTHER_PLACES = {
     "torch.__config__": "tgraph.compat.config_names",
+    "torch._C": "tgraph.compat.c_names",
     "torch._dynamo": "tgraph.compat.dynamo_names",
     "torch._dynamo._trace_wrapped_higher_order_op": "tgraph.compat.dynamo_names",
+    "torch._tensor_str": "tgraph.compat.tensor_str_names",
     "torch._subclasses": "tgraph.compat.tracer_names",
     "torch._subclasses.fake_tensor": "tgraph.compat.tracer_names",
     "torch.autograd.profiler": "tgraph.profiler",

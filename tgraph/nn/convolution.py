@@ -72,9 +72,9 @@ class ConvNd(Module):
             f"kernel_size={self.kernel_size}",
             f"stride={self.stride}",
         ]
-        if self.padding != zeros:
+        if self.padding != (0,) * len(self.padding):
             parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * len(self.kernel_size):
+        if self.dilation != (1,) * len(self.dilation):
             parts.append(f"dilation={self.dilation}")
         if self.output_padding != zeros:
             parts.append(f"output_padding={self.output_padding}")

@@ -178,11 +178,10 @@ class Module(HookedCalls, Stateful, Convertible):
             raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
         if not name:
             raise KeyError(f'{kind} name can\'t be empty string ""')
-        if hasattr(type(self), name) or (
-            name in self.__dict__ and name not in self.__dict__[registry]
-        ):
+        # A property that raises AttributeError does not exist yet, as in PyTorch.
+        if name not in self.__dict__[registry] and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
-        object.__setattr__(self, name, value)
+        self.__dict__[name] = value
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Make `param` the attribute `name`; None keeps the name free for one."""

@@ -15,8 +15,11 @@ def as_sizes(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def checked_sizes(value: Any, count: int, name: str) -> tuple[Any, ...]:
-    """As `as_sizes`; ValueError for another number of them."""
+    """As `as_sizes`; ValueError for another number of them.
+
+    One number in a list stays so and goes for all dimensions, but of windows, as in PyTorch.
+    """
     sizes = as_sizes(value, count)
-    if len(sizes) != count:
+    if len(sizes) != count and (len(sizes) != 1 or name == "kernel_size"):
         raise ValueError(f"{name} must be a number or {count} numbers, got {value}")
     return sizes

@@ -1,14 +1,17 @@
-"""The layer of torchvision's `ops` that networks for images name. Detection is not here."""
+"""The layers of torchvision's `ops` that networks for images name. Detection is not here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..nn import Module
+from ..nn import BatchNorm2d, Conv2d, Module, ReLU, Sequential
 from ..ops.creation import ones, zeros
 
-__all__ = ["FrozenBatchNorm2d"]
+__all__ = ["Conv2dNormActivation", "FrozenBatchNorm2d"]
+
+Makes = Callable[..., Module]
 
 
 class FrozenBatchNorm2d(Module):
@@ -39,3 +42,30 @@ class FrozenBatchNorm2d(Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.weight.shape[0]}, eps={self.eps})"
+
+
+class Conv2dNormActivation(Sequential):
+    """A convolution whose borders keep the size, what normalizes, and what activates.
+
+    >>> import tgraph as tg
+    >>> Conv2dNormActivation(3, 8, stride=2)(tg.ones(1, 3, 4, 4)).shape
+    tgraph.Size([1, 8, 2, 2])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int = 3, stride: int = 1,
+        padding: int | str | None = None, groups: int = 1, norm_layer: Makes | None = BatchNorm2d,
+        activation_layer: Makes | None = ReLU, dilation: int = 1, inplace: bool | None = True,
+        bias: bool | None = None,
+    ) -> None:  # fmt: skip
+        padding = (kernel_size - 1) // 2 * dilation if padding is None else padding
+        bias = norm_layer is None if bias is None else bias
+        layers: list[Module] = [
+            Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        ]
+        if norm_layer is not None:
+            layers.append(norm_layer(out_channels))
+        if activation_layer is not None:
+            layers.append(activation_layer(**({} if inplace is None else {"inplace": inplace})))
+        super().__init__(*layers)
+        self.out_channels = out_channels
