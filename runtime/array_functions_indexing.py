@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .array_functions_elementwise import Array, Function, as_array, compute_dtype, quiet
+from .array_functions_elementwise import Array, Function, as_array, compute_dtype, quietly
 from .out_of_bounds_error import OutOfBoundsError
 
 
@@ -59,12 +59,13 @@ def _added(xp: Any, base: Array, positions: tuple[Array, ...], values: Array) ->
         # Only one-dimensional `add.at` has a fast loop.
         if len(positions) < base.ndim:
             flat = np.add.outer(flat * rest, np.arange(rest))
-        np.add.at(result.reshape(-1), flat.reshape(-1), values.astype(wide, copy=False).reshape(-1))
+        added = values.astype(wide, copy=False).reshape(-1)
+        quietly(np.add.at, result.reshape(-1), flat.reshape(-1), added)
     elif values.size:
         rows = values.astype(wide, copy=False).reshape(-1, rest)
         at, sums = _sums_of_equals(xp, flat.reshape(-1), rows)
         result.reshape(-1, rest)[at] += sums
-    return result if wide is dtype else result.astype(dtype)
+    return result if wide is dtype else quietly(result.astype, dtype)
 
 
 def _flat(positions: Sequence[Array], sizes: Sequence[int]) -> Array:
@@ -175,7 +176,7 @@ def _leading(xp: Any, lead: Any, indices: Any, shape: Any) -> tuple[Array, ...]:
 
 FUNCTIONS: dict[str, Function] = {
     "gather": _gather,
-    "scatter_add": quiet(_scatter_add),
+    "scatter_add": _scatter_add,
     "index": _index,
-    "index_put": quiet(_index_put),
+    "index_put": _index_put,
 }

@@ -60,15 +60,18 @@ class _Pass:
         self.at_leaf: dict[int, Tensor] = {}
         # Cotangents that nothing else refers to, which a leaf may keep as they are.
         self.fresh: set[int] = set()
+        self.context = current_context()
 
     def deliver(self, target: Any, index: int, cotangent: Tensor, fresh: bool) -> None:
         if self.ends_there and (key := _edge_key((target, index))) in self.asked:
             found = self.captured.get(key)
             self.captured[key] = cotangent if found is None else apply(p.add, found, cotangent)
-            return
-        if isinstance(target, Tensor):
+        elif isinstance(target, Record):
+            self._deliver_to_record(target, index, cotangent)
+        else:
             self._deliver_to_leaf(target, cotangent, fresh)
-            return
+
+    def _deliver_to_record(self, target: Record, index: int, cotangent: Tensor) -> None:
         slots = self.waiting.get(target)
         if slots is None:
             slots = self.waiting[target] = [None] * len(target.outputs)
@@ -93,18 +96,20 @@ class _Pass:
         """Run the last made of the waiting records."""
         _, record = heapq.heappop(self.heap)
         incoming = run_hooks(record, self.waiting.pop(record))
-        for index, cotangent in enumerate(incoming):
-            if cotangent is not None and (id(record), index) in self.asked:
-                self.captured[id(record), index] = cotangent
-        mask = [
-            edge is not None and (wanted is None or _edge_key(edge) in wanted)
-            for edge in record.edges
-        ]
+        if self.asked:
+            for index, cotangent in enumerate(incoming):
+                if cotangent is not None and (id(record), index) in self.asked:
+                    self.captured[id(record), index] = cotangent
+        edges = record.edges
+        if wanted is None:
+            mask = [edge is not None for edge in edges]
+        else:
+            mask = [edge is not None and _edge_key(edge) in wanted for edge in edges]
         if True not in mask:
             return
         if record.freed:
             raise RuntimeError(_FREED.format(name=record.name(), site=record.site))
-        current_context().backward_of(record.site)
+        self.context.backward_of(record.site)
         if record.region is not None:
             record.region.arrived(incoming)
         outgoing = record.cotangents(incoming, mask)
@@ -112,16 +117,19 @@ class _Pass:
             _check_nan(record, outgoing)
         if not retain_graph:
             record.free()
-        known = {id(each) for each in incoming}
-        for edge, cotangent in zip(record.edges, outgoing, strict=True):
-            if edge is None or cotangent is None:
+        known: list[Tensor | None] | None = None  # tensors that others than one leaf may hold
+        for edge, given in zip(edges, outgoing, strict=True):
+            if edge is None or given is None:
                 continue
             target, index = edge
-            type_ = target._type if isinstance(target, Tensor) else target.outputs[index]
-            given = id(cotangent)
-            cotangent = sum_to(cotangent, type_)
-            fresh = record.makes_fresh and (id(cotangent) != given or given not in known)
-            known.add(given)
+            if isinstance(target, Record):
+                type_, fresh = target.outputs[index], False
+            else:
+                type_, fresh = target._type, record.makes_fresh
+            cotangent = given if given._type is type_ else sum_to(given, type_)
+            if fresh and cotangent is given:
+                known = known or [*incoming, *outgoing]
+                fresh = sum(each is given for each in known) == 1
             self.deliver(target, index, cotangent, fresh)
 
 
@@ -187,7 +195,7 @@ def _check_nan(record: Record, outgoing: Sequence[Tensor | None]) -> None:
 
 def _edge_key(edge: tuple[Any, int]) -> Any:
     target, index = edge
-    return id(target) if isinstance(target, Tensor) else (id(target), index)
+    return (id(target), index) if isinstance(target, Record) else id(target)
 
 
 def _paths_to(roots: Sequence[Any], targets: set[Any] | None) -> set[Any]:
@@ -196,23 +204,23 @@ def _paths_to(roots: Sequence[Any], targets: set[Any] | None) -> set[Any]:
     None for all leaves, edges to which are taken for targets.
     """
     records: dict[int, Record] = {}
-    stack = [edge[0] for edge in roots if not isinstance(edge[0], Tensor)]
+    stack = [edge[0] for edge in roots if isinstance(edge[0], Record)]
     while stack:
         record = stack.pop()
         if id(record) not in records:
             records[id(record)] = record
-            stack.extend(
-                edge[0]
-                for edge in record.edges
-                if edge is not None and not isinstance(edge[0], Tensor)
-            )
+            for edge in record.edges:
+                if edge is not None and isinstance(edge[0], Record):
+                    stack.append(edge[0])
     reached = set(targets or ())
     if targets is None:
         edges = [edge for each in records.values() for edge in each.edges if edge is not None]
         reached.update(id(target) for target, _ in edges if isinstance(target, Tensor))
     for record in sorted(records.values(), key=lambda each: each.order):
-        if any(edge is not None and _edge_key(edge) in reached for edge in record.edges):
-            reached.update((id(record), index) for index in range(len(record.outputs)))
+        for edge in record.edges:
+            if edge is not None and _edge_key(edge) in reached:
+                reached.update([(id(record), index) for index in range(len(record.outputs))])
+                break
     return reached
 
 

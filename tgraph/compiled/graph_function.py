@@ -363,6 +363,13 @@ class GraphFunction:
         """Which of the saved values are no inputs, by their place in `forward.saved`."""
         return [at for at, (kind, _) in enumerate(self.forward.saved) if kind == "output"]
 
+    @made_once
+    def read_inputs(self) -> list[bool]:
+        """Which inputs the graph reads, in their order."""
+        read = {node for node, readers in self.graph.consumers.items() if readers}
+        read.update(self.graph.outputs)
+        return [node in read for node in self.graph.inputs]
+
     # --- running ---
 
     def run_recorded(
@@ -518,11 +525,9 @@ class CompiledRecord(Record):
         """The backward pass as a differentiable function of inputs and cotangents."""
         assert self.primals is not None and self.saved is not None
         higher = self.function.higher
-        read = {node for node, readers in higher.graph.consumers.items() if readers}
-        read.update(higher.graph.outputs)
         primals = [
-            unpack(each, self) if isinstance(each, Saved) and node in read else _held(each)
-            for each, node in zip(self.primals, higher.graph.inputs)
+            unpack(each, self) if is_read and isinstance(each, Saved) else _held(each)
+            for each, is_read in zip(self.primals, higher.read_inputs)
         ]
         kept = [self._array(at) for at in self.function.kept]
         results = iter(higher([*primals, *given, *kept]))

@@ -64,12 +64,7 @@ def check_devices(operation: str, types: Sequence[TensorType]) -> None:
 
 def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     """The inferred type of a result, from a table where it was inferred before."""
-    parts: list[Any] = [primitive]
-    for tensor in tensors:
-        parts.append(id(tensor._type))
-    if attrs:
-        parts += attrs.items()
-    key = tuple(parts)
+    key = (primitive, *[id(tensor._type) for tensor in tensors], *attrs.items())
     try:
         return _inferred[key][0]
     except KeyError:
@@ -280,17 +275,19 @@ def attach(
     differentiable = [each for each in results if each._type.dtype.is_differentiable]
     if not differentiable:
         return
-    edges = tuple(map(edge_of, tensors))
-    saves = _saves(operation, tuple([edge is not None for edge in edges]))
+    edges = tuple([edge_of(each) if each._requires_grad else None for each in tensors])
+    saved_inputs, saved_outputs = _saves(operation, tuple([edge is not None for edge in edges]))
     inputs = tuple(
-        [Saved(each) if at in saves.inputs else each._type for at, each in enumerate(tensors)]
+        [Saved(each) if at in saved_inputs else each._type for at, each in enumerate(tensors)]
     )
     types = tuple([each._type for each in results])
     record = PrimitiveRecord(edges, operation, inputs, attrs, types)
-    if saves.outputs or read:
+    if saved_outputs or read:
         record.results = tuple(
-            Saved(without_history(each)) if at in saves.outputs or at in read else each._type
-            for at, each in enumerate(results)
+            [
+                Saved(without_history(each)) if at in saved_outputs or at in read else each._type
+                for at, each in enumerate(results)
+            ]
         )
     if len(results) > 1:
         for at, each in enumerate(results):
@@ -349,10 +346,12 @@ class PrimitiveRecord(Record):
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
     ) -> Sequence[Tensor | None]:
         inputs = self.given()
-        outputs = [
-            self._own_output(each, at) if type(each) is Saved else each
-            for at, each in enumerate(self.results)
-        ]
+        outputs: Sequence[Any] = self.results
+        if outputs is not self.outputs:
+            outputs = [
+                self._own_output(each, at) if type(each) is Saved else each
+                for at, each in enumerate(outputs)
+            ]
         return RULES[self.primitive](incoming, outputs, inputs, self.attrs, wanted)
 
     def given(self) -> list[Any]:
@@ -372,7 +371,7 @@ class PrimitiveRecord(Record):
         return [each for each in kept if isinstance(each, Saved)]
 
     def free(self) -> None:
-        if self.saved_values():
+        if self.results is not self.outputs or Saved in map(type, self.inputs or ()):
             self.freed = True
             self.inputs = None
             self.results = self.outputs
@@ -380,8 +379,8 @@ class PrimitiveRecord(Record):
 
 def unpack(saved: Saved, record: Record) -> Tensor:
     """The saved tensor; RuntimeError names both lines if its memory was written since."""
-    storage = saved.changed()
-    if storage is not None:
+    storage = saved.tensor._storage  # `changed()` written out: this is called for each value
+    if storage is not None and storage.version != saved.version:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace "
             f"operation: [{saved.tensor._type}], saved by {record.name()} at {record.site}, is at "

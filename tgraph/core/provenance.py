@@ -22,11 +22,16 @@ RECORDED_FILES = (
     os.path.join(_PACKAGE_FOLDERS[0], "optim", "swa_utils.py"),
     os.path.join(_PACKAGE_FOLDERS[0], "optim", "lr_scheduler") + os.sep,
 )
-_internal: dict[str, bool] = {}  # file name -> does it belong to this package
+_inside: set[str] = set()  # files of this package, as far as they were asked about
 
 
 def is_internal(file: str) -> bool:
-    found = _internal[file] = file.startswith(_PACKAGE_FOLDERS)
+    """Whether a file belongs to this package."""
+    if file in _inside:
+        return True
+    found = file.startswith(_PACKAGE_FOLDERS)
+    if found:
+        _inside.add(file)
     return found
 
 
@@ -67,16 +72,12 @@ _UNPACK = opcode.opmap["UNPACK_SEQUENCE"]
 
 def user_site() -> Site:
     """The innermost line that is not in this package."""
-    frame: FrameType | None = sys._getframe(1)
-    last = frame
-    while frame is not None:
-        file = frame.f_code.co_filename
-        inside = _internal.get(file)
-        if inside is None:
-            inside = is_internal(file)
-        if not inside:
+    frame: FrameType = sys._getframe(1)
+    code, inside = frame.f_code, _inside
+    while code.co_filename in inside or is_internal(code.co_filename):
+        below = frame.f_back
+        if below is None:
             break
-        last, frame = frame, frame.f_back
-    found = frame or last
-    assert found is not None
-    return Site(found.f_code, found.f_lasti, state.module_path)
+        frame = below
+        code = frame.f_code
+    return Site(code, frame.f_lasti, state.module_path)

@@ -112,7 +112,8 @@ class Saved:
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
-        self.version = tensor._version
+        storage = tensor._storage
+        self.version = 0 if storage is None else storage.version
 
     def changed(self) -> Storage | None:
         """The storage, if it was written since."""

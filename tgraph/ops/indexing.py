@@ -262,7 +262,7 @@ def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
     """Positions counted from the front; those outside stay as they are, for the error's sake."""
     if not state.context and index._type.device.is_host:  # look before computing
         array = index._value
-        if array.size == 0 or (lowest := array.min()) >= 0:
+        if array.size == 0 or (lowest := np.minimum.reduce(array, axis=None)) >= 0:
             return index
         if lowest < -size:
             raise IndexError(
