@@ -445,7 +445,7 @@ class CompiledRecord(Record):
         self.function = function
         self.primals: list[Any] | None = [
             Saved(given) if isinstance(given, Tensor) else array
-            for given, array in zip(inputs, arrays, strict=True)
+            for given, array in zip(inputs, arrays)
         ]
         self.saved: list[Any] | None = [
             self.primals[number] if kind == "primal" else values[number]

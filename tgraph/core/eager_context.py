@@ -12,6 +12,7 @@ from ..compiler.graph_interpreter import with_functions
 from ..compiler.ir import Node, Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import result_strides, view_strides
+from ..runtime.array_functions_movement import strided
 from ..runtime.arrays import (
     FUNCTIONS,
     array_module,
@@ -95,7 +96,7 @@ class EagerContext(Context):
         result = ARRAY_FUNCTIONS[primitive.name](np, *values, **attrs)
         if type(result) is not _ndarray:
             result = _as_arrays(result)
-        elif dense and result.flags.c_contiguous:
+        elif primitive in ALIASING or (dense and result.flags.c_contiguous):
             return result
         return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
 
@@ -253,6 +254,8 @@ def _in_order(primitive: Primitive, values: list[Any], attrs: dict[str, Any], re
         places = sorted(range(result.ndim), key=axes.__getitem__)
         result = contiguous(result.transpose(axes)).transpose(places)
     # Where axes have one element, strides tell nothing, but users see them.
+    if type(result) is _ndarray:
+        return strided(result, result.shape, wanted)
     return module_of(result).lib.stride_tricks.as_strided(result, strides=wanted)
 
 

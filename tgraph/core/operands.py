@@ -178,6 +178,10 @@ _RANKS = {bool: 0, int: 1, SymInt: 1, float: 2, complex: 3}
 
 def promote_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:
     """`promote`, with integers and booleans going on to the default float type."""
+    if len(operands) == 2:
+        for each in operands:
+            if isinstance(each, Tensor) and each._type.dtype.is_differentiable:
+                return promote_pair(operation, *operands)
     dtype = result_type(*operands)
     if not dtype.is_differentiable:
         dtype = promotion.default_dtype

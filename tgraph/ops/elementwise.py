@@ -185,11 +185,11 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"'{rounding_mode}'"
         )
-    dtype = result_type(input, other)
     x, y = promote_float("div", input, other)
     quotient = _scaling(p.div, x, y, input, other)
     if rounding_mode is None:
         return quotient
+    dtype = result_type(input, other)
     if not dtype.is_differentiable:
         return _integer_trunc_divide(input, other)
     if dtype.compute is not dtype:  # the quotient is rounded first, in compiled code too
