@@ -1,7 +1,8 @@
 """Gradient rules of elementwise primitives.
 
 Every rule is a function of tensors, so rules can be differentiated again. `g` is the cotangent of
-the output; results may have the broadcast shape, the engine sums them back.
+the output; results may have the broadcast shape, the engine sums them back. Rules of several
+operations that training often comes by are one plan each in eager mode.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..core.complex_parts import conjugate, of_pairs, part
 from ..core.dispatch import apply, zeros_of
+from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from . import elementwise as e
@@ -130,11 +132,13 @@ def _sqrt(g: Any, out: Any, x: TensorType) -> Any:
 
 
 @input_vjp(p.rsqrt, saves=(OUTPUT,))
+@planned
 def _rsqrt(g: Any, out: Any, x: TensorType) -> Any:
     return g * -0.5 * conjugate(out * out * out)
 
 
 @input_vjp(p.reciprocal, saves=(OUTPUT,))
+@planned
 def _reciprocal(g: Any, out: Any, x: TensorType) -> Any:
     return -g * conjugate(out * out)
 
@@ -180,11 +184,13 @@ def _cosh(g: Any, out: TensorType, x: Any) -> Any:
 
 
 @input_vjp(p.tanh, saves=(OUTPUT,))
+@planned
 def _tanh(g: Any, out: Any, x: TensorType) -> Any:
     return g * conjugate(1 - out * out)
 
 
 @input_vjp(p.erf, saves=(0,))
+@planned
 def _erf(g: Any, out: TensorType, x: Any) -> Any:
     return g * (2 / math.sqrt(math.pi)) * e.exp(-(x * x))
 
@@ -210,6 +216,7 @@ def _div_left(g: Any, out: TensorType, x: TensorType, y: Any) -> Any:
 
 
 @input_vjp(p.div, 1, saves=(0, 1))
+@planned
 def _div_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return -g * conjugate((x / y) / y)
 
@@ -220,12 +227,14 @@ def _remainder_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
 
 
 @input_vjp(p.pow_, 0, saves=(0, 1))
+@planned
 def _pow_base(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     """y * x**(y - 1), and 0 for y = 0, also where x = 0."""
     return e.where(y == 0, 0, g * conjugate(y * e.pow(x, y - 1)))
 
 
 @input_vjp(p.pow_, 1, saves=(0, 1, OUTPUT))
+@planned
 def _pow_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     """x**y * log(x), and its limit 0 at x = 0 for y >= 0."""
     flat = e.logical_and(x == 0, _is_not_negative(y))
@@ -240,21 +249,25 @@ def _is_not_negative(y: Any) -> Any:
 
 
 @input_vjp(p.maximum, 0, saves=(0, 1))
+@planned
 def _maximum_left(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(x < y, 0, e.where(x == y, g * 0.5, g))
 
 
 @input_vjp(p.maximum, 1, saves=(0, 1))
+@planned
 def _maximum_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(y < x, 0, e.where(x == y, g * 0.5, g))
 
 
 @input_vjp(p.minimum, 0, saves=(0, 1))
+@planned
 def _minimum_left(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(x > y, 0, e.where(x == y, g * 0.5, g))
 
 
 @input_vjp(p.minimum, 1, saves=(0, 1))
+@planned
 def _minimum_right(g: Any, out: TensorType, x: Any, y: Any) -> Any:
     return e.where(y > x, 0, e.where(x == y, g * 0.5, g))
 

@@ -11,6 +11,7 @@ from ..compiler.ir.shapes import are_same, reduce
 from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
 from ..core.operands import cast, widened
+from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from . import elementwise as e
@@ -32,6 +33,7 @@ def _sum(g: Tensor, out: TensorType, x: TensorType, axes: Ints, keepdims: bool) 
     return apply(p.broadcast, _restored(g, x, axes), shape=x.shape)
 
 
+@planned
 def _extreme(g: Tensor, out: Tensor, x: Tensor, axes: Ints, keepdims: bool) -> Any:
     """The cotangent, spread evenly over all places that hold the extreme value."""
     mask = cast(e.eq(x, _restored(out, x._type, axes)), x._type.dtype)
