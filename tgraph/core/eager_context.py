@@ -96,7 +96,7 @@ class EagerContext(Context):
         result = ARRAY_FUNCTIONS[primitive.name](np, *values, **attrs)
         if type(result) is not _ndarray:
             result = _as_arrays(result)
-        elif primitive in ALIASING or (dense and result.flags.c_contiguous):
+        elif dense and result.flags.c_contiguous:
             return result
         return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
 
