@@ -521,6 +521,28 @@ family({
 }, (3, 3), (3, 2), dtypes=(tg.float64,), second=False, layouts=False, tolerance=4000)  # fmt: skip
 
 
+def _vectors(found: Any) -> Any:
+    """What does not depend on the order and the phases of eigenvectors."""
+    return (abs(found[1]) * abs(found[0])[:, None]).sum(-1)
+
+
+family({
+    "linalg.eigvals": (lambda a: (tg.linalg.eigvals(a) ** 3).sum(-1).real,
+                       lambda a: np.trace(a @ a @ a, axis1=-2, axis2=-1)),
+    "linalg.eig": (lambda a: _vectors(tg.linalg.eig(a)), lambda a: _vectors(np.linalg.eig(a))),
+}, (2, 4, 4), dtypes=(tg.float64,), second=False, layouts=False, tolerance=4e5)  # fmt: skip
+family({
+    "linalg.ldl_factor_ex": (lambda a, b: tg.linalg.ldl_factor_ex(a + a.mT).LD.diagonal(0, -2, -1),
+                             lambda a, b: np.diag(scipy_linalg.lapack.dsytrf(a + a.T, lower=1)[0])),
+    "linalg.ldl_factor": (lambda a, b: tg.linalg.ldl_factor(definite(a)).LD.tril(-1),
+                          lambda a, b: np.tril(scipy_linalg.ldl(definite(a))[0], -1)),
+    "linalg.ldl_solve": (
+        lambda a, b: tg.linalg.ldl_solve(*tg.linalg.ldl_factor(a + a.mT), tg.stack([b, b])),
+        lambda a, b: np.stack([np.linalg.solve(a + a.T, b)] * 2)),
+}, (6, 6), (6, 2), dtypes=(tg.float64,), gradient=False, layouts=False,
+   tolerance=4e5)  # fmt: skip
+
+
 def _householder(a: Any, tau: Any) -> Any:
     found = np.eye(len(a))
     for at, scale in enumerate(tau):

@@ -7,6 +7,7 @@ tensor(1.)
 
 from .core.out_argument import with_out as _with_out
 from .ops.checked_factorizations import cholesky_ex, inv_ex, solve_ex
+from .ops.eigenvalues import eig, eigvals
 from .ops.factorizations import (
     cholesky,
     det,
@@ -31,15 +32,17 @@ from .ops.products import powers_of as vander
 from .ops.products import vecdot
 from .ops.pseudoinverse import cond, lstsq, matrix_rank, pinv
 from .ops.reflections import householder_product
+from .ops.symmetric_factors import ldl_factor, ldl_factor_ex, ldl_solve
 from .ops.tensor_equations import tensorinv, tensorsolve
 from .runtime.linalg_error import LinAlgError
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh",
-    "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex",
-    "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
-    "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
-    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex",
+    "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp",
+    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet",
+    "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander",
+    "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _CONVERTED = ("cond", "householder_product", "matrix_power", "matrix_rank", "pinv", "tensorinv",

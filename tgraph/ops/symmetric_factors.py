@@ -1,0 +1,152 @@
+"""Factors of symmetric matrices that need not be definite, and systems solved by them.
+
+`A = P @ L @ D @ L.mT @ P.mT` by LAPACK's xSYTRF (Bunch and Kaufman), with blocks of one or two rows
+in `D`. It runs on the host, of CUDA tensors on a copy; there are no gradients, in PyTorch neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compiler.ir import primitives as p
+from ..core.dispatch import apply_several
+from ..core.operands import require_tensor
+from ..core.tensor import Tensor, intern_type
+from ..runtime.dtypes import int32
+from ..runtime.linalg_error import LinAlgError
+from ..runtime.records import NamedTuple
+from . import movement as m
+from .factorizations import check_matrices
+
+_Array = np.ndarray[Any, Any]
+
+
+class LDL(NamedTuple):
+    """What `ldl_factor` returns."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
+class LDLEx(NamedTuple):
+    """What `ldl_factor_ex` returns."""
+
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDL:
+    """`L` and `D` in one matrix, and the exchanges of rows, as `ldl_solve` takes them.
+
+    Only the lower triangle of `A` is read. LinAlgError where `D` is singular.
+
+    >>> import tgraph as tg
+    >>> tg.linalg.ldl_factor(tg.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
+    tensor([[2.0000, 0.0000],
+            [0.5000, 2.5000]])
+    """
+    return LDL(*_factors("linalg.ldl_factor", A, True)[:2])
+
+
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLEx:
+    """`ldl_factor`, and of each matrix the number of the first row of `D` that is zero, else 0."""
+    return LDLEx(*_factors("linalg.ldl_factor_ex", A, check_errors))
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """The `X` with `A @ X = B`, for the `LD` and `pivots` of `ldl_factor(A)`.
+
+    >>> import tgraph as tg
+    >>> factors = tg.linalg.ldl_factor(tg.tensor([[2.0, 1.0], [1.0, 3.0]]))
+    >>> tg.linalg.ldl_solve(*factors, tg.tensor([[3.0], [4.0]]))
+    tensor([[1.],
+            [1.]])
+    """
+    name = "linalg.ldl_solve"
+    check_matrices(name, LD, square=True)
+    require_tensor(pivots, name, "pivots"), require_tensor(B, name, "B")
+    if B._type.dtype is not LD._type.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LD and B to have the same dtype, but found LD of type "
+            f"{LD._type.dtype.name} and B of type {B._type.dtype.name} instead"
+        )
+    if B.ndim < 2 or B._type.shape[-2] != LD._type.shape[-1]:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation AX = B "
+            f"({list(LD._type.shape)} and {list(B._type.shape)})"
+        )
+    if pivots._type.shape != LD._type.shape[:-1]:
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with "
+            f"shape {list(pivots._type.shape)} instead"
+        )
+    batch = m.broadcast_shapes(LD._type.shape[:-2], B._type.shape[:-2])
+    given = [
+        m.expand(each, (*batch, *each._type.shape[len(each._type.shape) - own :]))
+        for each, own in ((LD, 2), (pivots, 1), (B, 2))
+    ]
+    types = (given[2]._type,)
+    attrs = {"function": _solved, "results": types, "name": name, "effect": "pure"}
+    return apply_several(p.host_call, *given, **attrs)[0]
+
+
+def _factors(name: str, A: Tensor, checks: bool) -> tuple[Tensor, ...]:
+    check_matrices(name, A, square=True)
+    shape, device = A._type.shape, A._type.device
+    types = A._type, *(intern_type(each, int32, device) for each in (shape[:-1], shape[:-2]))
+    function = _checked_factors if checks else _factored
+    attrs = {"function": function, "results": types, "name": name, "effect": "pure"}
+    return tuple(apply_several(p.host_call, A, **attrs))
+
+
+def _factored(a: _Array) -> tuple[_Array, ...]:
+    from scipy.linalg import lapack
+
+    factor = lapack.ssytrf if a.dtype == np.float32 else lapack.dsytrf
+    packed = np.zeros(a.shape, a.dtype)
+    pivots = np.zeros(a.shape[:-1], np.int32)
+    info = np.zeros(a.shape[:-2], np.int32)
+    for at in np.ndindex(info.shape) if a.shape[-1] else ():
+        found, pivots[at], info[at] = factor(a[at], lower=1)
+        packed[at] = np.tril(found)
+    return packed, pivots, info
+
+
+def _checked_factors(a: _Array) -> tuple[_Array, ...]:
+    found = _factored(a)
+    if found[2].any():
+        raise LinAlgError(
+            f"linalg.ldl_factor: The factorization could not be completed because the "
+            f"{found[2].max()}-th diagonal block of D is singular"
+        )
+    return found
+
+
+def _solved(packed: _Array, pivots: _Array, b: _Array) -> tuple[_Array, ...]:
+    found = np.array(b)
+    for at in np.ndindex(packed.shape[:-2]):
+        _solve_one(packed[at], pivots[at], found[at])
+    return (found,)
+
+
+def _solve_one(ld: _Array, pivots: _Array, x: _Array) -> None:
+    """LAPACK's xSYTRS: a negative pivot stands at both rows of a block of two."""
+    blocks = []
+    k, size = 0, len(ld)
+    while k < size:
+        width = 1 if pivots[k] > 0 else 2
+        blocks.append((k, width))
+        last, other = k + width - 1, abs(pivots[k]) - 1
+        x[[last, other]] = x[[other, last]]
+        x[k + width :] -= ld[k + width :, k : k + width] @ x[k : k + width]
+        corner = np.tril(ld[k : k + width, k : k + width])
+        corner = corner + np.tril(corner, -1).T
+        x[k : k + width] = np.linalg.solve(corner, x[k : k + width])
+        k += width
+    for k, width in reversed(blocks):
+        x[k : k + width] -= ld[k + width :, k : k + width].T @ x[k + width :]
+        last, other = k + width - 1, abs(pivots[k]) - 1
+        x[[last, other]] = x[[other, last]]
