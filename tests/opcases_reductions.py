@@ -380,6 +380,16 @@ case(
     gradient=False,
 )
 case(
+    "searchsorted batch",
+    lambda s, x: tg.searchsorted(s, x, sorter=tg.argsort(s), right=True),
+    lambda s, x: np.stack([np.searchsorted(np.sort(a), b, "right") for a, b in zip(s, x)]),
+    ((2, 5), few_values),
+    ((2, 4), few_values),
+    dtypes=(tg.float32, tg.int64),
+    result=tg.int64,
+    gradient=False,
+)
+case(
     "bincount",
     tg.bincount,
     np.bincount,

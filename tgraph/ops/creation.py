@@ -15,6 +15,7 @@ from ..compiler.ir.dim import SymInt
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import array_type, constant, current_context, stored
 from ..core.operands import cast, on_device
+from ..core.overlap import Span
 from ..core.public import public
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
@@ -24,7 +25,7 @@ from ..runtime.cuda.devices import cuda_device, current_device
 from ..runtime.device import CPU, META, Device, defaults, host_device
 from ..runtime.dtypes import DType, bfloat16, bool_, complex128, float64, from_numpy_dtype, int64
 from . import elementwise as e
-from .movement import as_sizes, contiguous, reshape, transpose
+from .movement import as_sizes, contiguous, permute, reshape, strided, transpose
 
 DeviceLike = Device | str | int | None
 
@@ -442,6 +443,52 @@ def new_ones(input: Tensor, *size: Any, **options: Any) -> Tensor:
 def new_empty(input: Tensor, *size: Any, **options: Any) -> Tensor:
     """As `empty`, with the dtype and device of `input` unless given."""
     return new_full(input, as_sizes(size), 0, **options)
+
+
+@public()
+def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
+    """As `empty`, with these strides in elements; memory reaches as far as the last element.
+
+    >>> import tgraph as tg
+    >>> tg.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    shape, steps = as_sizes((size,)), as_sizes((stride,))
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"empty_strided: mismatch in length of strides and shape: {len(steps)} and {len(shape)}"
+        )
+    requires_grad = options.pop("requires_grad", False)
+    extent = sum((wide - 1) * step for wide, step in zip(shape, steps)) + 1
+    line = zeros(extent if 0 not in shape else 0, **options)
+    shown = reshape(line, shape) if 0 in shape else strided(line, Span(0, shape, steps))
+    return _finished(shown, requires_grad)
+
+
+@public()
+def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
+    """As `empty`, with its dimensions in this order in memory.
+
+    >>> import tgraph as tg
+    >>> tg.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+    (12, 1, 3)
+    """
+    shape, order = as_sizes((size,)), tuple(physical_layout)
+    if sorted(order) != list(range(len(shape))):
+        raise RuntimeError(
+            f"empty_permuted: expected an order of {len(shape)} dimensions, got {list(order)}"
+        )
+    requires_grad = options.pop("requires_grad", False)
+    made = zeros([shape[axis] for axis in order], **options)
+    return _finished(
+        permute(made, [order.index(axis) for axis in range(len(order))]), requires_grad
+    )
+
+
+@public(function=False, method=True)
+def new_empty_strided(input: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
+    """As `empty_strided`, with the dtype and device of `input` unless given."""
+    return empty_strided(size, stride, **_like(input, options))
 
 
 @public(function=False, method=True)

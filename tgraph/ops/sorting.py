@@ -15,12 +15,12 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core.dispatch import apply, make_source
-from ..core.eager_context import current_context
-from ..core.operands import cast, refuse_complex, result_type
+from ..core.eager_context import constant, current_context
+from ..core.operands import Scalar, cast, plain_scalar, refuse_complex, result_type
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
-from ..runtime.dtypes import DType, float64, int32, int64
+from ..runtime.dtypes import DType, float32, float64, int32, int64
 from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
@@ -168,21 +168,46 @@ def _middle_of_numbers(x: Tensor, axis: int) -> Tensor:
 @public(out="exact")
 def searchsorted(
     sorted_sequence: Tensor,
-    values: Tensor,
+    values: Tensor | Scalar,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
+    sorter: Tensor | None = None,
 ) -> Tensor:
     """Where `values` belong in an ascending vector: before equal elements, or after (`right`).
 
-    `side`, "left" or "right", says the same. Positions are int64, or int32 (`out_int32`).
+    `side`, "left" or "right", says the same. Positions are int64, or int32 (`out_int32`). Of
+    several sequences, along the last dimension, each is searched for the values in its place; they
+    need not be in order where `sorter` has the positions that put them there.
+
+    >>> import tgraph as tg
+    >>> tg.searchsorted(tg.tensor([[1, 3], [2, 4]]), tg.tensor([[3], [3]]), right=True)
+    tensor([[2],
+            [1]])
     """
     if side not in (None, "left", "right") or (side == "left" and right):
         raise RuntimeError(f"searchsorted(): side='{side}' does not go with right={right}")
     right = right or side == "right"
-    if sorted_sequence.ndim != 1:
-        raise NotImplementedError("searchsorted(): the sorted sequence must be a vector")
+    if not isinstance(values, Tensor):
+        values = constant(
+            plain_scalar(values), sorted_sequence._type.dtype, sorted_sequence._type.device
+        )
+    if sorter is not None:
+        if sorter._type.shape != sorted_sequence._type.shape:
+            raise RuntimeError(
+                "searchsorted(): boundary and sorter must have the same size, but got boundary "
+                f"{list(sorted_sequence._type.shape)} and sorter {list(sorter._type.shape)}"
+            )
+        sorted_sequence = apply(p.gather, sorted_sequence, sorter, axis=sorter.ndim - 1)
+    outer = sorted_sequence._type.shape[:-1]
+    if not sorted_sequence.ndim or (outer and values._type.shape[:-1] != outer):
+        raise RuntimeError(
+            "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions "
+            "of boundaries tensor and input value tensor must match, but we got boundaries tensor "
+            f"{list(sorted_sequence._type.shape)} and input value tensor "
+            f"{list(values._type.shape)}"
+        )
     found = _searched(sorted_sequence, values, right)
     return found if out_int32 else cast(found, int64)
 
@@ -195,13 +220,14 @@ def _searched(sorted_sequence: Tensor, values: Tensor, right: bool) -> Tensor:
     """
     common = _common_type(sorted_sequence, values)
     sequence, values = cast(sorted_sequence, common), cast(values, common)
-    size = sequence._type.shape[0]
+    size, axis = sequence._type.shape[-1], sequence.ndim - 1
     found = m.expand(make_source(p.full, values._type.device, shape=(), value=0, dtype=int32),
                      values._type.shape)  # fmt: skip
     step = 1 << size.bit_length() >> 1
     while step:
         last = e.add(found, step - 1)
-        seen = apply(p.index, sequence, e.minimum(last, size - 1), axis=0)
+        at = e.minimum(last, size - 1)
+        seen = apply(p.gather if axis else p.index, sequence, at, axis=axis)
         precedes = e.le(seen, values) if right else e.lt(seen, values)
         found = e.where(e.logical_and(precedes, e.lt(last, size)), e.add(last, 1), found)
         step >>= 1
@@ -226,6 +252,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     size = max(int(highest) + 1, minlength)
     counted = e.eq(input, input) if weights is None else weights
     amounts = cast(counted, int64) if weights is None else weights
+    if weights is not None and weights._type.dtype is not float32:
+        amounts = cast(weights, float64)
     kind = amounts._type
     zeros = make_source(p.full, kind.device, shape=(size,), value=0, dtype=kind.dtype)
     return apply(p.scatter_add, zeros, cast(input, int64), amounts, axis=0)
