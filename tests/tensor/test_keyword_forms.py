@@ -80,6 +80,7 @@ NOT_TAKEN: dict[str, set[str]] = {
         "logsumexp names", "permute self", "permute dim", "broadcast_to self", "isfinite tensor",
         "isinf tensor", "where x", "where y", "repeat size", "tile reps", "random_ from_",
         "uniform_ from_", "topk descending", "xlogy x", "xlogy y", "as_strided_scatter self",
+        "index_reduce include_input",  # whose name is include_self in PyTorch, too
         "cholesky_solve input1", "cholesky_solve input2", "diag_embed diagonal",
         "fill_diagonal_ value", "isreal tensor", "lu_solve b", "orgqr tau",
         "split_with_sizes split_size_or_sections", "split_with_sizes tensor",

@@ -20,7 +20,7 @@ _MEMORY: dict[str, str | None] = {"memory_format": IGNORED, "layout": IGNORED, "
 _AXES = {"axis": "dim", "keepdims": "keepdim"}
 _OF_SIZES: dict[str, tuple[str, ...]] = {
     "size": ("zeros", "ones", "empty", "rand", "randn", "new_zeros", "new_ones", "new_empty",
-             "view", "expand"),
+             "view", "expand", "resize_"),
     "shape": ("reshape",),
     "dims": ("permute", "flip", "tile"),
     "repeats": ("repeat",),
@@ -40,6 +40,7 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "split": {"split_size": "split_size_or_sections", "tensor": "input"},
     "trace": {"input": "function"},
     "transpose": {"axis0": "dim0", "axis1": "dim1"},
+    "transpose_": {"axis0": "dim0", "axis1": "dim1"},
     "type_of": {"non_blocking": IGNORED},
     "uniform_": {"from": "a", "to": "b"},
 }
