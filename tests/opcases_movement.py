@@ -446,6 +446,20 @@ case(
     (4,),
     dtypes=NUMBERS,
 )
+for _name, _call, _wanted in (
+    ("scatter_reduce", lambda x, i, v: tg.scatter_reduce(x, 0, i, v, "sum"), np.add),
+    ("index_reduce", lambda x, i, v: tg.index_reduce(x, 0, i, v, "amax"), np.maximum),
+    ("put", lambda x, i, v: tg.put(x, i, v, accumulate=True), np.add),
+):
+    case(
+        f"{_name} without dimensions",
+        _call,
+        lambda x, i, v, wanted=_wanted: wanted(x, v),
+        (),
+        ((), below(1), tg.int64),
+        (),
+        dtypes=FLOATS,
+    )
 
 
 def _scatter_reduced(x: Array, index: Array, source: Array, kind: str, include_self: bool) -> Array:
