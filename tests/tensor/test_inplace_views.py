@@ -26,6 +26,11 @@ def test_memory_is_that_of_before() -> None:
     row = x[:2]
     assert x.as_strided_((2, 2), (3, 1)).tolist() == [[0, 1], [3, 4]]
     assert x.as_strided_((6,), (1,)).tolist() == [0, 1, 2, 3, 4, 5]
+    y = tg.ones(2, 3, requires_grad=True) * 2
+    shown = y[0]
+    with pytest.raises(RuntimeError, match=r"as_strided_\(\): a tensor that requires grad"):
+        y.as_strided_((2,), (1,))
+    assert shown.tolist() == [2, 2, 2]
     assert x.resize_(2, 2).resize_(6).tolist() == [0, 1, 2, 3, 4, 5]
     with pytest.raises(RuntimeError, match="other tensors show the same memory"):
         x.resize_(7)

@@ -163,6 +163,11 @@ def _become(
 def _take_shape(tensor: Tensor, shown: Tensor, may_have_views: bool, shows_less: bool) -> None:
     view, own = shown._view, tensor._view
     views = [each for each in views_of(tensor) if each is not view] if may_have_views else []
+    if shows_less and tensor._requires_grad and views:
+        raise RuntimeError(
+            "as_strided_(): a tensor that requires grad, and has views, keeps its shape, since "
+            "gradients of places that they share would be in doubt. Use x = x.as_strided(...)"
+        )
     if views and tensor._requires_grad and tensor._record is None:
         raise RuntimeError("a leaf that requires grad, and has views, keeps its shape")
     if view is None or view.base is not tensor:
