@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.autocast import with_autocast
 from ..core.complex_parts import conjugate, part
 from ..core.composite import composite
 from ..core.dispatch import apply, apply_several
@@ -37,6 +38,7 @@ class Eig(NamedTuple):
     eigenvectors: Tensor
 
 
+@with_autocast
 def eig(A: Tensor) -> Eig:
     """Eigenvalues and eigenvectors, columns of length 1, of square matrices; both are complex.
 
@@ -52,6 +54,7 @@ def eig(A: Tensor) -> Eig:
     return Eig(m.select(found, -1, size), m.narrow(found, -1, 0, size))
 
 
+@with_autocast
 def eigvals(A: Tensor) -> Tensor:
     """The eigenvalues of square matrices, complex and in no order; see `eig`.
 
