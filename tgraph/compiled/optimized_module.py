@@ -76,7 +76,7 @@ class OptimizedModule(Module):
     # --- the path by which operations are told ---
 
     def _adopt(self, name: str, child: Module) -> None:
-        child._set_path(self._path)
+        """Nothing: the module has the path of this one, and none by itself."""
 
     def _set_path(self, path: str) -> None:
         super()._set_path(path)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+_ROOT = Path(__file__).parents[2]
 
 _HEAD = """# What agrees with PyTorch
 
@@ -70,7 +73,8 @@ def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
             lines += ["", "| name | cases that agree | first difference | why |",
                       "| --- | ---: | --- | --- |"]  # fmt: skip
             for each in others:
-                text = each.differences[0][1].replace("|", "\\|").replace("\n", " ")
+                text = each.differences[0][1].replace(f"{_ROOT}/", "")
+                text = text.replace("|", "\\|").replace("\n", " ")
                 row = (f"`{each.name}`", f"{each.agree} of {each.count}", text[:160])
                 lines.append(f"| {' | '.join(row)} | {_REASONS.get(each.name, '')} |")
     return "\n".join(lines) + "\n"
