@@ -325,7 +325,7 @@ OTHER_MODULES = (
     "autograd", "compile", "creation", "draw", "views", "dtype_info", "parallel", "printing",
     "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference", "device",
     "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
-    "graphs.", "precision", "determinism",
+    "graphs.", "precision", "determinism", "low_rank",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",

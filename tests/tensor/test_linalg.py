@@ -148,3 +148,21 @@ def test_dtypes_are_named() -> None:
         tg.linalg.inv(tg.ones(2, 2, dtype=tg.int64))
     with pytest.raises(RuntimeError, match="A of type float32 and B of type float64"):
         tg.linalg.solve(tg.eye(2), tg.ones(2, dtype=tg.float64))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_factors_of_low_rank(compiled):
+    """They draw numbers to begin with, on which what they span does not depend."""
+
+    def product(x, of, rank):
+        u, s, v = of(x, rank)
+        return (u * s) @ v.mT
+
+    call = tg.compile(product) if compiled else product
+    x = tg.randn(5, 3, dtype=tg.float64) @ tg.randn(3, 4, dtype=tg.float64)
+    x.requires_grad_()
+    found = call(x, tg.svd_lowrank, 3)
+    tg.testing.assert_close(found, x)
+    (found * found).sum().backward()
+    tg.testing.assert_close(x.grad, 2 * x.detach())
+    tg.testing.assert_close(call(x, tg.pca_lowrank, 3), x - x.mean(0))
