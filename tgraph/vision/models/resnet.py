@@ -107,8 +107,8 @@ class ResNet(nn.Module):
     """Four stages of blocks, each but the first of half the size and twice the channels.
 
     >>> import tgraph as tg
-    >>> ResNet(BasicBlock, [1, 1, 1, 1], num_classes=5)(tg.ones(1, 3, 32, 32)).shape
-    tgraph.Size([1, 5])
+    >>> ResNet(BasicBlock, [1, 1, 1, 1], num_classes=5)(tg.ones(2, 3, 32, 32)).shape
+    tgraph.Size([2, 5])
     """
 
     def __init__(
