@@ -35,6 +35,7 @@ LATE = (
 DOORS = {
     "tgraph.compiled.compile": (
         "tgraph.compiled.compiled_function", "tgraph.compiled.optimized_module",
+        "tgraph.tracing.record_call",
     ),
     "tgraph.core.planned": ("tgraph.compiled.eager_plan",),
     "tgraph.ops.row_scans": ("tgraph.tracing.rehearsal",),

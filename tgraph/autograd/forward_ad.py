@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ..core.dispatch import settled
@@ -22,7 +23,8 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-class dual_level:
+@contextmanager
+def dual_level() -> Iterator[None]:
     """A `with` block in which tensors of `make_dual` carry tangents along. Levels do not nest.
 
     >>> import tgraph as tg
@@ -32,26 +34,13 @@ class dual_level:
     ...     forward_ad.unpack_dual(y).tangent
     tensor([12.])
     """
-
-    def __init__(self) -> None:
-        self._level = JvpContext().entered()
-
-    def __enter__(self) -> dual_level:
-        if isinstance(state.context, JvpContext):
-            raise RuntimeError(
-                "Nested forward mode AD is not supported at the moment: there is a dual level "
-                "already. tg.jvp nests"
-            )
-        self._level.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._level.__exit__(kind, error, traceback)
+    if isinstance(state.context, JvpContext):
+        raise RuntimeError(
+            "Nested forward mode AD is not supported at the moment: there is a dual level "
+            "already. tg.jvp nests"
+        )
+    with JvpContext().entered():
+        yield
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -78,12 +67,14 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     return UnpackedDualTensor(value.below if isinstance(value, Dual) else tensor, None)
 
 
-_levels: list[dual_level] = []
+_levels: list[AbstractContextManager[None]] = []
 
 
 def enter_dual_level() -> int:
     """Begin a level; its number. `exit_dual_level` ends it."""
-    _levels.append(dual_level().__enter__())
+    level = dual_level()
+    level.__enter__()
+    _levels.append(level)
     return len(_levels) - 1
 
 

@@ -166,9 +166,10 @@ def compile(
         return function
     # Imported here, as a quarter of tgraph serves compiled functions alone.
     with interrupts.held(), no_collection():
+        from ..tracing.record_call import is_module
         from .compiled_function import compiled
 
-        if not hasattr(type(function), "named_parameters"):
+        if not is_module(function):
             return compiled(function, check, dynamic, control_flow)
         from .optimized_module import OptimizedModule
 

@@ -379,7 +379,7 @@ class PrimitiveRecord(Record):
 
 def unpack(saved: Saved, record: Record) -> Tensor:
     """The saved tensor; RuntimeError names both lines if its memory was written since."""
-    storage = saved.tensor._storage  # `changed()` written out: this is called for each value
+    storage = saved.tensor._storage
     if storage is not None and storage.version != saved.version:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace "

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from .state import state
-from .tensor import Storage, Tensor
+from .tensor import Tensor
 
 # Where a cotangent goes: output number `index` of a Record, or a leaf tensor.
 Edge = tuple[Any, int] | None
@@ -114,8 +114,3 @@ class Saved:
         self.tensor = tensor
         storage = tensor._storage
         self.version = 0 if storage is None else storage.version
-
-    def changed(self) -> Storage | None:
-        """The storage, if it was written since."""
-        storage = self.tensor._storage
-        return storage if storage is not None and storage.version != self.version else None
