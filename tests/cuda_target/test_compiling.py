@@ -27,9 +27,13 @@ MOST_REGISTERS = 128
 MOST_OF_RANDOM_GRAPHS = 168
 # Bytes: what is alive around a call, as the slow path of a division is one, goes to the stack.
 MOST_SPILLED = 128
-# Kernels that hold more: the corners of a cell and their weights, and the time steps of a row whose
-# labels a whole block adds up.
-LARGER = {"gradient of grid_sample bilinear reflection 3d": (192, 128), "ctc_loss": (128, 640)}
+# Kernels that hold more: the corners of a cell and their weights, the time steps of a row whose
+# labels a whole block adds up, and complex products of vectors by two functions of a row.
+LARGER = {
+    "gradient of grid_sample bilinear reflection 3d": (192, 128),
+    "ctc_loss": (128, 640),
+    "gradient of linalg.eigvals,linalg.eig": (192, 128),
+}
 
 
 @pytest.fixture(autouse=True)

@@ -34,8 +34,9 @@ def svd_lowrank(
     By `niter` products with `A` and its transpose, of a random matrix.
 
     >>> import tgraph as tg
-    >>> tg.svd_lowrank(tg.diag(tg.tensor([3.0, 0.0, 0.0, 2.0])), q=2).S
-    tensor([3.0000, 2.0000])
+    >>> values = tg.svd_lowrank(tg.diag(tg.tensor([3.0, 0.0, 0.0, 2.0])), q=2).S
+    >>> tg.allclose(values, tg.tensor([3.0, 2.0]))
+    True
     """
     check_matrices("svd_lowrank", A)
     if M is not None:
