@@ -36,6 +36,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_stays_is_not_walked_again() -> Iterator[None]:
+    """Caches and reports grow with every file; who collects garbage later need not walk them."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def without_stored_plans() -> Iterator[None]:
     """What a test compiles is compiled, by a compiler that a test may have changed."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from opcase import Array, OpCase
 from opcases import CASES
+from sampling import sampled
 from test_ops import as_tuple, ids
 
 import tgraph as tg
@@ -68,7 +69,7 @@ def traced_strides(function: Callable[..., Any], inputs: Sequence[Any]) -> list[
     return found.value.args[0]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("case", LAID_OUT, ids=ids)
+@pytest.mark.parametrize("case", sampled(LAID_OUT, 2), ids=ids)
 def test_a_trace_knows_the_strides_of_eager_results(case: OpCase) -> None:
     for variant in (case, *map(case.with_shapes, case.more)):
         arrays = variant.arrays(case.dtypes[0])

@@ -227,7 +227,7 @@ def run(T: Any, name: str, place: str, compiled: bool = False) -> list[Any]:
     return [result, *derivatives(T, result, [x, others["b"], others["c"]])]
 
 
-@pytest.mark.parametrize(("name", "place"), sampled(cases(), 2))
+@pytest.mark.parametrize(("name", "place"), sampled(cases(), 3))
 def test_compiled_code_differentiates_forms_like_eager_code(name: str, place: str) -> None:
     if name.startswith("masked_scatter_"):
         pytest.skip("masked_scatter_ reads how many elements its mask holds")

@@ -215,7 +215,7 @@ def test_work_grows_with_the_number_of_tensors(name, monkeypatch):
 @pytest.mark.parametrize("make", [tg.optim.Adam])
 def test_a_step_over_many_tensors(make):
     """Compiled and eager steps leave the same numbers behind."""
-    given, same = parameters(800, 37), parameters(800, 37)
+    given, same = parameters(300, 37), parameters(300, 37)
     for optimizer, compiled in ((make(given), True), (make(same), False)):
 
         def step(optimizer=optimizer):

@@ -55,7 +55,7 @@ def written_twice(x: tg.Tensor) -> tg.Tensor:
 
 def read_between(x: tg.Tensor) -> tg.Tensor:
     out = x.clone()
-    for at in range(1, 16):
+    for at in range(1, 8):
         out[at] = out[at - 1] * 0.5 + out.sum(0) * 1e-3
     return out
 

@@ -81,7 +81,7 @@ def test_float32_over_all_bit_patterns(op):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", UNARY)
 def test_float32_densely(op):
-    worst, where = cases.largest_error(op, 1 << 8, offset=13)
+    worst, where = cases.largest_error(op, 1 << 9, offset=13)
     assert worst <= BOUNDS[op][0], f"{op}({where}) is off by {worst} ulp"
 
 
@@ -95,8 +95,7 @@ def test_float64(op):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", UNARY)
 def test_float64_densely(op):
-    for seed in range(1, 3):
-        assert_close(op, "float64", cases.samples("float64", 50_000, seed))
+    assert_close(op, "float64", cases.samples("float64", 50_000, 1))
 
 
 @pytest.mark.parametrize("op", ["pow", "atan2"])

@@ -74,7 +74,7 @@ DERIVED = [case for case in SMOOTH if case.compiles]
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
 # Some rows: kernels of more of them run in test_operations.py.
-@pytest.mark.parametrize("case", sampled(COMPILED, 4), ids=ids)
+@pytest.mark.parametrize("case", sampled(COMPILED, 6), ids=ids)
 def test_forward(cuda, case):
     inputs = tensors(case.arrays(case.dtypes[0]))
     expected = as_tuple(case.function(*inputs))
@@ -88,7 +88,7 @@ def test_forward(cuda, case):
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
 @pytest.mark.parametrize(
-    "case", sampled([case for case in SMOOTH if case.compiles][1:], 4), ids=ids
+    "case", sampled([case for case in SMOOTH if case.compiles][1:], 6), ids=ids
 )
 def test_gradient(cuda, case):
     """Differentiated inside a compiled function."""

@@ -87,7 +87,7 @@ def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, CudaProg
         yield case.name, program_of(*forward(case))[0]
     for case in DERIVED[chunk::CHUNKS]:
         yield f"gradient of {case.name}", program_of(*gradient(case))[0]
-    for seed in range(first + chunk, first + graphs // 2, CHUNKS):
+    for seed in range(first + chunk, first + graphs // 4, CHUNKS):
         graph = case_of(program_of_seed(seed)).graph
         program = cuda_program(graph)
         if any(launch.shared for launch in program.launches):

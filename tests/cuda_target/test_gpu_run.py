@@ -18,6 +18,7 @@ from gpu_run import command, jobs, probe, report, surroundings, worker
 from gpu_run.jobs import Findings, Found, Share, Tool
 from gpu_run.report import Result
 from gpu_run.worker import Candidate, Journal, Recorder
+from sampling import sampled
 
 TESTS = Path(__file__).parent.parent
 
@@ -493,7 +494,7 @@ def test_progress_tells_failures_once(capsys, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("without", [[], ["--without-pytest"]], ids=["pytest", "without"])
+@pytest.mark.parametrize("without", sampled([[], ["--without-pytest"]], 2))
 def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
     only = "test_one_of_each,test_growth_is_seen,test_views_that_begin_anywhere"
     done = run_command(

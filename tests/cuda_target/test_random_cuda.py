@@ -43,7 +43,7 @@ ENCLOSED = {
 
 
 @pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
-@pytest.mark.parametrize("engines, part", [(ENGINES, 2), (ENCLOSED, 10)], ids=["", "enclosed"])
+@pytest.mark.parametrize("engines, part", [(ENGINES, 4), (ENCLOSED, 20)], ids=["", "enclosed"])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_programs_of_random_graphs(chunk, engines, part, request, monkeypatch):
     monkeypatch.setattr(check, "RUN", engines)

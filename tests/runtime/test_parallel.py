@@ -263,7 +263,7 @@ def test_sleeping_and_waking_never_loses_or_doubles_an_item(spin):
     generator = np.random.default_rng(spin)
     parallel._pool._set_spin(spin)
     try:
-        for number in range(20_000):
+        for number in range(10_000):
             items, _ = count(int(generator.integers(2, 400)), 1, int(generator.integers(1, 5)))
             assert (items == 1).all()
             if number % 500 == 0:
