@@ -70,7 +70,7 @@ def test_backward_outside_decides_as_the_call_did(chunk, request):
     """Behind normalisations, and with state that changes between the calls."""
     count, first = request.config.getoption("graphs"), request.config.getoption("seed")
     failures = []
-    for seed in range(first + chunk, first + count // 2, CHUNKS):
+    for seed in range(first + chunk, first + count // 4, CHUNKS):
         wrong = check_decisions(seed)
         if wrong:
             failures.append(f"seed {seed}: {wrong}")

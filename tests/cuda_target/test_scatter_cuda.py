@@ -336,9 +336,11 @@ def test_golden(name, request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("dtype", [float32, float64, bfloat16, int64, bool_])
-def test_compiling(arch, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "arch"),
+    list(zip([float32, float64, bfloat16, int64, bool_], ["sm_75", "sm_80", "sm_90"] * 2)),
+)
+def test_compiling(dtype, arch):
     if reason := nvrtc.available():
         pytest.skip(reason)
     for make in GOLDENS.values():
