@@ -98,7 +98,9 @@ int8 = DType("int8", "int", 8)
 int16 = DType("int16", "int", 16)
 int32 = DType("int32", "int", 32)
 int64 = DType("int64", "int", 64)
+uint16 = DType("uint16", "uint", 16)
 uint32 = DType("uint32", "uint", 32)
+uint64 = DType("uint64", "uint", 64)
 float32 = DType("float32", "float", 32)
 float64 = DType("float64", "float", 64)
 float16 = DType("float16", "float", 16, wider=float32)
@@ -107,7 +109,8 @@ complex64 = DType("complex64", "complex", 64)
 complex128 = DType("complex128", "complex", 128)
 
 REAL_DTYPES = (
-    bool_, uint8, int8, int16, int32, int64, uint32, float16, bfloat16, float32, float64,
+    bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32,
+    float64,
 )  # fmt: skip
 """What generated code computes: complex values are pairs of real ones there."""
 ALL_DTYPES = (*REAL_DTYPES, complex64, complex128)

@@ -55,7 +55,8 @@ __all__ = [
 
 COPY_GRAIN = 256 << 10
 _FORMATS = {
-    "bool": 1, "uint8": 1, "int8": -1, "int16": -2, "uint32": 4, "int32": -4, "int64": -8,
+    "bool": 1, "uint8": 1, "int8": -1, "uint16": 2, "int16": -2, "uint32": 4, "int32": -4,
+    "uint64": 8, "int64": -8,
 }  # fmt: skip
 """How the numbers of branches are read: see `plan_native`."""
 

@@ -216,6 +216,7 @@ declare ptr @PyLong_FromSsize_t(i64)
 declare i32 @clock_gettime(i32, ptr)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 
 ; A function of Python: of an array over the words of a frame, and a tuple of arrays.
 define ptr @start(ptr %words, ptr %tuple) {
@@ -382,9 +383,11 @@ branch:
   %format = load i64, ptr %format_at
   switch i64 %format, label %int64 [i64 1, label %uint8
                                     i64 -1, label %int8
+                                    i64 2, label %uint16
                                     i64 -2, label %int16
                                     i64 4, label %uint32
-                                    i64 -4, label %int32]
+                                    i64 -4, label %int32
+                                    i64 8, label %uint64]
 uint8:
   %as_uint8 = load i8, ptr %index_at
   %of_uint8 = zext i8 %as_uint8 to i64
@@ -397,6 +400,10 @@ int16:
   %as_int16 = load i16, ptr %index_at
   %of_int16 = sext i16 %as_int16 to i64
   br label %chosen
+uint16:
+  %as_uint16 = load i16, ptr %index_at
+  %of_uint16 = zext i16 %as_uint16 to i64
+  br label %chosen
 uint32:
   %as_uint32 = load i32, ptr %index_at
   %of_uint32 = zext i32 %as_uint32 to i64
@@ -405,12 +412,17 @@ int32:
   %as_int32 = load i32, ptr %index_at
   %of_int32 = sext i32 %as_int32 to i64
   br label %chosen
+uint64:
+  %as_uint64 = load i64, ptr %index_at
+  %of_uint64 = call i64 @llvm.umin.i64(i64 %as_uint64, i64 9223372036854775807)
+  br label %chosen
 int64:
   %of_int64 = load i64, ptr %index_at
   br label %chosen
 chosen:
   %index = phi i64 [%of_uint8, %uint8], [%of_int8, %int8], [%of_int16, %int16],
-                   [%of_uint32, %uint32], [%of_int32, %int32], [%of_int64, %int64]
+                   [%of_uint16, %uint16], [%of_uint32, %uint32], [%of_int32, %int32],
+                   [%of_uint64, %uint64], [%of_int64, %int64]
   %targets_at = getelementptr i64, ptr %step, i64 4
   %targets = load i64, ptr %targets_at
   %last_target = sub i64 %targets, 1

@@ -102,7 +102,7 @@ def values_of(monoid: Monoid, dtype: DType) -> Array:
     if monoid.combine in (p.logical_or, p.logical_and):
         return np.array([False, True])
     extremes = [monoid.identity(dtype), 0, 1]
-    return np.array(extremes if dtype is bool_ else [*extremes, 3]).astype(dtype.numpy)
+    return np.array(extremes if dtype is bool_ else [*extremes, 3], dtype.numpy)
 
 
 @pytest.mark.parametrize("monoid", dict.fromkeys(MONOID_OF.values()), ids=str)

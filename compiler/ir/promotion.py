@@ -21,8 +21,12 @@ from ...runtime.dtypes import (
     float32,
     float64,
     int16,
+    int32,
     int64,
+    uint8,
+    uint16,
     uint32,
+    uint64,
 )
 
 CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
@@ -54,9 +58,13 @@ def promote_types(a: DType, b: DType) -> DType:
 def _promote_integers(low: DType, high: DType) -> DType:
     if low.kind == high.kind or (high.kind == "int" and high.itemsize > low.itemsize):
         return high
-    if high is uint32 or low is uint32:
-        return int64
-    return int16  # uint8 with int8
+    unsigned = low if low.kind == "uint" else high
+    if unsigned is uint64:
+        raise RuntimeError(
+            "Promotion for uint64 with signed integers is not supported, attempted to promote "
+            f"{low} and {high}: no integer type holds both; convert one of them with .to() first"
+        )
+    return {uint8: int16, uint16: int32, uint32: int64}[unsigned]
 
 
 def scalar_dtype(value: bool | int | float | complex) -> DType:

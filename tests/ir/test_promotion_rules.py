@@ -51,12 +51,23 @@ def test_promote_types(row):
     assert got == row[1:]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_uint32_joins_the_integers(name):
-    """PyTorch promotes it with few types; here it follows the rule of the other integers."""
-    expected = {"bool": "uint32", "uint8": "uint32"}.get(name, "int64" if "int" in name else name)
-    assert promote_types(dtype_named("uint32"), dtype_named(name)).name == expected
-    assert promote_types(dtype_named(name), dtype_named("uint32")).name == expected
+# Unsigned integers with those of NAMES and each other: PyTorch promotes them with floats alone.
+UNSIGNED = """
+uint16  uint16 uint16 int32 int32 int32 int64 float16 bfloat16 float32 float64 uint16 uint32 uint64
+uint32  uint32 uint32 int64 int64 int64 int64 float16 bfloat16 float32 float64 uint32 uint32 uint64
+uint64  uint64 uint64 none  none  none  none  float16 bfloat16 float32 float64 uint64 uint64 uint64
+"""
+
+
+@pytest.mark.parametrize("row", lines(UNSIGNED), ids=lambda row: row[0])
+def test_unsigned_integers_join_the_others(row):
+    for name, expected in zip([*NAMES, "uint16", "uint32", "uint64"], row[1:], strict=True):
+        for pair in ((row[0], name), (name, row[0])):
+            if expected != "none":
+                assert promote_types(*map(dtype_named, pair)).name == expected
+                continue
+            with pytest.raises(RuntimeError, match="no integer type holds both"):
+                promote_types(*map(dtype_named, pair))
 
 
 @pytest.mark.parametrize("row", lines(WITH_ZERO_DIM), ids=lambda row: row[0])

@@ -16,7 +16,9 @@ from tgraph.runtime.plan_steps import BindStep, BranchStep, JumpStep
 
 Array = np.ndarray[Any, Any]
 INT64 = np.dtype(np.int64)
-DTYPES = ("bool", "uint8", "int8", "int16", "uint32", "int32", "int64")
+DTYPES = (
+    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
+)  # fmt: skip
 
 
 def copy(target: int, source: int, nbytes: int = 8) -> CopyStep:

@@ -37,7 +37,6 @@ _ABSENT_TYPES = {
     for name in (
         "complex32", "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
         "float8_e5m2fnuz", "float8_e8m0fnu", "qint32", "qint8", "quint2x4", "quint4x2", "quint8",
-        "uint16", "uint32", "uint64",
     )
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ NAMES = {
     "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
     "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool_,
     "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
-    "UInt32": dtypes.uint32,
+    "UInt16": dtypes.uint16, "UInt32": dtypes.uint32, "UInt64": dtypes.uint64,
 }  # fmt: skip
 """PyTorch's words for dtypes in the names of classes."""
 _WORDS = {dtype: word for word, dtype in NAMES.items()}
@@ -188,7 +188,9 @@ LongStorage = STORAGES[dtypes.int64]
 BoolStorage = STORAGES[dtypes.bool_]
 ComplexFloatStorage = STORAGES[dtypes.complex64]
 ComplexDoubleStorage = STORAGES[dtypes.complex128]
+UInt16Storage = STORAGES[dtypes.uint16]
 UInt32Storage = STORAGES[dtypes.uint32]
+UInt64Storage = STORAGES[dtypes.uint64]
 
 
 @public(function=False, method=True)
@@ -250,7 +252,7 @@ BoolTensor = _tensor_class("Bool", dtypes.bool_)
 ON_CUDA = {
     f"{word}Tensor": _tensor_class(word, dtype, "cuda")
     for word, dtype in NAMES.items()
-    if not dtype.is_complex and dtype is not dtypes.uint32
+    if not dtype.is_complex and not word.startswith("UInt")
 }
 """The same classes of tensors on CUDA devices, which `tgraph.cuda` has."""
 

@@ -244,7 +244,7 @@ WRITTEN = {
     **{
         STORAGES[dtype]: ("torch", f"{word}Storage")
         for word, dtype in NAMES.items()
-        if word != "UInt32"
+        if not word.startswith("UInt")
     },
 }
 """PyTorch's names of what is ours: module and name."""
@@ -265,7 +265,7 @@ NAMED: dict[str, Any] = {
 """All that files may name without being asked."""
 
 _ELSEWHERE = {
-    "uint16", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
     "complex32", "quint8", "qint8", "qint32", "quint4x2",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from ..ops.pickling import rebuild_tensor_as
 from ..ops.storage import UntypedStorage
 from ..ops.typed import STORAGES
 from ..runtime.device import Device
-from ..runtime.dtypes import DType, uint32
+from ..runtime.dtypes import DType, uint16, uint32, uint64
 from .allowed import WRITTEN
 
 _STORAGES = {UntypedStorage, *STORAGES.values()}
@@ -75,7 +75,8 @@ class Pickler(pickle._Pickler):
         rebuild, arguments = tensor.__reduce_ex__(2)
         storage, *place = arguments
         untyped = storage.untyped()
-        if storage.dtype is not uint32 and self._storages.is_read_as(untyped, storage.dtype):
+        has_storage = storage.dtype not in (uint16, uint32, uint64)
+        if has_storage and self._storages.is_read_as(untyped, storage.dtype):
             return rebuild, arguments
         return rebuild_tensor_as, (untyped, *place, storage.dtype)
 

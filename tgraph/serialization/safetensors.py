@@ -28,8 +28,9 @@ from .sources import FileSource
 
 _NAMES = {
     "BOOL": dtypes.bool_, "U8": dtypes.uint8, "I8": dtypes.int8, "I16": dtypes.int16,
-    "I32": dtypes.int32, "U32": dtypes.uint32, "I64": dtypes.int64, "F16": dtypes.float16,
-    "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
+    "I32": dtypes.int32, "I64": dtypes.int64, "U16": dtypes.uint16, "U32": dtypes.uint32,
+    "U64": dtypes.uint64, "F16": dtypes.float16, "BF16": dtypes.bfloat16, "F32": dtypes.float32,
+    "F64": dtypes.float64, "C64": dtypes.complex64,
 }  # fmt: skip
 _DTYPES = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST_TABLE = 100_000_000
