@@ -392,7 +392,21 @@ def log10(input: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def log1p(input: Tensor) -> Tensor:
     """`log(1 + input)`, accurate near 0."""
-    return apply(p.log1p, as_float(input, "log1p"))
+    x = as_float(input, "log1p")
+    return _complex_log1p(x) if x._type.dtype.is_complex else apply(p.log1p, x)
+
+
+@planned
+def _complex_log1p(x: Tensor) -> Tensor:
+    """Near 0 by the square of `abs(1 + x)`, less 1; further off, squares could overflow."""
+    near = lt(abs(x), 0.5)
+    inner = where(near, x, 0)
+    real, imaginary = part(inner, 0), part(inner, 1)
+    square = add(mul(real, add(real, 2)), mul(imaginary, imaginary))
+    far = log(add(where(near, 0, x), 1))
+    close = mul(log1p(square), 0.5)
+    angle = atan2(part(x, 1), add(part(x, 0), 1))
+    return apply(p.complex_, where(near, close, part(far, 0)), angle)
 
 
 @public(method=True, inplace=True, out=True)

@@ -66,9 +66,8 @@ def _accumulated(primitive: Primitive, input: Tensor, dim: int, dtype: DType | N
     input = input if dtype is None else cast(input, dtype)
     x = input if input._type.dtype.is_differentiable else cast(input, int64)
     axis = normalize_axis(dim, max(1, x.ndim))
-    if not x._type.shape:
-        return m.clone(x)
-    return apply(primitive, x, axis=axis, reverse=False)
+    found = apply(primitive, x, axis=axis, reverse=False) if x._type.shape else m.clone(x)
+    return found if dtype is None or dtype is bool_ else cast(found, dtype)
 
 
 @public(method=True, out="exact")
