@@ -60,6 +60,7 @@ DOORS = {
     "tgraph.compiled.compiled_function": (
         "tgraph.compiled.check", "tgraph.compiled.explain", "tgraph.rewriting.rewritings",
     ),
+    "tgraph.interop.array_protocols": ("tgraph.array_api", "tgraph.interop.numpy_functions"),
     "tgraph.nn.utils.stateless": ("tgraph.transforms.functional",),
     "tgraph.nn.module": ("tgraph.compiled.compiled_function",),
     "tgraph.cuda": ("tgraph.compiler.targets.cuda.program",),
@@ -76,7 +77,8 @@ DOORS = {
 }  # fmt: skip
 # What `tgraph` imports when one of its names is first asked for, and what comes with `tgraph.nn`.
 LATE_NAMES = (
-    "tgraph.accelerator", "tgraph.backends", "tgraph.compat", "tgraph.core.dtype_info",
+    "tgraph.accelerator", "tgraph.array_api", "tgraph.backends", "tgraph.compat",
+    "tgraph.core.dtype_info",
     "tgraph.cuda", "tgraph.distributed", "tgraph.distributions", "tgraph.fx", "tgraph.jit",
     "tgraph.multiprocessing",
     "tgraph.nn", "tgraph.random", "tgraph.testing", "tgraph.ops.losses", "tgraph.optim",
@@ -115,6 +117,7 @@ ABOVE = (
     "tgraph.autograd.forward_ad",
     "tgraph.autograd.functional",
     "tgraph.autograd.gradient_checks",
+    "tgraph.interop.numpy_functions",
 )
 # A target does not know the others.
 TARGETS = ("tgraph.compiler.targets.cpu", "tgraph.compiler.targets.cuda")
@@ -264,8 +267,9 @@ def test_a_name_of_the_package_is_public():
         "print([n for n in dir(tg) if isinstance(getattr(tg, n), types.ModuleType)])"
     )
     names = [
-        "accelerator", "amp", "autograd", "backends", "compat", "cuda", "distributed",
-        "distributions", "fft", "func", "fx", "hub", "jit", "linalg", "masked", "multiprocessing",
+        "accelerator", "amp", "array_api", "autograd", "backends", "compat", "cuda",
+        "distributed", "distributions", "fft", "func", "fx", "hub", "jit", "linalg", "masked",
+        "multiprocessing",
         "nn", "onnx", "optim", "profiler", "pytree", "random", "serialization", "signal", "sparse",
         "special", "testing", "tracing", "types", "utils", "version", "vision",
     ]  # fmt: skip

@@ -62,6 +62,7 @@ from .core.tensor import Size, Tensor
 from .core.trace_state import RecompileWarning, TraceError
 from .core.views import detach
 from .drawing.draw import draw
+from .interop import array_protocols as _array_protocols  # gives Tensor NumPy's protocols
 from .interop.dlpack import from_dlpack
 from .ops import methods as _methods  # gives Tensor its operations
 from .ops.functions import FUNCTIONS as _FUNCTIONS
@@ -112,7 +113,9 @@ from .runtime.dtypes import (
     int32,
     int64,
     uint8,
+    uint16,
     uint32,
+    uint64,
 )
 from .runtime.dtypes import (
     bool_ as bool,
@@ -125,6 +128,7 @@ if _TYPE_CHECKING:
     from . import (
         accelerator,
         amp,
+        array_api,
         backends,
         compat,
         cuda,
@@ -181,6 +185,7 @@ if _TYPE_CHECKING:
 # of large modules.
 _LATE = {
     "accelerator": (".accelerator", None),
+    "array_api": (".array_api", None),
     "backends": (".backends", None),
     "distributed": (".distributed", None),
     "distributions": (".distributions", None),
@@ -250,6 +255,7 @@ _LATE = {
 _NAMESPACES = (
     "accelerator",
     "amp",
+    "array_api",
     "autograd",
     "backends",
     "compat",

@@ -5,6 +5,7 @@ import builtins as _builtins
 from typing import Any as _Any
 from . import accelerator as accelerator
 from . import amp as amp
+from . import array_api as array_api
 from . import autograd as autograd
 from . import backends as backends
 from . import compat as compat
@@ -159,7 +160,9 @@ from tgraph.runtime.dtypes import int16 as int16
 from tgraph.runtime.dtypes import int32 as int32
 from tgraph.runtime.dtypes import int64 as int64
 from tgraph.runtime.dtypes import int8 as int8
+from tgraph.runtime.dtypes import uint16 as uint16
 from tgraph.runtime.dtypes import uint32 as uint32
+from tgraph.runtime.dtypes import uint64 as uint64
 from tgraph.runtime.dtypes import uint8 as uint8
 from tgraph.runtime.parallel import get_num_threads as get_num_threads
 from tgraph.runtime.parallel import set_num_threads as set_num_threads
