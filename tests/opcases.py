@@ -6,6 +6,7 @@ import opcases_families
 import opcases_linalg
 import opcases_losses
 import opcases_movement
+import opcases_names
 import opcases_nn
 import opcases_reductions
 import opcases_vision
@@ -21,6 +22,7 @@ FAMILIES = (
     opcases_edges,
     opcases_vision,
     opcases_families,
+    opcases_names,
 )
 BY_NAME = {each.name: each for each in CASES}
 

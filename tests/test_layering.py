@@ -267,11 +267,11 @@ def test_a_name_of_the_package_is_public():
         "print([n for n in dir(tg) if isinstance(getattr(tg, n), types.ModuleType)])"
     )
     names = [
-        "accelerator", "amp", "array_api", "autograd", "backends", "compat", "cuda",
-        "distributed", "distributions", "fft", "func", "fx", "hub", "jit", "linalg", "masked",
-        "multiprocessing",
-        "nn", "onnx", "optim", "profiler", "pytree", "random", "serialization", "signal", "sparse",
-        "special", "testing", "tracing", "types", "utils", "version", "vision",
+        "accelerator", "amp", "array_api", "autograd", "backends", "compat", "cuda", "distributed",
+        "distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg", "masked",
+        "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "pytree", "quasirandom",
+        "random", "return_types", "serialization", "signal", "sparse", "special", "testing",
+        "tracing", "types", "utils", "version", "vision",
     ]  # fmt: skip
     assert found.strip() == str(names)
 

@@ -325,13 +325,15 @@ OTHER_MODULES = (
     "autograd", "compile", "creation", "draw", "views", "dtype_info", "parallel", "printing",
     "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference", "device",
     "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
-    "graphs.", "precision", "determinism", "low_rank",
+    "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
+    "array_files", "inplace_functions", "anomaly_mode", "counts", "pools_with_indices",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",
     "is_complex", "tril_indices", "triu_indices",
     "gumbel_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
-    "feature_alpha_dropout",
+    "feature_alpha_dropout", "embedding_renorm", "get_device", "is_distributed", "is_inference",
+    "is_nonzero", "is_same_size", "is_signed", "typename",
 }  # fmt: skip
 
 

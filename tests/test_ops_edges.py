@@ -45,8 +45,9 @@ NEEDS_DIMENSIONS = {
     "lp_pool3d", "matmul", "matrix_transpose", "max_pool1d", "max_pool2d", "max_pool3d",
     "max_unpool1d", "max_unpool2d", "max_unpool3d", "mm", "multi_head_attention_forward",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "mv",
-    "narrow", "native_channel_shuffle", "nll_loss", "outer", "pad", "pixel_shuffle",
-    "pixel_unshuffle", "rms_norm", "scaled_dot_product_attention", "searchsorted", "select",
+    "narrow", "native_channel_shuffle", "nll_loss", "nuclear_norm", "outer", "pad", "pixel_shuffle",
+    "pixel_unshuffle", "rms_norm", "scaled_dot_product_attention", "searchsorted",
+    "segment_reduce", "select",
     "slice_axis", "softmin", "split", "tensor_split", "trace", "tril", "triu", "unbind",
     "unflatten", "unfold", "upsample", "upsample_bilinear", "upsample_nearest", "var_mean",
 }  # fmt: skip

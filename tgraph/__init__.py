@@ -35,7 +35,11 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_anomaly_enabled,
+)
 from .autograd.transforms import grad, value_and_grad, vjp
 from .compiled import operation_plans as _operation_plans  # gives eager mode its kernels
 from .compiled.compile import compile
@@ -136,6 +140,7 @@ if _TYPE_CHECKING:
         distributions,
         fft,
         func,
+        functional,
         fx,
         hub,
         jit,
@@ -145,8 +150,11 @@ if _TYPE_CHECKING:
         nn,
         onnx,
         optim,
+        overrides,
         profiler,
+        quasirandom,
         random,
+        return_types,
         serialization,
         signal,
         sparse,
@@ -159,12 +167,37 @@ if _TYPE_CHECKING:
     )
     from .amp.autocast_mode import (
         autocast,
+        get_autocast_cpu_dtype,
         get_autocast_dtype,
+        get_autocast_gpu_dtype,
         is_autocast_cache_enabled,
+        is_autocast_cpu_enabled,
         is_autocast_enabled,
     )
     from .autograd.custom import custom_jvp, custom_vjp, stop_gradient
     from .core.dtype_info import finfo, iinfo
+    from .core.settings import (
+        get_num_interop_threads,
+        is_vulkan_available,
+        is_warn_always_enabled,
+        set_flush_denormal,
+        set_num_interop_threads,
+        set_warn_always,
+    )
+    from .core.symbolic import (
+        sym_float,
+        sym_int,
+        sym_ite,
+        sym_max,
+        sym_min,
+        sym_not,
+        sym_sqrt,
+        sym_sum,
+    )
+    from .distributions.counts import (
+        binomial,
+        poisson,
+    )
     from .graphs.gradients import gradients
     from .graphs.graph import Graph
     from .graphs.lookup import identity
@@ -172,6 +205,119 @@ if _TYPE_CHECKING:
     from .graphs.placeholder import placeholder, placeholder_with_default
     from .graphs.scopes import assign, control_dependencies, group, name_scope, variable
     from .graphs.session import Session, function_of
+    from .nn.functional import (
+        adaptive_avg_pool1d,
+        avg_pool1d,
+        bilinear,
+        celu,
+        celu_,
+        channel_shuffle,
+        conv1d,
+        conv2d,
+        conv3d,
+        conv_transpose1d,
+        conv_transpose2d,
+        conv_transpose3d,
+        cosine_similarity,
+        hardshrink,
+        native_channel_shuffle,
+        pairwise_distance,
+        pixel_shuffle,
+        pixel_unshuffle,
+        prelu,
+        rms_norm,
+        rrelu,
+        rrelu_,
+        selu,
+        selu_,
+        threshold,
+        threshold_,
+    )
+    from .ops.array_files import (
+        from_file,
+        frombuffer,
+        range,
+    )
+    from .ops.histograms import (
+        histogram,
+        histogramdd,
+    )
+    from .ops.network_forms import (
+        adaptive_max_pool1d,
+        affine_grid_generator,
+        alpha_dropout,
+        alpha_dropout_,
+        batch_norm,
+        binary_cross_entropy_with_logits,
+        constant_pad_nd,
+        conv_tbc,
+        convolution,
+        cosine_embedding_loss,
+        ctc_loss,
+        dropout,
+        dropout_,
+        embedding,
+        embedding_renorm_,
+        feature_alpha_dropout,
+        feature_alpha_dropout_,
+        feature_dropout,
+        feature_dropout_,
+        grid_sampler,
+        grid_sampler_2d,
+        grid_sampler_3d,
+        group_norm,
+        hinge_embedding_loss,
+        instance_norm,
+        kl_div,
+        layer_norm,
+        margin_ranking_loss,
+        max_pool1d,
+        max_pool1d_with_indices,
+        max_pool2d,
+        max_pool3d,
+        native_batch_norm,
+        native_dropout,
+        native_group_norm,
+        native_layer_norm,
+        poisson_nll_loss,
+        triplet_margin_loss,
+    )
+    from .ops.recurrent_forms import (
+        gru,
+        gru_cell,
+        lstm,
+        lstm_cell,
+        rnn_relu,
+        rnn_relu_cell,
+        rnn_tanh,
+        rnn_tanh_cell,
+    )
+    from .ops.segments import (
+        segment_reduce,
+    )
+    from .ops.view_copies import (
+        alias_copy,
+        as_strided_copy,
+        detach_copy,
+        diagonal_copy,
+        expand_copy,
+        narrow_copy,
+        permute_copy,
+        select_copy,
+        slice_copy,
+        slice_inverse,
+        split_copy,
+        split_with_sizes_copy,
+        squeeze_copy,
+        t_copy,
+        transpose_copy,
+        unbind_copy,
+        unfold_copy,
+        unsqueeze_copy,
+        view_as_complex_copy,
+        view_as_real_copy,
+        view_copy,
+    )
     from .runtime.cuda.precision import get_precision as get_float32_matmul_precision
     from .runtime.cuda.precision import set_precision as set_float32_matmul_precision
     from .serialization.files import load, save
@@ -184,6 +330,10 @@ if _TYPE_CHECKING:
 # What is imported when it is first asked for: packages that many programs do without, and functions
 # of large modules.
 _LATE = {
+    "return_types": (".return_types", None),
+    "quasirandom": (".quasirandom", None),
+    "overrides": (".overrides", None),
+    "functional": (".functional", None),
     "accelerator": (".accelerator", None),
     "array_api": (".array_api", None),
     "backends": (".backends", None),
@@ -252,7 +402,52 @@ _LATE = {
     "jacfwd": (".transforms.jacobians", "jacfwd"),
     "jacrev": (".transforms.jacobians", "jacrev"),
 }
+# What `torch` itself has of functions of networks, copies of views, settings.
+_LATE_NAMES = {
+    ".amp.autocast_mode": """
+        get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled""",
+    ".core.settings": """
+        get_num_interop_threads is_vulkan_available is_warn_always_enabled set_flush_denormal
+        set_num_interop_threads set_warn_always""",
+    ".core.symbolic": """
+        sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum""",
+    ".ops.array_files": """
+        from_file frombuffer range""",
+    ".ops.histograms": """
+        histogram histogramdd""",
+    ".ops.segments": """
+        segment_reduce""",
+    ".ops.network_forms": """
+        adaptive_max_pool1d affine_grid_generator alpha_dropout alpha_dropout_ batch_norm
+        binary_cross_entropy_with_logits constant_pad_nd conv_tbc convolution
+        cosine_embedding_loss ctc_loss dropout dropout_ embedding embedding_renorm_
+        feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_
+        grid_sampler grid_sampler_2d grid_sampler_3d group_norm hinge_embedding_loss
+        instance_norm kl_div layer_norm margin_ranking_loss max_pool1d max_pool1d_with_indices
+        max_pool2d max_pool3d native_batch_norm native_dropout native_group_norm
+        native_layer_norm poisson_nll_loss triplet_margin_loss""",
+    ".nn.functional": """
+        adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d
+        conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
+        native_channel_shuffle pairwise_distance pixel_shuffle pixel_unshuffle prelu rms_norm
+        rrelu rrelu_ selu selu_ threshold threshold_""",
+    ".ops.recurrent_forms": """
+        gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell""",
+    ".ops.view_copies": """
+        alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy
+        permute_copy select_copy slice_copy slice_inverse split_copy split_with_sizes_copy
+        squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
+        view_as_complex_copy view_as_real_copy view_copy""",
+    ".distributions.counts": """
+        binomial poisson""",
+}  # fmt: skip
+for _place, _names in _LATE_NAMES.items():
+    _LATE.update({name: (_place, name) for name in _names.split()})
 _NAMESPACES = (
+    "return_types",
+    "quasirandom",
+    "overrides",
+    "functional",
     "accelerator",
     "amp",
     "array_api",
@@ -321,6 +516,10 @@ inf = _math.inf
 nan = _math.nan
 newaxis = None
 strided = "strided"
+has_lapack = True
+has_mkl = False
+has_openmp = False
+has_spectral = True
 
 globals().update(_FUNCTIONS)
 

@@ -135,6 +135,7 @@ def _is_plain(node: ast.expr) -> bool:
 def package_stub() -> str:
     """`tgraph/__init__.pyi`."""
     from tgraph.core.public import OPERATIONS
+    from tgraph.ops import inplace_functions, methods
 
     stub = Stub()
     tree = ast.parse(PACKAGE.read_text())
@@ -151,6 +152,13 @@ def package_stub() -> str:
         if operation.is_function:
             for name in operation.names:
                 stub.function(operation.function, name, out=bool(operation.out))
+    by_name = {f"{name}_": each for each in OPERATIONS.values() for name in each.names}
+    for name in inplace_functions.NAMES:
+        if name in by_name:
+            stub.function(by_name[name].function, name, returns="Tensor")
+        else:
+            function = methods.METHODS.get(name) or OPERATIONS[name].function
+            stub.function(function, name, returns="Tensor")
     return _text(stub, PACKAGE)
 
 

@@ -124,6 +124,7 @@ ELSEWHERE = {
         logical_or_ logical_xor_""",
     "of random numbers": """bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_
         random_ uniform_""",
+    "of a function of Python": "apply_ map_ map2_",
     "writes nothing": "detach_ requires_grad_ resize_ resize_as_ set_ share_memory_",
     "PyTorch has no gradient": "floor_divide_ heaviside_",
 }

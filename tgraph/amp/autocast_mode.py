@@ -125,6 +125,21 @@ def get_autocast_dtype(device_type: str) -> DType:
     return default_type(device_type) if now is None else now
 
 
+def is_autocast_cpu_enabled() -> bool:
+    """`is_autocast_enabled` of the CPU."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> DType:
+    """`get_autocast_dtype` of the CPU."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """`get_autocast_dtype` of CUDA GPUs."""
+    return get_autocast_dtype("cuda")
+
+
 def is_autocast_cache_enabled() -> bool:
     """Whether casts of parameters are kept."""
     return state.autocast is None or bool(state.autocast.cache_enabled)

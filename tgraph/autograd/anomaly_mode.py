@@ -32,6 +32,11 @@ class set_detect_anomaly:
         _current.enabled, _current.check_nan = self.prev, self.prev_check_nan
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """`set_detect_anomaly` as a function."""
+    set_detect_anomaly(enabled, check_nan)
+
+
 class detect_anomaly:
     """Look for NaN in the backward passes of a `with` block. See `set_detect_anomaly`."""
 

@@ -221,6 +221,15 @@ def is_leaf(self: Tensor) -> bool:
     return settled(self)._record is None
 
 
+def output_nr(self: Tensor) -> int:
+    """Which result of the operation that made it this tensor is."""
+    return settled(self)._index
+
+
+def name(self: Tensor) -> None:
+    """None: tensors have no names."""
+
+
 def grad_fn(self: Tensor) -> Record | None:
     """The record of the operation that made this tensor; None for leaves."""
     record: Record | None = settled(self)._record

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..compiler.ir.dim import SymInt
 from ..core.tensor import Tensor
-from ..nn import functional
 from ..ops.creation import tensor
+from ..ops.tensor_facts import typename
 from ..runtime.dtypes import int64
 from .foreach_names import foreach
 
@@ -41,35 +41,12 @@ _ABSENT_TYPES = {
 }  # fmt: skip
 
 
-_OF_FUNCTIONAL = (
-    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
-    "hardshrink", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu",
-)  # fmt: skip
-"""What `torch` and `torch.nn.functional` have as one function. Others of a name differ there."""
-
-
 class SymFloat:
     """A float that a trace does not know; here such numbers are tensors or floats."""
 
 
 class SymBool:
     """A truth that a trace does not know; here it is guarded, and a bool."""
-
-
-def typename(obj: Any) -> str:
-    """The full name of the type of an object, as "torch.FloatTensor" of a tensor."""
-    if isinstance(obj, Tensor):
-        return str(obj.type())
-    kind = obj if hasattr(obj, "__qualname__") else type(obj)
-    module = getattr(kind, "__module__", "builtins")
-    name = kind.__qualname__
-    return name if module in (None, "builtins") else f"{module}.{name}"
-
-
-def sym_int(a: Any) -> Any:
-    """A size, or `int(a)`."""
-    return a if isinstance(a, SymInt) else int(a)
 
 
 def _assert(condition: Any, message: str) -> None:
@@ -104,8 +81,6 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_FUNCTIONAL:
-        return getattr(functional, name)
     found = foreach(name) or _ABSENT_TYPES.get(name)
     if found is None:
         raise AttributeError(name)

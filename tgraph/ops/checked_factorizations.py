@@ -9,30 +9,11 @@ from __future__ import annotations
 from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply_several, detached
+from ..core.return_types import linalg_cholesky_ex as CholeskyEx
+from ..core.return_types import linalg_inv_ex as InvEx
+from ..core.return_types import linalg_solve_ex as SolveEx
 from ..core.tensor import Tensor
-from ..runtime.records import NamedTuple
 from .factorizations import check_matrices, solve_by_factors, solve_checked, transposed, unit_matrix
-
-
-class CholeskyEx(NamedTuple):
-    """What `cholesky_ex` returns."""
-
-    L: Tensor
-    info: Tensor
-
-
-class InvEx(NamedTuple):
-    """What `inv_ex` returns."""
-
-    inverse: Tensor
-    info: Tensor
-
-
-class SolveEx(NamedTuple):
-    """What `solve_ex` returns."""
-
-    result: Tensor
-    info: Tensor
 
 
 @with_autocast

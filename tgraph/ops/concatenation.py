@@ -109,7 +109,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@public(out=True)
+@public(aliases=("row_stack",), out=True)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors below one another, vectors as rows."""
     return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in tensors], 0)

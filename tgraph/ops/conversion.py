@@ -387,8 +387,8 @@ def contains(self: Tensor, element: Any) -> bool:
     return bool((self == element).any())
 
 
-@public(function=False, method=True)
-def get_device(self: Tensor) -> int:
+@public(method=True)
+def get_device(input: Tensor) -> int:
     """The number of this tensor's device; -1, as in PyTorch, for the CPU and meta."""
-    index = self._type.device.index
+    index = input._type.device.index
     return -1 if index is None else index

@@ -13,7 +13,8 @@ from . import elementwise as e
 from . import random as rng
 
 
-def _check_probability(p: float) -> None:
+def check_probability(p: float) -> None:
+    """ValueError unless `p` is a probability."""
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
@@ -25,7 +26,7 @@ def _channels(x: Tensor, outer: int) -> tuple[int, ...]:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, elements become 0 with probability `p` and the others grow by 1 / (1 - p)."""
-    _check_probability(p)
+    check_probability(p)
     if not training or p == 0:
         return input
     return applied(_dropped, input, "dropout_", inplace, input._type.shape, p)
@@ -42,7 +43,7 @@ def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of [n, c, length] or [c, length]."""
-    _check_probability(p)
+    check_probability(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
@@ -61,7 +62,7 @@ def dropout2d(
 
     As in PyTorch, an input of three dimensions is taken to be [n, c, length], with a warning.
     """
-    _check_probability(p)
+    check_probability(p)
     if input.ndim not in (3, 4):
         warnings.warn(_unusual("dropout2d", input.ndim, 2), stacklevel=2)
     if input.ndim == 3:
@@ -81,7 +82,7 @@ def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of [n, c, depth, height, width], or of one such sample."""
-    _check_probability(p)
+    check_probability(p)
     if input.ndim not in (4, 5):
         warnings.warn(_unusual("dropout3d", input.ndim, 3), stacklevel=2)
     outer = 2 if input.ndim == 5 else 1
@@ -116,17 +117,28 @@ def alpha_dropout(
 
     Source: Klambauer et al., "Self-normalizing neural networks" (2017).
     """
-    _check_probability(p)
+    check_probability(p)
     if not training or p == 0:
         return input
     return applied(_alpha_dropped, input, "alpha_dropout_", inplace, input._type.shape, p)
+
+
+def feature_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`dropout` of whole channels: of each of the first two dimensions."""
+    check_probability(p)
+    if not training or p == 0:
+        return input
+    _check_channels(input)
+    return applied(_dropped, input, "feature_dropout_", inplace, _channels(input, 2), p)
 
 
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """`alpha_dropout` of whole channels: of each of the first two dimensions."""
-    _check_probability(p)
+    check_probability(p)
     if not training or p == 0:
         return input
     _check_channels(input)

@@ -16,10 +16,10 @@ from ..core.complex_parts import conjugate, part
 from ..core.composite import composite
 from ..core.dispatch import apply, apply_several
 from ..core.operands import require_tensor
+from ..core.return_types import linalg_eig as Eig
 from ..core.tensor import Tensor, intern_type
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import complex64, complex128, float32, float64
-from ..runtime.records import NamedTuple
 from . import creation
 from . import elementwise as e
 from . import movement as m
@@ -29,13 +29,6 @@ from .factorizations import solve, transposed
 from .linalg import matmul
 
 _COMPLEX = {float32: complex64, float64: complex128, complex64: complex64, complex128: complex128}
-
-
-class Eig(NamedTuple):
-    """What `eig` returns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
 
 
 @with_autocast

@@ -43,7 +43,7 @@ def embedding(
         raise RuntimeError("'weight' must be 2-D")
     padding_idx = row_of_padding(padding_idx, weight.shape[0])
     if max_norm is not None:
-        _shorten(weight, input, max_norm, norm_type)
+        shorten(weight, input, max_norm, norm_type)
     rows = apply(p.index, weight, input, axis=0)
     if scale_grad_by_freq:
         rows = _with_scaled_gradient(rows, m.unsqueeze(_inverse_counts(input, weight), -1))
@@ -73,7 +73,7 @@ def row_of_padding(padding_idx: int | None, rows: int) -> int | None:
     return padding_idx % rows
 
 
-def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+def shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     """Write rows of a norm of at most `max_norm` in the place of those that are taken."""
     with no_grad():
         at = m.reshape(input, -1)
@@ -127,7 +127,7 @@ def embedding_bag(
     _check_bags(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights)
     _check_indices(input, "embedding_bag")
     if max_norm is not None:
-        _shorten(weight, input, max_norm, norm_type)
+        shorten(weight, input, max_norm, norm_type)
     padding = _padding_of_bag(padding_idx, weight.shape[0])
     rows = embedding(input, weight, scale_grad_by_freq=scale_grad_by_freq)
     kept = None if padding is None else m.unsqueeze(e.ne(input, padding), -1)

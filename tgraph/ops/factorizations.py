@@ -15,46 +15,19 @@ from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply, apply_several, detached
 from ..core.operands import require_tensor
+from ..core.return_types import linalg_eigh as Eigh
+from ..core.return_types import linalg_qr as QR
+from ..core.return_types import linalg_slogdet as Slogdet
+from ..core.return_types import linalg_svd as SVD
 from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import float32, float64
-from ..runtime.records import NamedTuple
 from . import comparison as c
 from . import creation
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .linalg import matmul
-
-
-class QR(NamedTuple):
-    """What `qr` returns."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class Eigh(NamedTuple):
-    """What `eigh` returns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class SVD(NamedTuple):
-    """What `svd` returns."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-class Slogdet(NamedTuple):
-    """What `slogdet` returns."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
 
 # --- public -------------------------------------------------------------------------------------
 
@@ -145,7 +118,9 @@ def slogdet(A: Tensor) -> Slogdet:
 
     >>> import tgraph as tg
     >>> tg.linalg.slogdet(tg.tensor([[2.0, 0.0], [0.0, -0.5]]))
-    Slogdet(sign=tensor(-1.), logabsdet=tensor(0.))
+    tgraph.return_types.linalg_slogdet(
+    sign=tensor(-1.),
+    logabsdet=tensor(0.))
     """
     check_matrices("linalg.slogdet", A, square=True)
     factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")

@@ -40,6 +40,7 @@ from . import (
     rearranging,
     reductions,
     reflections,
+    removed,
     row_scans,
     scans,
     scatter_reductions,
@@ -50,6 +51,7 @@ from . import (
     statistics,
     storage,
     storage_views,
+    tensor_facts,
     typed,
     window_creation,
     zeta_functions,
@@ -59,9 +61,9 @@ FAMILIES = (
     activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
     creation, differences, distinct, elementwise, error_functions, gather_scatter, incomplete_gamma,
     indexing, inplace_views, linalg, loops, low_rank, mathematics, matrix_names, movement, norms,
-    number_parts, products, random, rearranging, reductions, reflections, row_scans, scans,
+    number_parts, products, random, rearranging, reductions, reflections, removed, row_scans, scans,
     scatter_reductions, shared_memory, sorting, special_functions, spectrograms, statistics,
-    storage, storage_views, typed, window_creation, zeta_functions,
+    storage, storage_views, tensor_facts, typed, window_creation, zeta_functions,
 )  # fmt: skip
 
 

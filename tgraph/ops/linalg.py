@@ -139,7 +139,7 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
     return matmul(input, other)
 
 
-@public(method=True, out=True, overlap="any")
+@public(aliases=("ger",), method=True, out=True, overlap="any")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Every element of one vector times every element of another."""
     _need_dims("outer", self=(input, 1), vec2=(vec2, 1))

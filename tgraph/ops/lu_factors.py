@@ -13,10 +13,12 @@ from ..core.composite import composite
 from ..core.dispatch import apply, apply_several, detached
 from ..core.operands import cast, require_tensor
 from ..core.planned import planned
+from ..core.return_types import linalg_lu as LU
+from ..core.return_types import linalg_lu_factor as LUFactors
+from ..core.return_types import linalg_lu_factor_ex as LUFactorsEx
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import int32, int64
-from ..runtime.records import NamedTuple
 from . import creation
 from . import elementwise as e
 from . import movement as m
@@ -25,30 +27,6 @@ from .concatenation import cat
 from .factorizations import check_matrices, order_back, transposed
 from .linalg import matmul
 from .row_scans import scan
-
-
-class LU(NamedTuple):
-    """What `lu` returns."""
-
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-
-class LUFactors(NamedTuple):
-    """What `lu_factor` returns."""
-
-    LU: Tensor
-    pivots: Tensor
-
-
-class LUFactorsEx(NamedTuple):
-    """What `lu_factor_ex` returns."""
-
-    LU: Tensor
-    pivots: Tensor
-    info: Tensor
-
 
 # --- factors -------------------------------------------------------------------------------------
 

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import return_types
 from ..core.operands import require_tensor
 from ..core.public import public
+from ..core.return_types import svd as SVDOf
+from ..core.return_types import triangular_solve as TriangularSolve
 from ..core.tensor import Tensor
-from ..runtime.records import NamedTuple
 from . import creation, lu_factors, matrix_functions, pseudoinverse, reflections
 from . import elementwise as e
 from . import factorizations as f
 from . import movement as m
-
-
-class TriangularSolve(NamedTuple):
-    """What `triangular_solve` returns."""
-
-    solution: Tensor
-    cloned_coefficient: Tensor
-
-
-class SVDOf(NamedTuple):
-    """What `svd` returns: `input = U @ diag(S) @ V.mT`."""
-
-    U: Tensor
-    S: Tensor
-    V: Tensor
 
 
 @public(method=True, out=True)
@@ -42,9 +29,9 @@ def det(input: Tensor) -> Tensor:
 
 
 @public(method=True)
-def slogdet(input: Tensor) -> f.Slogdet:
+def slogdet(input: Tensor) -> return_types.slogdet:
     """Sign and logarithm of each determinant: `tgraph.linalg.slogdet`."""
-    return f.slogdet(input)
+    return return_types.slogdet(*f.slogdet(input))
 
 
 @public(method=True)
@@ -111,9 +98,9 @@ def triangular_solve(
 
 
 @public(method=True, out="exact")
-def qr(input: Tensor, some: bool = True) -> f.QR:
+def qr(input: Tensor, some: bool = True) -> return_types.qr:
     """`tgraph.linalg.qr`, complete without `some`."""
-    return f.qr(input, "reduced" if some else "complete")
+    return return_types.qr(*f.qr(input, "reduced" if some else "complete"))
 
 
 @public(method=True, out="exact")
@@ -166,12 +153,14 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 @public(out="exact")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
-) -> lu_factors.LU:
+) -> return_types.lu_unpack:
     """The `P`, `L` and `U` of what `tgraph.linalg.lu_factor` gives."""
-    return lu_factors.unpacked(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return return_types.lu_unpack(
+        *lu_factors.unpacked(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    )
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """`tgraph.linalg.lu_factor`; with `get_infos`, what failed as a third result."""
     found = lu_factors.lu_factor_ex(A, pivot=pivot)

@@ -22,7 +22,9 @@ from . import (
     creation,
     elementwise,
     functions,
+    histograms,
     indexing,
+    inplace_functions,
     linalg,
     movement,
     pickling,
@@ -34,6 +36,7 @@ from . import (
     shrinking,
     special_functions,
     storage_views,
+    view_copies,
 )
 
 # Imported for the operations that they declare, and for the gradient rules that they register.
@@ -50,6 +53,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "detach_": inplace.detach_,
     "fill_": inplace.fill_,
     "hardshrink": shrinking.hardshrink,
+    "histogram": histograms.histogram,
+    "narrow_copy": view_copies.narrow_copy,
     "polygamma": special_functions.polygamma_method,
     "polygamma_": special_functions.polygamma_,
     "prelu": shrinking.prelu,
@@ -58,6 +63,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "requires_grad_": api.requires_grad_,
     "retain_grad": api.retain_grad,
     "set_": storage_views.set_,
+    "slice_inverse": view_copies.slice_inverse,
     "where": lambda self, condition, other: elementwise.where(condition, self, other),
     "zero_": inplace.zero_,
 }
@@ -120,6 +126,8 @@ PROPERTIES: dict[str, property] = {
     "is_leaf": property(api.is_leaf),
     "mH": property(movement.conjugate_matrix_transpose),
     "mT": property(movement.matrix_transpose),
+    "name": property(api.name),
+    "output_nr": property(api.output_nr),
     "real": property(complex_numbers.real, complex_numbers.set_real),
     "requires_grad": property(api.requires_grad, api.set_requires_grad),
     "__cuda_array_interface__": property(conversion.cuda_array_interface),
@@ -214,6 +222,7 @@ def install() -> None:
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
     for name, value in (*SPECIAL.items(), *PROPERTIES.items()):
         setattr(Tensor, name, value)
+    functions.FUNCTIONS.update(inplace_functions.functions())
     Tensor.__init__ = _construct  # type: ignore[method-assign, assignment]
     Tensor.__str__ = Tensor.__repr__  # type: ignore[method-assign]
 

@@ -12,22 +12,14 @@ from ..core.composite import composite
 from ..core.operands import Operand, cast, promote, promote_float, require_tensor, result_type
 from ..core.planned import planned
 from ..core.public import public
+from ..core.return_types import frexp as MantissaAndExponent
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import bool_, float64, int32
-from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .loops import while_loop
-
-
-class MantissaAndExponent(NamedTuple):
-    """What `frexp` returns."""
-
-    mantissa: Tensor
-    exponent: Tensor
-
 
 # --- signs ---------------------------------------------------------------------------------------
 

@@ -13,10 +13,10 @@ from ..core.composite import composite
 from ..core.dispatch import make_source
 from ..core.eager_context import current_context
 from ..core.operands import Operand, cast, require_tensor
+from ..core.return_types import linalg_lstsq as LeastSquares
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import int64
-from ..runtime.records import NamedTuple
 from . import creation
 from . import elementwise as e
 from . import movement as m
@@ -25,15 +25,6 @@ from .checked_factorizations import inv_ex
 from .factorizations import check_matrices, svd, svdvals, transposed
 from .linalg import matmul
 from .norms import matrix_norm
-
-
-class LeastSquares(NamedTuple):
-    """What `lstsq` returns."""
-
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
 
 
 def _smallest(values: Tensor, A: Tensor, atol: Any, rtol: Any) -> Tensor:

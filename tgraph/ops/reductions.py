@@ -13,6 +13,7 @@ from typing import Any
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, normalize_axes, normalize_axis, reduce
+from ..core import return_types
 from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply, make_source
@@ -22,17 +23,9 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import DType, bool_, float32, int64, uint8
-from ..runtime.records import NamedTuple
 from . import elementwise as e
 
 Dims = int | Sequence[int] | None
-
-
-class Extremes(NamedTuple):
-    """What `max(dim)` and `min(dim)` return."""
-
-    values: Tensor
-    indices: Tensor
 
 
 def _axes(x: Tensor, dim: Dims, operation: str) -> tuple[int, ...]:
@@ -245,7 +238,7 @@ def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 @public(method=True, out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Smallest and largest elements."""
-    return amin(input, dim, keepdim), amax(input, dim, keepdim)
+    return return_types.aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
 @public(method=True, out=True)
@@ -284,32 +277,33 @@ def _extreme(
     if not isinstance(dim, int):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}; a{name} "
                         "takes several dimensions")  # fmt: skip
+    made = return_types.max if position is p.argmax else return_types.min
     if not x._type.shape:
         normalize_axis(dim, 0)
         zero = make_source(p.full, x._type.device, shape=(), value=0, dtype=int64)
-        return Extremes(apply(p.copy, x), zero)
+        return made(apply(p.copy, x), zero)
     axis = normalize_axis(dim, len(x._type.shape))
     _check_not_empty(x, (axis,), name)
-    return (_greatest if position is p.argmax else _least)(x, axis, keepdim)
+    return made(*(_greatest if position is p.argmax else _least)(x, axis, keepdim))
 
 
 @planned
-def _greatest(x: Tensor, axis: int, keepdim: bool) -> Extremes:
+def _greatest(x: Tensor, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     return _at_extreme(p.argmax, x, axis, keepdim)
 
 
 @planned
-def _least(x: Tensor, axis: int, keepdim: bool) -> Extremes:
+def _least(x: Tensor, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     return _at_extreme(p.argmin, x, axis, keepdim)
 
 
-def _at_extreme(position: Primitive, x: Tensor, axis: int, keepdim: bool) -> Extremes:
+def _at_extreme(position: Primitive, x: Tensor, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     at = _reduce(position, _ordered(x), (axis,), True)
     values = apply(p.gather, x, at, axis=axis)
     if keepdim:
-        return Extremes(values, at)
+        return values, at
     shape = reduce(x._type.shape, (axis,), False)
-    return Extremes(apply(p.reshape, values, shape=shape), apply(p.reshape, at, shape=shape))
+    return apply(p.reshape, values, shape=shape), apply(p.reshape, at, shape=shape)
 
 
 def _ordered(x: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from ..core.dispatch import apply
 from ..core.operands import require_tensor
 from ..core.planned import planned
 from ..core.public import public
+from ..core.return_types import geqrf as Reflections
 from ..core.tensor import Tensor
-from ..runtime.records import NamedTuple
 from . import creation
 from . import elementwise as e
 from . import movement as m
@@ -20,13 +20,6 @@ from . import reductions as r
 from .factorizations import check_matrices, transposed
 from .linalg import matmul
 from .row_scans import scan
-
-
-class Reflections(NamedTuple):
-    """What `geqrf` returns."""
-
-    a: Tensor
-    tau: Tensor
 
 
 @planned
@@ -100,7 +93,7 @@ def ormqr(
     return found if left else transposed(found)
 
 
-@public(method=True)
+@public(method=True, out="exact")
 def geqrf(input: Tensor) -> Reflections:
     """The factors of `tgraph.linalg.qr`: `R` above, the vectors of reflections below the diagonal.
 

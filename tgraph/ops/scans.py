@@ -8,6 +8,7 @@ from typing import Any
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
+from ..core import return_types
 from ..core.complex_parts import conjugate
 from ..core.composite import composite
 from ..core.dispatch import apply
@@ -17,18 +18,10 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import DType, bool_, int64, uint8
-from ..runtime.records import NamedTuple
 from . import comparison as c
 from . import creation
 from . import elementwise as e
 from . import movement as m
-
-
-class Cumulative(NamedTuple):
-    """What `cummax` and `cummin` return."""
-
-    values: Tensor
-    indices: Tensor
 
 
 @public(method=True, inplace=True, overlap="any", out="exact")
@@ -71,20 +64,22 @@ def _accumulated(primitive: Primitive, input: Tensor, dim: int, dtype: DType | N
 
 
 @public(method=True, out="exact")
-def cummax(input: Tensor, dim: int) -> Cumulative:
+def cummax(input: Tensor, dim: int) -> return_types.cummax:
     """`(values, indices)`: the largest elements so far along `dim`, and where they are.
 
     Of equal ones the last; NaN is larger than any number. The gradient goes where the indices say.
 
     >>> import tgraph as tg
     >>> tg.cummax(tg.tensor([3, 1, 3, 5, 4]), 0)
-    Cumulative(values=tensor([3, 3, 3, 5, 5]), indices=tensor([0, 0, 2, 3, 3]))
+    tgraph.return_types.cummax(
+    values=tensor([3, 3, 3, 5, 5]),
+    indices=tensor([0, 0, 2, 3, 3]))
     """
-    return _extremes(p.cummax, input, dim, "cummax")
+    return return_types.cummax(*_extremes(p.cummax, input, dim, "cummax"))
 
 
 @public(method=True, out="exact")
-def cummin(input: Tensor, dim: int) -> Cumulative:
+def cummin(input: Tensor, dim: int) -> return_types.cummin:
     """`(values, indices)`: the smallest elements so far along `dim`, and where they are.
 
     Of equal ones the last; NaN is smaller than any number. The gradient goes where the indices say.
@@ -93,16 +88,16 @@ def cummin(input: Tensor, dim: int) -> Cumulative:
     >>> tg.cummin(tg.tensor([3, 1, 3, 0, 4]), 0).values
     tensor([3, 1, 1, 0, 0])
     """
-    return _extremes(p.cummin, input, dim, "cummin")
+    return return_types.cummin(*_extremes(p.cummin, input, dim, "cummin"))
 
 
-def _extremes(primitive: Primitive, input: Tensor, dim: int, name: str) -> Cumulative:
+def _extremes(primitive: Primitive, input: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
     require_tensor(input, name)
     axis = normalize_axis(dim, max(1, input.ndim))
     if not input._type.shape:
         zero = creation.zeros((), dtype=int64, device=input._type.device)
-        return Cumulative(m.clone(input), zero)
-    return Cumulative(*_values_and_indices(input, primitive.name, axis))
+        return m.clone(input), zero
+    return _values_and_indices(input, primitive.name, axis)
 
 
 @planned

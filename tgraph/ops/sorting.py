@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
+from ..core import return_types
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant, current_context
 from ..core.operands import Scalar, cast, plain_scalar, refuse_complex, result_type
@@ -21,7 +22,6 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, float32, float64, int32, int64
-from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -29,13 +29,6 @@ from .scans import cumsum
 from .zero_dim import with_one_element
 
 Array = np.ndarray[Any, Any]
-
-
-class Sorted(NamedTuple):
-    """What `sort`, `topk` and `kthvalue` return."""
-
-    values: Tensor
-    indices: Tensor
 
 
 def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> Tensor:
@@ -57,31 +50,35 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 @public(method=True, out="exact")
 @planned
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
+) -> return_types.sort:
     """The elements in order along `dim`, and where they came from."""
     at = argsort(input, dim, descending)
     if not input._type.shape:
-        return Sorted(m.clone(input), at)
+        return return_types.sort(m.clone(input), at)
     axis = normalize_axis(dim, input.ndim)
-    return Sorted(apply(p.gather, input, at, axis=axis), at)
+    return return_types.sort(apply(p.gather, input, at, axis=axis), at)
 
 
 @public(method=True, out="exact")
 @with_one_element
 @planned
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
+def topk(
+    input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> return_types.topk:
     """The `k` largest (or smallest) elements along `dim`, in order, and their positions."""
     axis = normalize_axis(dim, input.ndim)
     if not 0 <= k <= input._type.shape[axis]:
         raise RuntimeError("selected index k out of range")
     at = _first_in_order(input, axis, k, largest)
-    return Sorted(apply(p.gather, input, at, axis=axis), at)
+    return return_types.topk(apply(p.gather, input, at, axis=axis), at)
 
 
 @public(method=True, out="exact")
 @with_one_element
 @planned
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> return_types.kthvalue:
     """The `k`-th smallest element along `dim` (from 1), and its position."""
     refuse_complex("kthvalue", input)
     axis = normalize_axis(dim, input.ndim)
@@ -91,8 +88,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sor
     at = m.movedim(apply(p.select_nth, rows, rank=operator.index(k - 1)), -1, axis)
     values = apply(p.gather, input, at, axis=axis)
     if keepdim:
-        return Sorted(values, at)
-    return Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
+        return return_types.kthvalue(values, at)
+    return return_types.kthvalue(m.squeeze(values, axis), m.squeeze(at, axis))
 
 
 @public(method=True, out="exact")
@@ -112,20 +109,21 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         return median(m.reshape(input, -1), 0).values
     if not input._type.shape:
         zero = make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
-        return Sorted(m.clone(input), zero)
+        return return_types.median(m.clone(input), zero)
     axis = normalize_axis(dim, input.ndim)
     middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
     if not dtype.is_floating_point:
-        return middle
+        return return_types.median(*middle)
     unknown = e.isnan(input)
     at = e.where(r.any(unknown, axis, keepdim), r.argmax(unknown, axis, keepdim), middle.indices)
-    return _gathered(input, at if keepdim else m.unsqueeze(at, axis), axis, keepdim)
+    at = at if keepdim else m.unsqueeze(at, axis)
+    return return_types.median(*_gathered(input, at, axis, keepdim))
 
 
-def _gathered(input: Tensor, at: Tensor, axis: int, keepdim: bool) -> Sorted:
+def _gathered(input: Tensor, at: Tensor, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """The elements at positions that keep the axis."""
     values = apply(p.gather, input, at, axis=axis)
-    return Sorted(values, at) if keepdim else Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
+    return (values, at) if keepdim else (m.squeeze(values, axis), m.squeeze(at, axis))
 
 
 @public(method=True, out="exact")
@@ -140,11 +138,13 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     """
     refuse_complex("nanmedian", input)
     if not input._type.dtype.is_floating_point or not input._type.shape or not input._type.numel:
-        return median(input, dim, keepdim)
+        found = median(input, dim, keepdim)
+        return found if dim is None else return_types.nanmedian(*found)
     if dim is None:
         return nanmedian(m.reshape(input, -1), 0).values
     axis = normalize_axis(dim, input.ndim)
-    return _gathered(input, _middle_of_numbers(input.detach(), axis), axis, keepdim)
+    at = _middle_of_numbers(input.detach(), axis)
+    return return_types.nanmedian(*_gathered(input, at, axis, keepdim))
 
 
 @planned

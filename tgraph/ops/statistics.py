@@ -6,6 +6,7 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
+from ..core import return_types
 from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
@@ -21,7 +22,7 @@ from . import reductions as r
 from .gather_scatter import scatter_add
 from .linalg import matmul
 from .reductions import Dims
-from .sorting import Sorted, searchsorted, sort
+from .sorting import searchsorted, sort
 
 # --- without NaN ---------------------------------------------------------------------------------
 
@@ -276,7 +277,7 @@ def msort(input: Tensor) -> Tensor:
 
 
 @public(method=True, out="exact")
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Sorted:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
     """The least of the elements that are there most often along `dim`, and where its last one is.
 
     >>> import tgraph as tg
@@ -284,13 +285,15 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Sorted:
     tensor(1)
     """
     if not require_tensor(input, "mode").ndim:
-        return Sorted(m.clone(input), creation.zeros_like(input, dtype=int64))
+        return return_types.mode(m.clone(input), creation.zeros_like(input, dtype=int64))
     axis = normalize_axis(dim, input.ndim)
     rows = m.movedim(input, axis, -1)
     at = _most_frequent(rows.detach())
     values = apply(p.gather, rows, at, axis=rows.ndim - 1)
     values, at = m.movedim(values, -1, axis), m.movedim(at, -1, axis)
-    return Sorted(values, at) if keepdim else Sorted(m.squeeze(values, axis), m.squeeze(at, axis))
+    if not keepdim:
+        values, at = m.squeeze(values, axis), m.squeeze(at, axis)
+    return return_types.mode(values, at)
 
 
 @planned

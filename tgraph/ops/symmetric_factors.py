@@ -13,29 +13,15 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply_several
 from ..core.operands import require_tensor
+from ..core.return_types import linalg_ldl_factor as LDL
+from ..core.return_types import linalg_ldl_factor_ex as LDLEx
 from ..core.tensor import Tensor, intern_type
 from ..runtime.dtypes import int32
 from ..runtime.linalg_error import LinAlgError
-from ..runtime.records import NamedTuple
 from . import movement as m
 from .factorizations import check_matrices
 
 _Array = np.ndarray[Any, Any]
-
-
-class LDL(NamedTuple):
-    """What `ldl_factor` returns."""
-
-    LD: Tensor
-    pivots: Tensor
-
-
-class LDLEx(NamedTuple):
-    """What `ldl_factor_ex` returns."""
-
-    LD: Tensor
-    pivots: Tensor
-    info: Tensor
 
 
 def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDL:

@@ -190,6 +190,8 @@ def operation_of(name: str) -> Callable[..., Any]:
     """A function of tgraph's; a method where PyTorch has no function of the name."""
     if name in COMPOSED:
         return COMPOSED[name]
+    if name.endswith("_") and "." not in name and not name.startswith("__"):
+        return _method(name)  # which writes over a copy
     try:
         found = own_name(name)
         if callable(found):  # and not the dtype `float`

@@ -1,0 +1,79 @@
+"""Tensors over memory of others: buffers of Python, files."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..core.tensor import Tensor
+from ..runtime.device import Device
+from ..runtime.dtypes import DType
+from . import creation
+
+
+def frombuffer(
+    buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A vector over the bytes of a buffer, from `offset`: of `count` elements, or of all.
+
+    >>> import tgraph as tg
+    >>> tg.frombuffer(bytearray(b"abc"), dtype=tg.uint8)
+    tensor([97, 98, 99], dtype=tgraph.uint8)
+    """
+    array = np.frombuffer(buffer, dtype.numpy, count, offset)
+    if not array.flags.writeable:
+        warnings.warn("The given buffer is not writable, and tensors can be written: the elements "
+                      "are copied.", stacklevel=2)  # fmt: skip
+        array = array.copy()
+    return creation.from_numpy(array).requires_grad_(requires_grad)
+
+
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A vector over a file; what is written reaches the file if it is `shared`."""
+    wanted = creation.get_default_dtype() if dtype is None else dtype
+    if shared:
+        with open(filename, "ab") as file:  # made as long as the tensor, as PyTorch does
+            missing = (size or 0) * wanted.itemsize - file.tell()
+            file.write(b"\0" * max(missing, 0))
+    array = np.memmap(filename, wanted.numpy, "r+" if shared else "c", shape=(size or 0,))
+    made = creation.from_numpy(np.asarray(array))
+    return (made if device is None else made.to(device)).requires_grad_(requires_grad)
+
+
+def range(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` to `end`, which is one of them; deprecated for `arange`."""
+    warnings.warn("range is deprecated and will be removed in a future release because its "
+                  "behavior is inconsistent with Python's range builtin. Instead, use arange, "
+                  "which produces values in [start, end).", stacklevel=2)  # fmt: skip
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    wanted = creation.get_default_dtype() if dtype is None else dtype
+    count = int((end - start) / step) + 1
+    places = creation.arange(count, dtype=wanted, device=device)
+    made = places * step + start
+    if out is not None:
+        return out.resize_(count).copy_(made)
+    return made.to(wanted).requires_grad_(requires_grad)
