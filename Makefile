@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test operations conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -57,6 +57,10 @@ $(VENV)-bench/.installed: pyproject.toml
 	$(VENV)-bench/bin/python -m pip install -q --disable-pip-version-check -e . \
 		setuptools torch==2.13.0 jax
 	touch $@
+
+# docs/operations.md: what each operation can do, found by running the tables of tests.
+operations: $(VENV)/.installed
+	$(RUN)/python -W ignore -m tools.operations --write docs/operations.md
 
 # PyTorch's own cases run against tgraph, in the environment of the benchmarks: its ARGS, for example
 # "modules --only GRU --verbose".

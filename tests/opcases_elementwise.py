@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -241,11 +242,11 @@ elementwise(
 )
 elementwise(
     "nan_to_num",
-    lambda x: tg.nan_to_num(x / x.trunc(), 7.0, 8.0, 9.0),
-    lambda x: np.nan_to_num(x / np.trunc(x), nan=7.0, posinf=8.0, neginf=9.0),
+    lambda x: tg.nan_to_num(tg.where(x.trunc() == 0, x.sign() * math.inf, x), 7.0, 8.0, 9.0),
+    lambda x: np.where(np.trunc(x) == 0, np.where(x > 0, 8.0, np.where(x < 0, 9.0, 0.0)), x),
     normal,
     dtypes=(tg.float32, tg.float64),
-    gradient=False,
+    second=False,
 )
 
 # -- comparison and logic --------------------------------------------------------------------

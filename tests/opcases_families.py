@@ -242,7 +242,7 @@ family({
         lambda x: tg.masked.logaddexp(x, x * 2, other_mask=_mask(x)),
         lambda x: np.logaddexp(x, np.where(KEPT, x * 2, -np.inf))),
 }, (3, 4), result=(*("same",) * 4, tg.int64, tg.int64, *("same",) * 13), tolerance=64,
-   second=False, layouts=False)  # fmt: skip
+   layouts=False)  # fmt: skip
 
 
 # -- rearranging -----------------------------------------------------------------------------

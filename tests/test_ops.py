@@ -323,7 +323,8 @@ def test_promotion_of_scalars(dtype: Any) -> None:
 # something that is no tensor, set a mode, or transform functions.
 OTHER_MODULES = (
     "autograd", "compile", "creation", "draw", "views", "dtype_info", "parallel", "printing",
-    "promotion", "random", "tracing", "operands", "grad_mode", "transforms", "inference", "device",
+    "promotion", "random", "count_draws", "tracing", "operands", "grad_mode", "transforms",
+    "inference", "device",
     "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
     "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
     "array_files", "inplace_functions", "anomaly_mode", "counts", "pools_with_indices",

@@ -12,7 +12,7 @@ from figures import CASES, FILE, divergences, made, of_case, transforms
 
 import tgraph as tg
 from tgraph import distributions as d
-from tgraph.distributions.gamma_draws import poisson
+from tgraph.ops.count_draws import poisson
 
 FIGURES = json.loads(FILE.read_text())
 # PyTorch's trigamma has nine digits; it computes some constants in float32.

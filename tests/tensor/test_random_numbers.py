@@ -199,6 +199,13 @@ REFUSED_DRAWS: dict[str, Any] = {
     "geometric_": (lambda: tg.ones(2), lambda x: x.geometric_(1), r"in \(0, 1\)"),
     "normal": (lambda: tg.ones(2), lambda x: tg.normal(0.0, -1.0, (2,)), "std >= 0"),
     "random_": (lambda: tg.ones(2), lambda x: x.random_(0), "'from' to be less"),
+    "poisson": (lambda: tg.tensor([1.0, -1.0]), lambda x: tg.poisson(x), "to be non-negative"),
+    "poisson of integers": (lambda: tg.arange(2), lambda x: tg.poisson(x), "floating-point"),
+    "binomial of two types": (
+        lambda: tg.ones(2),
+        lambda x: tg.binomial(x, x.double()),
+        "the same dtype",
+    ),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops import random
+from ..ops.count_draws import binomial
 from ..ops.creation import arange
 from ..ops.special_functions import lgamma, xlogy
 from . import constraints
@@ -15,10 +15,7 @@ from .utils import broadcast_all
 
 
 class Binomial(BinaryDistribution):
-    """The number of successes of probability `probs` among `total_count` trials.
-
-    Draws count the successes of as many trials, so that memory grows with `total_count`.
-    """
+    """The number of successes of probability `probs` among `total_count` trials."""
 
     arg_constraints: ClassVar[Any] = {
         "total_count": constraints.nonnegative_integer,
@@ -63,11 +60,7 @@ class Binomial(BinaryDistribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            probs, count = self.probs.expand(shape), self._count()
-            chance = random.rand(count, *shape, dtype=probs.dtype, device=probs.device)
-            trial = arange(count, device=probs.device).reshape(-1, *(1,) * len(shape))
-            won = (chance < probs) & (trial < self.total_count)
-            return won.to(probs.dtype).sum(0)
+            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked_value(value)

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.activations import logsigmoid
+from ..ops.count_draws import poisson
 from ..ops.elementwise import where
 from ..ops.special_functions import lgamma
 from . import constraints
 from .bernoulli import BinaryDistribution
 from .gamma import Gamma
-from .gamma_draws import poisson
 from .utils import broadcast_all
 
 

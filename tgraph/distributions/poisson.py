@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..ops.count_draws import poisson
 from ..ops.special_functions import lgamma, xlogy
 from . import constraints
 from .exp_family import ExponentialFamily
-from .gamma_draws import poisson
 from .utils import broadcast_all
 
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops import random
+from ..ops.count_draws import first_accepted
 from ..ops.elementwise import where
 from ..runtime.dtypes import float64
 from . import constraints
 from .distribution import Distribution
-from .gamma_draws import first_accepted
 from .utils import broadcast_all
 
 # Abramowitz and Stegun, 9.8.1 to 9.8.4: in (x / 3.75)**2 below 3.75, in 3.75 / x above.

@@ -18,6 +18,7 @@ from . import (
     complex_numbers,
     concatenation,
     conversion,
+    count_draws,
     creation,
     differences,
     distinct,
@@ -59,7 +60,8 @@ from . import (
 
 FAMILIES = (
     activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
-    creation, differences, distinct, elementwise, error_functions, gather_scatter, incomplete_gamma,
+    count_draws, creation, differences, distinct, elementwise, error_functions, gather_scatter,
+    incomplete_gamma,
     indexing, inplace_views, linalg, loops, low_rank, mathematics, matrix_names, movement, norms,
     number_parts, products, random, rearranging, reductions, reflections, removed, row_scans, scans,
     scatter_reductions, shared_memory, sorting, special_functions, spectrograms, statistics,

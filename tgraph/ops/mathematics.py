@@ -24,6 +24,7 @@ from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import complex128, float64
 from . import elementwise as e
+from .activations import sigmoid
 
 _LN2 = math.log(2.0)
 _LARGE = 1e8  # whose square is the same number with 1 added to it
@@ -213,13 +214,13 @@ def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
 @input_vjp(_logaddexp, 0, saves=(0, 1))
 @planned
 def _logaddexp_first(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
-    return e.div(g, e.add(e.exp(e.sub(y, x)), 1))
+    return e.mul(g, sigmoid(e.sub(x, y)))  # whose own gradient is 0 at infinity, not NaN
 
 
 @input_vjp(_logaddexp, 1, saves=(0, 1))
 @planned
 def _logaddexp_second(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
-    return e.div(g, e.add(e.exp(e.sub(x, y)), 1))
+    return e.mul(g, sigmoid(e.sub(y, x)))
 
 
 @public(method=True, out=True)

@@ -1,0 +1,118 @@
+"""Every function that draws: the same numbers however it runs, and as they should be spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from source_cases import RANDOM
+
+import tgraph as tg
+
+pytest_plugins = ["cuda_tools.device"]
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    before = tg.get_num_threads()
+    yield
+    tg.set_num_threads(before)
+    tg.manual_seed(0)
+
+
+def everything(device: Any = None) -> list[Any]:
+    return [call(tg, None, device) for call in RANDOM.values()]
+
+
+def drawn(function: Callable[..., Any] = everything, *args: Any) -> dict[str, Any]:
+    tg.manual_seed(7)
+    return dict(zip(RANDOM, (each.cpu().numpy() for each in function(*args)), strict=True))
+
+
+def test_draws_are_the_same_eager_compiled_and_of_any_threads() -> None:
+    expected, compiled = drawn(), tg.compile(everything)
+    for count in (1, 3):
+        tg.set_num_threads(count)
+        for run in (everything, compiled):
+            for name, found in drawn(run).items():
+                np.testing.assert_array_equal(found, expected[name], err_msg=name)
+
+
+def test_draws_are_the_same_on_a_device(cuda: Any) -> None:
+    expected = drawn()
+    for name, found in drawn(everything, cuda).items():
+        np.testing.assert_array_equal(found, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("name", [each for each in RANDOM if not each.endswith("_like")])
+def test_a_generator_alone_decides(name: str) -> None:
+    generator = tg.Generator()
+    call, before = RANDOM[name], tg.get_rng_state()
+    first = call(tg, generator.manual_seed(3), None)
+    tg.rand(2)
+    assert tg.equal(call(tg, generator.manual_seed(3), None), first)
+    tg.set_rng_state(before)
+    with tg.random.fork_rng():
+        call(tg, None, None)
+    assert tg.equal(tg.get_rng_state(), before)
+
+
+N = 20_000
+OF = (N,)
+FLOATS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "uniform_": (lambda: tg.empty(N).uniform_(-2, 3), stats.uniform(-2, 5)),
+    "normal_": (lambda: tg.empty(N).normal_(1, 2), stats.norm(1, 2)),
+    "normal of tensors": (
+        lambda: (tg.normal(tg.full(OF, 3.0), tg.full(OF, 0.5)) - 3) / 0.5, stats.norm()),
+    "exponential_": (lambda: tg.empty(N).exponential_(2.5), stats.expon(scale=1 / 2.5)),
+    "log_normal_": (
+        lambda: tg.empty(N).log_normal_(0.5, 0.3), stats.lognorm(0.3, scale=np.exp(0.5))),
+    "cauchy_": (lambda: tg.empty(N).cauchy_(1, 2), stats.cauchy(1, 2)),
+}  # fmt: skip
+WHOLE: dict[str, tuple[Callable[[], Any], Any]] = {
+    "randint": (lambda: tg.randint(-3, 9, OF), stats.randint(-3, 9)),
+    "random_": (lambda: tg.empty(N).random_(3, 11), stats.randint(3, 11)),
+    "bernoulli": (lambda: tg.bernoulli(tg.full(OF, 0.3)), stats.bernoulli(0.3)),
+    "geometric_": (lambda: tg.empty(N).geometric_(0.3), stats.geom(0.3)),
+    "poisson 0.2": (lambda: tg.poisson(tg.full(OF, 0.2)), stats.poisson(0.2)),
+    "poisson 9.9": (lambda: tg.poisson(tg.full(OF, 9.9)), stats.poisson(9.9)),
+    "poisson 10": (lambda: tg.poisson(tg.full(OF, 10.0)), stats.poisson(10)),
+    "poisson 1000": (lambda: tg.poisson(tg.full(OF, 1e3)), stats.poisson(1e3)),
+    "binomial few": (lambda: binomial(20, 0.2), stats.binom(20, 0.2)),
+    "binomial most": (lambda: binomial(25, 0.95), stats.binom(25, 0.95)),
+    "binomial half": (lambda: binomial(40, 0.5), stats.binom(40, 0.5)),
+    "binomial many": (lambda: binomial(10_000, 0.7), stats.binom(10_000, 0.7)),
+    "multinomial": (lambda: tg.multinomial(tg.tensor([0.1, 0.0, 0.6, 0.3]), N, True),
+                    stats.rv_discrete(values=((0, 2, 3), (0.1, 0.6, 0.3)))),
+}  # fmt: skip
+
+
+def binomial(count: float, chance: float) -> Any:
+    return tg.binomial(tg.full(OF, float(count)), tg.full(OF, chance))
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_distributions(name: str) -> None:
+    tg.manual_seed(11)
+    draw, expected = FLOATS[name]
+    assert stats.kstest(draw().numpy(), expected.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_distributions_of_counts(name: str) -> None:
+    """Chi-squared, over ranges of which each is expected 30 times or more often."""
+    tg.manual_seed(11)
+    draw, expected = WHOLE[name]
+    found = draw().numpy()
+    low, high = expected.ppf(1e-9), expected.ppf(1 - 1e-9)
+    assert found.min() >= low and found.max() <= high
+    edges = [low - 1]
+    for at in np.arange(low, high + 1):
+        if N * (expected.cdf(at) - expected.cdf(edges[-1])) > 30 and N * expected.sf(at) > 30:
+            edges.append(at)
+    cdf = np.array([0, *expected.cdf(edges[1:]), 1])
+    counts = np.diff([0, *(np.sum(found <= edge) for edge in edges[1:]), N])
+    assert stats.chisquare(counts, N * np.diff(cdf)).pvalue > 1e-3
