@@ -42,8 +42,19 @@ def test_values_that_are_refused() -> None:
         integers**-1
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         integers // 0
-    with pytest.raises(RuntimeError, match="argument alpha must not be a float"):
-        tg.add(integers, integers, alpha=0.5)
+    for refused in (
+        lambda: tg.add(integers, integers, alpha=0.5),
+        lambda: tg.sub(integers, 1, alpha=0.5),
+        lambda: integers.clone().add_(1, alpha=0.5),
+        lambda: tg.add(tg.ones(2), 1, alpha=1j),
+        lambda: tg.add(integers, 1, alpha=True),
+    ):
+        with pytest.raises(RuntimeError, match=r"argument alpha must not be|Boolean alpha only"):
+            refused()
+    with pytest.raises(ValueError, match="only one element tensors can be converted"):
+        float(integers)
+    with pytest.raises(TypeError, match=r"'generator' must be tgraph\.Generator, not int"):
+        tg.rand(2, generator=5)
     with pytest.raises(RuntimeError, match="At least one of 'min' or 'max'"):
         tg.clamp(integers)
     with pytest.raises(RuntimeError, match="expected rounding_mode to be one of"):

@@ -148,3 +148,14 @@ def test_numbers_that_16_bits_cannot_hold_scale_as_they_are(dtype: tg.dtype) -> 
     for factor in (1e-8, 2e-8, 3e-8):
         assert tg.equal(times(x, factor), (x.float() * factor).to(dtype))
     assert len(times.compiles) == 2
+
+
+def test_alpha_is_a_number_of_the_result() -> None:
+    """As in PyTorch: what integers are scaled by may be a float where the sum is of floats."""
+    assert tg.equal(tg.add(tg.ones(2), tg.tensor(1), alpha=2.5), tg.full((2,), 3.5))
+    assert tg.equal(tg.rsub(tg.arange(2), 1.0, alpha=0.5), tg.tensor([1.0, 0.5]))
+    yes = tg.ones(2, dtype=tg.bool)
+    assert tg.equal(tg.add(yes, True, alpha=2), yes)
+    assert tg.equal(tg.add(~yes, yes, alpha=0), ~yes)
+    half = tg.add(tg.ones(2, dtype=tg.float16), tg.tensor(3), alpha=2.5)
+    assert half.dtype is tg.float16

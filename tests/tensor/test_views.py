@@ -179,8 +179,11 @@ def test_joining() -> None:
         tg.cat([tg.ones(2, 3), tg.ones(3, 2)])
     with pytest.raises(RuntimeError, match="same number of dimensions: got 2 and 1"):
         tg.cat([tg.ones(2, 3), tg.ones(3)])
-    with pytest.raises(RuntimeError, match="non-empty list"):
-        tg.stack([])
+    for function in (tg.stack, tg.vstack, tg.hstack, tg.dstack, tg.column_stack):
+        with pytest.raises(RuntimeError, match="stack expects a non-empty TensorList"):
+            function([])
+    with pytest.raises(ValueError, match="non-empty list"):
+        tg.cat([])
     with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
         tg.stack([tg.ones(2), tg.ones(3)])
     with pytest.raises(TypeError, match=r"cat\(\): argument 'tensors\[0\]' must be Tensor"):

@@ -36,6 +36,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 @planned
 def _cat(dim: int, *tensors: Tensor) -> Tensor:
     parts = _tensors(tensors, "cat")
+    if not parts:
+        raise ValueError("cat(): expected a non-empty list of Tensors")
     dtype = result_type(*parts)
     if any(each.ndim > 1 for each in parts):  # as PyTorch does, leave empty vectors out
         parts = [each for each in parts if not _is_empty_vector(each._type.shape)]
@@ -58,10 +60,15 @@ def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
     return tensors
 
 
+def some(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
+    """`tensors`, of which there has to be one."""
+    if not len(tensors):
+        raise RuntimeError(f"{operation} expects a non-empty TensorList")
+    return tensors
+
+
 def _tensors(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
     parts = [require_tensor(each, operation, f"tensors[{at}]") for at, each in enumerate(tensors)]
-    if not parts:
-        raise RuntimeError(f"{operation}(): expected a non-empty list of Tensors")
     return parts
 
 
@@ -86,7 +93,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 @planned
 def _stack(dim: int, *tensors: Tensor) -> Tensor:
-    parts = _tensors(tensors, "stack")
+    parts = _tensors(some(tensors, "stack"), "stack")
     shape = parts[0]._type.shape
     for at, each in enumerate(parts):
         if each._type.shape != shape:
@@ -103,16 +110,15 @@ def _stack(dim: int, *tensors: Tensor) -> Tensor:
 @public(out=True)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors one behind the other along the second dimension (the first, for vectors)."""
-    parts = [atleast_1d(each) for each in tensors]
-    if not parts:
-        raise RuntimeError("hstack expects a non-empty TensorList")
+    parts = [atleast_1d(each) for each in some(tensors, "hstack")]
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
 @public(aliases=("row_stack",), out=True)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors below one another, vectors as rows."""
-    return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in tensors], 0)
+    rows = some(tensors, "vstack")
+    return cat([reshape(each, 1, -1) if each.ndim < 2 else each for each in rows], 0)
 
 
 def atleast_1d(input: Tensor) -> Tensor:

@@ -278,15 +278,17 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
 
 def _single(self: Tensor, operation: str) -> Any:
     if self._type.numel != 1:
-        raise RuntimeError(
-            f"a Tensor with {self._type.numel} elements cannot be converted to Scalar"
-        )
+        raise ValueError("only one element tensors can be converted to Python scalars")
     return current_context().host_array(self, operation).item()
 
 
 @public(function=False, method=True)
 def item(self: Tensor) -> Any:
-    """The element of a tensor of one element, as a Python number."""
+    """The element of a tensor of one element, as a Python number; RuntimeError for others."""
+    if self._type.numel != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._type.numel} elements cannot be converted to Scalar"
+        )
     return _single(self, "item()")
 
 

@@ -114,7 +114,7 @@ def add(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
     >>> tg.add(tg.tensor([1.0, 2.0]), tg.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.])
     """
-    return _arithmetic(p.add, p.logical_or, input, _scaled(other, alpha))
+    return _arithmetic(p.add, p.logical_or, input, _scaled(input, other, alpha))
 
 
 @public(method=True, inplace=True, out=True, aliases=("subtract",))
@@ -134,21 +134,31 @@ def sub(input: Operand, other: Operand, *, alpha: Scalar = 1) -> Tensor:
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
             "to invert a mask, use the `~` or `logical_not()` operator instead."
         )
-    return _arithmetic(p.sub, None, input, _scaled(other, alpha))
+    return _arithmetic(p.sub, None, input, _scaled(input, other, alpha))
 
 
-def _scaled(other: Operand, alpha: Scalar) -> Operand:
+def _scaled(input: Operand, other: Operand, alpha: Scalar) -> Operand:
+    """`alpha * other`, in the type that it has together with `input`."""
     if type(alpha) is int and alpha == 1:
         return other
-    if not isinstance(other, Tensor):
-        return other * alpha
-    if isinstance(alpha, builtins.complex) and not other._type.dtype.is_complex:
+    dtype = result_type(input, other)
+    if isinstance(alpha, builtins.bool) and dtype is not bool_:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, builtins.complex) and not dtype.is_complex:
         raise RuntimeError(
             "For non-complex input tensors, argument alpha must not be a complex number."
         )
-    if isinstance(alpha, builtins.float) and not other._type.dtype.is_differentiable:
-        raise RuntimeError("For integral input tensors, argument alpha must not be a float.")
-    return mul(other, alpha)
+    if isinstance(alpha, builtins.float) and not dtype.is_differentiable:
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if dtype is bool_:
+        return logical_and(other, alpha != 0)
+    if not isinstance(other, Tensor):
+        return other * alpha
+    # A tensor without dimensions keeps its say in the type of the sum.
+    wide = dtype if dtype.is_differentiable and not other._type.dtype.is_differentiable else None
+    return mul(other if wide is None else cast(other, wide), alpha)
 
 
 @public(out=True)
@@ -625,14 +635,14 @@ def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
 @planned
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 * tensor2`."""
-    return add(input, _scaled(mul(tensor1, tensor2), value))
+    return add(input, _scaled(input, mul(tensor1, tensor2), +value))
 
 
 @public(method=True, inplace=True, out=True)
 @planned
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`."""
-    return add(input, _scaled(div(tensor1, tensor2), value))
+    return add(input, _scaled(input, div(tensor1, tensor2), +value))
 
 
 @public(method=True, inplace=True, out="exact")

@@ -145,6 +145,10 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 def _bits(shape: tuple[int, ...], generator: Generator | None, device: Device) -> Tensor:
+    if generator is not None and not isinstance(generator, Generator):
+        raise TypeError(
+            f"argument 'generator' must be tgraph.Generator, not {type(generator).__name__}"
+        )
     key, counter = current_context().draw_from(generator or default_generator, device)
     if device is CPU:
         return apply(p.random_bits, key, counter, shape=shape)

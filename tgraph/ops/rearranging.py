@@ -15,7 +15,7 @@ from ..runtime.dtypes import DType, int64
 from . import creation
 from . import elementwise as e
 from . import movement as m
-from .concatenation import cat, flip
+from .concatenation import cat, flip, some
 from .movement import Sizes
 
 # --- at least so many dimensions -----------------------------------------------------------------
@@ -81,7 +81,8 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     >>> tg.column_stack((tg.tensor([1, 2]), tg.tensor([3, 4]))).tolist()
     [[1, 3], [2, 4]]
     """
-    return cat([x if x.ndim > 1 else m.reshape(x, x._type.numel, 1) for x in tensors], 1)
+    columns = some(tensors, "column_stack")
+    return cat([x if x.ndim > 1 else m.reshape(x, x._type.numel, 1) for x in columns], 1)
 
 
 @public(out=True, overlap="none")
@@ -92,7 +93,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
     >>> tg.dstack((tg.tensor([1, 2]), tg.tensor([3, 4]))).tolist()
     [[[1, 3], [2, 4]]]
     """
-    return cat([_as_block(each) for each in tensors], 2)
+    return cat([_as_block(each) for each in some(tensors, "dstack")], 2)
 
 
 # --- splitting -----------------------------------------------------------------------------------
