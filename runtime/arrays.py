@@ -25,6 +25,7 @@ from . import (
     array_functions_reductions,
     array_functions_sorting,
     array_functions_sources,
+    array_functions_sparse,
 )
 from .array_functions_elementwise import Array as Array
 from .array_functions_elementwise import Function as Function
@@ -46,6 +47,7 @@ FUNCTIONS: dict[str, Function] = {
     **array_functions_contractions.FUNCTIONS,
     **array_functions_factorizations.FUNCTIONS,
     **array_functions_sources.FUNCTIONS,
+    **array_functions_sparse.FUNCTIONS,
     **array_functions_complex.FUNCTIONS,
     **array_functions_control.FUNCTIONS,
 }

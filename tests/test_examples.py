@@ -51,7 +51,7 @@ def blocks_of(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-NAMES = ("define_and_run", "control_flow", "transforms", "shapes", "files", "devices")
+NAMES = ("define_and_run", "control_flow", "transforms", "shapes", "files", "devices", "sparse")
 PAGES = ["README.md", *(f"docs/{name}.md" for name in NAMES)]
 
 

@@ -328,6 +328,7 @@ OTHER_MODULES = (
     "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
     "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
     "array_files", "inplace_functions", "anomaly_mode", "counts", "pools_with_indices",
+    "sparse_parts",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",
@@ -374,7 +375,7 @@ def test_names_tell_rows_apart() -> None:
 # Primitives that no function of tensors applies on its own account.
 ELSEWHERE = {
     "input", "constant", "copy", "random_bits", "transfer", "require", "host_call",
-    "branch", "loop", "barrier",
+    "branch", "loop", "barrier", "csr_matmul",
     "attention", "attention_rows", "attention_gradient", "sort", "assemble",
 }  # fmt: skip
 

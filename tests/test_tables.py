@@ -71,6 +71,7 @@ def test_every_fusible_primitive_has_a_scalar_form() -> None:
         "argsort",
         "select_nth",
         "sort",
+        "csr_matmul",
         "host_call",
         "branch",
         "loop",
@@ -130,7 +131,13 @@ def test_every_differentiable_primitive_has_a_gradient_rule(name: str) -> None:
 
 
 # Operands that are conditions or positions.
-NOT_DIFFERENTIATED = {"where": {0}, "require": {0}, "gather": {1}, "scatter_add": {1}}
+NOT_DIFFERENTIATED = {
+    "csr_matmul": {0, 1},
+    "where": {0},
+    "require": {0},
+    "gather": {1},
+    "scatter_add": {1},
+}
 
 
 @pytest.mark.parametrize("name", sorted(each.name for each in RULES if each.name in PRIMITIVES))

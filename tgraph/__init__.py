@@ -53,6 +53,8 @@ from .core.determinism import (
     set_deterministic_debug_mode,
     use_deterministic_algorithms,
 )
+from .core.layouts import Layout as layout
+from .core.layouts import sparse_coo, sparse_csr, strided
 from .core.memory_format import MemoryFormat as memory_format
 from .core.memory_format import (
     channels_last,
@@ -295,6 +297,11 @@ if _TYPE_CHECKING:
     from .ops.segments import (
         segment_reduce,
     )
+    from .ops.sparse_parts import (
+        sparse_compressed_tensor,
+        sparse_coo_tensor,
+        sparse_csr_tensor,
+    )
     from .ops.view_copies import (
         alias_copy,
         as_strided_copy,
@@ -358,6 +365,9 @@ _LATE = {
     "profiler": (".profiler", None),
     "signal": (".signal", None),
     "sparse": (".sparse", None),
+    "sparse_compressed_tensor": (".ops.sparse_parts", "sparse_compressed_tensor"),
+    "sparse_coo_tensor": (".ops.sparse_parts", "sparse_coo_tensor"),
+    "sparse_csr_tensor": (".ops.sparse_parts", "sparse_csr_tensor"),
     "types": (".types", None),
     "version": (".version", None),
     "optim": (".optim", None),
@@ -515,7 +525,6 @@ e = _math.e
 inf = _math.inf
 nan = _math.nan
 newaxis = None
-strided = "strided"
 has_lapack = True
 has_mkl = False
 has_openmp = False

@@ -80,6 +80,10 @@ from tgraph.core.determinism import set_deterministic_debug_mode as set_determin
 from tgraph.core.determinism import use_deterministic_algorithms as use_deterministic_algorithms
 from tgraph.core.dtype_info import finfo as finfo
 from tgraph.core.dtype_info import iinfo as iinfo
+from tgraph.core.layouts import Layout as _Layout
+from tgraph.core.layouts import sparse_coo as sparse_coo
+from tgraph.core.layouts import sparse_csr as sparse_csr
+from tgraph.core.layouts import strided as strided
 from tgraph.core.memory_format import MemoryFormat as _MemoryFormat
 from tgraph.core.memory_format import channels_last as channels_last
 from tgraph.core.memory_format import channels_last_3d as channels_last_3d
@@ -221,6 +225,9 @@ from tgraph.ops.recurrent_forms import rnn_tanh as rnn_tanh
 from tgraph.ops.recurrent_forms import rnn_tanh_cell as rnn_tanh_cell
 from tgraph.ops.reductions import Dims as _Dims
 from tgraph.ops.segments import segment_reduce as segment_reduce
+from tgraph.ops.sparse_parts import sparse_compressed_tensor as sparse_compressed_tensor
+from tgraph.ops.sparse_parts import sparse_coo_tensor as sparse_coo_tensor
+from tgraph.ops.sparse_parts import sparse_csr_tensor as sparse_csr_tensor
 from tgraph.ops.storage import UntypedStorage as UntypedStorage
 from tgraph.ops.typed import BFloat16Storage as BFloat16Storage
 from tgraph.ops.typed import BFloat16Tensor as BFloat16Tensor
@@ -308,6 +315,7 @@ from tgraph.transforms.jacobians import jacrev as jacrev
 from typing import NoReturn as _NoReturn
 import numpy as _np
 
+layout = _Layout
 memory_format = _MemoryFormat
 device = _Device
 get_default_device = _default_device
@@ -329,7 +337,6 @@ e: _builtins.float
 inf: _builtins.float
 nan: _builtins.float
 newaxis: None
-strided: _builtins.str
 has_lapack: _builtins.bool
 has_mkl: _builtins.bool
 has_openmp: _builtins.bool
@@ -762,7 +769,12 @@ def full_like(
     memory_format: _Any = None,
 ) -> _Tensor: ...
 def gather(
-    input: _Tensor, dim: _builtins.int, index: _Tensor, *, out: _Tensor | None = None
+    input: _Tensor,
+    dim: _builtins.int,
+    index: _Tensor,
+    *,
+    sparse_grad: _builtins.bool = False,
+    out: _Tensor | None = None,
 ) -> _Tensor: ...
 def gcd(input: _Tensor, other: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def ge(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...

@@ -32,6 +32,7 @@ class Family(Enum):
     TRANSFER = "transfer"  # the same elements on another device
     SEVERAL = "several"  # has several results, made at once by native code
     LIBRARY = "library"  # a routine of a library of linear algebra
+    SPARSE = "sparse"  # products with matrices whose elements are listed
     OPAQUE = "opaque"  # a Python function over arrays
     CONTROL = "control"  # graphs that run if, or as long as, a value says so
     GET = "get"  # selects one result of a tuple-typed node

@@ -85,6 +85,7 @@ from .reductions import all_, any_, argmax, argmin, max_, min_, prod, sum_
 from .scans import cummax, cummin, cumprod, cumsum, linear_scan
 from .sorting import argsort, select_nth, sort
 from .sources import constant, full, get, input_, iota, random_bits
+from .sparse_products import csr_matmul
 from .transfers import transfer
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "copy",
     "cos",
     "cosh",
+    "csr_matmul",
     "cummax",
     "cummin",
     "cumprod",

@@ -55,6 +55,15 @@ def libraries() -> tuple[Any, Any]:
     return _backend().libraries()
 
 
+def sparse() -> Any:
+    """The module `cupyx.scipy.sparse`, whose products are cuSPARSE's."""
+    if _replaced is not None:
+        return _replaced.cupy.sparse_matrices
+    from cupyx.scipy import sparse  # imported here, as CuPy is
+
+    return sparse
+
+
 def kept() -> dict[Any, Any]:
     """What is made once on devices, by keys of its maker."""
     return _backend().kept

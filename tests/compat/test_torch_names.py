@@ -378,9 +378,9 @@ assert tg.backends.cudnn.benchmark and tg.get_float32_matmul_precision() == "hig
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: tg.sparse_coo_tensor, AttributeError, "tensors are dense here"),
+        (lambda: tg.sparse_csc_tensor, AttributeError, "sparse_coo and sparse_csr here"),
         (lambda: tg.xpu, AttributeError, "devices are 'cpu' and 'cuda'"),
-        (lambda: tg.sparse.SparseTensor, AttributeError, "index_add, scatter_add or embedding"),
+        (lambda: tg.sparse.spsolve(), NotImplementedError, "linalg.solve"),
         (lambda: tg.onnx.export(None, (), "net.onnx"), NotImplementedError, "gives a file that"),
         (lambda: tg.profiler.ProfilerAction, AttributeError, "measure=True"),
         (lambda: tg._assert(tg.tensor(1) > 2, "too small"), AssertionError, "too small"),

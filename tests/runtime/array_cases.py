@@ -211,6 +211,16 @@ def _factorizations(name: str) -> Iterator[Case]:
             yield name, [a], {"check": ""}
 
 
+def _sparse_products(name: str) -> Iterator[Case]:
+    """Of three rows and five columns, with an empty row and a column that is there twice."""
+    rowptr, columns = np.array([0, 3, 3, 5]), np.array([4, 0, 0, 1, 4])
+    for dtype, width in itertools.product((float32, float64), (0, 1, 2)):
+        for rows, transposed in ((3, False), (5, True)):
+            dense = sample((8 - rows, width), dtype, 1)
+            attrs = {"rows": rows, "transposed": transposed}
+            yield name, [rowptr, columns, sample((5,), dtype), dense], attrs
+
+
 def _attentions(name: str) -> Iterator[Case]:
     for dtype in (float32, float64):
         for lead, queries, keys, diagonal in [((2, 3), 4, 5, None), ((3,), 5, 5, 0), ((), 2, 1, 1)]:
@@ -315,6 +325,8 @@ def _all(name: str) -> Iterator[Case]:
         return _complex(name)
     if family is Family.LIBRARY:
         return _factorizations(name)
+    if family is Family.SPARSE:
+        return _sparse_products(name)
     if name.startswith("attention"):
         return _attentions(name)
     if family is Family.CONTRACTION:

@@ -11,6 +11,7 @@ from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, make_source, settled
 from ..core.eager_context import constant, current_context
 from ..core.record import Record
+from ..core.sparse_tensor import SparseTensor, with_elements
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType
 from .engine import AfterAccumulation, run_backward
@@ -115,7 +116,8 @@ def grad(
         return _grads_of_batch(
             outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
         )
-    results, asked = _as_tuple(outputs), _as_tuple(inputs)
+    results, wrt = _as_tuple(outputs), _as_tuple(inputs)
+    asked = tuple(each._elements if isinstance(each, SparseTensor) else each for each in wrt)
     cotangents = _first_cotangents(results, grad_outputs)
     for each in asked:
         if not settled(each)._requires_grad:
@@ -130,7 +132,10 @@ def grad(
             f"The differentiated Tensor at index {missing[0]} appears to not have been used in the "
             "graph. Set allow_unused=True if this is the desired behavior."
         )
-    return tuple(found)
+    return tuple(
+        with_elements(x, each) if isinstance(x, SparseTensor) and each is not None else each
+        for x, each in zip(wrt, found)
+    )
 
 
 def _grads_of_batch(

@@ -14,6 +14,7 @@ from ..core.dispatch import apply, edge_of, settled
 from ..core.eager_context import current_context
 from ..core.grad_mode import unrecorded
 from ..core.record import Record
+from ..core.sparse_tensor import SparseTensor
 from ..core.state import state
 from ..core.tensor import Tensor
 
@@ -47,6 +48,13 @@ def sum_to(cotangent: Tensor, wanted: TensorType) -> Tensor:
     return cotangent
 
 
+def added(found: Tensor, cotangent: Tensor) -> Tensor:
+    """The sum of two cotangents; a sparse one is added to a dense one."""
+    if type(found) is SparseTensor and type(cotangent) is not SparseTensor:
+        found, cotangent = cotangent, found
+    return apply(p.add, found, cotangent)
+
+
 class _Pass:
     """One backward pass: the cotangents that wait at records and leaves."""
 
@@ -65,13 +73,15 @@ class _Pass:
     def deliver(self, target: Any, index: int, cotangent: Tensor, fresh: bool) -> None:
         if self.ends_there and (key := _edge_key((target, index))) in self.asked:
             found = self.captured.get(key)
-            self.captured[key] = cotangent if found is None else apply(p.add, found, cotangent)
+            self.captured[key] = cotangent if found is None else added(found, cotangent)
         elif isinstance(target, Record):
             self._deliver_to_record(target, index, cotangent)
         else:
             self._deliver_to_leaf(target, cotangent, fresh)
 
     def _deliver_to_record(self, target: Record, index: int, cotangent: Tensor) -> None:
+        if type(cotangent) is SparseTensor:  # rules are for plain tensors
+            cotangent = cotangent.to_dense()
         slots = self.waiting.get(target)
         if slots is None:
             slots = self.waiting[target] = [None] * len(target.outputs)
@@ -85,7 +95,7 @@ class _Pass:
         if found is None:
             self.leaves[key] = leaf
         else:
-            cotangent, fresh = apply(p.add, found, cotangent), True
+            cotangent, fresh = added(found, cotangent), True
         self.at_leaf[key] = cotangent
         if fresh and cotangent._view is None:
             self.fresh.add(key)
@@ -295,7 +305,7 @@ def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool
     if grad is None:
         kept = fresh or create_graph
         context.write_grad(leaf, cotangent if kept else apply(p.copy, cotangent))
-    elif create_graph:
-        context.write_grad(leaf, apply(p.add, grad, cotangent))
+    elif create_graph or (type(grad) is SparseTensor and type(cotangent) is not SparseTensor):
+        context.write_grad(leaf, added(grad, cotangent))
     else:
         grad.add_(cotangent)

@@ -6,20 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiler.ir.dim import SymInt
+from ..core.layouts import Layout
 from ..core.tensor import Tensor
 from ..ops.creation import tensor
 from ..ops.tensor_facts import typename
 from ..runtime.dtypes import int64
 from .foreach_names import foreach
 
-__all__ = ["SymBool", "SymFloat", "SymInt", "layout", "typename"]
+__all__ = ["SymBool", "SymFloat", "SymInt", "typename"]
 
-layout = str
-"""The type of `torch.strided`, which is the only layout."""
-
-
-sparse_coo, sparse_csr, sparse_csc = "sparse_coo", "sparse_csr", "sparse_csc"
-"""What layouts of tensors are compared with."""
+sparse_csc = Layout("sparse_csc")
+"""What layouts of tensors are compared with; no tensor has it."""
 
 
 class _AbsentType:

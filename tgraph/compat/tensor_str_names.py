@@ -23,7 +23,7 @@ def _add_suffixes(
     if force_newline and suffixes:
         tensor_str += ",\n" + " " * indent + suffixes[0]
         suffixes = suffixes[1:]
-    return printing._with_suffixes(tensor_str, [*suffixes], indent) + ")"
+    return printing.with_suffixes(tensor_str, [*suffixes], indent) + ")"
 
 
 def __getattr__(name: str) -> Any:

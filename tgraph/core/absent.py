@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-DENSE = "tensors are dense here; of a matrix that is mostly zeros, keep the positions and values, "
-DENSE += "and use index_add, scatter_add or embedding"
+LAYOUTS = "layouts of sparse tensors are sparse_coo and sparse_csr here"
 ONE_PROCESSOR = "devices are 'cpu' and 'cuda' here, and tgraph.accelerator tells which there is"
 
 WAYS_OUT = {
@@ -20,11 +19,8 @@ WAYS_OUT = {
     "package": "tgraph.save keeps a state_dict; a program is its Python files",
     "quantization": "numbers are not quantized here; float16, bfloat16 and tgraph.amp are there",
     "quantize_per_tensor": "numbers are not quantized here",
-    "sparse_bsr_tensor": DENSE,
-    "sparse_compressed_tensor": DENSE,
-    "sparse_coo_tensor": DENSE,
-    "sparse_csc_tensor": DENSE,
-    "sparse_csr_tensor": DENSE,
+    "sparse_bsr_tensor": LAYOUTS,
+    "sparse_csc_tensor": LAYOUTS,
     "xpu": ONE_PROCESSOR,
 }
 """Names of `torch` that programs ask for: what to do instead."""

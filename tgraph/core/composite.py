@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .dispatch import attach, settled
+from .sparse_tensor import SPARSE_RULES, NotOnSparseError, of_sparse
 from .state import state
 from .tensor import Tensor
 
@@ -33,7 +34,13 @@ class Composite:
             if settled(each)._requires_grad and state.grad_enabled:
                 break
         else:
-            return self.function(*tensors, **attrs)
+            try:
+                return self.function(*tensors, **attrs)
+            except NotOnSparseError:
+                if self not in SPARSE_RULES:
+                    raise
+                result = of_sparse(self, tensors, attrs)
+                return result
         state.grad_enabled = False
         try:
             result = self.function(*tensors, **attrs)

@@ -16,8 +16,10 @@ from ..compiler.ir import primitives as p
 from ..runtime.device import CPU, Device
 from .context import ALIASING, Context
 from .eager_context import EAGER, constant, current_context
+from .layouts import sparse_coo
 from .provenance import user_site
 from .record import Edge, Record, Saved
+from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
 from .state import state
 from .tensor import Tensor, View, ViewStep, intern_type, storage_of, wrap
 from .vjp_rules import RULES, Operation, Saves
@@ -32,6 +34,8 @@ def _infer(
     primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any], key: Any
 ) -> Any:
     types = tuple(tensor._type for tensor in tensors)
+    if SparseType in map(type, types):
+        raise NotOnSparseError(primitive.name, sparse_coo)  # `apply` knows what to do
     if primitive.family is not Family.CONTROL:  # which the compiler puts on one
         check_devices(primitive.name, types)
     try:
@@ -81,7 +85,10 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     The one door for every operation, eager and traced. `tensors` fit the primitive's own strict
     rule (one dtype, non-negative axes...): promotion and checks belong to the public functions.
     """
-    type_ = result_type_of(primitive, tensors, attrs)
+    try:
+        type_ = result_type_of(primitive, tensors, attrs)
+    except NotOnSparseError:
+        return of_sparse(primitive, tensors, attrs)  # type: ignore[no-any-return]
     recorded = False
     for tensor in tensors:
         view = tensor._view

@@ -11,6 +11,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .layouts import Layout, strided
+from .sparse_tensor import SPARSE_RULES
+
 SIZES = "*"  # stands for the parameter that takes any number of sizes
 IGNORED = None  # has no meaning here
 OFF = "?"  # may be given, but not set
@@ -29,7 +32,6 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "cpu": {"memory_format": IGNORED},
     "cuda": {"memory_format": IGNORED},
     "dot": {"tensor": "other"},
-    "gather": {"sparse_grad": IGNORED},
     "max": {"other": "dim"},
     "min": {"other": "dim"},
     "pow": {"self": "input"},
@@ -75,10 +77,24 @@ def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
+            if asks_for_sparse(kwargs):
+                return made_sparse(function, args, kwargs)
             args, kwargs = translated(names, args, kwargs)
         return function(*args, **kwargs)
 
     return call
+
+
+def asks_for_sparse(kwargs: dict[str, Any]) -> bool:
+    """Whether a tensor is to be made in another layout than the usual one."""
+    return isinstance(layout := kwargs.get("layout"), Layout) and layout is not strided
+
+
+def made_sparse(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a factory of tensors makes in the layout that is asked for."""
+    kwargs = dict(kwargs)
+    layout = kwargs.pop("layout")
+    return SPARSE_RULES["made"](function, layout, args, kwargs)
 
 
 def other_names(function: Callable[..., Any]) -> dict[str, str | None]:

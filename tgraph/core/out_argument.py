@@ -13,7 +13,14 @@ from .dispatch import apply, settled
 from .eager_context import current_context
 from .grad_mode import no_grad
 from .inplace import assign, set_data
-from .keywords import ELEMENTWISE_NAMES, other_names, parameters, translated
+from .keywords import (
+    ELEMENTWISE_NAMES,
+    asks_for_sparse,
+    made_sparse,
+    other_names,
+    parameters,
+    translated,
+)
 from .operands import cast
 from .overlap import refuse_overlap
 from .state import state
@@ -40,6 +47,8 @@ def with_out(
     @functools.wraps(function)
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if kwargs:
+            if asks_for_sparse(kwargs):
+                return made_sparse(function, args, kwargs)
             args, kwargs = translated(names, args, kwargs)
         if out is None:
             return function(*args, **kwargs)

@@ -27,6 +27,7 @@ from ..runtime.meta import MetaArray
 from .autocast import run_cast
 from .dispatch import refresh_view
 from .plan_table import Entry, Never, Once, Plan, PlanTable
+from .sparse_tensor import NoElements
 from .state import state
 from .tensor import Tensor
 from .traced_float import Specialize
@@ -97,7 +98,7 @@ class Planned:
                 if isinstance(each, Tensor):
                     value, view = each._value, each._view
                     if type(value) is not _ndarray:
-                        if type(value) is Node or type(value) is MetaArray:
+                        if type(value) in _NOT_IN_PLANS:
                             return function(*args, **kwargs)
                         parts.append(value.data.ptr % ALIGNMENT == 0)
                     if view is not None and view.changes != view.memory.changes:
@@ -207,6 +208,7 @@ class _ByValue(Entry):
 
 
 _ndarray = np.ndarray
+_NOT_IN_PLANS = (Node, MetaArray, NoElements)
 _PLAIN = frozenset({int, bool, str, type(None)})
 _BY_IDENTITY = frozenset({TensorType, DType, Device})
 

@@ -193,10 +193,11 @@ def tensor_repr(self: Tensor) -> str:
         suffixes.append(f"grad_fn={record!r}")
     elif self._requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
+    return with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """A text with more behind it, on new lines where one would be too long."""
     line = len(text) - text.rfind("\n") - 1
     for suffix in suffixes:
         if line + len(suffix) + 2 > _options.linewidth:

@@ -17,6 +17,7 @@ from ..compiler.ir.layouts import node_strides, step_strides
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
 from ..runtime.records import NamedTuple
+from .layouts import Layout, strided
 
 
 class Size(tuple[int, ...]):
@@ -223,13 +224,13 @@ class Tensor:
         return self._type.device.type == "meta"
 
     @property
-    def layout(self) -> str:
-        """The one there is: "strided"."""
-        return "strided"
+    def layout(self) -> Layout:
+        """How elements are kept: all of them, `strided`."""
+        return strided
 
     @property
     def is_sparse(self) -> bool:
-        """False: all tensors are strided."""
+        """Whether only some elements are kept, with their positions: see `SparseTensor`."""
         return False
 
     is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = is_sparse

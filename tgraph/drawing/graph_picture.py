@@ -49,6 +49,7 @@ KINDS = {
     Family.TRANSFER: "view",
     Family.SEVERAL: "contraction",
     Family.LIBRARY: "contraction",
+    Family.SPARSE: "contraction",
     Family.OPAQUE: "opaque",
     Family.CONTROL: "control",
     Family.GET: "view",

@@ -17,6 +17,7 @@ from ..core.eager_context import array_type, constant, current_context, stored
 from ..core.operands import cast, on_device
 from ..core.overlap import Span
 from ..core.public import public
+from ..core.sparse_tensor import SPARSE_RULES, NotOnSparseError, SparseTensor
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..core.traced_number import TracedNumber
@@ -399,13 +400,18 @@ def full_like(
     memory_format: Any = None,
 ) -> Tensor:
     """`full` with the shape, dtype and device of `input`."""
+    if type(input) is SparseTensor:
+        raise NotOnSparseError("full_like", input._layout)
     options = _like(input, {"dtype": dtype, "device": device})
     return full(input._type.shape, fill_value, requires_grad=requires_grad, **options)
 
 
 @public()
 def zeros_like(input: Tensor, **options: Any) -> Tensor:
-    """Zeros with the shape, dtype and device of `input`."""
+    """Zeros with the shape, dtype and device of `input`, and its layout."""
+    if type(input) is SparseTensor:
+        empty: Tensor = SPARSE_RULES["zeros_like"](input, **options)
+        return empty
     return full_like(input, 0, **options)
 
 
@@ -418,6 +424,8 @@ def ones_like(input: Tensor, **options: Any) -> Tensor:
 @public()
 def empty_like(input: Tensor, **options: Any) -> Tensor:
     """As `empty`, with the shape, dtype and device of `input`."""
+    if type(input) is SparseTensor:
+        return zeros_like(input, **options)
     return full_like(input, 0, **options)
 
 

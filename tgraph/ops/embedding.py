@@ -9,7 +9,10 @@ from ..compiler.ir import primitives as p
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.grad_mode import no_grad
-from ..core.operands import require_tensor
+from ..core.layouts import sparse_coo
+from ..core.operands import cast, require_tensor
+from ..core.sparse_tensor import make_sparse
+from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.values import known_values
 from ..core.vjp_rules import input_vjp
@@ -35,8 +38,8 @@ def embedding(
     """Rows of `weight` by index; the row `padding_idx` gets no gradient.
 
     With `max_norm`, rows that are taken and whose norm is larger are first made shorter in place.
-    `scale_grad_by_freq` divides the gradient of a row by how often it is taken. Gradients are
-    dense, with `sparse` too.
+    `scale_grad_by_freq` divides the gradient of a row by how often it is taken. With `sparse` the
+    gradient is a sparse tensor, of the rows that are taken; it is dense in compiled code.
     """
     _check_indices(input, "embedding")
     if require_tensor(weight, "embedding").ndim != 2:
@@ -44,13 +47,28 @@ def embedding(
     padding_idx = row_of_padding(padding_idx, weight.shape[0])
     if max_norm is not None:
         shorten(weight, input, max_norm, norm_type)
-    rows = apply(p.index, weight, input, axis=0)
+    rows = _taken(weight, input) if sparse else apply(p.index, weight, input, axis=0)
     if scale_grad_by_freq:
         rows = _with_scaled_gradient(rows, m.unsqueeze(_inverse_counts(input, weight), -1))
     if padding_idx is None:
         return rows
     is_padding = m.unsqueeze(e.eq(input, padding_idx), -1)
     return e.where(is_padding, rows.detach(), rows)
+
+
+@composite("embedding")
+def _taken(weight: Tensor, input: Tensor) -> Tensor:
+    return apply(p.index, weight, input, axis=0)
+
+
+@input_vjp(_taken, saves=(1,))
+def _taken_vjp(g: Tensor, out: TensorType, weight: TensorType, input: Tensor) -> Tensor:
+    elements = m.reshape(g, -1, weight.shape[1])
+    if state.context is None:
+        at = m.reshape(cast(input, int64), 1, -1)
+        return make_sparse(sparse_coo, (at,), elements, weight.shape, at.shape[1] < 2)
+    zeros = creation.zeros(*weight.shape, dtype=g.dtype, device=g.device)
+    return index_add(zeros, 0, m.reshape(input, -1), elements)
 
 
 def _check_indices(input: Tensor, name: str) -> None:
@@ -129,7 +147,7 @@ def embedding_bag(
     if max_norm is not None:
         shorten(weight, input, max_norm, norm_type)
     padding = _padding_of_bag(padding_idx, weight.shape[0])
-    rows = embedding(input, weight, scale_grad_by_freq=scale_grad_by_freq)
+    rows = embedding(input, weight, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     kept = None if padding is None else m.unsqueeze(e.ne(input, padding), -1)
     if per_sample_weights is not None:
         rows = e.mul(rows, m.unsqueeze(per_sample_weights, -1))

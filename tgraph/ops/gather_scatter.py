@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
+from ..core.composite import composite
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant, current_context
+from ..core.layouts import sparse_coo
 from ..core.operands import Scalar, cast, is_scalar, plain_scalar, require_tensor
 from ..core.planned import planned
 from ..core.public import public
+from ..core.sparse_tensor import make_sparse
 from ..core.state import state
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.arrays import current
 from ..runtime.device import META
 from ..runtime.dtypes import bool_, float32, int32, int64
@@ -96,15 +101,46 @@ def check_index(index: Tensor, operation: str) -> Tensor:
 
 
 @public(method=True, out="exact", overlap="none")
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather.
+
+    With `sparse_grad` the gradient is a sparse tensor; it is dense in compiled code.
+    """
+    if sparse_grad and input.ndim and index.ndim == input.ndim and index._type.numel:
+        return _gather_with_places(input, index, dim=normalize_axis(dim, input.ndim))
+    return _gather(input, dim, index)
+
+
+@composite("gather")
+def _gather_with_places(input: Tensor, index: Tensor, dim: int) -> Tensor:
+    return m.clone(_gather(input, dim, index))
+
+
+@input_vjp(_gather_with_places, saves=(1,))
+def _gather_with_places_vjp(
+    g: Tensor, out: TensorType, input: TensorType, index: Tensor, dim: int
+) -> Tensor:
+    if state.context is not None:
+        zeros = apply(p.broadcast, constant(0, g.dtype, g.device), shape=input.shape)
+        return apply(p.scatter_add, zeros, index, g, axis=dim)
+    rows = []
+    for axis, size in enumerate(index.shape):
+        line = make_source(p.iota, index._type.device, size=size, dtype=int64)
+        line = m.reshape(line, (1,) * axis + (size,) + (1,) * (index.ndim - axis - 1))
+        row = cast(index, int64) if axis == dim else line
+        rows.append(apply(p.broadcast, row, shape=index._type.shape))
+    at = apply(p.concatenate, *(m.reshape(each, 1, -1) for each in rows), axis=0)
+    return make_sparse(sparse_coo, (at,), m.reshape(g, -1), input.shape, False)
+
+
 @planned
-def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather."""
+def _gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     shape = require_tensor(index, "gather", "index")._type.shape
     if not index._type.numel and (index.ndim != input.ndim or index._type.dtype is float32):
         normalize_axis(dim, max(input.ndim, 1))
         return m.clone(m.reshape(m.slice_axis(m.reshape(input, -1), 0, 0, 0), shape))
     if input.ndim == 0 or index.ndim == 0:
-        return m.reshape(gather(atleast_1d(input), dim, atleast_1d(index)), shape)
+        return m.reshape(_gather(atleast_1d(input), dim, atleast_1d(index)), shape)
     check_index(index, "gather")
     if index.ndim != input.ndim and index._type.numel:
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")

@@ -34,6 +34,10 @@ from . import (
     rules_movement,
     rules_reductions,
     shrinking,
+    sparse_methods,
+    sparse_parts,
+    sparse_products,
+    sparse_rules,
     special_functions,
     storage_views,
     view_copies,
@@ -41,6 +45,7 @@ from . import (
 
 # Imported for the operations that they declare, and for the gradient rules that they register.
 FAMILIES = functions.FAMILIES
+SPARSE = (sparse_products, sparse_rules)  # imported for the rules that they register
 RULE_MODULES = (
     rules_contractions, rules_control, rules_elementwise, rules_movement, rules_reductions
 )  # fmt: skip
@@ -58,6 +63,13 @@ METHODS: dict[str, Callable[..., Any]] = {
     "polygamma": special_functions.polygamma_method,
     "polygamma_": special_functions.polygamma_,
     "prelu": shrinking.prelu,
+    "dense_dim": sparse_parts.dense_dim,
+    "sparse_dim": sparse_parts.sparse_dim,
+    "sparse_mask": sparse_parts.sparse_mask,
+    "to_dense": sparse_parts.to_dense,
+    "to_sparse": sparse_parts.to_sparse,
+    "to_sparse_coo": sparse_parts.to_sparse_coo,
+    "to_sparse_csr": sparse_parts.to_sparse_csr,
     "register_hook": api.register_hook,
     "register_post_accumulate_grad_hook": api.register_post_accumulate_grad_hook,
     "requires_grad_": api.requires_grad_,
@@ -225,6 +237,7 @@ def install() -> None:
     functions.FUNCTIONS.update(inplace_functions.functions())
     Tensor.__init__ = _construct  # type: ignore[method-assign, assignment]
     Tensor.__str__ = Tensor.__repr__  # type: ignore[method-assign]
+    sparse_methods.install()
 
 
 install()

@@ -12,6 +12,7 @@ from ..ops.fused import fused_update
 from ..tracing.api import suspend_tracing
 from .hyperparameters import Group, check_not_negative, choice, number, weight_decay
 from .optimizer import Optimizer, Parameters, run_update
+from .sparse_gradients import add_at, is_sparse, summed, taken
 from .step_counter import StepsTaken, new_counter, share_counters
 
 
@@ -31,6 +32,8 @@ class Adagrad(Optimizer):
     >>> x.detach()
     tensor([0.5000])
     """
+
+    takes_sparse_gradients = True
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Adagrad(Optimizer):
             now, counted = rate_now(state["step"])
             run_update(
                 group,
-                _update,
+                _update_places if is_sparse(each.grad) else _update,
                 each,
                 each.grad,
                 state["sum"],
@@ -117,5 +120,26 @@ def _update(
         gradient = gradient + parameter * decay
     total.addcmul_(gradient, gradient)
     parameter.sub_(gradient / (total.sqrt() + eps) * rate)
+    if counter is not None:
+        counter.fill_(count)
+
+
+def _update_places(
+    parameter: Tensor,
+    gradient: Any,
+    total: Tensor,
+    rate: Any,
+    eps: Any,
+    decay: Any,
+    ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
+) -> None:
+    """One step by a sparse gradient, which leaves all other places alone."""
+    if decay is not None:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    places, values = summed(gradient, ascend)
+    add_at(total, places, values * values)
+    add_at(parameter, places, -values / (taken(total, places).sqrt() + eps) * rate)
     if counter is not None:
         counter.fill_(count)

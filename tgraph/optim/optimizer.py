@@ -40,6 +40,7 @@ from .hooks import (
     with_hooks,
 )
 from .hyperparameters import Group, check_rate, check_ways
+from .sparse_gradients import is_sparse
 from .step_counter import (
     Counted,
     new_counter,
@@ -89,6 +90,8 @@ class Optimizer(Hooked):
 
     counts_steps = True
     """Whether the state of a parameter has the number of its steps, as "step"."""
+
+    takes_sparse_gradients = False
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         super().__init__()
@@ -164,6 +167,7 @@ class Optimizer(Hooked):
             with enable_grad():
                 loss = closure()
         active = self._active()
+        self._check_gradients(active)
         self._make_states(active)
         recording = bool(self.defaults.get("differentiable"))
         with self._at_the_line_of_the_step(), set_grad_enabled(recording):
@@ -173,6 +177,14 @@ class Optimizer(Hooked):
                         self._renew_states(parameters)
                     self._update_group(group, parameters)
         return loss
+
+    def _check_gradients(self, active: Sequence[Sequence[Tensor]]) -> None:
+        if self.takes_sparse_gradients:
+            return
+        if any(is_sparse(each.grad) for parameters in active for each in parameters):
+            name = "Adam" if type(self).__name__ == "AdamW" else type(self).__name__
+            hint = ", please consider SparseAdam instead" if name == "Adam" else ""
+            raise RuntimeError(f"{name} does not support sparse gradients{hint}")
 
     @no_grad()
     def _tensors_of_a_step(self) -> list[Tensor]:

@@ -35,6 +35,8 @@ class SGD(Optimizer):
 
     counts_steps = False
 
+    takes_sparse_gradients = True
+
     def __init__(
         self,
         params: Parameters,

@@ -11,14 +11,15 @@ from ..ops.elementwise import where
 from ..ops.fused import fused_update
 from .hyperparameters import Group, check_betas, choice, number
 from .optimizer import Optimizer, Parameters, run_update
+from .sparse_gradients import add_at, is_sparse, summed, taken
 from .step_counter import StepsTaken
 
 
 class SparseAdam(Optimizer):
     """Adam that leaves rows alone, with their means, for which there is no gradient.
 
-    PyTorch's takes sparse gradients, such as those of `Embedding(sparse=True)`, and changes the
-    rows that they list. There are no sparse tensors here: a row of a gradient (what lies at one
+    A sparse gradient, such as that of `Embedding(sparse=True)`, changes the rows that it lists. Of
+    a dense one, as compiled code has, which PyTorch's does not take, a row (what lies at one
     position of the first axis) is taken to be there where any of its elements is not zero. The two
     differ for a row that was looked up and whose gradient is exactly zero.
 
@@ -33,6 +34,8 @@ class SparseAdam(Optimizer):
     >>> [round(each, 3) for each in x.flatten().tolist()]
     [0.0, 0.5]
     """
+
+    takes_sparse_gradients = True
 
     def __init__(
         self,
@@ -76,8 +79,9 @@ class SparseAdam(Optimizer):
         for each in parameters:
             state = self.state[each]
             now, counted = step_size(state["step"])
+            update = _update_places if is_sparse(each.grad) else _update
             run_update(
-                group, _update, each, each.grad, state["exp_avg"], state["exp_avg_sq"], now, beta1,
+                group, update, each, each.grad, state["exp_avg"], state["exp_avg_sq"], now, beta1,
                 beta2, eps, ascend,
                 counted=counted,
             )  # fmt: skip
@@ -107,5 +111,28 @@ def _update(
     square.copy_(where(there, square.lerp(gradient * gradient, 1 - beta2), square))
     step = mean / (square.sqrt() + eps) * step_size
     parameter.sub_(where(there, step, zeros_like(step)))
+    if counter is not None:
+        counter.fill_(count)
+
+
+def _update_places(
+    parameter: Tensor,
+    gradient: Any,
+    mean: Tensor,
+    square: Tensor,
+    step_size: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    ascend: bool,
+    counter: Tensor | None = None,
+    count: Any = 0.0,
+) -> None:
+    """One step by a sparse gradient, which leaves all other places alone."""
+    places, values = summed(gradient, ascend)
+    add_at(mean, places, (values - taken(mean, places)) * (1 - beta1))
+    add_at(square, places, (values * values - taken(square, places)) * (1 - beta2))
+    step = taken(mean, places) / (taken(square, places).sqrt() + eps) * step_size
+    add_at(parameter, places, -step)
     if counter is not None:
         counter.fill_(count)

@@ -11,10 +11,12 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csr
 from ..core.tensor import Size, Tensor
 from ..nn.parameter import Parameter, rebuild_parameter
 from ..ops.pickling import rebuild_from_type, rebuild_tensor, rebuild_tensor_as
 from ..ops.random import Generator, generator_at
+from ..ops.sparse_methods import rebuild_sparse_tensor
 from ..ops.storage import UntypedStorage
 from ..ops.typed import NAMES, STORAGES, TypedStorage
 from ..runtime.device import Device
@@ -185,16 +187,26 @@ def _complex(*arguments: Any) -> complex:
     return complex(*arguments)
 
 
-def _layout(*arguments: Any) -> str:
+def _layout(*arguments: Any) -> Layout:
     _check(tuple(map(type, arguments)) == (str,), "a layout", arguments)
-    return layout_named(*arguments)
+    try:
+        return layout_named(*arguments)
+    except ValueError as error:
+        raise LoadError(f"the file has tensors of another layout: {error}") from error
 
 
-def layout_named(name: str) -> str:
-    """The layout that PyTorch calls so."""
-    if name != "torch.strided":
-        raise LoadError("the file has tensors of a layout that tgraph does not have (sparse ones)")
-    return "strided"
+def _sparse(*arguments: Any) -> Tensor:
+    name = "a sparse tensor"
+    _check(len(arguments) == 2 and type(arguments[1]) is tuple, name, arguments)
+    layout, data = arguments
+    count = {sparse_coo: 2, sparse_csr: 3}.get(layout) if isinstance(layout, Layout) else None
+    fits = count is not None and count < len(data) <= 4
+    fits = fits and all(type(each) is Tensor for each in data[:count]) and _are_ints(data[count])
+    _check(fits and all(type(each) is bool for each in data[count + 1 :]), name, arguments)
+    try:
+        return rebuild_sparse_tensor(layout, data)
+    except (RuntimeError, TypeError, IndexError) as error:
+        raise LoadError(f"{name}: {error}: the file is damaged") from error
 
 
 def _of_type(*arguments: Any) -> Any:
@@ -226,6 +238,7 @@ _CALLABLE: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (OrderedDict, _ordered_dict), (Counter, _counter), (defaultdict, _default_dict),
     (set, _set(set)), (frozenset, _set(frozenset)), (bytearray, _byte_array),
     (complex, _complex), (codecs.encode, _encoded), (layout_named, _layout),
+    (rebuild_sparse_tensor, _sparse),
 )  # fmt: skip
 _CALLS = {id(value): (value, function) for value, function in _CALLABLE}
 """What may be called, by its identity: arguments of a pickle need not have a hash."""
@@ -235,6 +248,8 @@ WRITTEN = {
     rebuild_tensor_as: ("torch._utils", "_rebuild_tensor_v3"),
     rebuild_parameter: ("torch._utils", "_rebuild_parameter"),
     rebuild_from_type: ("torch._tensor", "_rebuild_from_type_v2"),
+    rebuild_sparse_tensor: ("torch._utils", "_rebuild_sparse_tensor"),
+    layout_named: ("torch.serialization", "_get_layout"),
     Size: ("torch", "Size"),
     Device: ("torch", "device"),
     Tensor: ("torch", "Tensor"),
@@ -250,7 +265,8 @@ WRITTEN = {
 """PyTorch's names of what is ours: module and name."""
 
 _OURS = (rebuild_tensor, rebuild_tensor_as, rebuild_parameter, rebuild_from_type, generator_at,
-         dtype_named, Size, Device, Tensor, Parameter, UntypedStorage)  # fmt: skip
+         rebuild_sparse_tensor, layout_named, dtype_named, Size, Device, Tensor, Parameter,
+         UntypedStorage)  # fmt: skip
 _PYTHONS = (OrderedDict, Counter, defaultdict, set, frozenset, bytearray, complex, *_FACTORIES)
 
 NAMED: dict[str, Any] = {
@@ -258,7 +274,6 @@ NAMED: dict[str, Any] = {
     **{f"{each.__module__}.{each.__qualname__}": each for each in STORAGES.values()},
     **{f"{module}.{name}": value for value, (module, name) in WRITTEN.items()},
     "torch._utils._rebuild_tensor": rebuild_plain_tensor,
-    "torch.serialization._get_layout": layout_named,
     "torch.tensor.Tensor": Tensor,
     "_codecs.encode": codecs.encode,
 }

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.layouts import strided
 from ..core.tensor import Tensor
 from ..ops import creation as _creation
 from ..ops import elementwise as _e
@@ -48,14 +49,14 @@ def _line(
     name: str,
     M: int,
     dtype: DType | None = None,
-    layout: Any = "strided",
+    layout: Any = strided,
     device: Any = None,
     requires_grad: bool = False,
 ) -> _Line:
     wanted = _creation.as_dtype(dtype) or _creation.get_default_dtype()
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
-    if layout != "strided":
+    if layout is not strided:
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     if wanted not in (float32, float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {wanted}")

@@ -30,6 +30,7 @@ from . import (
     reductions,
     routines,
     solvers,
+    sparse_matrices,
     ufuncs,
 )
 from .machine import DEVICES, CUDARuntimeError, Violation, bytes_at, context, machine
@@ -180,6 +181,7 @@ def _cupy() -> Any:
     made.cuda = _cuda()
     made.linalg = _module("cupy.linalg", {"qr": solvers.qr})
     made.lib = _module("cupy.lib", {})
+    made.sparse_matrices = sparse_matrices.module  # that of `cupyx.scipy.sparse`
     tricks = {"as_strided": routines.as_strided}
     made.lib.stride_tricks = _module("cupy.lib.stride_tricks", tricks)
     return made
