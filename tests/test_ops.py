@@ -327,7 +327,7 @@ OTHER_MODULES = (
     "inference", "device",
     "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
     "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
-    "array_files", "inplace_functions", "anomaly_mode", "counts", "pools_with_indices",
+    "array_files", "inplace_functions", "anomaly_mode", "pools_with_indices",
     "sparse_parts",
 )  # fmt: skip
 NO_ROWS = {

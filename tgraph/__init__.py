@@ -196,10 +196,6 @@ if _TYPE_CHECKING:
         sym_sqrt,
         sym_sum,
     )
-    from .distributions.counts import (
-        binomial,
-        poisson,
-    )
     from .graphs.gradients import gradients
     from .graphs.graph import Graph
     from .graphs.lookup import identity
@@ -448,8 +444,6 @@ _LATE_NAMES = {
         permute_copy select_copy slice_copy slice_inverse split_copy split_with_sizes_copy
         squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
         view_as_complex_copy view_as_real_copy view_copy""",
-    ".distributions.counts": """
-        binomial poisson""",
 }  # fmt: skip
 for _place, _names in _LATE_NAMES.items():
     _LATE.update({name: (_place, name) for name in _names.split()})

@@ -118,8 +118,6 @@ from tgraph.core.tensor import Tensor as _Tensor
 from tgraph.core.trace_state import RecompileWarning as RecompileWarning
 from tgraph.core.trace_state import TraceError as TraceError
 from tgraph.core.views import detach as detach
-from tgraph.distributions.counts import binomial as binomial
-from tgraph.distributions.counts import poisson as poisson
 from tgraph.drawing.draw import draw as draw
 from tgraph.graphs.gradients import gradients as gradients
 from tgraph.graphs.graph import Graph as Graph
@@ -523,7 +521,11 @@ def bartlett_window(
     window_length: _builtins.int, periodic: _builtins.bool = True, **options: _Any
 ) -> _Tensor: ...
 def bernoulli(
-    input: _Tensor, *, generator: _Generator | None = None, out: _Tensor | None = None
+    input: _Tensor,
+    p: _builtins.float | None = None,
+    *,
+    generator: _Generator | None = None,
+    out: _Tensor | None = None,
 ) -> _Tensor: ...
 def bincount(
     input: _Tensor, weights: _Tensor | None = None, minlength: _builtins.int = 0

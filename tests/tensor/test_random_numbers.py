@@ -110,6 +110,10 @@ def test_integers() -> None:
 
 
 def test_permutations() -> None:
+    assert set(tg.zeros(100, dtype=tg.bool).random_().tolist()) == {False, True}
+    assert abs(tg.bernoulli(tg.zeros(2000), 0.25).mean().item() - 0.25) < 0.05
+    with pytest.raises(TypeError, match=r"must be tgraph\.Generator"):
+        tg.rand(2, generator=3)  # type: ignore[arg-type]
     assert sorted(tg.randperm(100).tolist()) == list(range(100))
     assert not tg.equal(tg.randperm(100), tg.randperm(100))
     assert tg.randperm(0).shape == (0,)
@@ -199,6 +203,30 @@ REFUSED_DRAWS: dict[str, Any] = {
     "geometric_": (lambda: tg.ones(2), lambda x: x.geometric_(1), r"in \(0, 1\)"),
     "normal": (lambda: tg.ones(2), lambda x: tg.normal(0.0, -1.0, (2,)), "std >= 0"),
     "random_": (lambda: tg.ones(2), lambda x: x.random_(0), "'from' to be less"),
+    "random_ outside": (
+        lambda: tg.arange(2, dtype=tg.int8),
+        lambda x: x.random_(200),
+        "out of bounds for int8",
+    ),
+    "randint outside": (
+        lambda: tg.ones(2),
+        lambda x: tg.randint(-1, 5, (2,), dtype=tg.uint8),
+        "from is out of",
+    ),
+    "randperm outside": (
+        lambda: tg.ones(2),
+        lambda x: tg.randperm(300, dtype=tg.int8),
+        "without overflow",
+    ),
+    "negative sizes": (lambda: tg.ones(2), lambda x: tg.rand(2, -1), "negative dimension -1"),
+    "normal of tensors": (
+        lambda: tg.tensor([-1.0]),
+        lambda x: tg.normal(0.0, x),
+        "all elements of std >= 0.0",
+    ),
+    "normal of integers": (lambda: tg.arange(2), lambda x: tg.normal(x, 1.0), "not implemented"),
+    "bernoulli of integers": (lambda: tg.arange(2), lambda x: tg.bernoulli(x), "not implemented"),
+    "bernoulli by number": (lambda: tg.ones(2), lambda x: tg.bernoulli(x, 2.0), r"in \[0, 1\]"),
     "poisson": (lambda: tg.tensor([1.0, -1.0]), lambda x: tg.poisson(x), "to be non-negative"),
     "poisson of integers": (lambda: tg.arange(2), lambda x: tg.poisson(x), "floating-point"),
     "binomial of two types": (

@@ -327,7 +327,7 @@ def full(
 ) -> Tensor:
     """A tensor of `size` in which every element is `fill_value`, a number or a 0-d tensor."""
     shape = as_sizes((size,)) if not isinstance(size, int) else (size,)
-    _check_sizes(shape)
+    check_sizes(shape)
     wanted = as_dtype(dtype)
     if isinstance(fill_value, Tensor):
         value = cast(fill_value, wanted or fill_value._type.dtype)
@@ -352,7 +352,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: DType, device: Device) ->
     return make_source(p.full, device, shape=shape, value=value, dtype=dtype)
 
 
-def _check_sizes(shape: Sequence[int]) -> None:
+def check_sizes(shape: Sequence[int]) -> None:
     if any(size < 0 for size in shape):
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"

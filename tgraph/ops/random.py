@@ -27,10 +27,10 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, bool_, float32, float64, int64
+from ..runtime.dtypes import DType, bool_, float32, float64, int8, int16, int64, uint8
 from . import elementwise as e
 from . import movement as m
-from .creation import DeviceLike, as_device, as_dtype
+from .creation import DeviceLike, as_device, as_dtype, check_sizes
 
 _DEFAULT_SEED = 67280421310721  # PyTorch's
 
@@ -53,7 +53,7 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`, a number of 64 bits."""
-        seed = seed.__index__()
+        seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise RuntimeError(f"Overflow when unpacking long: seed {seed} has more than 64 bits")
         current_context().seeded(self, seed % (1 << 64))
@@ -144,11 +144,27 @@ def set_rng_state(new_state: Tensor) -> None:
 # --- distributions -----------------------------------------------------------------------------
 
 
+def _in_range(low: int, high: int, dtype: DType) -> None:
+    """RuntimeError for integers in [low, high) that the dtype does not have."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return
+    bounds = (0, 1) if dtype is bool_ else _integer_bounds(dtype)
+    for name, each in (("from", low), ("to - 1", high - 1)):
+        if not bounds[0] <= each <= bounds[1]:
+            raise RuntimeError(f"{name} is out of bounds for {dtype.name}, got {each}")
+
+
+def _integer_bounds(dtype: DType) -> tuple[int, int]:
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), int(info.max)
+
+
 def _bits(shape: tuple[int, ...], generator: Generator | None, device: Device) -> Tensor:
     if generator is not None and not isinstance(generator, Generator):
         raise TypeError(
             f"argument 'generator' must be tgraph.Generator, not {type(generator).__name__}"
         )
+    check_sizes(shape)
     key, counter = current_context().draw_from(generator or default_generator, device)
     if device is CPU:
         return apply(p.random_bits, key, counter, shape=shape)
@@ -308,6 +324,10 @@ def randint(
         low, high, size = 0, low, high
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got {low} >= {high}")
+    for name, each in (("low", low), ("high", high)):
+        if isinstance(each, float):
+            raise TypeError(f"randint(): argument '{name}' must be int, not float")
+    _in_range(low, high, as_dtype(dtype) or int64)
     numbers = _integers(m.as_sizes((size,)), high - low, generator, as_device(device))
     result = cast(e.add(numbers, low) if low else numbers, as_dtype(dtype) or int64)
     return _finished(result, requires_grad)
@@ -337,8 +357,13 @@ def randperm(
 ) -> Tensor:
     """The integers below `n` in random order."""
     place = as_device(device)
+    wanted = as_dtype(dtype) or int64
+    if wanted in (uint8, int8, int16) and n - 1 > _integer_bounds(wanted)[1]:
+        raise RuntimeError(
+            f"randperm(): n = {n} cannot be converted to {wanted.name} without overflow"
+        )
     order = apply(p.argsort, _bits((n,), generator, place), count=n, descending=False)
-    return _finished(cast(order, as_dtype(dtype) or int64), requires_grad)
+    return _finished(cast(order, wanted), requires_grad)
 
 
 @public(out=True)
@@ -359,22 +384,47 @@ def normal(
         size = m.broadcast_shapes(*shapes)
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     wanted = as_dtype(dtype) or (tensors[0]._type.dtype if tensors else promotion.default_dtype)
+    if isinstance(std, Tensor):
+        std = _deviations(std)
+    if tensors and not wanted.is_floating_point:
+        raise NotImplementedError(f'"normal_kernel_cpu" not implemented for {wanted.name}')
     if device is None and tensors:
         device = tensors[0]._type.device
     drawn = _normal(m.as_sizes((size,)), wanted, generator, as_device(device))
     return _scaled(drawn, std, mean, result_type(drawn, *tensors))
 
 
+@planned
+def _deviations(std: Tensor) -> Tensor:
+    """The elements, none of which may be below 0."""
+    if std._type.dtype.is_complex:
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    message = "normal expects all elements of std >= 0.0"
+    return apply(p.require, e.logical_not(e.lt(std, 0)), std, message=message)
+
+
 @public(method=True, out=True)
 @planned
-def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Ones with the probabilities that the elements give, else zeros.
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Ones with the probabilities that the elements give, or all with `p`, else zeros.
 
     RuntimeError for elements outside of 0 to 1, in compiled code too.
     """
     shape, dtype, device = input._type
+    if p is not None:
+        return cast(e.lt(uniform(shape, float32, generator, device), _probability(p)), dtype)
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f'"bernoulli_tensor_cpu_p_" not implemented for {dtype.name}')
     chances = _probabilities(input)
     return cast(e.lt(uniform(shape, dtype, generator, device), chances), dtype)
+
+
+def _probability(p: float) -> float:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return p
 
 
 @planned
@@ -508,8 +558,8 @@ def bernoulli_(
     """Fill with ones with probability `p`, else zeros."""
     if isinstance(p, Tensor):
         p = _probabilities(p)
-    elif not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    else:
+        p = _probability(p)
     drawn = e.lt(uniform(self._type.shape, float32, generator, self._type.device), p)
     return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
 
@@ -525,13 +575,16 @@ def random_(
     """Fill with integers in [low, high); with one argument, below it."""
     dtype = self._type.dtype
     if high is None:
-        largest = 1 << 24 if dtype.is_floating_point else int(np.iinfo(dtype.numpy).max)
+        largest = 2 if dtype is bool_ else 1 << 24
+        if not (dtype is bool_ or dtype.is_floating_point):
+            largest = _integer_bounds(dtype)[1]
         low, high = 0, largest if low is None else low
     low = low or 0
     if low >= high:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
+    _in_range(low, high, dtype)
     drawn = randint(low, high, self._type.shape, generator=generator, device=self._type.device)
     return assign(self, cast(drawn, dtype), "random_")
 
