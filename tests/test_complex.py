@@ -260,7 +260,7 @@ def test_python_and_numpy_numbers() -> None:
     assert tg.tensor(np.array([1j])).dtype is tg.complex128
     assert (tg.ones(2) * 1j).dtype is tg.complex64 and (tg.arange(2) + 1j).dtype is tg.complex64
     assert tg.tensor(1 + 2j).item() == 1 + 2j and complex(tg.tensor(2j)) == 2j
-    assert tg.full((2,), 1j).tolist() == [1j, 1j] and tg.zeros(1, dtype=complex).dtype is tg.cfloat
+    assert tg.full((2,), 1j).tolist() == [1j, 1j] and tg.zeros(1, dtype=complex).dtype is tg.cdouble
     assert float(tg.tensor(2 + 0j)) == 2.0 and bool(tg.tensor(1j))
     assert 2j in tg.tensor([1, 2j])
     signs = [tg.tensor(each).imag.item() for each in (complex(1, 0.0), complex(1, -0.0))]

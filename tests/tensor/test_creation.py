@@ -128,7 +128,7 @@ def test_negative_numbers_wrap_into_unsigned_types() -> None:
 
 
 def test_python_and_numpy_types_as_dtype() -> None:
-    assert tg.zeros(2, dtype=float).dtype is tg.float32
+    assert tg.zeros(2, dtype=float).dtype is tg.float64
     assert tg.zeros(2, dtype=np.int16).dtype is tg.int16
     assert tg.zeros(2, dtype=bool).dtype is tg.bool
 

@@ -307,3 +307,27 @@ def test_memory_formats_need_their_dimensions() -> None:
         tg.ones(3).contiguous(memory_format=tg.channels_last)
     assert repr(tg.channels_last) == "tgraph.channels_last"
     assert pickle.loads(pickle.dumps(tg.channels_last)) is tg.channels_last
+
+
+def test_memory_read_as_another_type() -> None:
+    x = tg.arange(24.0).reshape(2, 3, 4)
+    assert x.view(tg.int32)[0, 0].tolist() == [0, 0x3F800000, 0x40000000, 0x40400000]
+    assert x.view(tg.float64).stride() == (6, 2, 1) and x.view(dtype=tg.uint8).shape == (2, 3, 16)
+    assert x[:, 1].view(tg.complex64).tolist() == [[4 + 5j, 6 + 7j], [16 + 17j, 18 + 19j]]
+    assert x.transpose(0, 2).view(tg.int32).stride() == (1, 4, 12)
+    assert x.new_zeros(0, 4).view(tg.int64).shape == (0, 2)
+    assert x.view(tg.float32) is not x and x.view(tg.float32).data_ptr() == x.data_ptr()
+    x.view(tg.int32)[0].fill_(0)
+    assert x[0].sum() == 0 and x[1].sum() > 0
+    for refused, message in (
+        (lambda: x[..., 1:3].view(tg.int64), r"storage_offset\(\) must be divisible by 2"),
+        (lambda: x[..., :3].view(tg.int64), r"size\(-1\) must be divisible by 2"),
+        (lambda: x.transpose(0, 2).view(tg.int64), r"stride\(-1\) must be 1"),
+        (lambda: x[0, 0, 0].view(tg.int64), r"dim\(\) cannot be 0"),
+        (lambda: tg.compile(lambda x: x.view(tg.int32))(x), "has no memory that could be read"),
+        (lambda: tg.ones(2, requires_grad=True).view(tg.float16), "has no gradient"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            refused()
+    with pytest.raises(TypeError, match="sizes or a dtype"):
+        x.view(2, 12, dtype=tg.int32)

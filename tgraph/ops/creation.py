@@ -51,13 +51,9 @@ def as_device(device: DeviceLike) -> Device:
 
 
 def as_dtype(dtype: Any) -> DType | None:
-    """A DType, or what Python and NumPy have in its place (`float`, `np.int32`...)."""
+    """A DType, or what Python and NumPy have in its place: `float` is float64, as in PyTorch."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
-    if dtype is float:
-        return promotion.default_dtype
-    if dtype is complex:
-        return promotion.default_complex()
     return from_numpy_dtype(dtype)
 
 

@@ -74,7 +74,6 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     return apply(p.reshape, input, shape=wanted)
 
 
-@public(function=False, method=True)
 def view(input: Tensor, *shape: Any) -> Tensor:
     """`reshape` that never copies: RuntimeError where the memory does not allow a view."""
     wanted = infer_reshape(input._type.shape, as_sizes(shape))

@@ -19,6 +19,7 @@ from ..core.tensor import Tensor, View, intern_type, root_of, storage_of, wrap
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
+from . import movement as m
 from .movement import as_sizes, in_order_of_memory, seen_from_base, slice_axis, strided
 from .storage import UntypedStorage, untyped_storage
 
@@ -48,6 +49,71 @@ def tensor_over(
         if storage.root._type.dtype is dtype:
             found = _view_of(storage.root, span)
         return _beside(storage, dtype, span) if found is None else found
+
+
+@public(function=False, method=True)
+def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
+    """`reshape` that never copies: RuntimeError where the memory does not allow a view.
+
+    `view(dtype)` reads the same memory as elements of another type, whose sizes may differ by the
+    last dimension.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([1.0, -2.0]).view(tg.int32)
+    tensor([ 1065353216, -1073741824], dtype=tgraph.int32)
+    """
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        dtype, shape = shape[0], ()
+    if dtype is None:
+        return m.view(input, *shape)
+    if shape:
+        raise TypeError("view() takes sizes or a dtype, not both")
+    if dtype is input._type.dtype:
+        return m.view(input, input._type.shape)
+    return _view_of_dtype(input, dtype)
+
+
+def _view_of_dtype(input: Tensor, dtype: DType) -> Tensor:
+    """The memory of `input` as elements of `dtype`: other sizes of elements change the last size.
+
+    Integers have no gradient, and floats read from other floats none that would mean something.
+    """
+    shape, old, _ = input._type
+    if current_context().tracing:
+        raise RuntimeError(
+            "view(dtype) in a traced function: a trace has no memory that could be read as another "
+            "type. Call it outside; for complex numbers use view_as_real() and view_as_complex()"
+        )
+    if input.requires_grad and dtype.is_differentiable:
+        raise RuntimeError(
+            f"view({dtype}) of a tensor of {old} that requires grad has no gradient; use "
+            "detach(), or view_as_real() and view_as_complex() for complex numbers"
+        )
+    span = span_of(settled(input))
+    if old.itemsize == dtype.itemsize:
+        return tensor_over(untyped_storage(input), dtype, *span)
+    said = f"to view {old} as {dtype} (different element sizes)"
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 {said}")
+    if span.strides[-1] != 1 and input._type.numel and shape[-1] > 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {said}, but got {span.strides[-1]}")
+    start, sizes, strides = span.start, list(span.shape), list(span.strides)
+    if old.itemsize > dtype.itemsize:
+        ratio = old.itemsize // dtype.itemsize
+        start, sizes[-1] = start * ratio, sizes[-1] * ratio
+        strides = [step * ratio for step in strides[:-1]]
+    else:
+        ratio = dtype.itemsize // old.itemsize
+        for number, what in (
+            (sizes[-1], "self.size(-1)"),
+            (start, "self.storage_offset()"),
+            *((step, f"self.stride({at})") for at, step in enumerate(strides[:-1])),
+        ):
+            if number % ratio:
+                raise RuntimeError(f"{what} must be divisible by {ratio} {said}, but got {number}")
+        start, sizes[-1] = start // ratio, sizes[-1] // ratio
+        strides = [step // ratio for step in strides[:-1]]
+    return tensor_over(untyped_storage(input), dtype, start, sizes, [*strides, 1])
 
 
 def _check_bounds(nbytes: int, dtype: DType, span: Span) -> None:
