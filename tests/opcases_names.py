@@ -264,7 +264,7 @@ def _segments(x: Array) -> list[Array]:
 
 
 def _at(T: Any, name: str, *lengths: int) -> Any:
-    return lambda x: T.segment_reduce(x, name, lengths=T.tensor(lengths))
+    return lambda x: T.segment_reduce(x, name, lengths=T.tensor(lengths).to(x.device))
 
 
 case(

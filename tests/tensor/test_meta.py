@@ -15,7 +15,7 @@ META = tg.device("meta")
 NEED_ELEMENTS = {
     "allclose", "argwhere", "bincount", "equal", "getitem mask 0-d", "masked_scatter",
     "masked_scatter empty", "masked_select", "masked_select 0-d", "masked_select broadcast",
-    "nonzero", "nonzero_tuple", "unique", "unique rows", "unique_consecutive",
+    "nonzero", "nonzero_tuple", "segment_reduce", "unique", "unique rows", "unique_consecutive",
 }  # fmt: skip
 
 
