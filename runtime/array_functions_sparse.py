@@ -19,8 +19,8 @@ def _csr_matmul(
     if not columns.size or not dense.shape[1]:
         return xp.zeros((rows, dense.shape[1]), dense.dtype)
     if dense.dtype.itemsize < 4 and dense.dtype.kind not in "iub":  # floats of 16 bits
-        wider = (each.astype(np.float32) for each in (values, dense))
-        found = _csr_matmul(xp, rowptr, columns, *wider, rows, transposed)
+        values, wider = values.astype(np.float32), dense.astype(np.float32)
+        found = _csr_matmul(xp, rowptr, columns, values, wider, rows, transposed)
         return found.astype(dense.dtype)
     if xp is np:
         return _by_scipy(rowptr, columns, values, dense, rows, transposed)

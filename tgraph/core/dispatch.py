@@ -88,6 +88,8 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     try:
         type_ = result_type_of(primitive, tensors, attrs)
     except NotOnSparseError:
+        type_ = None
+    if type_ is None:  # outside of `except`, for errors of their own
         return of_sparse(primitive, tensors, attrs)  # type: ignore[no-any-return]
     recorded = False
     for tensor in tensors:

@@ -43,7 +43,7 @@ def csr_product(
         for v in _parts(elements)
     ]
     (rr, ri), (ir, ii) = parts
-    return c.complex(e.sub(rr, ii), e.add(ri, ir))
+    return c.complex_(e.sub(rr, ii), e.add(ri, ir))
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:

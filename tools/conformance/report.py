@@ -34,7 +34,7 @@ _REASONS = {
     "sparse.sampled_addmm": "tensors are dense here",
     "special.bessel_j0": "PyTorch's is wrong in the seventh digit; SciPy's agrees to 1e-15",
     "special.bessel_y1": "as `special.bessel_j0`",
-    "SparseAdam": "PyTorch's takes sparse gradients only; there are none here",
+    "SparseAdam": "PyTorch's takes sparse gradients only; here dense ones, of compiled code, too",
 }
 """Why optimizers and operations differ, as their documentation tells."""
 
