@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test operations conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test operations array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -67,6 +67,15 @@ operations: $(VENV)/.installed
 conformance: $(VENV)-bench/.installed
 	$(INSTALL:$(RUN)%=$(VENV)-bench/bin%) expecttest
 	$(VENV)-bench/bin/python -W ignore -m tools.conformance $(ARGS)
+
+# The official suite of the array API standard, from the folder SUITE that has a checkout of
+# github.com/data-apis/array-api-tests with its submodule; MAX_EXAMPLES for each test.
+MAX_EXAMPLES ?= 20
+array-api: $(VENV)/.installed
+	@test -d "$(SUITE)/array_api_tests" || { echo "make array-api SUITE=folder: no suite there"; exit 1; }
+	$(INSTALL) ndindex pytest-json-report
+	cd "$(SUITE)" && ARRAY_API_TESTS_MODULE=tgraph.array_api ARRAY_API_TESTS_VERSION=2024.12 \
+		$(abspath $(RUN))/python -m pytest array_api_tests --max-examples $(MAX_EXAMPLES) $(ARGS)
 
 # Packages written for PyTorch, run with PyTorch and with tgraph, in an environment of their own.
 thirdparty: $(VENV)-thirdparty/.installed

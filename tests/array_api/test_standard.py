@@ -320,7 +320,7 @@ REFUSED = {
         xp.sum([1, 2]) | xp.add(v, "a") | xp.add(v, [1.0, 2.0, 3.0]) | xp.finfo(xp.int8)
         xp.iinfo(xp.float32) | x.__index__()
     """,
-    "IndexError": "xp.expand_dims(x, axis=4) | xp.flip(x, axis=2)",
+    "IndexError": "xp.expand_dims(x, axis=4) | xp.flip(x, axis=2) | xp.moveaxis(xp.sum(v), 0, 0)",
     "Exception": """
         xp.add(x, v[:2]) | xp.matmul(x, x) | xp.matmul(x, xp.sum(v)) | xp.permute_dims(x, (0, 0))
         xp.broadcast_to(x, (2, 2)) | xp.reshape(x, (4,)) | xp.concat([x, v], axis=0)

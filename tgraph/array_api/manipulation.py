@@ -57,7 +57,7 @@ def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     """A view whose axes `source` stand at `destination`."""
-    return movement.movedim(x, source, destination)
+    return movement.movedim(x, axes_of(x, source), axes_of(x, destination))
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
