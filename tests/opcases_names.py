@@ -89,11 +89,6 @@ def _normed(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array, Array]:
     return (x - mean) * inverse, mean, inverse
 
 
-def _batch(x: Array) -> list[Array]:
-    out, mean, inverse = _normed(x, (0, 2))
-    return [out, mean.reshape(-1), inverse.reshape(-1)]
-
-
 def _groups(x: Array) -> list[Array]:
     out, mean, inverse = _normed(x.reshape(2, 2, 6), (2,))
     return [out.reshape(x.shape), mean[..., 0], inverse[..., 0]]
@@ -102,14 +97,15 @@ def _groups(x: Array) -> list[Array]:
 family(
     {
         "native_batch_norm": (
-            lambda x: tg.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3), _batch
+            lambda x: tg.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3)[0],
+            lambda x: _normed(x, (0, 2))[0],
         ),
         "native_group_norm": (
             lambda x: tg.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-3), _groups
         ),
         "native_layer_norm": (
-            lambda x: tg.native_layer_norm(x, [3], None, None, 1e-3),
-            lambda x: list(_normed(x, (2,))),
+            lambda x: tg.native_layer_norm(x, [3], None, None, 1e-3)[0],
+            lambda x: _normed(x, (2,))[0],
         ),
         "native_dropout": (
             lambda x: tg.native_dropout(x, 0.0, True)[0], lambda x: x

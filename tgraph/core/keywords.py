@@ -33,6 +33,7 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "cuda": {"memory_format": IGNORED},
     "dot": {"tensor": "other"},
     "max": {"other": "dim"},
+    "normal": {"layout": IGNORED, "pin_memory": OFF},
     "min": {"other": "dim"},
     "pow": {"self": "input"},
     "random_": {"from": "low", "to": "high"},

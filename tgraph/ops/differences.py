@@ -119,6 +119,10 @@ def gradient(
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     spacing = 1 if spacing is None else spacing
+    axes = [normalize_axis(each, input.ndim) for each in dims]
+    for each in axes:
+        if axes.count(each) > 1:
+            raise RuntimeError(f"dim {each} appears multiple times in the list of dims")
     given = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(given) != len(dims):
         raise RuntimeError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
@@ -20,7 +22,7 @@ from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
 from ..runtime.arrays import current
 from ..runtime.device import META
-from ..runtime.dtypes import bool_, float32, int32, int64
+from ..runtime.dtypes import DType, bool_, int32, int64
 from . import elementwise as e
 from . import movement as m
 from .concatenation import atleast_1d
@@ -66,7 +68,23 @@ def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
+    if input._type.dtype.is_integral:
+        if not isinstance(value, Tensor):
+            _check_fits(value, input._type.dtype)
+        elif value.is_complex() and current_context().has_value(value):
+            _check_fits(value.item(), input._type.dtype)
     return apply(p.where, mask, as_value(value, input), input)
+
+
+def _check_fits(value: Scalar, dtype: DType) -> None:
+    """RuntimeError for a number that no integer of a type is near."""
+    limits = np.iinfo(dtype.numpy)
+    real = value.real if isinstance(value, complex) else value
+    least = -limits.max - 1  # of unsigned types, too: negative numbers wrap around
+    if not least <= real <= limits.max or (isinstance(value, complex) and value.imag):
+        raise RuntimeError(
+            f"value cannot be converted to type {dtype.name}_t without overflow: {value}"
+        )
 
 
 @public(method=True, inplace=True, overlap="any")
@@ -136,7 +154,7 @@ def _gather_with_places_vjp(
 @planned
 def _gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     shape = require_tensor(index, "gather", "index")._type.shape
-    if not index._type.numel and (index.ndim != input.ndim or index._type.dtype is float32):
+    if not index._type.numel:  # of any type and number of dimensions
         normalize_axis(dim, max(input.ndim, 1))
         return m.clone(m.reshape(m.slice_axis(m.reshape(input, -1), 0, 0, 0), shape))
     if input.ndim == 0 or index.ndim == 0:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import return_types
+from ..core.eager_context import current_context
 from ..core.operands import require_tensor
+from ..core.out_argument import with_out
 from ..core.tensor import Tensor
 from . import creation
 from . import elementwise as e
@@ -17,6 +19,11 @@ from .gather_scatter import index_add
 from .sorting import searchsorted
 
 
+def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    return with_out(function, exact=True)
+
+
+@_with_out
 def histogram(
     input: Tensor,
     bins: Any,
@@ -131,13 +138,10 @@ def _edges(name: str, column: Tensor, bins: Any, ends: Sequence[float] | None) -
         return m.clone(bins)
     if bins <= 0:
         raise RuntimeError(f"{name}(): bins must be > 0, but got {bins}")
+    if ends is None and column.numel():
+        return _from_least_to_largest(name, column, bins)
     if ends is None:
-        if not column.numel():
-            low, high = 0.0, 1.0
-        else:
-            low, high = float(r.amin(column)), float(r.amax(column))
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise RuntimeError(f"{name}(): dimension's range [{low}, {high}] is not finite")
+        low, high = 0.0, 1.0
     else:
         low, high = float(ends[0]), float(ends[1])
         if low > high or not (math.isfinite(low) and math.isfinite(high)):
@@ -148,3 +152,16 @@ def _edges(name: str, column: Tensor, bins: Any, ends: Sequence[float] | None) -
     if low == high:
         low, high = low - 0.5, high + 0.5
     return creation.linspace(low, high, bins + 1, dtype=column.dtype, device=column.device)
+
+
+def _from_least_to_largest(name: str, column: Tensor, bins: int) -> Tensor:
+    low, high = r.amin(column), r.amax(column)
+    ends = e.sub(high, low)
+    if current_context().has_value(ends) and not math.isfinite(float(ends)):
+        raise RuntimeError(
+            f"{name}(): dimension's range [{float(low)}, {float(high)}] is not finite"
+        )
+    wider = e.where(e.eq(low, high), 0.5, 0.0)
+    return creation.linspace(
+        e.sub(low, wider), e.add(high, wider), bins + 1, dtype=column.dtype, device=column.device
+    )

@@ -23,6 +23,7 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import complex128, float64
+from . import creation
 from . import elementwise as e
 from .activations import sigmoid
 
@@ -277,6 +278,8 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
     tensor([0.5000], dtype=tgraph.float64)
     """
     wide = complex128 if result_type(input, exponent).is_complex else float64
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        input = creation.scalar_tensor(input, dtype=wide)
     base, power = (
         cast(each, wide) if isinstance(each, Tensor) else each for each in (input, exponent)
     )

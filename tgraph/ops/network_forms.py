@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.grad_mode import no_grad
 from ..core.operands import require_tensor
+from ..core.out_argument import with_out
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_, float32
 from . import batch_normalization as b
@@ -209,8 +210,11 @@ def native_batch_norm(
     if not training:
         return out, creation.new_empty(out, (0,)), creation.new_empty(out, (0,))
     axes = (0, *range(2, input.ndim))
-    mean, inverse = _statistics(input, axes, eps)
+    mean, inverse = _statistics(input.detach(), axes, eps)
     return out, m.reshape(mean, -1), m.reshape(inverse, -1)
+
+
+native_batch_norm = with_out(native_batch_norm, "any", True)
 
 
 def native_group_norm(
@@ -240,11 +244,11 @@ def native_layer_norm(
     """`layer_norm`, with the means and 1 / deviation."""
     out = normalization.layer_norm(input, normalized_shape, weight, bias, eps)
     axes = tuple(range(input.ndim - len(tuple(normalized_shape)), input.ndim))
-    return out, *_statistics(input, axes, eps)
+    return out, *_statistics(input.detach(), axes, eps)
 
 
 def _statistics(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
-    """Means, and 1 / deviation, of which PyTorch gives no gradients of their own."""
+    """Means, and 1 / deviation. In PyTorch those of groups alone have gradients of their own."""
     variance, mean = r.var_mean(x, axes, correction=0, keepdim=True)
     return mean, e.rsqrt(e.add(variance, eps))
 

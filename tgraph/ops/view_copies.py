@@ -48,11 +48,6 @@ def _split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     return m.split(input, split_size, dim)
 
 
-def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`narrow` as a tensor of its own."""
-    return m.row_major_copy(m.narrow(input, dim, start, length))
-
-
 def slice_inverse(
     input: Tensor,
     src: Tensor,
@@ -88,6 +83,7 @@ as_strided_copy = _copies(storage_views.as_strided)
 detach_copy = _copies(detach)
 diagonal_copy = _copies(m.diagonal)
 expand_copy = _copies(_expand)
+narrow_copy = _copies(m.narrow)
 permute_copy = _copies(_permute)
 select_copy = _copies(m.select)
 slice_copy = _copies(sliced)
