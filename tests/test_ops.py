@@ -329,6 +329,7 @@ OTHER_MODULES = (
     "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
     "array_files", "inplace_functions", "anomaly_mode", "pools_with_indices",
     "sparse_parts",
+    "ops.questions",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",

@@ -523,6 +523,7 @@ has_lapack = True
 has_mkl = False
 has_openmp = False
 has_spectral = True
+legacy_contiguous_format = contiguous_format
 
 globals().update(_FUNCTIONS)
 

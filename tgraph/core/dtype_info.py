@@ -11,6 +11,9 @@ from ..compiler.ir import promotion
 from ..runtime.dtypes import DType
 from ..runtime.records import record
 
+_DECIMALS = {"bfloat16": 2, "float16": 3, "float32": 6, "float64": 15}
+"""Decimal digits that each number of as many has of its own."""
+
 
 @record()
 class FloatInfo:
@@ -28,6 +31,13 @@ class FloatInfo:
     def smallest_normal(self) -> float:
         return self.tiny
 
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.tiny:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
+
 
 @record()
 class IntegerInfo:
@@ -37,6 +47,9 @@ class IntegerInfo:
     bits: int
     min: int
     max: int
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
 def finfo(dtype: DType | None = None) -> FloatInfo:
@@ -53,7 +66,7 @@ def finfo(dtype: DType | None = None) -> FloatInfo:
         float(info.max),
         float(info.eps),
         float(info.tiny),
-        float(info.resolution),
+        10.0 ** -_DECIMALS[of.name],
     )
 
 

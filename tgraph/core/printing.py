@@ -184,7 +184,7 @@ def tensor_repr(self: Tensor) -> str:
         suffixes.append(f"device='{self._type.device}'")
     if is_meta or (value.size == 0 and value.shape != (0,)):
         suffixes.append(f"size={tuple(value.shape)}")
-    usual = (promotion.default_dtype, bool_) if value.size == 0 else (
+    usual = (promotion.default_dtype,) if value.size == 0 else (
         promotion.default_dtype, promotion.default_complex(), int64, bool_)  # fmt: skip
     if dtype not in usual:
         suffixes.append(f"dtype={dtype}")
@@ -197,15 +197,19 @@ def tensor_repr(self: Tensor) -> str:
 
 
 def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """A text with more behind it, on new lines where one would be too long."""
-    line = len(text) - text.rfind("\n") - 1
+    """A text with more behind it, with line breaks where PyTorch has them.
+
+    It counts two more of the last line.
+    """
+    line = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if line + len(suffix) + 2 > _options.linewidth:
+        length = len(suffix.replace("=tgraph.", "=torch."))
+        if line + length + 2 > _options.linewidth:
             text += ",\n" + " " * indent + suffix
-            line = indent + len(suffix)
+            line = indent + length
         else:
             text += ", " + suffix
-            line += len(suffix) + 2
+            line += length + 2
     return text
 
 

@@ -39,6 +39,18 @@ class Size(tuple[int, ...]):
         found = tuple.__getitem__(self, key)
         return Size(found) if isinstance(key, slice) else found
 
+    def __add__(self, other: Any) -> Any:
+        found = tuple.__add__(self, other)
+        return found if found is NotImplemented else Size(found)
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(other + tuple(self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: Any) -> Any:
+        return Size(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
+
     def __repr__(self) -> str:
         return f"tgraph.Size({list(self)})"
 
@@ -234,6 +246,17 @@ class Tensor:
         return False
 
     is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_mps = is_xpu = is_sparse
+    is_xla = is_ipu = is_hpu = is_maia = is_mtia = is_vulkan = is_sparse
+
+    def _is_view(self) -> bool:
+        """Whether writes in place also change the history of another tensor."""
+        return self._view is not None and self._view.differentiable
+
+    @property
+    def _base(self) -> Tensor | None:
+        """What this tensor is a view of."""
+        view = self._view
+        return view.base if view is not None and view.differentiable else None
 
     @property
     def _version(self) -> int:

@@ -22,6 +22,17 @@ def frombuffer(
     >>> tg.frombuffer(bytearray(b"abc"), dtype=tg.uint8)
     tensor([97, 98, 99], dtype=tgraph.uint8)
     """
+    try:
+        length = memoryview(buffer).nbytes
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({length} bytes) minus 1"
+        )
     array = np.frombuffer(buffer, dtype.numpy, count, offset)
     if not array.flags.writeable:
         warnings.warn("The given buffer is not writable, and tensors can be written: the elements "

@@ -335,14 +335,21 @@ def to_python_bool(self: Tensor) -> bool:
     return bool(current_context().host_array(self, "bool(): Python control flow").item())
 
 
+def _number(self: Tensor, operation: str) -> Any:
+    """`item()` for Python's own conversions, which have an error of their own."""
+    if self._type.numel != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return _single(self, operation)
+
+
 def to_python_int(self: Tensor) -> int:
     """For `int(tensor)`."""
-    return int(_real(_single(self, "int()"), "int64_t"))
+    return int(_real(_number(self, "int()"), "int64_t"))
 
 
 def to_python_float(self: Tensor) -> float:
     """For `float(tensor)`."""
-    return float(_real(_single(self, "float()"), "double"))
+    return float(_real(_number(self, "float()"), "double"))
 
 
 def _real(value: Any, wanted: str) -> Any:
@@ -355,12 +362,13 @@ def _real(value: Any, wanted: str) -> Any:
 
 def to_python_complex(self: Tensor) -> complex:
     """For `complex(tensor)`."""
-    return complex(_single(self, "complex()"))
+    return complex(_number(self, "complex()"))
 
 
 def to_index(self: Tensor) -> int:
     """For use as an index or size: an integer tensor of one element."""
-    if not (self._type.dtype.is_integral or self._type.dtype is bool_) or self._type.shape:
+    is_whole = self._type.dtype.is_integral or self._type.dtype is bool_
+    if not is_whole or self._type.numel != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(_single(self, "use as a Python integer"))
 
@@ -380,11 +388,17 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(unbind(self, 0))
 
 
+def backwards(self: Tensor) -> Tensor:
+    """For `reversed(tensor)`: the last place of the first dimension comes first."""
+    return self.flip(0) if self._type.shape else self
+
+
 def contains(self: Tensor, element: Any) -> bool:
     """Whether any element equals `element`, a number or tensor."""
     if not isinstance(element, (Tensor, int, float, complex, np.generic)):
-        raise TypeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}"
+        raise RuntimeError(
+            "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+            f"{type(element)}."
         )
     return bool((self == element).any())
 

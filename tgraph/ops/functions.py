@@ -37,6 +37,7 @@ from . import (
     norms,
     number_parts,
     products,
+    questions,
     random,
     rearranging,
     reductions,
@@ -63,7 +64,8 @@ FAMILIES = (
     count_draws, creation, differences, distinct, elementwise, error_functions, gather_scatter,
     incomplete_gamma,
     indexing, inplace_views, linalg, loops, low_rank, mathematics, matrix_names, movement, norms,
-    number_parts, products, random, rearranging, reductions, reflections, removed, row_scans, scans,
+    number_parts, products, questions, random, rearranging, reductions, reflections, removed,
+    row_scans, scans,
     scatter_reductions, shared_memory, sorting, special_functions, spectrograms, statistics,
     storage, storage_views, tensor_facts, typed, window_creation, zeta_functions,
 )  # fmt: skip

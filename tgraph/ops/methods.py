@@ -125,6 +125,7 @@ SPECIAL: dict[str, Any] = {
     "__pos__": elementwise.positive,
     "__reduce_ex__": pickling.reduce_for_pickle,
     "__repr__": printing.tensor_repr,
+    "__reversed__": conversion.backwards,
     "__setitem__": indexing.setitem,
 }
 

@@ -6,9 +6,6 @@ to others `multiprocessing` sends a handle of it (`tgraph/multiprocessing.py`).
 
 from __future__ import annotations
 
-import gc
-import mmap
-import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -20,37 +17,15 @@ from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.public import public
 from ..core.tensor import Tensor, intern_type, root_of, storage_of, wrap
-from .storage import address_of, untyped_storage
-
-
-class SharedMemory(mmap.mmap):
-    """Bytes that several processes have. `file` is their handle, where the system has such."""
-
-    file: int | None = None
-
-
-def mapped(file: int | None, nbytes: int) -> SharedMemory:
-    """The memory of a handle, which is closed with it; new memory where there is none."""
-    made = SharedMemory(-1 if file is None else file, nbytes)
-    made.file = file
-    if file is not None:
-        weakref.finalize(made, os.close, file)
-    return made
-
-
-def _new_memory(nbytes: int) -> SharedMemory:
-    if not hasattr(os, "memfd_create"):
-        return mapped(None, nbytes)
-    file = os.memfd_create("tgraph", os.MFD_CLOEXEC)
-    os.truncate(file, nbytes)
-    return mapped(file, nbytes)
-
-
-def memory_of(array: Any) -> SharedMemory | None:
-    """The shared memory that an array lies in, if it does."""
-    while array is not None and not isinstance(array, SharedMemory):
-        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
-    return array
+from .memory_places import (
+    SharedMemory,
+    address_of,
+    mapped,
+    memory_of,
+    move_all,
+    new_memory,
+)
+from .storage import untyped_storage
 
 
 @public(function=False, method=True)
@@ -87,14 +62,14 @@ def share(tensors: Sequence[Tensor]) -> None:
             continue
         root = root_of(settled(each))
         storage = untyped_storage(root)
-        memory = np.frombuffer(_new_memory(storage.nbytes()), np.uint8)
+        memory = np.frombuffer(new_memory(storage.nbytes()), np.uint8)
         memory[:] = storage.bytes
         start = storage.data_ptr()
         moved[start] = start + storage.nbytes(), memory
         storage.bytes = memory
         storage_of(root).memory = weakref.ref(storage)
     if moved:
-        _move_all(moved)
+        move_all(moved)
 
 
 def place_of(tensor: Tensor) -> tuple[SharedMemory, int, TensorType, tuple[int, ...]] | None:
@@ -114,28 +89,3 @@ def tensor_at(
     memory = mapped(file, nbytes)
     array: Any = np.ndarray(type_.shape, type_.dtype.numpy, memory, start, strides)
     return wrap(array, intern_type(*type_))
-
-
-def _move_all(moved: dict[int, tuple[int, Any]]) -> None:
-    """Let every tensor that lies in what was moved lie at its place in the new memory."""
-    starts = np.array(sorted(moved))
-    for each in gc.get_objects():
-        # By its type: `__class__` of foreign objects may be code, which warns or raises.
-        if (
-            not issubclass(type(each), Tensor)
-            or type(getattr(each, "_value", None)) is not _ndarray
-        ):
-            continue
-        array = each._value
-        address = address_of(array)
-        at = int(np.searchsorted(starts, address, side="right")) - 1
-        if at < 0:
-            continue
-        start = int(starts[at])
-        end, memory = moved[start]
-        if address < end and array.size:
-            bytes_ = memory[address - start :]
-            each._value = np.ndarray(array.shape, array.dtype, bytes_, 0, array.strides)
-
-
-_ndarray = np.ndarray

@@ -23,6 +23,7 @@ from ..runtime.arrays import copy_elements, copy_of, module_of, place, to_host, 
 from ..runtime.device import CPU, Device
 from ..runtime.meta import MetaArray
 from .creation import DeviceLike, as_device
+from .memory_places import address_of, memory_of, move_all, new_memory
 
 
 class UntypedStorage:
@@ -55,6 +56,11 @@ class UntypedStorage:
         return int(self.bytes.size)
 
     size = __len__ = nbytes
+
+    @property
+    def _cdata(self) -> int:
+        """What tells one memory from another."""
+        return self.data_ptr()
 
     def element_size(self) -> int:
         """Of a byte: 1."""
@@ -94,6 +100,22 @@ class UntypedStorage:
             )
         copy_elements(self.bytes, source.to(self.device).bytes)
         self.written()
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether other processes can have this memory; always so on CUDA devices."""
+        return self.is_cuda or memory_of(self.bytes) is not None
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move this memory, with tensors that show it, to where other processes see it."""
+        start, count = self.data_ptr(), self.nbytes()
+        if not self.is_shared() and count and self.device.type == "cpu":
+            memory = np.frombuffer(new_memory(count), np.uint8)
+            memory[:] = self.bytes
+            move_all({start: (start + count, memory)})
+            self.bytes = memory
+            if self.root is not None:
+                storage_of(self.root).memory = weakref.ref(self)
         return self
 
     def written(self) -> None:
@@ -144,8 +166,22 @@ class UntypedStorage:
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuild_storage, (to_host(self.bytes), str(self.device))
 
+    def type(self) -> str:
+        """PyTorch's name of this class."""
+        return "torch.storage.UntypedStorage"
+
     def __repr__(self) -> str:
-        return f"<tgraph.UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+        kind = f"[tgraph.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+        return "\n".join([*lines_of(self), kind])
+
+
+def lines_of(storage: Any) -> list[str]:
+    """The elements as `repr` shows them: each on a line, of many the first and the last."""
+    count = len(storage)
+    if count <= 1000:
+        return [f" {each}" for each in storage]
+    shown = [f" {storage[at]}" for at in (0, 1, 2, count - 3, count - 2, count - 1)]
+    return [*shown[:3], " ...", *shown[3:]]
 
 
 def rebuild_storage(array: Any, device: str) -> UntypedStorage:
@@ -161,12 +197,6 @@ def storage_over(array: Any, device: Device) -> UntypedStorage:
     made = object.__new__(UntypedStorage)
     made.bytes, made.device, made.root = array, device, None
     return made
-
-
-def address_of(array: Any) -> int:
-    """Where the first element of an array lies."""
-    found = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
-    return int(found)
 
 
 def _bytes_of(array: Any) -> Any:

@@ -21,7 +21,7 @@ from ..runtime.device import set_default_device
 from ..runtime.dtypes import DType
 from .creation import DeviceLike, as_device, as_dtype, empty, tensor
 from .movement import as_sizes
-from .storage import UntypedStorage, untyped_storage
+from .storage import UntypedStorage, lines_of, untyped_storage
 from .storage_views import tensor_over
 
 NAMES = {
@@ -90,9 +90,28 @@ class TypedStorage:
         """How many bytes there are."""
         return self._untyped.nbytes()
 
+    @property
+    def _cdata(self) -> int:
+        return self._untyped._cdata
+
     def element_size(self) -> int:
         """Bytes per element."""
         return self.dtype.itemsize
+
+    def is_shared(self) -> bool:
+        """Whether other processes can have this memory."""
+        return self._untyped.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move this memory, with tensors that show it, to where other processes see it."""
+        self._untyped.share_memory_()
+        return self
+
+    def type(self, dtype: DType | None = None) -> Any:
+        """PyTorch's name of this class, or the elements as a storage of another dtype."""
+        if dtype is None:
+            return f"torch.{type(self).__name__}"
+        return storage(self._elements().to(dtype))
 
     def size(self) -> int:
         """How many elements there are."""
@@ -159,7 +178,26 @@ class TypedStorage:
         return type(self), (self._untyped,)
 
     def __repr__(self) -> str:
-        return f"<tgraph.{type(self).__name__} of {len(self)} elements on {self.device}>"
+        what = f"dtype={self.dtype}, device={self.device}"
+        kind = f"[tgraph.storage.TypedStorage({what}) of size {len(self)}]"
+        return "\n".join([*lines_of(self), kind])
+
+
+def _as_other(dtype: DType) -> Any:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return self if self.dtype is dtype else self.type(dtype)
+
+    convert.__doc__ = f"The elements as a storage of {dtype}: itself where it is one."
+    return convert
+
+
+for _name, _dtype in {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16, "byte": dtypes.uint8, "char": dtypes.int8,
+    "short": dtypes.int16, "int": dtypes.int32, "long": dtypes.int64, "bool": dtypes.bool_,
+    "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
+}.items():  # fmt: skip
+    setattr(TypedStorage, _name, _as_other(_dtype))
 
 
 @public()
@@ -207,6 +245,10 @@ class TypedTensor(type):
 
     dtype: DType
     place: str
+
+    @property
+    def is_cuda(cls) -> bool:
+        return cls.place == "cuda"
 
     def __instancecheck__(cls, instance: object) -> bool:
         if not isinstance(instance, Tensor) or instance._type.dtype is not cls.dtype:

@@ -1,0 +1,80 @@
+"""A tensor as an object, line by line beside PyTorch: texts, storages, buffers, protocols."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pytest
+
+import tgraph as tg
+
+# Statements, the last of which is an expression; what it shows, or its error, is PyTorch's.
+LINES = """
+x = T.arange(6.0).reshape(2, 3); s = x.storage(); [s.size(), str(s), s.type(), s.double().tolist()]
+x = T.arange(2); [repr(x.untyped_storage()), x.storage().half(), x.untyped_storage().type()]
+x = T.arange(6.0); s = x[1:].untyped_storage(); s._cdata == x.storage()._cdata
+x = T.arange(3.0); s = x.untyped_storage().share_memory_(); [s.is_shared(), x.is_shared(), x]
+x = T.arange(4.0); [x.is_set_to(x.detach()), x.is_set_to(x[1:]), x.is_set_to(x.view(2, 2))]
+x = T.arange(4.0); [x.const_data_ptr() == x.data_ptr(), T.FloatTensor.is_cuda]
+T.frombuffer(bytearray(b"abcd"), dtype=T.int16, offset=2)
+T.frombuffer(bytearray(b"abcd"), dtype=T.int16, offset=1)
+T.frombuffer(bytearray(b"abcd"), dtype=T.int16, count=5)
+T.frombuffer(bytearray(b"abcd"), dtype=T.int16, count=-7)
+T.frombuffer(bytearray(b"abcd"), dtype=T.int16, offset=4)
+T.frombuffer(bytearray(b""), dtype=T.int16)
+T.frombuffer(3, dtype=T.int16)
+T.frombuffer(bytearray(8), dtype=T.float32, requires_grad=True)
+T.frombuffer(bytearray(8), dtype=T.int32, requires_grad=True)
+b = bytearray(4); t = T.frombuffer(b, dtype=T.uint8); b[0] = 7; t[1] = 3; [list(b), t]
+[T.finfo(T.float32), T.finfo(T.float16), T.finfo(T.bfloat16), T.finfo(T.float64), T.finfo()]
+[T.iinfo(T.int8), T.iinfo(T.int64), T.finfo(T.float32).resolution, T.finfo(T.complex64).dtype]
+x = T.ones(2); [T.is_conj(x), x.is_neg(), x.is_inference(), x.is_distributed(), x.is_xla, x.name]
+[T.is_signed(T.ones(1)), T.is_same_size(T.ones(2), T.ones(1)), T.is_nonzero(T.tensor([2.0]))]
+T.is_nonzero(T.tensor([2.0, 3.0]))
+[T.ones(2, 3).t().dim_order(), T.ones(2, 1, 3).dim_order()]
+T.ones(2, 3).dim_order(ambiguity_check=True)
+T.ones(2, 1, 3).dim_order(ambiguity_check=True)
+T.ones(2, 3, 4, 5).to(memory_format=T.channels_last).dim_order(ambiguity_check=[T.channels_last])
+x = T.arange(3); [x.new([1, 2]), x.new(2, 3).shape, x.new(), x.new([1.5]), x.new(T.Size([4])).shape]
+x = T.arange(3).new(1.5)
+s = T.Size([1, 2]); [s + (3,), (3,) + s, s * 2, s + T.Size([4])]
+[reversed(T.arange(3)), reversed(T.tensor(1.0))]
+int(T.tensor([2.7, 1.0]))
+complex(T.tensor([]))
+[operator.index(T.tensor([2])), operator.index(T.tensor(True))]
+"a" in T.tensor([1, 2])
+x = T.ones(2, requires_grad=True); v = x[0]; [v._is_view(), v._base is x, x._base]
+T.ones(2).detach()._is_view()
+x = T.ones(4, 2, requires_grad=True); [x[0].output_nr, x.max(0)[0].output_nr]
+T.zeros(2, 0, dtype=T.bool)
+T.zeros(2, 0, 3, dtype=T.complex64, requires_grad=True) * 1
+T.tensor([[1000.5 - 1487j, -29.25 - 7099j, -4183 + 4634j]] * 2, dtype=T.complex128)
+T.tensor([[-0.34, 0.9, 1.1], [-2.2, 0.8, -1], [-2, -0.4, -1]], dtype=T.bfloat16, requires_grad=True)
+"""
+ROWS = LINES.strip().splitlines()
+
+
+def said(T: Any, line: str) -> str:
+    *statements, last = line.split("; ")
+    names = {"T": T, "operator": operator}
+    try:
+        for each in statements:
+            exec(each, names)
+        found = repr(eval(last, names))
+    except Exception as error:
+        return type(error).__name__
+    return found.replace("torch.", "").replace("tgraph.", "")
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_lines_say_what_they_do_in_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    found = {line: said(tg, line) for line in ROWS}
+    assert found == {line: said(torch, line) for line in ROWS}
+
+
+def test_texts_of_large_storages_are_short() -> None:
+    text = repr(tg.arange(2000).storage())
+    assert text.count("\n") == 7 and " 2\n ...\n 1997\n" in text
+    assert not tg.zeros(0, 2).const_data_ptr()

@@ -1,0 +1,80 @@
+"""Where arrays lie in memory: addresses, memory of several processes, and tensors that move."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..core.tensor import Tensor
+
+
+def address_of(array: Any) -> int:
+    """Where the first element of an array lies."""
+    found = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+    return int(found)
+
+
+class SharedMemory(mmap.mmap):
+    """Bytes that several processes have. `file` is their handle, where the system has such."""
+
+    file: int | None = None
+
+
+def mapped(file: int | None, nbytes: int) -> SharedMemory:
+    """The memory of a handle, which is closed with it; new memory where there is none."""
+    made = SharedMemory(-1 if file is None else file, nbytes)
+    made.file = file
+    if file is not None:
+        weakref.finalize(made, os.close, file)
+    return made
+
+
+def new_memory(nbytes: int) -> SharedMemory:
+    if not hasattr(os, "memfd_create"):
+        return mapped(None, nbytes)
+    file = os.memfd_create("tgraph", os.MFD_CLOEXEC)
+    os.truncate(file, nbytes)
+    return mapped(file, nbytes)
+
+
+def memory_of(array: Any) -> SharedMemory | None:
+    """The shared memory that an array lies in, if it does."""
+    while array is not None and not isinstance(array, SharedMemory):
+        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
+    return array
+
+
+def move_all(moved: dict[int, tuple[int, Any]]) -> None:
+    """Let every tensor that lies in what was moved lie at its place in the new memory.
+
+    `moved` has addresses, each with the end of the old memory and the new bytes.
+    """
+    starts = np.array(sorted(moved))
+    found: list[tuple[Tensor, Any, int]] = []
+    for each in gc.get_objects():
+        # By its type: `__class__` of foreign objects may be code, which warns or raises.
+        if (
+            not issubclass(type(each), Tensor)
+            or type(getattr(each, "_value", None)) is not _ndarray
+        ):
+            continue
+        array = each._value
+        address = address_of(array)
+        at = int(np.searchsorted(starts, address, side="right")) - 1
+        if at < 0:
+            continue
+        start = int(starts[at])
+        end, memory = moved[start]
+        if address < end and array.size:
+            found.append((each, memory, address - start))
+    for each, memory, first in found:
+        array = each._value
+        each._value = np.ndarray(array.shape, array.dtype, memory[first:], 0, array.strides)
+
+
+_ndarray = np.ndarray

@@ -1,0 +1,95 @@
+"""What users ask of a tensor as an object: its memory, the order of that, its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.dispatch import settled
+from ..core.memory_format import MemoryFormat, contiguous_format
+from ..core.operands import require_tensor
+from ..core.public import public
+from ..core.tensor import Tensor, strides_of
+from .conversion import array_of
+from .memory_places import address_of
+from .storage import untyped_storage
+from .typed import STORAGES, TypedStorage
+
+
+@public(method=True)
+def is_conj(input: Tensor) -> bool:
+    """False: `conj` gives a tensor of its own here, not one that is read conjugated."""
+    require_tensor(input, "is_conj", "input")
+    return False
+
+
+@public(method=True)
+def is_neg(input: Tensor) -> bool:
+    """False: no tensor is one that is read negated."""
+    require_tensor(input, "is_neg", "input")
+    return False
+
+
+@public(function=False, method=True)
+def const_data_ptr(self: Tensor) -> int:
+    """The address of the first element, for those who only read; 0 without elements."""
+    return address_of(array_of(self, "const_data_ptr()")) if self._type.numel else 0
+
+
+@public(function=False, method=True)
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether `tensor` shows the same memory in the same way.
+
+    >>> import tgraph as tg
+    >>> x = tg.arange(4)
+    >>> x.is_set_to(x.view(4)), x.is_set_to(x[1:]), x.is_set_to(x.view(2, 2))
+    (True, False, False)
+    """
+    other = require_tensor(tensor, "is_set_to", "tensor")
+    if settled(self)._type != settled(other)._type or strides_of(self) != strides_of(other):
+        return False
+    same_place = const_data_ptr(self) == const_data_ptr(other)
+    return same_place and untyped_storage(self) == untyped_storage(other)
+
+
+@public(function=False, method=True)
+def storage_type(self: Tensor) -> type[TypedStorage]:
+    """The class of the storage: `FloatStorage` for float32, and so on."""
+    return STORAGES[self._type.dtype]
+
+
+@public(function=False, method=True)
+def dim_order(
+    self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] = False
+) -> tuple[int, ...]:
+    """The dimensions in the order of memory, the slowest first.
+
+    With `ambiguity_check` a RuntimeError where another order would be right, too; or, given memory
+    formats, where not exactly one of them is that of the tensor.
+
+    >>> import tgraph as tg
+    >>> tg.ones(2, 3).t().dim_order()
+    (1, 0)
+    """
+    steps, sizes = strides_of(settled(self)), self._type.shape
+    order = tuple(sorted(range(len(steps)), key=lambda axis: -steps[axis]))
+    if not ambiguity_check:
+        return order
+    if ambiguity_check is True:
+        is_one = len({*steps}) == len(steps) and 1 not in sizes
+    else:
+        formats = list(ambiguity_check)
+        if not all(isinstance(each, MemoryFormat) for each in formats):
+            raise TypeError("dim_order(): expected a bool or a list of memory formats")
+        fitting = [
+            each for each in formats
+            if each.fits(len(sizes)) and self.is_contiguous(memory_format=each)
+        ]  # fmt: skip
+        is_one = len(fitting) == 1
+        if is_one and fitting[0] is not contiguous_format:
+            order = fitting[0].axes(sizes)
+    if not is_one:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given "
+            "memory formats."
+        )
+    return order
