@@ -129,6 +129,9 @@ def test_every_operation_of_the_lists_casts():
         of_linalg = {"cross", "norm"} if module is tg.linalg else set()
         for name in (names - of_linalg) & set(dir(module)):
             function, chain = getattr(module, name), []
+            if function.__module__.endswith("network_forms"):
+                assert hasattr(F, name), name  # whose function it calls
+                continue
             found += 1
             while function is not None:
                 chain.append(function)
