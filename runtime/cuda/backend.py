@@ -25,6 +25,8 @@ class Backend(NamedTuple):
     driver: Any
     kept: dict[Any, Any]
     libraries: Callable[[], tuple[Any, Any]]
+    sparse: Any = None
+    """What stands in for `cupyx.scipy.sparse`."""
 
 
 _replaced: Backend | None = None
@@ -58,7 +60,7 @@ def libraries() -> tuple[Any, Any]:
 def sparse() -> Any:
     """The module `cupyx.scipy.sparse`, whose products are cuSPARSE's."""
     if _replaced is not None:
-        return _replaced.cupy.sparse_matrices
+        return _replaced.sparse
     from cupyx.scipy import sparse  # imported here, as CuPy is
 
     return sparse
@@ -84,11 +86,13 @@ def _found() -> Backend:
 
 
 @contextmanager
-def use(cupy: Any, driver: Any, libraries: tuple[Any, Any] | None = None) -> Iterator[None]:
+def use(
+    cupy: Any, driver: Any, libraries: tuple[Any, Any] | None = None, sparse: Any = None
+) -> Iterator[None]:
     """Let others stand in for CuPy, the driver and libraries, as tests without a GPU do."""
     global _replaced
     given = _imported_libraries if libraries is None else lambda: libraries
-    before, _replaced = _replaced, Backend(cupy, driver, {}, given)
+    before, _replaced = _replaced, Backend(cupy, driver, {}, given, sparse)
     try:
         yield
     finally:

@@ -23,7 +23,12 @@ def test_operations_on_open_sizes_are_right_or_refused(case):
         with g:
             fetches = case.function(*given)
         found = as_tuple(tg.Session(g).run(fetches, dict(zip(given, inputs))))
-    except (tg.TraceError, RuntimeError, ValueError) as error:  # a size has to be known
+    except (
+        tg.TraceError,
+        RuntimeError,
+        ValueError,
+        AssertionError,
+    ) as error:  # a size has to be known
         assert "given" in str(error) or "a number is asked for" in str(error)
         return
     for have, want in zip(found, as_tuple(case.function(*inputs)), strict=True):

@@ -413,7 +413,7 @@ def test_averages_follow_a_step():
 def test_state_and_runs_stand_where_they_can_be_meant():
     with tg.Graph() as g:
         layer = nn.Linear(2, 2)
-        x = tg.placeholder(float, (None, 2), "x")
+        x = tg.placeholder(tg.float32, (None, 2), "x")
         y = layer(x)
     session = tg.Session(g)
     with pytest.raises(tg.TraceError, match=r"being traced.*once for all calls"):

@@ -181,7 +181,6 @@ def _cupy() -> Any:
     made.cuda = _cuda()
     made.linalg = _module("cupy.linalg", {"qr": solvers.qr})
     made.lib = _module("cupy.lib", {})
-    made.sparse_matrices = sparse_matrices.module  # that of `cupyx.scipy.sparse`
     tricks = {"as_strided": routines.as_strided}
     made.lib.stride_tricks = _module("cupy.lib.stride_tricks", tricks)
     return made
@@ -212,7 +211,7 @@ def install(
     compile_cubin = nvrtc.compile_cubin
     nvrtc.compile_cubin = _text
     try:
-        with backend.use(cupy, driver, libraries):
+        with backend.use(cupy, driver, libraries, sparse_matrices.module):
             yield machine
     finally:
         nvrtc.compile_cubin = compile_cubin
