@@ -53,6 +53,8 @@ def test_values_that_are_refused() -> None:
             refused()
     with pytest.raises(ValueError, match="only one element tensors can be converted"):
         float(integers)
+    with pytest.raises(TypeError, match=r"poisson\(\): argument 'input' must be Tensor"):
+        tg.poisson(2.0)
     with pytest.raises(TypeError, match=r"'generator' must be tgraph\.Generator, not int"):
         tg.rand(2, generator=5)
     with pytest.raises(RuntimeError, match="At least one of 'min' or 'max'"):

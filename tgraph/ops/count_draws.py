@@ -12,7 +12,7 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
-from ..core.operands import cast
+from ..core.operands import cast, require_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -45,9 +45,9 @@ def _number_of(waits: Tensor, limit: Tensor) -> Tensor:
 
 def _of_floats(operation: str, **given: Tensor) -> None:
     for name, each in given.items():
-        if not each._type.dtype.is_floating_point:
+        if not require_tensor(each, operation, name)._type.dtype.is_floating_point:
             raise NotImplementedError(
-                f"{operation} only supports floating-point dtypes for {name}, "
+                f"{operation}() only supports floating-point dtypes for {name}, "
                 f"got: {each._type.dtype.name}"
             )
 
@@ -67,7 +67,7 @@ def poisson(input: Tensor, generator: random.Generator | None = None) -> Tensor:
     >>> (tg.poisson(tg.tensor([0.0, 1e6])) / 1e4).round()
     tensor([  0., 100.])
     """
-    _of_floats("poisson()", input=input)
+    _of_floats("poisson", input=input)
     rate = input.detach()
     message = "invalid Poisson rate, expected rate to be non-negative"
     wide = cast(apply(p.require, e.ge(rate, 0), rate, message=message), float64)
@@ -110,7 +110,7 @@ def binomial(count: Tensor, prob: Tensor, generator: random.Generator | None = N
     >>> tg.binomial(tg.tensor([0.0, 7.0, 7.0]), tg.tensor([0.5, 0.0, 1.0]))
     tensor([0., 0., 7.])
     """
-    _of_floats("binomial()", count=count, prob=prob)
+    _of_floats("binomial", count=count, prob=prob)
     if count._type.dtype is not prob._type.dtype:
         raise RuntimeError(
             f"binomial(): count and prob must have the same dtype, but got "
