@@ -45,7 +45,8 @@ class GraphConvolution(nn.Module):
 
     def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
         hidden = F.relu(matrix @ self.first(x))
-        return matrix @ self.second(hidden)
+        scores: Tensor = matrix @ self.second(hidden)
+        return scores
 
 
 def train(compiled: bool, nodes: int, steps: int) -> tuple[float, float]:

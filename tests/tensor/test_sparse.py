@@ -70,6 +70,21 @@ def test_gradients_are_those_of_dense_tensors(layout: str) -> None:
     same(again.grad, d.grad)
 
 
+def test_batches_and_tangents_of_products() -> None:
+    a, d = made(tg, AT, VALUES, "csr"), tg.randn(2, COLUMNS, 2)
+    expected = tg.stack([a.to_dense() @ each for each in d])
+    for batched in (tg.vmap(lambda d: a @ d), tg.compile(tg.vmap(lambda d: a @ d))):
+        same(batched(d), expected)
+
+    def of_values(v: Any) -> Any:
+        return tg.sparse_csr_tensor(a.crow_indices(), a.col_indices(), v, a.shape) @ d[0]
+
+    v = tg.randn(2, 3)
+    same(tg.vmap(of_values)(v), tg.stack([of_values(each) for each in v]))
+    same(tg.func.jvp(of_values, (v[0],), (v[1],))[1], of_values(v[1]))
+    same(tg.func.jvp(lambda d: a @ d, (d[0],), (d[1],))[1], expected[1])
+
+
 def test_gradients_of_tables_and_optimizers() -> None:
     def steps(name: str, sparse: bool) -> Any:
         e = table(tg)

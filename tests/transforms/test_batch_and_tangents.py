@@ -25,7 +25,7 @@ BY_VALUES = (
 SOURCES = {"constant", "full", "get", "input", "iota"}  # without operands, or without a tensor's
 PASSES_ONLY = {"attention", "attention_rows", "attention_gradient"}  # nobody else applies them
 # Batched: one example after another.
-ONE_BY_ONE = {"branch", "host_call", "loop"}
+ONE_BY_ONE = {"branch", "csr_matmul", "host_call", "loop"}
 # In forward mode: what gives no floats, and what is applied to detached tensors or by passes only.
 WITHOUT_TANGENTS = {
     "all", "any", "argmax", "argmin", "argsort", "bitwise_and", "bitwise_not", "bitwise_or",

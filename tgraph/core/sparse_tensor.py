@@ -9,7 +9,7 @@ asks `SPARSE_RULES`, or raises the error that names it. Nothing is asked of plai
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..compiler.ir import TensorType
 from ..runtime.device import Device
@@ -86,6 +86,16 @@ class SparseTensor(Tensor):
     _layout: Layout
     _coalesced: bool
     _rows: Any  # what products read of a COO tensor, kept once it is known
+
+    if TYPE_CHECKING:  # `tgraph.ops.sparse_methods` puts them in place
+
+        def indices(self) -> Tensor: ...
+        def values(self) -> Tensor: ...
+        def crow_indices(self) -> Tensor: ...
+        def col_indices(self) -> Tensor: ...
+        def coalesce(self) -> SparseTensor: ...
+        def is_coalesced(self) -> bool: ...
+        def _nnz(self) -> int: ...
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("make a sparse tensor with tgraph.sparse_coo_tensor or to_sparse()")
