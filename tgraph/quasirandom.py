@@ -47,7 +47,7 @@ class SobolEngine:
             warnings.simplefilter("ignore")  # of numbers that are no powers of 2
             points = self._sequence.random(n)
         self.num_generated += n
-        made = creation.tensor(points.tolist(), dtype=wanted).reshape(n, self.dimension)
+        made = creation.tensor(points, dtype=wanted)
         return made if out is None else out.resize_(n, self.dimension).copy_(made)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:

@@ -28,18 +28,18 @@ ABSENT: dict[str, str] = {
         SymBool SymFloat SymInt sym_constrain_range.* sym_fresh_size
         """,
     "there are no tensors of these types of numbers": r"""
-        (?:Tensor\.)?chalf complex32 float[48]_.* u?int[1-7] bits.* bit uint16 uint64
+        (?:Tensor\.)?chalf complex32 float[48]_.* u?int[1-7] bits.* bit
         (?:Tensor\.)?hash_tensor
         """,
-    "tensors are dense": r"""
-        sparse_.* .*_sparse.*_? (?:Tensor\.)?(?:ccol|col|crow|row)_indices(?:_copy)?
-        (?:Tensor\.)?(?:indices|values)(?:_copy)? Tensor\.(?:to_sparse.*|to_dense|sparse_.*)
-        Tensor\.(?:coalesce|is_coalesced|dense_dim) (?:Tensor\.)?(?:smm|sspaddmm) dsmm hsmm hspmm
-        saddmm spmm jagged nn\.functional\.sparse_support_notes
+    "sparse tensors are COO and CSR, and have methods that dense ones have not": r"""
+        sparse_(?:bsc|bsr|csc).* (?:Tensor\.)?(?:ccol|col|crow|row)_indices(?:_copy)?
+        (?:Tensor\.)?(?:indices|values)(?:_copy)? Tensor\.to_sparse_(?:bsc|bsr|csc)
+        Tensor\.(?:coalesce|is_coalesced|sparse_resize.*) (?:Tensor\.)?resize_as_sparse_
+        (?:Tensor\.)?(?:smm|sspaddmm) dsmm hsmm hspmm saddmm spmm jagged
+        nn\.functional\.sparse_support_notes
         """,
-    "where memory lies: see the rows of conj, of layouts and of storages": r"""
-        (?:Tensor\.)?is_(?:conj|neg) layout legacy_contiguous_format
-        Tensor\.(?:as_subclass|const_data_ptr|dim_order|is_set_to|module_load|storage_type)
+    "where memory lies: storages have their own classes": r"""
+        Tensor\.(?:as_subclass|module_load)
         Storage StorageBase to_dlpack nn\.utils\.convert_conv\dd_weight_memory_format
         """,
     "devices are the CPU and CUDA": r"""
@@ -64,7 +64,7 @@ ABSENT: dict[str, str] = {
     "what `torch` keeps for itself, or was removed": r"""
         AVG SUM AggregationType PRIVATE_OPS TYPE_CHECKING USE_.* classproperty
         compiled_with_cxx11_abi get_file_path init_num_threads prepare_multiprocessing_environment
-        thread_safe_generator is_.*_available Tensor\.(?:grad_dtype|index|volatile)
+        thread_safe_generator Tensor\.(?:grad_dtype|index|volatile)
         nn\.factory_kwargs .*\.common_args .*common_notes .*factory_common_args .*multi_dim_common
         nn\.functional\.(?:BroadcastingList\d|GRID_SAMPLE.*|.*_notes)
         (?:nn\.functional|special)\.(?:Tensor|TYPE_CHECKING|Callable|DType|Optional)

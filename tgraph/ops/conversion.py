@@ -277,6 +277,7 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
 
 
 def _single(self: Tensor, operation: str) -> Any:
+    """The element, for Python's own conversions, which have an error of their own."""
     if self._type.numel != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return current_context().host_array(self, operation).item()
@@ -335,21 +336,14 @@ def to_python_bool(self: Tensor) -> bool:
     return bool(current_context().host_array(self, "bool(): Python control flow").item())
 
 
-def _number(self: Tensor, operation: str) -> Any:
-    """`item()` for Python's own conversions, which have an error of their own."""
-    if self._type.numel != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    return _single(self, operation)
-
-
 def to_python_int(self: Tensor) -> int:
     """For `int(tensor)`."""
-    return int(_real(_number(self, "int()"), "int64_t"))
+    return int(_real(_single(self, "int()"), "int64_t"))
 
 
 def to_python_float(self: Tensor) -> float:
     """For `float(tensor)`."""
-    return float(_real(_number(self, "float()"), "double"))
+    return float(_real(_single(self, "float()"), "double"))
 
 
 def _real(value: Any, wanted: str) -> Any:
@@ -362,7 +356,7 @@ def _real(value: Any, wanted: str) -> Any:
 
 def to_python_complex(self: Tensor) -> complex:
     """For `complex(tensor)`."""
-    return complex(_number(self, "complex()"))
+    return complex(_single(self, "complex()"))
 
 
 def to_index(self: Tensor) -> int:

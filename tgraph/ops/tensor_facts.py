@@ -9,7 +9,7 @@ from typing import Any
 from ..core.inplace import copy_
 from ..core.operands import require_tensor
 from ..core.public import public
-from ..core.tensor import Tensor
+from ..core.tensor import Size, Tensor
 from ..runtime.dtypes import int64
 from . import creation, norms
 from . import elementwise as e
@@ -196,7 +196,7 @@ def new(self: Tensor, *args: Any) -> Tensor:
     """A tensor of this one's type and device: of sizes, of data, or without elements."""
     like = {"dtype": self.dtype, "device": self.device}
     if len(args) == 1 and not isinstance(args[0], int):
-        is_sizes = type(args[0]).__name__ == "Size"
+        is_sizes = isinstance(args[0], Size)
         return creation.empty(*args[0], **like) if is_sizes else creation.tensor(args[0], **like)
     return creation.empty(*(args or (0,)), **like)
 
