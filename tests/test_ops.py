@@ -327,16 +327,15 @@ OTHER_MODULES = (
     "inference", "device",
     "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
     "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
-    "array_files", "inplace_functions", "anomaly_mode", "pools_with_indices",
-    "sparse_parts",
-    "ops.questions",
+    "buffers_and_files", "ops.deprecated", "inplace_functions", "anomaly_mode",
+    "pools_with_indices", "sparse_parts",
 )  # fmt: skip
 NO_ROWS = {
     "broadcast_shapes", "from_dlpack", "fused", "is_tensor", "numel", "is_floating_point",
     "is_complex", "tril_indices", "triu_indices",
     "gumbel_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
     "feature_alpha_dropout", "embedding_renorm", "get_device", "is_distributed", "is_inference",
-    "is_nonzero", "is_same_size", "is_signed", "typename",
+    "is_conj", "is_neg", "is_nonzero", "is_same_size", "is_signed", "typename",
 }  # fmt: skip
 
 

@@ -231,9 +231,11 @@ if _TYPE_CHECKING:
         threshold,
         threshold_,
     )
-    from .ops.array_files import (
+    from .ops.buffers_and_files import (
         from_file,
         frombuffer,
+    )
+    from .ops.deprecated import (
         range,
     )
     from .ops.histograms import (
@@ -417,8 +419,10 @@ _LATE_NAMES = {
         set_num_interop_threads set_warn_always""",
     ".core.symbolic": """
         sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum""",
-    ".ops.array_files": """
-        from_file frombuffer range""",
+    ".ops.buffers_and_files": """
+        from_file frombuffer""",
+    ".ops.deprecated": """
+        range""",
     ".ops.histograms": """
         histogram histogramdd""",
     ".ops.segments": """

@@ -160,11 +160,11 @@ from tgraph.nn.functional import selu_ as selu_
 from tgraph.nn.functional import threshold as threshold
 from tgraph.nn.functional import threshold_ as threshold_
 from tgraph.ops import random as _random
-from tgraph.ops.array_files import from_file as from_file
-from tgraph.ops.array_files import frombuffer as frombuffer
-from tgraph.ops.array_files import range as range
+from tgraph.ops.buffers_and_files import from_file as from_file
+from tgraph.ops.buffers_and_files import frombuffer as frombuffer
 from tgraph.ops.control_trees import Function as _Function
 from tgraph.ops.creation import DeviceLike as _DeviceLike
+from tgraph.ops.deprecated import range as range
 from tgraph.ops.fused import fused as fused
 from tgraph.ops.histograms import histogram as histogram
 from tgraph.ops.histograms import histogramdd as histogramdd

@@ -20,8 +20,10 @@ from . import (
     conversion,
     count_draws,
     creation,
+    deprecated,
     differences,
     distinct,
+    element_loops,
     elementwise,
     error_functions,
     gather_scatter,
@@ -34,10 +36,10 @@ from . import (
     mathematics,
     matrix_names,
     movement,
+    nonzero_places,
     norms,
     number_parts,
     products,
-    questions,
     random,
     rearranging,
     reductions,
@@ -61,13 +63,12 @@ from . import (
 
 FAMILIES = (
     activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
-    count_draws, creation, differences, distinct, elementwise, error_functions, gather_scatter,
-    incomplete_gamma,
-    indexing, inplace_views, linalg, loops, low_rank, mathematics, matrix_names, movement, norms,
-    number_parts, products, questions, random, rearranging, reductions, reflections, removed,
-    row_scans, scans,
-    scatter_reductions, shared_memory, sorting, special_functions, spectrograms, statistics,
-    storage, storage_views, tensor_facts, typed, window_creation, zeta_functions,
+    count_draws, creation, deprecated, differences, distinct, element_loops, elementwise,
+    error_functions, gather_scatter, incomplete_gamma, indexing, inplace_views, linalg, loops,
+    low_rank, mathematics, matrix_names, movement, nonzero_places, norms, number_parts, products,
+    random, rearranging, reductions, reflections, removed, row_scans, scans, scatter_reductions,
+    shared_memory, sorting, special_functions, spectrograms, statistics, storage, storage_views,
+    tensor_facts, typed, window_creation, zeta_functions,
 )  # fmt: skip
 
 

@@ -56,6 +56,12 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return getitem(x, m.contiguous(where))
 
 
+@public()
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor as `input`, of one number or of the element of a tensor."""
+    return m.clone(require_tensor(input, "fill")).fill_(value)
+
+
 @public(method=True, inplace=True, overlap="any")
 def masked_fill(input: Tensor, mask: Tensor, value: Scalar | Tensor) -> Tensor:
     """`value` where `mask` holds, else `input`."""

@@ -235,3 +235,37 @@ def matrix_or_vector_norm(
     if isinstance(ord, str):
         raise RuntimeError(f"{name}: Order {ord} needs matrices, in two dimensions")
     return vector_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+@public(out=True)
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares along dimensions; of none, of all elements."""
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) > 2:
+        raise RuntimeError(
+            f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead."
+        )
+    return vector_norm(input, 2, dims or None, keepdim)
+
+
+@public(out=True)
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of singular values of matrices, which lie in two dimensions: the last two."""
+    if isinstance(dim, bool):
+        dim, keepdim = None, dim
+    return matrix_norm(input, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim)
+
+
+@public()
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norms over all dimensions but one; over all for a `dim` of -1.
+
+    >>> import tgraph as tg
+    >>> tg.norm_except_dim(tg.tensor([[3.0, 4.0], [6.0, 8.0]]), 2, 0)
+    tensor([[ 5.],
+            [10.]])
+    """
+    if dim == -1:
+        return norm(v, pow)
+    axes = [at for at in range(v.ndim) if at != normalize_axis(dim, v.ndim)]
+    return norm(v, pow, axes, keepdim=True) if axes else e.abs(v)

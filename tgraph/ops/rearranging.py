@@ -151,6 +151,14 @@ def unsafe_split(input: Tensor, split_size: Sizes, dim: int = 0) -> tuple[Tensor
 
 
 @public(method=True)
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """The parts of `split_with_sizes`, each in memory of its own."""
+    return unsafe_split(input, split_sizes, dim)
+
+
+@public(method=True)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """The parts of `chunk`, each in memory of its own."""
     return tuple(map(m.clone, m.chunk(input, chunks, dim)))

@@ -6,7 +6,6 @@ to others `multiprocessing` sends a handle of it (`tgraph/multiprocessing.py`).
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,16 +15,14 @@ from ..compiler.ir import TensorType
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.public import public
-from ..core.tensor import Tensor, intern_type, root_of, storage_of, wrap
+from ..core.tensor import Tensor, intern_type, root_of, wrap
 from .memory_places import (
     SharedMemory,
     address_of,
     mapped,
     memory_of,
-    move_all,
-    new_memory,
 )
-from .storage import untyped_storage
+from .storage import UntypedStorage, move_to_shared, untyped_storage
 
 
 @public(function=False, method=True)
@@ -56,20 +53,12 @@ def share_memory_(self: Tensor) -> Tensor:
 
 def share(tensors: Sequence[Tensor]) -> None:
     """`share_memory_` of several tensors: all others are looked at once."""
-    moved: dict[int, tuple[int, Any]] = {}  # address -> its end, and the new bytes
+    found: dict[int, UntypedStorage] = {}
     for each in tensors:
-        if each.is_cuda or each.is_meta or is_shared(each) or not each._type.numel:
-            continue
-        root = root_of(settled(each))
-        storage = untyped_storage(root)
-        memory = np.frombuffer(new_memory(storage.nbytes()), np.uint8)
-        memory[:] = storage.bytes
-        start = storage.data_ptr()
-        moved[start] = start + storage.nbytes(), memory
-        storage.bytes = memory
-        storage_of(root).memory = weakref.ref(storage)
-    if moved:
-        move_all(moved)
+        if not (each.is_cuda or each.is_meta or is_shared(each)) and each._type.numel:
+            storage = untyped_storage(root_of(settled(each)))
+            found[storage.data_ptr()] = storage
+    move_to_shared(list(found.values()))
 
 
 def place_of(tensor: Tensor) -> tuple[SharedMemory, int, TensorType, tuple[int, ...]] | None:

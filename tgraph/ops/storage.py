@@ -108,14 +108,8 @@ class UntypedStorage:
 
     def share_memory_(self) -> UntypedStorage:
         """Move this memory, with tensors that show it, to where other processes see it."""
-        start, count = self.data_ptr(), self.nbytes()
-        if not self.is_shared() and count and self.device.type == "cpu":
-            memory = np.frombuffer(new_memory(count), np.uint8)
-            memory[:] = self.bytes
-            move_all({start: (start + count, memory)})
-            self.bytes = memory
-            if self.root is not None:
-                storage_of(self.root).memory = weakref.ref(self)
+        if not self.is_shared() and self.nbytes() and self.device.type == "cpu":
+            move_to_shared([self])
         return self
 
     def written(self) -> None:
@@ -173,6 +167,24 @@ class UntypedStorage:
     def __repr__(self) -> str:
         kind = f"[tgraph.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
         return "\n".join([*lines_of(self), kind])
+
+
+def move_to_shared(storages: Sequence[UntypedStorage]) -> None:
+    """Let storages on the CPU, with all tensors that show them, lie where other processes see them.
+
+    Tensors are looked for once, however many storages there are.
+    """
+    moved: dict[int, tuple[int, Any]] = {}  # address -> its end, and the new bytes
+    for each in storages:
+        start, count = each.data_ptr(), each.nbytes()
+        memory = np.frombuffer(new_memory(count), np.uint8)
+        memory[:] = each.bytes
+        moved[start] = start + count, memory
+        each.bytes = memory
+        if each.root is not None:
+            storage_of(each.root).memory = weakref.ref(each)
+    if moved:
+        move_all(moved)
 
 
 def lines_of(storage: Any) -> list[str]:

@@ -59,32 +59,3 @@ def from_file(
     array = np.memmap(filename, wanted.numpy, "r+" if shared else "c", shape=(size or 0,))
     made = creation.from_numpy(np.asarray(array))
     return (made if device is None else made.to(device)).requires_grad_(requires_grad)
-
-
-def range(
-    start: float = 0,
-    end: float | None = None,
-    step: float = 1,
-    *,
-    out: Tensor | None = None,
-    dtype: DType | None = None,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Numbers from `start` to `end`, which is one of them; deprecated for `arange`."""
-    warnings.warn("range is deprecated and will be removed in a future release because its "
-                  "behavior is inconsistent with Python's range builtin. Instead, use arange, "
-                  "which produces values in [start, end).", stacklevel=2)  # fmt: skip
-    if end is None:
-        start, end = 0, start
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    wanted = creation.get_default_dtype() if dtype is None else dtype
-    count = int((end - start) / step) + 1
-    places = creation.arange(count, dtype=wanted, device=device)
-    made = places * step + start
-    if out is not None:
-        return out.resize_(count).copy_(made)
-    return made.to(wanted).requires_grad_(requires_grad)
