@@ -218,6 +218,10 @@ if _TYPE_CHECKING:
         conv_transpose3d,
         cosine_similarity,
         hardshrink,
+        max_pool1d,
+        max_pool1d_with_indices,
+        max_pool2d,
+        max_pool3d,
         native_channel_shuffle,
         pairwise_distance,
         pixel_shuffle,
@@ -271,10 +275,6 @@ if _TYPE_CHECKING:
         kl_div,
         layer_norm,
         margin_ranking_loss,
-        max_pool1d,
-        max_pool1d_with_indices,
-        max_pool2d,
-        max_pool3d,
         native_batch_norm,
         native_dropout,
         native_group_norm,
@@ -433,14 +433,14 @@ _LATE_NAMES = {
         cosine_embedding_loss ctc_loss dropout dropout_ embedding embedding_renorm_
         feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_
         grid_sampler grid_sampler_2d grid_sampler_3d group_norm hinge_embedding_loss
-        instance_norm kl_div layer_norm margin_ranking_loss max_pool1d max_pool1d_with_indices
-        max_pool2d max_pool3d native_batch_norm native_dropout native_group_norm
-        native_layer_norm poisson_nll_loss triplet_margin_loss""",
+        instance_norm kl_div layer_norm margin_ranking_loss native_batch_norm native_dropout
+        native_group_norm native_layer_norm poisson_nll_loss triplet_margin_loss""",
     ".nn.functional": """
         adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d
         conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
-        native_channel_shuffle pairwise_distance pixel_shuffle pixel_unshuffle prelu rms_norm
-        rrelu rrelu_ selu selu_ threshold threshold_""",
+        max_pool1d max_pool1d_with_indices max_pool2d max_pool3d native_channel_shuffle
+        pairwise_distance pixel_shuffle pixel_unshuffle prelu rms_norm rrelu rrelu_ selu selu_
+        threshold threshold_""",
     ".ops.recurrent_forms": """
         gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell""",
     ".ops.view_copies": """

@@ -147,6 +147,10 @@ from tgraph.nn.functional import conv_transpose2d as conv_transpose2d
 from tgraph.nn.functional import conv_transpose3d as conv_transpose3d
 from tgraph.nn.functional import cosine_similarity as cosine_similarity
 from tgraph.nn.functional import hardshrink as hardshrink
+from tgraph.nn.functional import max_pool1d as max_pool1d
+from tgraph.nn.functional import max_pool1d_with_indices as max_pool1d_with_indices
+from tgraph.nn.functional import max_pool2d as max_pool2d
+from tgraph.nn.functional import max_pool3d as max_pool3d
 from tgraph.nn.functional import native_channel_shuffle as native_channel_shuffle
 from tgraph.nn.functional import pairwise_distance as pairwise_distance
 from tgraph.nn.functional import pixel_shuffle as pixel_shuffle
@@ -200,10 +204,6 @@ from tgraph.ops.network_forms import instance_norm as instance_norm
 from tgraph.ops.network_forms import kl_div as kl_div
 from tgraph.ops.network_forms import layer_norm as layer_norm
 from tgraph.ops.network_forms import margin_ranking_loss as margin_ranking_loss
-from tgraph.ops.network_forms import max_pool1d as max_pool1d
-from tgraph.ops.network_forms import max_pool1d_with_indices as max_pool1d_with_indices
-from tgraph.ops.network_forms import max_pool2d as max_pool2d
-from tgraph.ops.network_forms import max_pool3d as max_pool3d
 from tgraph.ops.network_forms import native_batch_norm as native_batch_norm
 from tgraph.ops.network_forms import native_dropout as native_dropout
 from tgraph.ops.network_forms import native_group_norm as native_group_norm

@@ -20,7 +20,7 @@ from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_, float32
 from . import batch_normalization as b
 from . import convolution as c
-from . import creation, ctc, losses, margin_losses, normalization, pooling, transposed_convolution
+from . import creation, ctc, losses, margin_losses, normalization, transposed_convolution
 from . import dropout as d
 from . import elementwise as e
 from . import embedding as t
@@ -28,8 +28,8 @@ from . import grid_sampling as g
 from . import movement as m
 from . import random as rng
 from . import reductions as r
-from .adaptive_pooling import adaptive_max_pool1d as _adaptive_max_pool1d
 from .padding import pad as _pad
+from .pools_with_indices import adaptive_max_pool1d_with_indices
 
 _REDUCTIONS = ("none", "mean", "sum")
 _MODES = ("bilinear", "nearest", "bicubic")
@@ -355,58 +355,8 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     return m.permute(c.conv1d(rows, m.permute(weight, 2, 1, 0), bias, 1, pad), 2, 0, 1)
 
 
-def max_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
-    """`nn.functional.max_pool1d` without indices."""
-    found: Tensor = pooling.max_pool1d(
-        input, kernel_size, _or_none(stride), padding, dilation, ceil_mode
-    )
-    return found
-
-
-def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
-    """`nn.functional.max_pool2d` without indices."""
-    found: Tensor = pooling.max_pool2d(
-        input, kernel_size, _or_none(stride), padding, dilation, ceil_mode
-    )
-    return found
-
-
-def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
-    """`nn.functional.max_pool3d` without indices."""
-    found: Tensor = pooling.max_pool3d(
-        input, kernel_size, _or_none(stride), padding, dilation, ceil_mode
-    )
-    return found
-
-
-def max_pool1d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """`nn.functional.max_pool1d` with indices."""
-    found: tuple[Tensor, Tensor] = pooling.max_pool1d(
-        input, kernel_size, _or_none(stride), padding, dilation, ceil_mode, return_indices=True
-    )
-    return found
-
-
-def _or_none(stride: Any) -> Any:
-    return stride if isinstance(stride, int) or stride is None or len(stride) else None
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """`nn.functional.adaptive_max_pool1d` with indices."""
-    found: tuple[Tensor, Tensor] = _adaptive_max_pool1d(input, output_size, return_indices=True)
-    return found
+adaptive_max_pool1d = adaptive_max_pool1d_with_indices
+"""There the positions of maxima are always given."""
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:

@@ -95,7 +95,7 @@ def _checked_windows(
 ) -> _Windows:
     """RuntimeError unless all are numbers that windows can have, and `x` has their dimensions."""
     sizes = spread(kernel_size, count, "kernel_size")
-    strides = sizes if stride is None or stride == () else spread(stride, count, "stride")
+    strides = sizes if stride is None or stride in ((), []) else spread(stride, count, "stride")
     pads, dilations = spread(padding, count, "padding"), spread(dilation, count, "dilation")
     for name, least, values in (
         ("kernel_size", 1, sizes), ("stride", 1, strides), ("dilation", 1, dilations),
