@@ -20,6 +20,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
@@ -30,7 +31,7 @@ __all__ = [
 
 def __getattr__(name: str) -> _Any:
     # These lie above what imports this package.
-    if name in ("functional", "forward_ad", "grad_mode"):
+    if name in ("functional", "forward_ad", "grad_mode", "graph"):
         return _importlib.import_module(f".{name}", __name__)
     if name in ("gradcheck", "gradgradcheck"):
         module = _importlib.import_module(".gradient_checks", __name__)

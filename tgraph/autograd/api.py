@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ..compiler.ir import primitives as p
-from ..core.dispatch import apply, make_source, settled
+from ..core.dispatch import apply, edge_of, handle_of, make_source, settled
 from ..core.eager_context import constant, current_context
-from ..core.record import Record
+from ..core.record import AccumulateGrad, Node, RemovableHandle, as_node, shown
 from ..core.sparse_tensor import SparseTensor, with_elements
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType
+from ..runtime.records import NamedTuple
 from .engine import AfterAccumulation, run_backward
 
-TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor goes: to output `output_nr` of `node`.
+
+    It stands for the tensor in `backward` and `grad`, and keeps nothing of its values.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+TensorOrTensors: TypeAlias = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of `tensor` goes.
+
+    >>> import tgraph as tg
+    >>> x = tg.tensor(3.0, requires_grad=True)
+    >>> edge = tg.autograd.graph.get_gradient_edge(x * 2)
+    >>> tg.autograd.grad(edge, x, tg.tensor(1.0))
+    (tensor(2.),)
+    """
+    edge = edge_of(settled(tensor))
+    if edge is None:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
+        )
+    return GradientEdge(as_node(edge[0]), edge[1])
+
+
+def _tensors(value: TensorOrTensors) -> tuple[Tensor, ...]:
+    """Tensors, with handles for edges."""
+    several = isinstance(value, (tuple, list)) and not isinstance(value, GradientEdge)
+    given: Any = value if several else (value,)
+    return tuple(_of_edge(each) if isinstance(each, GradientEdge) else each for each in given)
+
+
+def _of_edge(edge: GradientEdge) -> Tensor:
+    node: Any = edge.node
+    if isinstance(node, AccumulateGrad):
+        return node.variable
+    return handle_of((node, edge.output_nr))
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -77,10 +121,10 @@ def backward(
     none. `create_graph` records the backward pass, so that its results can be differentiated;
     `retain_graph` keeps saved values for a second pass.
     """
-    outputs = _as_tuple(tensors)
+    outputs = _tensors(tensors)
     cotangents = _first_cotangents(outputs, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
-    asked = None if inputs is None else _as_tuple(inputs)
+    asked = None if inputs is None else _tensors(inputs)
     if asked is not None and not asked:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     run_backward(outputs, cotangents, retain, create_graph, asked, accumulate=True)
@@ -116,7 +160,7 @@ def grad(
         return _grads_of_batch(
             outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
         )
-    results, wrt = _as_tuple(outputs), _as_tuple(inputs)
+    results, wrt = _tensors(outputs), _tensors(inputs)
     asked = tuple(each._elements if isinstance(each, SparseTensor) else each for each in wrt)
     cotangents = _first_cotangents(results, grad_outputs)
     for each in asked:
@@ -154,7 +198,7 @@ def _grads_of_batch(
     if not count:
         return tuple(
             make_source(p.full, x._type.device, shape=(0, *x.shape), value=0, dtype=x._type.dtype)
-            for x in _as_tuple(inputs)
+            for x in _tensors(inputs)
         )
     rows = [
         grad(
@@ -235,10 +279,11 @@ def name(self: Tensor) -> None:
     """None: tensors have no names."""
 
 
-def grad_fn(self: Tensor) -> Record | None:
+def grad_fn(self: Tensor) -> Node | None:
     """The record of the operation that made this tensor; None for leaves."""
-    record: Record | None = settled(self)._record
-    return record
+    record = settled(self)._record
+    found: Node | None = None if record is None else shown(record)
+    return found
 
 
 def get_grad(self: Tensor) -> Tensor | None:
@@ -271,30 +316,6 @@ def _check_grad_dtype(wanted: DType, came: DType) -> None:
         raise RuntimeError(
             f"assigned grad has data of a different type: expected {wanted}, got {came}"
         )
-
-
-_handles = itertools.count(1)
-
-
-class RemovableHandle:
-    """What `register_hook` returns; `remove()` takes the hook away again."""
-
-    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
-        """`extra_dict`, one or a list of them, has entries for the hook that go with it."""
-        given = () if extra_dict is None else extra_dict
-        extra = [given] if isinstance(given, Mapping) else given
-        self._tables: list[Any] = [hooks_dict, *extra]
-        self.id = next(_handles)
-
-    def remove(self) -> None:
-        for table in self._tables:
-            table.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
 
 
 def _hooks_of(tensor: Tensor) -> dict[int, Any]:
@@ -363,7 +384,7 @@ def retain_grad(self: Tensor) -> None:
         context.write_grad(tensor, cotangent if old is None else apply(p.add, old, cotangent))
 
     hooks = _hooks_of(self)
-    hooks[next(_handles)] = keep
+    hooks[RemovableHandle(hooks).id] = keep
     self._hooks = hooks
 
 

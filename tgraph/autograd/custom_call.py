@@ -19,6 +19,7 @@ from ..core.dispatch import apply, edge_of, settled, unpack, without_history, wi
 from ..core.eager_context import current_context
 from ..core.provenance import user_site
 from ..core.record import Record, Saved
+from ..core.saved_tensors import pack_saved, packs
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..runtime.records import NamedTuple
@@ -92,6 +93,9 @@ class CustomRecord(Record):
         self.inputs: list[Saved] | None = list(map(Saved, tensors))
         self.residuals = None if made is None else list(map(Saved, made.residuals))
         self.rest = None if made is None else made.rest
+        if state.saved_hooks is not None and (hooks := packs()) is not None:
+            for saved in self.saved_values():
+                pack_saved(saved, hooks)
 
     def name(self) -> str:
         return f"{self.call.name}Backward"

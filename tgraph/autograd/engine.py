@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections.abc import Sequence
 from typing import Any
@@ -13,18 +14,10 @@ from ..core.anomaly import mode as anomaly
 from ..core.dispatch import apply, edge_of, settled
 from ..core.eager_context import current_context
 from ..core.grad_mode import unrecorded
-from ..core.record import Record
+from ..core.record import AFTER, BEFORE, FREED, AroundAccumulation, Record
 from ..core.sparse_tensor import SparseTensor
 from ..core.state import state
 from ..core.tensor import Tensor
-
-_FREED = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after "
-    "they have already been freed). Saved intermediate values of the graph are freed when you "
-    "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
-    "through the graph a second time or if you need to access saved tensors after calling "
-    "backward. The operation is {name}, recorded at {site}."
-)
 
 
 def sum_to(cotangent: Tensor, wanted: TensorType) -> Tensor:
@@ -58,7 +51,11 @@ def added(found: Tensor, cotangent: Tensor) -> Tensor:
 class _Pass:
     """One backward pass: the cotangents that wait at records and leaves."""
 
-    def __init__(self, asked: dict[Any, Tensor], ends_there: bool) -> None:
+    def __init__(
+        self, roots: list[Any], asked: dict[Any, Tensor], wanted: set[Any] | None, ends_there: bool
+    ) -> None:
+        self.roots = roots
+        self.wanted = wanted
         self.asked = asked
         self.ends_there = ends_there
         self.captured: dict[Any, Tensor] = {}
@@ -69,6 +66,23 @@ class _Pass:
         # Cotangents that nothing else refers to, which a leaf may keep as they are.
         self.fresh: set[int] = set()
         self.context = current_context()
+
+    @functools.cached_property
+    def reached(self) -> set[int]:
+        """Which records and leaves run in this pass, by id."""
+        found: set[int] = set()
+        waiting = [edge[0] for edge in self.roots if edge is not None]
+        while waiting:
+            target = waiting.pop()
+            if id(target) in found:
+                continue
+            found.add(id(target))
+            if isinstance(target, Record):
+                waiting += [
+                    edge[0] for edge in target.edges
+                    if edge is not None and (self.wanted is None or _edge_key(edge) in self.wanted)
+                ]  # fmt: skip
+        return found
 
     def deliver(self, target: Any, index: int, cotangent: Tensor, fresh: bool) -> None:
         if self.ends_there and (key := _edge_key((target, index))) in self.asked:
@@ -102,8 +116,9 @@ class _Pass:
         else:
             self.fresh.discard(key)
 
-    def step(self, retain_graph: bool, wanted: set[Any] | None) -> None:
+    def step(self, retain_graph: bool) -> None:
         """Run the last made of the waiting records."""
+        wanted = self.wanted
         _, record = heapq.heappop(self.heap)
         incoming = run_hooks(record, self.waiting.pop(record))
         if self.asked:
@@ -118,11 +133,13 @@ class _Pass:
         if True not in mask:
             return
         if record.freed:
-            raise RuntimeError(_FREED.format(name=record.name(), site=record.site))
+            raise RuntimeError(FREED.format(name=record.name(), site=record.site))
         self.context.backward_of(record.site)
         if record.region is not None:
             record.region.arrived(incoming)
         outgoing = record.cotangents(incoming, mask)
+        if record.hooks is not None and AFTER in record.hooks:
+            outgoing = _after(record.hooks[AFTER], outgoing, incoming)
         if anomaly.enabled and anomaly.check_nan:
             _check_nan(record, outgoing)
         if not retain_graph:
@@ -157,15 +174,50 @@ def run_hooks(record: Record, incoming: list[Tensor | None]) -> list[Tensor | No
     if record.hooks is None:
         return incoming
     for index, hooks in record.hooks.items():
-        incoming[index] = _hooked(incoming[index], hooks)
+        if isinstance(index, int):
+            incoming[index] = _hooked(incoming[index], hooks)
+    if BEFORE in record.hooks:
+        given = tuple(incoming)
+        for hook in list(record.hooks[BEFORE].values()):
+            given = _replaced(hook(given), given, hook)
+        incoming = list(given)
     return incoming
+
+
+def _after(
+    hooks: dict[int, Any], outgoing: Sequence[Tensor | None], incoming: Sequence[Tensor | None]
+) -> Sequence[Tensor | None]:
+    """Let the hooks of a record see, and replace, what it computed of what."""
+    found, given = tuple(outgoing), tuple(incoming)
+    for hook in list(hooks.values()):
+        found = _replaced(hook(found, given), found, hook)
+    return found
+
+
+def _replaced(
+    returned: Any, before: tuple[Tensor | None, ...], hook: Any
+) -> tuple[Tensor | None, ...]:
+    """What a hook of a record returned, if it can stand for all cotangents."""
+    if returned is None:
+        return before
+    if not isinstance(returned, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(returned).__name__}'")
+    if len(returned) != len(before):
+        raise RuntimeError(
+            f"hook '{_name_of(hook)}' has returned an incorrect number of values (got "
+            f"{len(returned)}, but expected {len(before)})"
+        )
+    return tuple(
+        new if new is None or old is None else _replacement(new, old, hook)
+        for new, old in zip(returned, before)
+    )
 
 
 def _hooked(cotangent: Tensor | None, hooks: dict[int, Any]) -> Tensor | None:
     if cotangent is None:
         return None
     for hook in list(hooks.values()):
-        if isinstance(hook, AfterAccumulation):
+        if isinstance(hook, (AfterAccumulation, AroundAccumulation)):
             continue
         replaced = hook(cotangent)
         if replaced is not None:
@@ -175,7 +227,7 @@ def _hooked(cotangent: Tensor | None, hooks: dict[int, Any]) -> Tensor | None:
 
 def _replacement(replaced: Any, cotangent: Tensor, hook: Any) -> Tensor:
     """What a hook returned, if it can stand for the gradient that it was given."""
-    name = getattr(hook, "__name__", type(hook).__name__)
+    name = _name_of(hook)
     if not isinstance(replaced, Tensor):
         raise TypeError(
             f"hook '{name}' must return a Tensor or None, not {type(replaced).__name__}"
@@ -186,6 +238,10 @@ def _replacement(replaced: Any, cotangent: Tensor, hook: Any) -> Tensor:
             f"hook '{name}' has changed the {what} of value: {cotangent._type} to {replaced._type}"
         )
     return replaced
+
+
+def _name_of(hook: Any) -> str:
+    return str(getattr(hook, "__name__", type(hook).__name__))
 
 
 def _check_nan(record: Record, outgoing: Sequence[Tensor | None]) -> None:
@@ -257,7 +313,8 @@ def run_backward(
     if inputs is not None or is_kept:
         targets = None if inputs is None else set(asked)
         wanted = _paths_to([r for r in roots if r], targets)
-    running = _Pass(asked, ends_there)
+    running = _Pass(roots, asked, wanted, ends_there)
+    outer, state.backward_pass = state.backward_pass, running
     captured = running.captured
     previous, state.grad_enabled = state.grad_enabled, create_graph
     casting, state.autocast = state.autocast, None  # gradients have the types of what was computed
@@ -266,7 +323,7 @@ def run_backward(
             if root is not None:
                 running.deliver(root[0], root[1], cotangent, fresh=False)
         while running.heap:
-            running.step(retain_graph or is_kept, wanted)
+            running.step(retain_graph or is_kept)
         for key, leaf in running.leaves.items():
             if inputs is not None and key not in asked:
                 continue
@@ -274,16 +331,30 @@ def run_backward(
             assert arrived is not None
             captured[key] = arrived
             if accumulate and leaf._requires_grad:
+                arrived = _around(leaf, arrived, BEFORE)
                 _accumulate(leaf, arrived, key in running.fresh and not leaf._hooks, create_graph)
                 for each in list((leaf._hooks or {}).values()):
                     if isinstance(each, AfterAccumulation):
                         each.hook(leaf)
+                _around(leaf, arrived, AFTER)
         if accumulate:
             _accumulate_inner(asked, captured, create_graph)
     finally:
         state.grad_enabled, state.autocast = previous, casting
+        state.backward_pass = outer
         current_context().backward_of(None)
     return [captured.get(_edge_key(_asked_edge(each))) for each in inputs or ()]
+
+
+def _around(leaf: Tensor, arrived: Tensor, when: str) -> Tensor:
+    """Run the hooks of the node of a leaf; those before it may replace the gradient."""
+    for each in list((leaf._hooks or {}).values()):
+        if isinstance(each, AroundAccumulation) and each.when == when:
+            if when == BEFORE:
+                (arrived,) = _replaced(each.hook((arrived,)), (arrived,), each.hook)  # type: ignore[assignment]
+            else:
+                _replaced(each.hook((), (arrived,)), (), each.hook)
+    return arrived
 
 
 def _asked_edge(tensor: Tensor) -> tuple[Any, int]:

@@ -10,7 +10,8 @@ from ..core.dispatch import edge_read, settled, unpack, without_history, zeros_o
 from ..core.eager_context import current_context
 from ..core.grad_mode import is_grad_enabled, no_grad
 from ..core.provenance import user_site
-from ..core.record import Edge, Record, Saved
+from ..core.record import FREED, Edge, Record, Saved
+from ..core.saved_tensors import pack_saved, packs
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from .function_call import FunctionCall, FunctionCtx
@@ -38,6 +39,9 @@ class FunctionRecord(Record):
             None if each is None else self._save(each, places.get(id(each)))
             for each in ctx._to_save
         ]
+        if state.saved_hooks is not None and (hooks := packs()) is not None:
+            for saved in self.saved_values():
+                pack_saved(saved, hooks)
         ctx._to_save = ()
         ctx._record = self
 
@@ -47,13 +51,9 @@ class FunctionRecord(Record):
             return Saved(tensor), None
         return Saved(without_history(tensor)), output
 
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+    def restored(self) -> tuple[Tensor | None, ...]:
         if self.freed:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved "
-                "tensors after they have already been freed). Specify retain_graph=True if you "
-                "need to."
-            )
+            raise RuntimeError(FREED.format(name=self.name(), site=self.site))
         return tuple(None if each is None else self._restore(*each) for each in self.saved)
 
     def _restore(self, saved: Saved, output: int | None) -> Tensor:
@@ -110,6 +110,15 @@ class FunctionRecord(Record):
                 f"{list(gradient._type.shape)} but expected shape compatible with "
                 f"{list(wanted.shape)}"
             )
+
+    def saved_values(self) -> list[Saved]:
+        return [each[0] for each in self.saved if each is not None]
+
+    def __getattr__(self, name: str) -> Any:
+        """What the forward pass left at `ctx`, which is PyTorch's node itself."""
+        if name.startswith("__") or name == "ctx":
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
 
     def free(self) -> None:
         if self.saved:

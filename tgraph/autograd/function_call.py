@@ -36,7 +36,7 @@ class FunctionCtx:
         """What was saved; RuntimeError if it was overwritten or freed since."""
         if self._record is None:
             return self._to_save
-        return self._record.saved_tensors()
+        return self._record.restored()
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for `jvp`, which reads them from `saved_tensors`."""

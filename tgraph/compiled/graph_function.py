@@ -25,14 +25,17 @@ from ..compiler.ir import primitives as p
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from ..core.dispatch import apply, edge_of, settled, unpack, without_history
+from ..core.eager_context import array_type
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved
+from ..core.saved_tensors import Hooks, pack_saved, packs
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import HandleState, TraceError
 from ..core.traced_float import Specialize
 from ..runtime import jit, locks, plan_native
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place
+from ..runtime.device import CPU
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import TracedGradients, trace_gradients
@@ -470,6 +473,23 @@ class CompiledRecord(Record):
                 shown = results.get(outputs.number_of(index))
                 if shown is not None:
                     self.saved[at] = Saved(without_history(shown))
+        if state.saved_hooks is not None and (hooks := packs()) is not None:
+            self._pack(hooks)
+
+    def _pack(self, hooks: Hooks) -> None:
+        """Hand all that is kept through the hooks of users."""
+        assert self.saved is not None
+        for at, each in enumerate(self.saved):
+            if not isinstance(each, Saved):
+                on_host = isinstance(each, np.ndarray)
+                device = CPU if on_host else self.outputs[0].device
+                self.saved[at] = Saved(wrap(each, array_type(each, device)))
+        for saved in self.saved_values():
+            pack_saved(saved, hooks)
+
+    def saved_values(self) -> list[Saved]:
+        kept = [*(self.primals or ()), *(self.saved or ())]
+        return list({id(each): each for each in kept if isinstance(each, Saved)}.values())
 
     def is_unchanged(self, number: int) -> None:
         """The call counted a write of an input, which has the value that it had."""

@@ -8,7 +8,7 @@ node to its graph. All else in `tgraph` is functions over `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
 from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
@@ -18,7 +18,8 @@ from .context import ALIASING, Context
 from .eager_context import EAGER, constant, current_context
 from .layouts import sparse_coo
 from .provenance import user_site
-from .record import Edge, Record, Saved
+from .record import FREED, Edge, Record, Saved
+from .saved_tensors import Hooks, Packed, pack_saved, packs
 from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
 from .state import state
 from .tensor import Tensor, View, ViewStep, intern_type, storage_of, wrap
@@ -251,6 +252,17 @@ def edge_of(tensor: Tensor) -> Edge:
     return (tensor, 0) if record is None else (record, tensor._index)
 
 
+def handle_of(edge: Edge) -> Tensor:
+    """A tensor without a value, whose gradient is what arrives at an edge; a leaf is itself."""
+    assert edge is not None
+    target, index = edge
+    if isinstance(target, Tensor):
+        return target
+    found = wrap(None, target.outputs[index])
+    found._record, found._index, found._requires_grad = target, index, True
+    return found
+
+
 def edge_read(tensor: Tensor) -> Edge:
     """`edge_of` what the current context reads: a tensor from outside of it gets a history of its
     own there once it is read, not before."""
@@ -298,6 +310,9 @@ def attach(
                 for at, each in enumerate(results)
             ]
         )
+    if state.saved_hooks is not None and (hooks := packs()) is not None:
+        for saved in record.saved_values():
+            pack_saved(saved, hooks)
     if len(results) > 1:
         for at, each in enumerate(results):
             each._index = at
@@ -368,6 +383,37 @@ class PrimitiveRecord(Record):
         assert self.inputs is not None
         return [unpack(each, self) if type(each) is Saved else each for each in self.inputs]
 
+    def __getattr__(self, name: str) -> Any:
+        """`_saved_self`, `_saved_other`, `_saved_result`: what is kept, as PyTorch shows it."""
+        raw, _, what = name.rpartition("_saved_")
+        if raw in ("", "_raw") and name != what:
+            if self.freed:
+                raise RuntimeError(FREED.format(name=self.name(), site=self.site))
+            kept = self._kept(what)
+            if kept is not None:
+                return SavedTensor(*kept) if raw else self._shown(*kept)
+            if not raw and self.inputs is not None and what in self.attrs:
+                return self.attrs[what]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name)
+
+    def __dir__(self) -> list[str]:
+        kept = [what for what in ("self", "other", "result") if self._kept(what) is not None]
+        shown = [f"{prefix}_{what}" for what in kept for prefix in ("_saved", "_raw_saved")]
+        return [*object.__dir__(self), *shown]
+
+    def _kept(self, what: str) -> tuple[Record, Saved, int | None] | None:
+        """What is kept of an operand, or of the result, by PyTorch's name for it."""
+        at = {"self": 0, "other": 1}.get(what)
+        among = self.results if what == "result" else self.inputs
+        index = 0 if what == "result" else at
+        if among is None or index is None or index >= len(among):
+            return None
+        found = among[index]
+        return (self, found, at) if isinstance(found, Saved) else None
+
+    def _shown(self, record: Record, saved: Saved, at: int | None) -> Tensor:
+        return self._own_output(saved, 0) if at is None else unpack(saved, self)
+
     def _own_output(self, saved: Saved, index: int) -> Tensor:
         kept = settled(unpack(saved, self))
         twin = wrap(kept._value, kept._type)
@@ -386,6 +432,26 @@ class PrimitiveRecord(Record):
             self.results = self.outputs
 
 
+class SavedTensor:
+    """A tensor kept by a node, as `node._raw_saved_self` gives it."""
+
+    __slots__ = ("_saved",)
+
+    def __init__(self, record: Record, saved: Saved, at: int | None) -> None:
+        self._saved = saved
+
+    def register_hooks(
+        self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
+    ) -> None:
+        """Keep what `pack_hook` makes of the tensor, from which `unpack_hook` makes it again."""
+        if type(self._saved.tensor) is Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
+                "only one pair of hooks is allowed at a time."
+            )
+        pack_saved(self._saved, Hooks(pack_hook, unpack_hook))
+
+
 def unpack(saved: Saved, record: Record) -> Tensor:
     """The saved tensor; RuntimeError names both lines if its memory was written since."""
     storage = saved.tensor._storage
@@ -400,4 +466,5 @@ def unpack(saved: Saved, record: Record) -> Tensor:
     if record.region is not None and not record.keeps_handles:
         again: Tensor = record.region.recomputed(settled(saved.tensor))
         return again
-    return saved.tensor
+    found: Tensor = saved.tensor
+    return found.unpacked() if type(found) is Packed else found

@@ -33,7 +33,7 @@ from ..runtime.meta import MetaArray, NoElementsError
 from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
 from .state import state
-from .tensor import Lifted, Tensor, intern_type, strides_of, wrap
+from .tensor import NUMBERS, Lifted, Tensor, intern_type, strides_of, wrap
 
 
 def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -187,10 +187,13 @@ _CACHED_CONSTANTS = 4096
 
 def _make_constant(value: Any, dtype: DType, device: Device) -> Tensor:
     if device is META:
-        return wrap(MetaArray((), dtype), intern_type((), dtype, device))
-    with current(device):
-        array = FUNCTIONS["full"](array_module(device), (), value, dtype)
-    return wrap(array, intern_type((), dtype, device))
+        array: Any = MetaArray((), dtype)
+    else:
+        with current(device):
+            array = FUNCTIONS["full"](array_module(device), (), value, dtype)
+    made = wrap(array, intern_type((), dtype, device))
+    made._storage = NUMBERS
+    return made
 
 
 def _without_elements(

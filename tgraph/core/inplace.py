@@ -26,6 +26,7 @@ from .operands import Scalar, cast, is_scalar, on_device, plain_scalar
 from .overlap import refuse_overlap
 from .provenance import user_site
 from .record import Edge, Record, next_order
+from .saved_tensors import packs
 from .state import state
 from .tensor import (
     Lifted,
@@ -55,6 +56,8 @@ def overwrite(target: Tensor, compute: Callable[[Tensor], Tensor], operation: st
     if not state.grad_enabled:
         return assign(target, compute(target), operation)
     before, start = _as_it_is(target), next_order()
+    if state.saved_hooks is not None and packs() is not None:  # what they keep must not be written
+        before._value = copy_of(before._value)
     with use_context(current_context()):  # named, so not by plans: what is saved is changed below
         new = compute(before)
     if not current_context().tracing:  # where values never change
@@ -306,7 +309,7 @@ class OverwriteRecord(Record):
     __slots__ = ()
 
     def name(self) -> str:
-        return "FillBackward0" if len(self.edges) == 1 else "CopyBackwards"
+        return "FillBackward0" if len(self.edges) == 1 else "torch::autograd::CopyBackwards"
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]
@@ -329,7 +332,7 @@ class ViewWriteRecord(Record):
         self.steps = view.steps
 
     def name(self) -> str:
-        return "CopySlices"
+        return "torch::autograd::CopySlices"
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]

@@ -88,6 +88,8 @@ class Planned:
                     return context.update(function, args)
                 return function(*args, **kwargs)
             recording = not writes and state.grad_enabled
+            if recording and state.saved_hooks is not None:  # which see what each step saves
+                return function(*args, **kwargs)
             parts: list[Any] = [recording, promotion.default_dtype, len(args)]
             leaves: Sequence[Any] = args
             if kwargs:

@@ -14,6 +14,7 @@ from ..runtime.dtypes import DType, bool_, int64
 from ..runtime.meta import MetaArray
 from ..runtime.records import record, replace
 from .dispatch import settled
+from .record import type_name
 from .tensor import Lifted, Tensor
 
 Array = np.ndarray[Any, Any]
@@ -190,7 +191,7 @@ def tensor_repr(self: Tensor) -> str:
         suffixes.append(f"dtype={dtype}")
     record = settled(self)._record
     if record is not None:
-        suffixes.append(f"grad_fn={record!r}")
+        suffixes.append(f"grad_fn=<{type_name(record.name())}>")
     elif self._requires_grad:
         suffixes.append("requires_grad=True")
     return with_suffixes(prefix + text, suffixes, len(prefix)) + ")"

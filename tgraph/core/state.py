@@ -15,6 +15,10 @@ class _State(threading.local):
     autocast_casts: Any = None  # casts of parameters that are kept until it is off again
     module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance
     region: Any = None  # the checkpointed part of a trace that is recorded (`tracing/regions.py`)
+    saved_hooks: Any = None  # a saved_tensors.Hooks while what is saved goes through functions
+    backward_pass: Any = None  # the engine's pass that runs
+    hooks_disabled: str | None = None  # why hooks of saved tensors are refused
+    mutation_allowed: bool = False  # whether copies are kept of what is saved
     recorder: Any = None  # the recorder.Recorder of what a traced function reads
 
 

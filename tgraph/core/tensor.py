@@ -73,6 +73,10 @@ class Storage:
         self.written: Any = None  # a provenance.Site
 
 
+NUMBERS = Storage()
+"""That of all numbers of Python that are operands: nobody writes them."""
+
+
 class ViewStep(NamedTuple):
     """One view primitive on the way from a base to a view."""
 

@@ -19,14 +19,14 @@ from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _Iterator
 from collections.abc import Sequence
 from collections.abc import Sequence as _Sequence
-from tgraph.autograd.api import RemovableHandle as _RemovableHandle
 from tgraph.autograd.api import TensorOrTensors as _TensorOrTensors
 from tgraph.core import return_types as _return_types
 from tgraph.core.layouts import Layout as _Layout
 from tgraph.core.memory_format import MemoryFormat as _MemoryFormat
 from tgraph.core.operands import Operand as _Operand
 from tgraph.core.operands import Scalar as _Scalar
-from tgraph.core.record import Record as _Record
+from tgraph.core.record import Node as _Node
+from tgraph.core.record import RemovableHandle as _RemovableHandle
 from tgraph.core.return_types import frexp as _MantissaAndExponent
 from tgraph.core.return_types import geqrf as _Reflections
 from tgraph.core.return_types import svd as _SVDOf
@@ -1109,7 +1109,7 @@ class Tensor:
     @grad.deleter
     def grad(self) -> None: ...
     @property
-    def grad_fn(self) -> _Record | None: ...
+    def grad_fn(self) -> _Node | None: ...
     @property
     def imag(self) -> _Tensor: ...
     @imag.setter

@@ -9,7 +9,7 @@ from ..autograd.function import FunctionRecord
 from ..compiled.graph_function import CompiledRecord
 from ..compiler.ir import Primitive, TensorType
 from ..core.dispatch import PrimitiveRecord, edge_of, settled
-from ..core.record import Record, Saved
+from ..core.record import Record, Saved, type_name
 from ..core.tensor import Tensor
 from ..nn.parameter import Parameter
 from .graph_picture import KINDS, code_at, place, place_lines, plural, shape_text, si
@@ -108,9 +108,10 @@ def _record_box(key: str, record: Record) -> Box:
     elif kept:
         lines.append(f"saves {si(sum(each.tensor._type.nbytes for each in kept), 'B')}")
     short = place(where)
-    tooltip = [record.name(), *(f"saves {each.tensor._type}" for each in kept), *place_lines(where)]
+    name = type_name(record.name())
+    tooltip = [name, *(f"saves {each.tensor._type}" for each in kept), *place_lines(where)]
     return Box(
-        key, _kind(record), record.name(), "", tuple(filter(None, (*lines, short))),
+        key, _kind(record), name, "", tuple(filter(None, (*lines, short))),
         "\n".join(tooltip), "", where.module, short, code_at(where.file, where.line),
     )  # fmt: skip
 
@@ -127,10 +128,8 @@ def _kind(record: Record) -> str:
 def _saved(record: Record) -> list[Saved]:
     """The tensors that a record keeps for its backward pass."""
     kept: list[Any] = []
-    if isinstance(record, PrimitiveRecord):
+    if isinstance(record, (PrimitiveRecord, FunctionRecord)):
         kept = list(record.saved_values())
-    elif isinstance(record, FunctionRecord):
-        kept = [None if each is None else each[0] for each in record.saved]
     elif isinstance(record, CompiledRecord):
         kept = list(record.saved or ())
     return [each for each in kept if isinstance(each, Saved)]

@@ -227,7 +227,7 @@ def sparse_repr(self: SparseTensor) -> str:
         rest.append(f"dtype={self._type.dtype}")
     rest.append(f"layout={self._layout!r}")
     if self._elements.grad_fn is not None:
-        rest.append(f"grad_fn={self._elements.grad_fn!r}")
+        rest.append(f"grad_fn=<{type(self._elements.grad_fn).__name__}>")
     elif self._elements.requires_grad:
         rest.append("requires_grad=True")
     head = f",\n{' ' * 7}".join(parts)

@@ -15,13 +15,13 @@ from ..autograd.custom_call import own_handle
 from ..autograd.engine import run_backward
 from ..autograd.transforms import ends_since
 from ..core import pytree
-from ..core.dispatch import settled, unpack
+from ..core.dispatch import handle_of, settled, unpack
 from ..core.eager_context import EagerContext, current_context
 from ..core.grad_mode import enable_grad
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved, next_order
 from ..core.state import state
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from ..ops.random import default_generator
 
 Policy = Callable[[str, "str | None"], bool]
@@ -218,7 +218,7 @@ class CheckpointRecord(Record):
             if cotangent is not None and settled(output)._requires_grad
         ]
         asked = [
-            _handle(edge) for edge, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted
+            handle_of(edge) for edge, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted
         ]
         if not pairs:
             return [None] * len(wanted)
@@ -233,17 +233,6 @@ class CheckpointRecord(Record):
 
     def free(self) -> None:
         self.freed, self.run, self.given = True, None, []
-
-
-def _handle(edge: Edge) -> Tensor:
-    """A tensor whose gradient is what arrives at an edge."""
-    assert edge is not None
-    target, index = edge
-    if isinstance(target, Tensor):
-        return target
-    found = wrap(None, target.outputs[index])
-    found._record, found._index, found._requires_grad = target, index, True
-    return found
 
 
 class _Kept(EagerContext):
